@@ -1,1 +1,1 @@
-"""Frozen data that every other package uses. No input, no output, no clock, no randomness."""
+"""The data types of the domain, which every other package uses: immutable, without I/O, clock and randomness."""

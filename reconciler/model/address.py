@@ -1,4 +1,4 @@
-"""How a declared resource is called in Git: `Kind/name`."""
+"""`Address`: the name of a declared resource, `Kind/name`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
 
 
 class Address(NamedTuple):
-    """`Kind/name`, unique within a stack. A tuple, because planning sorts and looks up little else."""
+    """The name of a resource, `Kind/name`, unique within a stack. A tuple, because planning sorts and looks up many."""
 
     kind: str
     name: str
@@ -21,7 +21,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`"TLSEdge/payments"` as an address; ValueError says what is wrong with anything else."""
+        """Parses a text such as `TLSEdge/payments`. Raises ValueError, with what is wrong, for any other text."""
         word, slash, name = text.partition("/")
         if not slash:
             raise ValueError(f"{text!r} is not an address: write Kind/name")
@@ -38,5 +38,5 @@ class Address(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _kind(word: str) -> str | None:
-    """One object for all equal names of a kind, of which there are few and in very many addresses; None for others."""
+    """The name of a kind, or None if it is invalid. Cached, so that all addresses share one string for each kind."""
     return word if _KIND.fullmatch(word) else None

@@ -1,7 +1,7 @@
-"""The canonical form of values: what is declared and what responses show, as values of the kind's own fields.
+"""The canonical form of field values, in which planning compares declarations with responses.
 
-In this form absence is its documented default, order and spelling that mean nothing are gone, and sensitive text is a
-`Secret`. Planning compares both sides in it, and owner records hold its digests.
+In canonical form an absent value is the documented default, lists without order are sorted, equivalent spellings are
+equal, and sensitive text is a `Secret`. Owner records hold digests of canonical values.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ CanonicalFields = dict[str, Value]  # field name → canonical value
 
 
 def canonical_spec(kind: Kind, spec: Mapping[str, Value]) -> CanonicalFields:
-    """The declared side. Fields with a server default are there only when declared."""
+    """The canonical form of a declared spec. Fields with a server default are included only if they are declared."""
     return _canonicalize_declared(kind.fields, spec)
 
 
 def _canonicalize_declared(fields: Iterable[Field], spec: Mapping[str, Value]) -> CanonicalFields:
-    forms = ((field, spec.get(field.name)) for field in fields)
+    values = ((field, spec.get(field.name)) for field in fields)
     return {
-        each.name: form
-        for each, said in forms
-        if (ServerDefault not in each or said is not None)
-        and ((form := canonical_value(each, said)) is not None or ServerDefault not in each)
+        field.name: form
+        for field, value in values
+        if (ServerDefault not in field or value is not None)
+        and ((form := canonical_value(field, value)) is not None or ServerDefault not in field)
     }
 
 
 def canonical_value(field: Field, value: Value) -> Value:
-    """The declared side of one field; None: it is not declared."""
+    """The canonical form of one declared field; `value` None: not declared."""
     return empty(field) if value is None else canonicalize(field, value)
 
 
@@ -70,14 +70,14 @@ def canonicalize(field: Field, value: Value) -> Value:
         case Shape.OBJECT if isinstance(value, dict):
             return _canonicalize_declared(field.fields, value)
         case Shape.LIST if isinstance(value, list):
-            return _canon_list(field, [canonicalize(field.item, each) if field.item else each for each in value])
+            return _canon_list(field, [canonicalize(field.item, item) if field.item else item for item in value])
         case Shape.MAP if isinstance(value, dict):
             return _canon_map(field, value)
     return _canon_plain(field, value)
 
 
 def canonicalize_live(field: Field, value: Json) -> Value:
-    """The canonical form of a value that a response shows."""
+    """The canonical form of a value in a response."""
     if (value.__class__ is str and value and field.is_verbatim) or value.__class__ is Sealed:
         return value
     if value is None or (value == "" and field.default in (None, "")):
@@ -89,13 +89,13 @@ def canonicalize_live(field: Field, value: Json) -> Value:
             item = field.item
             if item is not None and item.shape is Shape.OBJECT:
                 value = [
-                    {sub.name: canonicalize_live(sub, read(sub, each)) for sub in item.fields}
-                    if isinstance(each, dict)
-                    else each
-                    for each in value
+                    {sub.name: canonicalize_live(sub, read(sub, part)) for sub in item.fields}
+                    if isinstance(part, dict)
+                    else part
+                    for part in value
                 ]
             elif item is not None:
-                value = [canonicalize(item, each) for each in value]
+                value = [canonicalize(item, part) for part in value]
             return _canon_list(field, value)
         case Shape.MAP if isinstance(value, dict):
             return _canon_map(field, value)
@@ -103,7 +103,7 @@ def canonicalize_live(field: Field, value: Json) -> Value:
 
 
 def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
-    items = {key: canonicalize(field.item, each) if field.item else each for key, each in value.items()}
+    items = {key: canonicalize(field.item, item) if field.item else item for key, item in value.items()}
     return field.canonical(items) if field.canonical else items
 
 
@@ -115,7 +115,7 @@ def _canon_plain(field: Field, value: Json) -> Value:
     return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
 
 
-@lru_cache(maxsize=256)  # what is declared and what is live come one after the other, and mostly agree
+@lru_cache(maxsize=256)  # the declared and the live value follow each other, and are mostly equal
 def _canon_text(field: Field, text: str) -> Value:
     return field.canonical(text) if field.canonical else text
 
@@ -124,7 +124,7 @@ def _canon_list(field: Field, items: list[Value]) -> Value:
     items = field.canonical(items) if field.canonical else items
     if Unordered not in field:
         return items
-    return [each for _, each in sorted({_sort_key(item): item for item in items}.items())]
+    return [item for _, item in sorted({_sort_key(item): item for item in items}.items())]
 
 
 def _sort_key(value: Value) -> str:
@@ -137,7 +137,7 @@ def _sort_key(value: Value) -> str:
 
 @cache
 def empty(field: Field) -> Value:
-    """What absence means, in canonical form."""
+    """The canonical form of an absent value: the default, or an empty list or map."""
     if field.default is not None:
         return canonicalize(field, field.default)
     match field.shape:
@@ -150,7 +150,7 @@ def empty(field: Field) -> Value:
 
 @cache
 def absences(field: Field) -> tuple[Json, ...]:
-    """The values with which a response says that nothing is set, besides leaving the field out."""
+    """Response values that mean "not set", other than omission."""
     if InputOnly in field:
         return ()
     candidates: tuple[Json, ...] = ("", [], {}, False, 0, field.default)
@@ -165,7 +165,7 @@ def absences(field: Field) -> tuple[Json, ...]:
 
 
 def read(field: Field, body: Mapping[str, Json]) -> Json:
-    """The field's value as a response spells it, or None."""
+    """The value of a field in a response, at the place that `ReadAs` gives; None if it is absent."""
     if field.read_as is None:
         value = body.get(field.name)
         return field.as_map.from_map(value) if field.as_map and isinstance(value, Mapping) else value
@@ -173,13 +173,13 @@ def read(field: Field, body: Mapping[str, Json]) -> Json:
         return None
     path = _steps(field.read_as.path)
     if path[0][0] not in body:
-        return body.get(field.name)  # some responses echo the write shape
+        return body.get(field.name)  # some responses return the form of the request
     return _follow(body, path)
 
 
 @cache
 def _steps(path: str) -> tuple[tuple[str, bool], ...]:
-    """The names on the way, and of each whether a list stands there."""
+    """The names of a path, each with whether its value is a list."""
     return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))
 
 
@@ -189,14 +189,14 @@ def _follow(value: Json, path: tuple[tuple[str, bool], ...]) -> Json:
             return None
         value = value.get(name)
         if is_list:
-            # One Ref where a list of them is meant is a list of one.
+            # The specification shows a single Ref for some lists.
             items = value if isinstance(value, list) else [] if value is None else [value]
             return [_follow(item, path[index + 1 :]) for item in items]
     return value
 
 
 def leaves(field: Field, value: Value, path: str = "") -> Iterator[tuple[str, Field, Value]]:
-    """The values below a field that are compared and recorded each for itself, with their dotted paths."""
+    """Yields the values inside a field that are compared and recorded separately, with dotted path and field."""
     path = path or field.name
     if field.shape is Shape.OBJECT and isinstance(value, dict):
         for sub in field.fields:
@@ -207,7 +207,10 @@ def leaves(field: Field, value: Value, path: str = "") -> Iterator[tuple[str, Fi
 
 
 def collect_applied(kind: Kind, form: CanonicalFields) -> dict[str, Value]:
-    """What an owner record has to remember: every leaf that is not its default, and objects that are there at all."""
+    """The values that an owner record must record, by dotted path: leaves that differ from their default, and objects.
+
+    `form` is the result of `canonical_spec`. An object that is set but has only defaults is recorded as `{}`.
+    """
     record: dict[str, Value] = {}
     for field in kind.fields:
         if field.name not in form or PathOnly in field:
@@ -219,16 +222,16 @@ def collect_applied(kind: Kind, form: CanonicalFields) -> dict[str, Value]:
 
 
 def collect_applied_in(field: Field, value: Value) -> dict[str, Value]:
-    """Of one field every leaf that is not its default."""
+    """The leaves of one field that differ from their default, by dotted path."""
     return {
-        path: each
-        for path, leaf, each in leaves(field, value)
-        if ServerDefault in leaf or each != canonicalize(leaf, leaf.default)
+        path: item
+        for path, leaf, item in leaves(field, value)
+        if ServerDefault in leaf or item != canonicalize(leaf, leaf.default)
     }
 
 
 def settle(kind: Kind, applied: Mapping[str, Value], resolve: Callable[[Ref], Value]) -> dict[str, Value]:
-    """What `applied` answers for the same declaration once `resolve` knows all its references."""
+    """The values of `collect_applied` after `resolve` has replaced all references."""
     if all(map(is_known, applied.values())):
         return dict(applied)
     settled: dict[str, Value] = {}
@@ -251,12 +254,12 @@ def settle(kind: Kind, applied: Mapping[str, Value], resolve: Callable[[Ref], Va
 
 
 def leaf_at(fields: Iterable[Field], path: str) -> Field | None:
-    """The field at a dotted path, or None."""
+    """The field at a dotted path, or None if there is none."""
     name, _, rest = path.partition(".")
     field = next((field for field in fields if field.name == name), None)
     return field if field is None or not rest else leaf_at(field.fields, rest)
 
 
 def digests(applied: Mapping[str, Value], salt: str) -> dict[str, str]:
-    """The digests of what was applied, by path, as owner records and bindings hold them."""
+    """The digests of applied values by path, as owner records and bindings store them."""
     return {path: digest(value, salt) for path, value in applied.items()}

@@ -1,7 +1,7 @@
-"""The dialects of the API, as data: all in which the public platform differs from the specification is written here.
+"""Dialects of the API as data: address, version header, field names and retired kinds of the public platform.
 
-Manifests, plans and the store know one spelling, that of the specification. Whoever sends or reads translates at the
-wire, and asks nothing but its profile.
+Manifests, plans and the store use the field names of the specification. The API client and the sandbox translate
+requests and responses with the dialect of the profile.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from typing import Any, Final, Literal
 from reconciler.model.value import Json, Value
 
 Name = Literal["specification", "ngrok"]
-ANY: Final = "*"  # in a place: whatever member is there
+ANY: Final = "*"  # in a place: any member
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRename:
-    """One name that differs, in the objects of a collection: inside the members that `place` leads through."""
+    """One field with another name, in the objects of a collection, inside the member at the path `place`."""
 
     collection: str
     place: tuple[str, ...]
-    ours: str
-    theirs: str
+    name: str
+    wire_name: str
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """
-    base_url             where the platform is unless a project says otherwise
-    version              the header that names the version of the API, and its value
-    requests_per_minute  what an account may ask in any 60 seconds; 0: nothing is known of a limit
-    spellings            names that differ on the wire
-    retired              kinds that the platform no longer offers, and its words for that
+    """One dialect of the API.
+
+    base_url             the default base address
+    version              the header that selects the API version, and its value
+    requests_per_minute  the account's limit in any 60 seconds; 0: no known limit
+    spellings            fields with another name on the wire
+    retired              kinds that the platform no longer offers
+    retired_code         the platform's error code for these kinds
     """
 
     name: Name
@@ -49,32 +51,32 @@ class Dialect:
         object.__setattr__(self, "_collections", tuple({spelling.collection for spelling in self.spellings}))
 
     def translate_request(self, path: str, body: Mapping[str, Value]) -> dict[str, Value]:
-        """A body as this platform spells it."""
-        found = dict(body)
+        """The body of a request, with the field names of this dialect."""
+        translated = dict(body)
         for field_rename in self._of(path):
-            found = _rename_member(found, field_rename.place, field_rename.ours, field_rename.theirs)
-        return found
+            translated = _rename_member(translated, field_rename.place, field_rename.name, field_rename.wire_name)
+        return translated
 
     def translate_response(self, path: str, body: Json) -> Json:
-        """An object, or a page of them, as it is spelt here."""
+        """An object, or a page of objects, with the field names of the specification."""
         spellings = list(self._of(path))
         if not spellings or not isinstance(body, dict):
             return body
         found: dict[str, Any] = {
-            key: [self.translate_response(path, each) for each in value] if _is_page(value) else value
+            key: [self.translate_response(path, item) for item in value] if _is_page(value) else value
             for key, value in body.items()
         }
         for spelling in spellings:
-            found = _rename_member(found, spelling.place, spelling.theirs, spelling.ours)
+            found = _rename_member(found, spelling.place, spelling.wire_name, spelling.name)
         return found
 
     def render_response(self, path: str, body: Json) -> Json:
-        """The reverse of `read`, for whoever stands in for the platform."""
+        """The reverse of `translate_response`, for the sandbox."""
         spellings = list(self._of(path))
         if not spellings or not isinstance(body, dict):
             return body
         found: dict[str, Any] = {
-            key: [self.render_response(path, each) for each in value] if _is_page(value) else value
+            key: [self.render_response(path, item) for item in value] if _is_page(value) else value
             for key, value in body.items()
         }
         return self.translate_request(path, found)
@@ -87,17 +89,17 @@ class Dialect:
 
 
 def _is_page(value: Json) -> bool:
-    return isinstance(value, list) and all(isinstance(each, dict) and "id" in each for each in value)
+    return isinstance(value, list) and all(isinstance(item, dict) and "id" in item for item in value)
 
 
 def _rename_member(value: Mapping[str, Any], place: tuple[str, ...], old: str, new: str) -> dict[str, Any]:
-    """The members in their order, the one of that name under the other."""
+    """The object with the member `old` at `place` renamed to `new`, in the same order."""
     if not place:
-        return {new if key == old else key: each for key, each in value.items()}
+        return {new if key == old else key: item for key, item in value.items()}
     head, *rest = place
     return {
-        key: _rename_member(each, tuple(rest), old, new) if head in (key, ANY) and isinstance(each, dict) else each
-        for key, each in value.items()
+        key: _rename_member(item, tuple(rest), old, new) if head in (key, ANY) and isinstance(item, dict) else item
+        for key, item in value.items()
     }
 
 

@@ -1,4 +1,4 @@
-"""Past drift checks and runs: what drifted, what changed it, and how calls ended. No values.
+"""Past drift checks and runs: which resources drifted, what changed them, and the outcomes of calls. No field values.
 
 Times are seconds since 1970, in UTC.
 """
@@ -15,7 +15,7 @@ from reconciler.model.event import Outcome
 
 @dataclass(frozen=True, slots=True)
 class DriftedResource:
-    """A resource that differed at a look. `fields`: paths."""
+    """A resource that differed in a drift check. `fields`: the dotted paths of the fields that differed."""
 
     address: Address
     action: Action
@@ -26,7 +26,7 @@ class DriftedResource:
 
 @dataclass(frozen=True)
 class DriftCheck:
-    """What one look at the account found, beside so many declared resources."""
+    """The result of one drift check. `declared`: the number of declared resources."""
 
     at: float
     declared: int
@@ -36,10 +36,10 @@ class DriftCheck:
 
 @dataclass(frozen=True)
 class Run:
-    """One apply or destroy. `ended` is None, and `outcome` empty, if it died."""
+    """One apply or destroy. `ended` is None, and `outcome` empty, if the process was killed."""
 
     command: str
     started: float
     ended: float | None = None
     outcome: str = ""
-    calls: Mapping[Outcome, int] = field(default_factory=dict)  # how many ended so
+    calls: Mapping[Outcome, int] = field(default_factory=dict)  # number of calls by outcome

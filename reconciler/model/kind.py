@@ -1,7 +1,6 @@
-"""What a kind file declares of a kind: its collection, how its objects are found again, and what is special of them.
+"""`Kind`, the declarative description of a resource kind: its collection, identity, parent and special rules.
 
-A kind file never acts: validation, diff, order, calls, sandbox, schema and docs follow from it. Its fields are in
-`fields`.
+Validation, diff, order of calls, sandbox, schemas and reference pages are derived from it. `fields` describes fields.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from reconciler.model.fields.spec import Read, Spec
 
 @dataclass(frozen=True)
 class PartOf:
-    """The kind that an object is part of; `field` is the spec field that names its parent.
+    """The parent of a kind of child objects; `field` is the spec field that refers to the parent.
 
-    deleted_with   the platform deletes the object with its parent; False: it refuses to delete a parent that has parts
+    deleted_with   the platform deletes children with their parent; False: it does not delete a parent with children
     """
 
     kind: str
@@ -30,23 +29,25 @@ class PartOf:
 
 @dataclass(frozen=True)
 class Parent(PartOf):
-    """A parent below whose path the object lives. `embedded` is the key under which the parent's own response carries
-    its children, so that they need no list call."""
+    """A parent whose path is part of the child's path.
+
+    embedded   the key in the parent's response that contains the children, so that they need no list call
+    """
 
     embedded: str = ""
 
 
 class Home(StrEnum):
-    """Where the objects of a kind live."""
+    """Where the objects of a kind exist."""
 
-    PLATFORM = "the platform"  # behind the management API
-    AGENT = "the agent"  # behind the local API of an agent, for as long as that runs
-    FILE = "a file"  # nowhere: a declaration is rendered, and never planned
+    PLATFORM = "the platform"  # managed with the management API
+    AGENT = "the agent"  # managed with the local API of an agent, while the agent runs
+    FILE = "a file"  # no objects: a declaration is rendered to a file, and never planned
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of resource; of the platform unless its `home` says otherwise."""
+    """A kind of resource. The text below the fields describes each of them."""
 
     spec: type[Spec]
     path: str
@@ -80,36 +81,36 @@ class Kind:
     beside_https: bool = False
     example: str = ""
     """
-    path            the collection, relative to the base address; `{edge_id}` is filled from the parent
-    list_key        the array's name in a list response
-    id_prefix       with its underscore; empty where the platform gives no id
-    identity        fields that find an object again when there is no owner record
-    unique          the platform refuses a second object with the same identity
-    part_of         the parent that an object is a child of; what nobody declares below a parent of ours is drift
-    key             the response field that names an object in its path
-    fixed           values every create sends, and that tell this kind from others in the same collection
-    one_time        the response field that is readable once, in the answer to the create
-    irreplaceable   once deleted, the same name or address may belong to somebody else
-    modules_by_id   modules that can be managed on an object that is named by id and not otherwise managed
-    remove_before   values that the platform accepts only once the removed modules are gone, and without its own choices
-    carries_traffic  traffic passes through it, so that losing it breaks what is live
-    host            the field or output with the host name it reserves, which other values may mention
-    untimed         responses carry no `created_at`
-    required_unless_id  fields a declaration must have, unless it names an existing object by `id`
-    same_as         the kind whose objects these are as well, by ids that differ in nothing but the prefix
-    shared_while    the flag that, while it is set, lets several objects have one identity
-    exclusive_modules  modules of which an object has at most one, and of all below one parent only one has any
-    traffic_module  the module that lets traffic through: off while one of the exclusive modules replaces another
-    supports        of what no manifest declares: what can be done with it besides reading, such as `delete`
-    home            whose API has the collection
-    automatic       the response field that is set while the platform itself made the object and renews it
-    part_kinds      kinds that are part of what this one refers to: this one is created or updated after the parts are
-                    created, and detached before they are deleted
-    requires_parts  of a kind with `part_kinds`: whether one with these fields cannot do without any for a moment
-    exclusive_endpoint  the field with its url, and the exclusive field: no object of another kind may have the url's
-                    host and port there
-    beside_https    an endpoint whose url has the scheme https may have a host and port of the exclusive field as well
-    example         a spec as YAML: shown on the kind's page, and validated by the tests
+    path            the path of the collection, relative to the base address; `{edge_id}` is the id of the parent
+    list_key        the name of the array in a list response
+    id_prefix       the prefix of ids, with its underscore; empty if the objects have no id
+    identity        the natural key: fields that identify an object without an owner record
+    unique          the platform rejects a second object with the same identity
+    part_of         the parent of child objects; children of a managed parent that are not declared are additions
+    key             the response field that identifies an object in its path
+    fixed           values that every create sends, and that distinguish this kind from others in the same collection
+    one_time        the response field of the one-time secret, returned only by the create
+    irreplaceable   irreversible if deleted: another account may then acquire the same name or address
+    modules_by_id   modules that can be managed on an existing object that is declared only by its id
+    remove_before   values that the platform accepts only after the removed modules were deleted
+    carries_traffic  traffic passes through the object, so that deleting it interrupts traffic
+    host            the field or output with the reserved hostname, which values of other resources may mention
+    untimed         responses have no `created_at`
+    required_unless_id  fields that a declaration must have unless it has the `id` of an existing object
+    same_as         the kind that has the same objects, with ids that differ only in the prefix
+    shared_while    the flag field; several objects that set it may have one identity
+    exclusive_modules  modules of which an object has at most one, and which only one object below a parent may have
+    traffic_module  the module that admits traffic; removed while one exclusive module replaces another
+    supports        of a kind that cannot be declared: the operations besides reading, such as `delete`
+    home            the API that has the collection
+    automatic       the response field that is set if the platform created the object and renews it
+    part_kinds      kinds of children of the objects that this kind refers to: objects of this kind are created or
+                    updated after these children are created, and detached before they are deleted
+    requires_parts  of a kind with `part_kinds`: whether an object with these fields always needs at least one child
+    exclusive_endpoint  the field with the URL, and the exclusive field: no object of another kind may have the host and
+                    port of the URL in that field
+    beside_https    an endpoint with the scheme https may have the host and port of the exclusive field, too
+    example         a spec as YAML, for the reference page; validated by the tests
     """
 
     @property
@@ -118,7 +119,7 @@ class Kind:
 
     @cached_property
     def parent(self) -> Parent | None:
-        """The parent whose path the object's path begins with."""
+        """The parent whose path is part of the object's path, or None."""
         return self.part_of if isinstance(self.part_of, Parent) else None
 
     @cached_property
@@ -127,23 +128,23 @@ class Kind:
 
     @cached_property
     def by_name(self) -> Mapping[str, Field]:
-        return {each.name: each for each in self.fields}
+        return {field.name: field for field in self.fields}
 
     @cached_property
     def alias(self) -> Field | None:
-        """The field that may name what another one refers to by its id."""
-        return next((each for each in self.fields if each.name_of is not None), None)
+        """The field that may hold the name of an object that another field refers to by id (`NameOf`)."""
+        return next((field for field in self.fields if field.name_of is not None), None)
 
     def is_unique(self, fields: Mapping[str, Any]) -> bool:
-        """Whether no second object may have the identity of one with these fields."""
+        """Whether an object with these fields must be the only one with its identity."""
         return self.unique and (self.shared_while is None or fields.get(self.shared_while) is not True)
 
     @cached_property
     def keeps_owner(self) -> bool:
-        """Whether an object has `metadata`, the home of the owner record."""
+        """Whether objects have `metadata`, which holds the owner record."""
         return "metadata" in self.by_name
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
-        """Fields another resource may refer to: `id` first, then what the platform fills in."""
+        """The fields that other resources may refer to: `id`, then the fields that the platform sets."""
         return ("id", *(name for name in self.read.model_fields if name != "id"))

@@ -1,4 +1,4 @@
-"""Drift that a project knows of and ignores for a while."""
+"""Known drift: differences that a project ignores until a given day."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from reconciler.model.problem import Position
 
 @dataclass(frozen=True, slots=True)
 class KnownDrift:
-    """An entry of `drift.ignore` in the project file, or one `--ignore`.
+    """An entry of `drift.ignore` in the project file, or an `--ignore` option.
 
-    match   a glob over `Kind/name` and `Kind/name.field`
-    until   the last day on which it hides anything, as 2026-12-31 in UTC; empty: one run
+    match   a glob that is matched with `Kind/name` and `Kind/name.field`
+    until   the last day on which the entry is in effect, such as 2026-12-31, in UTC; empty: this run only
     """
 
     match: str
@@ -23,7 +23,7 @@ class KnownDrift:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredDifference:
-    """A difference that an entry hides; `subject` is `Kind/name`, or `Kind/name.field`."""
+    """A difference that is ignored; `subject` is `Kind/name` or `Kind/name.field`."""
 
     subject: str
     until: str = ""

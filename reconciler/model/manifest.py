@@ -1,4 +1,4 @@
-"""What is declared in Git: resources with the place each value was written."""
+"""Declarations of resources as read from manifests, with the position of each value."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ Path = tuple[str | int, ...]  # keys and indexes from the document's root: ("spe
 
 class Ensure(StrEnum):
     PRESENT = "present"
-    ABSENT = "absent"  # a tombstone: the object must not exist
-    FORGOTTEN = "forgotten"  # the object stays, our record on it goes
+    ABSENT = "absent"  # the object must not exist
+    FORGOTTEN = "forgotten"  # the object is kept, its owner record is removed
 
 
 class Lifecycle(StrictModel):
-    """Exceptions to the rule."""
+    """Settings that change how a resource is planned."""
 
-    protect: Annotated[bool, Doc("Never delete it, even when it is gone from the manifests.")] = False
-    ignore: Annotated[list[str], Doc("Fields that are left to others, by dotted path.")] = []
-    adopt: Annotated[bool, Doc("Take over an object that exists already and belongs to nobody.")] = False
-    replace: Annotated[bool, Doc("False: a change that needs another object is a problem instead.")] = True
+    protect: Annotated[
+        bool, Doc("Prevents deletion without approval, even after the declaration was removed from the manifests.")
+    ] = False
+    ignore: Annotated[list[str], Doc("Fields that are not managed, by dotted path.")] = []
+    adopt: Annotated[bool, Doc("Adopts an existing unmanaged object.")] = False
+    replace: Annotated[bool, Doc("If false, a change that requires replacement is an error.")] = True
     unmanaged_children: Annotated[
         Literal["report", "delete", "ignore"],
-        Doc("What happens to children that exist on the platform and that no manifest declares."),
+        Doc("How to handle children that exist on the platform and are not declared."),
     ] = "report"
 
 
@@ -41,11 +43,11 @@ _NO_EXCEPTIONS = Lifecycle()
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where a one-time secret goes: `target` is a file below the project's root, or a command's name.
+    """The delivery of a one-time secret. `target` is a file below the project's root, or the name of a command.
 
     way                       settings
     to_file                   none
-    to_dotenv                 name (of the entry)
+    to_dotenv                 name (the key of the entry)
     to_kubernetes_secret      name, namespace, key
     to_command                run, check (argument lists), env (names of variables that both get)
     """
@@ -58,16 +60,15 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """When an object with a one-time secret is renewed, in seconds of its age; both live for the overlap."""
+    """The rotation of a one-time secret: renewed at the age `after`; both are valid for `overlap`. In seconds."""
 
     after: int
     overlap: int = 0
 
 
-@dataclass(slots=True)  # a frozen one takes three times as long to make, and there are thousands
+@dataclass(slots=True)  # not frozen, because that would triple the time of construction
 class Declaration:
-    """One resource as declared, treated as frozen by everybody. `spec` holds only what was written, in the platform's
-    write shape."""
+    """One declared resource; must not be modified. `spec` has only the declared fields, in the form of requests."""
 
     address: Address
     spec: Mapping[str, Value]
@@ -81,7 +82,7 @@ class Declaration:
     rotate: Rotation | None = None
 
     def at(self, *path: str | int) -> Position:
-        """Where `spec.<path>` was written, or the nearest thing around it that was."""
+        """The position of `spec.<path>`, or of the nearest enclosing value that has a position."""
         full: Path = ("spec", *path)
         while full and full not in self.positions:
             full = full[:-1]
@@ -90,12 +91,12 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything one stack declares."""
+    """All declarations of a stack."""
 
     stack: str
     declarations: Mapping[Address, Declaration] = field(repr=False)
-    digest: str = ""  # of all files it was read from, names and bytes
-    left_out: Mapping[Address, Position] = field(default_factory=dict, repr=False)  # by the environment, and where
+    digest: str = ""  # of the names and contents of all manifest files
+    left_out: Mapping[Address, Position] = field(default_factory=dict, repr=False)  # removed by the environment
 
     @property
     def is_empty(self) -> bool:

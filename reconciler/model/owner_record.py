@@ -1,10 +1,10 @@
-"""The owner record: whose a live object is, kept in the object's own `metadata` beside the user's text.
+"""The owner record: ownership of a live object, stored in the object's `metadata` together with the user's text.
 
-An empty text or a JSON object with members carries the record as its last key, `reconciler`; any other text as a last
-line `#reconciler {…}`. The user's text reads back byte for byte. A record that somebody re-formatted, or wrote text
-behind, still counts: who loses sight of an object makes it a second time.
+If the user's text is empty or a JSON object with members, the record is the last member, `reconciler`. Otherwise the
+record is the last line, `#reconciler {…}`. The user's text is returned byte for byte. A record is also recognized after
+it was reformatted or text was added behind it, because an object whose record is lost would be created a second time.
 
-A record holds a digest for each field inside a field, or one for all of them where that would take too many bytes.
+A record holds a digest for each leaf inside a field, or one digest for the whole field if space is short.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from reconciler.model.kind import Kind
 from reconciler.model.value import digest
 
 KEY = "reconciler"
-LIMIT: Final = 4096  # bytes of metadata that the platform takes
-MOST: Final = 1280  # bytes of the longest record of any kind, with what separates it from the user's text
+LIMIT: Final = 4096  # bytes of metadata that the platform accepts
+MOST: Final = 1280  # bytes of the longest record of any kind, with the separator
 _MARK = f"#{KEY} "
 _NAME = f'"{KEY}"'
 _MEMBER = f"{_NAME}:"
@@ -32,13 +32,13 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Owner(NamedTuple):
-    """Which declaration of which stack an object belongs to. A tuple, because a look makes one for every object.
+    """The content of an owner record: the stack and address that an object belongs to. A tuple for speed.
 
-    intent     random, new with every create: finds the object of a create whose answer was lost
-    applied    a digest per field that was last applied with a value other than its default, or per `fold`
-    protect    the object may not be deleted, even when its declaration is gone
-    pending    the object's one-time secret has not been delivered yet
-    replaces   id of the object this one was created to replace; tells the two apart while both live
+    intent     the random id of the create, which identifies the object after a lost response
+    applied    a digest for each field that was last applied with a value other than its default; see `fold`
+    protect    deleting the object requires approval, even after its declaration was removed
+    pending    the one-time secret of the object was not delivered yet
+    replaces   the id of the object that this one replaces, while both exist
     """
 
     stack: str
@@ -51,7 +51,7 @@ class Owner(NamedTuple):
 
 
 def write(text: str, owner: Owner) -> str:
-    """The user's text with the record added."""
+    """Returns the `metadata` with the user's text and the record."""
     record = _encode(owner)
     if text == "":
         return f"{{{_MEMBER}{record}}}"
@@ -63,8 +63,10 @@ def write(text: str, owner: Owner) -> str:
 
 
 def fit(text: str, record: Owner, kind: Kind) -> Owner:
-    """The record as it is written beside the user's text: where it would exceed LIMIT, the digests inside the largest
-    fields are bundled, one field after the other, until it fits."""
+    """Returns the record in a size that fits beside the user's text.
+
+    While the metadata would exceed LIMIT bytes, the digests inside one more field are bundled, largest field first.
+    """
     over = _bytes(write(text, record)) - LIMIT
     if over <= 0:
         return record
@@ -78,25 +80,25 @@ def fit(text: str, record: Owner, kind: Kind) -> Owner:
 
 
 def fold(field: Field, applied: Mapping[str, str]) -> dict[str, str]:
-    """The digests with those inside one field bundled under `field.*`: a digest of their paths and digests.
+    """Returns the digests with those inside one field replaced by one digest of them, under `field.*`.
 
-    Digests that are asked for each by itself stay: of values that responses never show, and of the platform's choices.
+    Digests that are needed individually are not bundled: those of input-only fields and of server defaults.
     """
-    inside = {path: told for path, told in applied.items() if path.startswith(f"{field.name}.")}
-    bundled = {path: told for path, told in inside.items() if may_bundle(leaf_at((field,), path))}
+    inside = {path: value for path, value in applied.items() if path.startswith(f"{field.name}.")}
+    bundled = {path: value for path, value in inside.items() if may_bundle(leaf_at((field,), path))}
     if not bundled:
         return dict(applied)
-    rest = {path: told for path, told in applied.items() if path not in bundled}
+    rest = {path: value for path, value in applied.items() if path not in bundled}
     return {**rest, bundle(field.name): digest(bundled)}
 
 
 def bundle(name: str) -> str:
-    """The path under which a record holds the bundled digests of a field."""
+    """The path of a field's bundled digest in a record."""
     return f"{name}.*"
 
 
 def may_bundle(leaf: Field | None) -> bool:
-    """Whether the digest of a field inside another may be bundled with those beside it."""
+    """Whether the digest of a leaf may be bundled with the others inside the same field."""
     return leaf is not None and InputOnly not in leaf and ServerDefault not in leaf
 
 
@@ -109,7 +111,7 @@ def _length(applied: Mapping[str, str]) -> int:
 
 
 def room(text: str, record: Owner, kind: Kind) -> int:
-    """The bytes that the user's text may have beside the record, whatever its digests. At least LIMIT - MOST."""
+    """The bytes that are available for the user's text beside the record. At least LIMIT - MOST."""
     size = _bytes(text)
     if size <= LIMIT - MOST:
         return LIMIT - MOST
@@ -118,15 +120,17 @@ def room(text: str, record: Owner, kind: Kind) -> int:
 
 
 def read(metadata: str | None) -> tuple[str, Owner | None]:
-    """The user's text, and the record if there is one. A record that cannot be read is the user's text."""
+    """Returns the user's text and the record, None if there is none. An invalid record is part of the user's text."""
     text = metadata or ""
-    found = _find_record(text)
-    return (text, None) if found is None else found[:2]
+    record = _find_record(text)
+    return (text, None) if record is None else record[:2]
 
 
 def _find_record(text: str) -> tuple[str, Owner, Any] | None:
-    """The text around the record, what the record says, and the record itself: the last line that is one, or else the
-    member of an object."""
+    """Finds the record: the last line that is one, otherwise the member of a JSON object.
+
+    Returns the text without the record, the parsed record, and its JSON value.
+    """
     is_marked = _MARK in text
     if not is_marked and _NAME not in text:
         return None
@@ -140,14 +144,14 @@ def _find_record(text: str) -> tuple[str, Owner, Any] | None:
 
 
 def holds(applied: Mapping[str, str], name: str) -> bool:
-    """Whether anything was applied to this field, or inside it."""
+    """Whether `applied` has a digest for this field or for a leaf inside it."""
     if isinstance(applied, _Applied) and not applied.may_name(name):
         return False
     return any(key == name or key.startswith(f"{name}.") for key in applied)
 
 
 def _lines(text: str) -> Iterator[tuple[str, Any]]:
-    """What may be a record, and the text around it: lines from the last to the first."""
+    """Yields the lines that may be a record, last line first: the text without the line, and its JSON value."""
     start = len(text)
     while (start := text.rfind(_MARK, 0, start)) >= 0:
         if start > 0 and text[start - 1] != "\n":
@@ -163,7 +167,7 @@ def _without_member(text: str, parsed: dict[str, Any]) -> str:
     rest = {key: value for key, value in parsed.items() if key != KEY}
     _, tail = _split_last_brace(text)
     original = text[: text.rfind(_MEMBER)].removesuffix(",") + "}" + tail
-    # Somebody may have re-written the object around our record: then its meaning is all that is left to keep.
+    # If the object was reformatted around the record, its text cannot be restored, only its value.
     return original if _parse_json(original) == rest else json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -186,7 +190,7 @@ def _encode(owner: Owner) -> str:
 
 
 class _Applied(Mapping[str, str]):
-    """What a record says was applied, read when somebody asks: of most objects nobody does, and there are many."""
+    """The `applied` digests of a record, parsed on first use: most objects never need them."""
 
     __slots__ = ("_metadata", "_read")
 
@@ -199,11 +203,11 @@ class _Applied(Mapping[str, str]):
         if self._read is None:
             found = _find_record(self._metadata)
             assert found is not None
-            self._read = {_once(path): str(told) for path, told in found[2]["applied"].items()}
+            self._read = {_once(path): str(value) for path, value in found[2]["applied"].items()}
         return self._read
 
     def may_name(self, word: str) -> bool:
-        """False: the record surely says nothing of it, for which it need not be read."""
+        """False if the record cannot contain the word. Does not parse the record."""
         return word in self._metadata or "\\" in self._metadata
 
     def __getitem__(self, path: str) -> str:
@@ -222,37 +226,36 @@ class _Applied(Mapping[str, str]):
 def _decode(record: Any, metadata: str) -> Owner | None:
     if not isinstance(record, dict):
         return None
-    told = record.get
-    stack, address, intent = told("stack"), told("address"), told("intent")
+    stack, address, intent = record.get("stack"), record.get("address"), record.get("intent")
     if not (isinstance(stack, str) and isinstance(address, str) and isinstance(intent, str)):
         return None
     try:
         where = Address.parse(address)
     except ValueError:
         return None
-    applied, replaces = told("applied"), told("replaces")
+    applied, replaces = record.get("applied"), record.get("replaces")
     return Owner(
         _once(stack),
         where,
         intent,
         _Applied(metadata) if isinstance(applied, dict) and applied else _NOTHING,
-        told("protect") is True,
-        told("pending") is True,
+        record.get("protect") is True,
+        record.get("pending") is True,
         replaces if isinstance(replaces, str) else None,
     )
 
 
 @lru_cache(maxsize=1024)
 def _once(word: str) -> str:
-    """One object for all equal words: thousands of records name the same stack and the same fields."""
+    """Returns one shared string for equal words: thousands of records have the same stack and fields."""
     return word
 
 
-_DECODER: Final = json.JSONDecoder()  # what json.loads has, without its looks at what it was given
+_DECODER: Final = json.JSONDecoder()  # like json.loads, without its checks of the argument
 
 
 def _parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
-    except (ValueError, RecursionError):  # the text is anybody's, and may be nested without end
+    except (ValueError, RecursionError):  # the text is not trusted, and may be nested too deeply
         return None

@@ -1,4 +1,4 @@
-"""A plan: frozen data that leaves no choice to whoever carries it out."""
+"""`Plan` and its calls, approvals and preconditions, as immutable data that leaves no decisions to the engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Template, Value
 
-VERSION = 3  # of the plan's JSON form; raised with every change a reader would notice
+VERSION = 3  # of the JSON form of plans; increased with every incompatible change
 
 
 class Verb(StrEnum):
@@ -36,10 +36,10 @@ def create_id(address: Address) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnerDraft:
-    """The owner record a call will write; the engine adds the intent and digests what is known by then.
+    """The owner record that a call will write. The engine adds the intent, resolves references and computes digests.
 
-    intent    kept from the live object, or None: a new one
-    applied   canonical values of the fields that differ from their default; may hold references
+    intent    that of the live object; None: a new one
+    applied   canonical values of the fields that differ from their default; may contain references
     """
 
     address: Address
@@ -53,7 +53,7 @@ class OwnerDraft:
 
 @dataclass(frozen=True)
 class Call:
-    """One API request, exact but for references that earlier calls resolve."""
+    """One API request, complete except for references that earlier calls resolve."""
 
     id: str  # "create TLSEdge/payments", unique in the plan
     address: Address
@@ -64,8 +64,8 @@ class Call:
     needs: tuple[str, ...] = ()  # calls that must have succeeded
     owner: OwnerDraft | None = None
     deliver: Mapping[str, Delivery] = field(default_factory=dict)
-    overwrites: bool = False  # what is at a delivery's target is ours, or a consent of the plan is about it
-    unbinds: bool = True  # of a delete: the store may forget the address; False where another object has it now
+    overwrites: bool = False  # the target's content was delivered by this stack, or an approval covers it
+    unbinds: bool = True  # of a delete: the store removes the binding; False if another object has the address now
 
     @property
     def method(self) -> str:
@@ -74,26 +74,26 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A live object as the plan saw it: canonical value (sensitive: digest) per field."""
+    """A live object at the time of the plan: the canonical value of each field, a digest for sensitive fields."""
 
     id: str
     fields: Mapping[str, Json]
     owner: str = ""
-    """Whose it was: "prod TLSEdge/payments", with ", protected" if it was; empty: nobody's. Of an object without an
-    owner record the stack of its parent."""
+    """The owner: "prod TLSEdge/payments", followed by ", protected" if protected; empty: unmanaged. For an object
+    without an owner record, the stack of its parent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Something the user must allow by name: `--allow delete:ReservedDomain=1`."""
+    """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
     what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account"
-    kind: str  # a kind, or "*" for a guard over all of them
+    kind: str  # a kind, or "*" for a guard over all kinds
     count: int
     why: str
     granted: bool = False
-    parts: int = 0  # of these, what goes with something and is no change of its own
-    is_optional: bool = False  # without it the rest of the plan is carried out all the same
+    parts: int = 0  # how many of `count` are children that are deleted with their parent
+    is_optional: bool = False  # without it, the rest of the plan is still applied
 
     @property
     def flag(self) -> str:
@@ -102,7 +102,7 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What carrying it out will take. Seconds are at the request budget; 0 where there is none."""
+    """The number of API calls of an apply, and the estimated seconds at the request budget (0 without a budget)."""
 
     calls: int
     estimated_seconds: float
@@ -132,7 +132,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that will happen, in an order that is safe, and all that stands in its way."""
+    """All changes and calls of an apply, in a safe order, and the problems and missing approvals that block it."""
 
     stack: str
     changes: tuple[Change, ...] = ()
@@ -140,24 +140,22 @@ class Plan:
     problems: tuple[Problem, ...] = ()
     approvals: tuple[Approval, ...] = ()
     observed: Mapping[Address, Observed] = field(default_factory=dict)
-    resolved: Mapping[str, Json] = field(default_factory=dict)  # "Kind/name.output" of live objects calls refer to
-    bindings: Mapping[Address, Binding | None] = field(default_factory=dict)  # for the store to remember or forget
-    additions: tuple[Change, ...] = ()  # children of our objects that nobody declares, and that no call deletes
-    unmanaged: tuple[tuple[str, str], ...] = ()  # (kind, id) of live objects that nobody declares or owns
+    resolved: Mapping[str, Json] = field(default_factory=dict)  # values of "Kind/name.output" that calls refer to
+    bindings: Mapping[Address, Binding | None] = field(default_factory=dict)  # to store; None: to remove
+    additions: tuple[Change, ...] = ()  # undeclared children of managed objects that no call deletes
+    unmanaged: tuple[tuple[str, str], ...] = ()  # (kind, id) of live objects that no stack manages
     elsewhere: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """By stack: objects of other stacks that carry no owner record, as (kind, id)."""
-    ignored: tuple[IgnoredDifference, ...] = ()  # known drift, which is among neither changes nor additions
-    account: str = ""  # where it is to be carried out: base address, and the account's name if it has one
-    targets: tuple[str, ...] = ()  # globs; what they leave out was not planned
+    ignored: tuple[IgnoredDifference, ...] = ()  # known drift; not part of changes and additions
+    account: str = ""  # the account: base address, and the account's name if the project has one
+    targets: tuple[str, ...] = ()  # globs; other resources were not planned
     excludes: tuple[str, ...] = ()
     manifest_digest: str = ""
     declared: int = 0  # resources in the manifests
-    judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were asked, and a digest of each
+    judged: Mapping[str, str] = field(default_factory=dict)  # the policies that were evaluated, and a digest of each
     commit: str = ""
-    created: float = 0.0  # when it was created, seconds since 1970: tells it from another plan of the same content
-    snapshot_time: float = (
-        0.0  # when the snapshot file was that it was made from, seconds since 1970; 0: made from the account
-    )
+    created: float = 0.0  # time of creation, seconds since 1970; distinguishes plans with the same content
+    snapshot_time: float = 0.0  # time of the snapshot file, seconds since 1970; 0: planned from the account
     forecast: Forecast = Forecast(0, 0.0)
     base: Base | None = None  # the commit that the plan was compared with
     version: int = VERSION
@@ -168,12 +166,12 @@ class Plan:
 
     @property
     def has_drift(self) -> bool:
-        """Whether anything differs that Git alone is not proven to have changed."""
+        """Whether there are differences that Git alone is not proven to have caused, or additions."""
         return bool(self.additions) or any(not change.is_pending for change in self.changes)
 
     @property
     def has_pending(self) -> bool:
-        """Whether Git has changes that no apply carried out yet."""
+        """Whether Git has changes that were not applied yet."""
         return any(change.is_pending for change in self.changes)
 
     @property
@@ -182,19 +180,19 @@ class Plan:
 
     @property
     def blocking_errors(self) -> tuple[Problem, ...]:
-        """The errors because of which nothing of the plan is applied."""
+        """The errors that block the whole plan."""
         return tuple(problem for problem in self.errors if not problem.confined)
 
     @property
     def confined_errors(self) -> tuple[Problem, ...]:
-        """The errors that a person has to resolve, and that keep only their own subjects from being applied."""
+        """The errors that block only their own subjects; the rest of the plan is applied."""
         return tuple(problem for problem in self.errors if problem.confined)
 
     @property
     def missing_approvals(self) -> tuple[Approval, ...]:
-        return tuple(consent for consent in self.approvals if not (consent.granted or consent.is_optional))
+        return tuple(approval for approval in self.approvals if not (approval.granted or approval.is_optional))
 
     @property
     def missing_optional_approvals(self) -> tuple[Approval, ...]:
-        """Consents that are not given, and that nothing else waits for."""
-        return tuple(consent for consent in self.approvals if consent.is_optional and not consent.granted)
+        """The optional approvals that are not granted; the rest of the plan does not wait for them."""
+        return tuple(approval for approval in self.approvals if approval.is_optional and not approval.granted)

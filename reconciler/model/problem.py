@@ -1,4 +1,4 @@
-"""What is wrong, where, and what to do about it."""
+"""Problems (errors, warnings and notes) and findings: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 
 from reconciler.model.value import Json
 
-LONGEST_QUOTE: Final = 120  # characters of the user's text that a message repeats
-_LONGEST: Final = 2_000  # characters of a message, such as one that names the members of a long ring
+LONGEST_QUOTE: Final = 120  # characters of user text that a message quotes
+_LONGEST: Final = 2_000  # characters of a message, such as one that lists a long circular reference
 _LONGEST_SUBJECT: Final = 300
-_MOST_ITEMS: Final = 100  # of a list beside the text
+_MOST_ITEMS: Final = 100  # of a list in `values`
 _LONG: Final = re.compile(rf"(?<!\w)(['\"])(?:(?!\1)[^\\]|\\.){{{LONGEST_QUOTE},}}\1|\S{{{LONGEST_QUOTE},}}", re.DOTALL)
 
 
@@ -32,17 +32,17 @@ class Position:
 class Severity(StrEnum):
     ERROR = "error"
     WARNING = "warning"
-    NOTE = "note"  # good to know: it has no say in how a command ends
+    NOTE = "note"  # information that does not affect the exit code
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One finding, on one line: `file:line:column: Kind/name.field: what is wrong; what to do`.
+    """One error, warning or note. As text: `file:line:column: Kind/name.field: what is wrong; what to do`.
 
-    `rule` is the policy that is broken, where it is not the program itself that objects. `code` is a stable, readable
-    name for this sort of problem (`literal-secret`), which scripts may rely on, and `values` are the names and numbers
-    that the text tells, never a secret. `confined`: only the subject is left as it is, and the rest of the plan is
-    applied.
+    rule       the policy that reported it; empty if the program did
+    code       the stable name of the type of problem, such as `literal-secret`, for scripts
+    values     the names and numbers in the text, never a secret
+    confined   only the subject is not applied; the rest of the plan is
     """
 
     text: str
@@ -61,7 +61,7 @@ class Problem:
             object.__setattr__(self, "remedy", shorten(self.remedy))
             object.__setattr__(self, "subject", shorten(self.subject, _LONGEST_SUBJECT))
         if self.values:
-            object.__setattr__(self, "values", {name: _cut_value(each) for name, each in self.values.items()})
+            object.__setattr__(self, "values", {name: _cut_value(value) for name, value in self.values.items()})
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
@@ -76,20 +76,20 @@ class Problem:
 
 
 def cut(text: str) -> str:
-    """The user's text as a message repeats it without quotation marks: on one line."""
+    """Text of the user for use in a message without quotation marks: on one line, up to `LONGEST_QUOTE` characters."""
     text = " ".join(text[: 10 * LONGEST_QUOTE].splitlines())
     return text if len(text) <= LONGEST_QUOTE else f"{text[: LONGEST_QUOTE - 1]}…"
 
 
 def _cut_value(value: Json) -> Json:
-    """Names and numbers, and short lists of them."""
+    """A name, a number, or a list of these, with long texts and lists cut."""
     if isinstance(value, list):
-        return [_cut_value(each) for each in value[:_MOST_ITEMS]]
+        return [_cut_value(item) for item in value[:_MOST_ITEMS]]
     return cut(value) if isinstance(value, str) else value
 
 
 def shorten(text: str, longest: int = _LONGEST) -> str:
-    """The message with long quotations and words cut to `LONGEST_QUOTE`, and all of it to `longest` characters."""
+    """A message with long quotations and words cut to `LONGEST_QUOTE`, and the whole to `longest` characters."""
     if len(text) <= LONGEST_QUOTE:
         return text
     text = _LONG.sub(lambda found: f"{found[0][: LONGEST_QUOTE - 2]}…{found[1] or ''}", text)
@@ -98,10 +98,10 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken rule within a declaration; `path` leads to the value that is wrong.
+    """A violated rule in a declaration. `path` is the path of the invalid value in the spec.
 
-    Where that value is a text that is a document itself, `within` leads on from there; `spot` is the line and column,
-    from 1, within the text that is reached.
+    If the value is a text that contains a document, `within` is the path inside that document. `spot` is the line and
+    column in the text, counted from 1.
     """
 
     path: tuple[str | int, ...]
@@ -112,11 +112,11 @@ class Finding:
     values: Mapping[str, Json] = field(default_factory=dict, hash=False, kw_only=True)
     within: tuple[str | int, ...] = ()
     spot: tuple[int, int] | None = None
-    is_key: bool = False  # whether it is about the last key of the path, and not about its value
+    is_key: bool = False  # about the last key of the path, not about its value
 
 
 class Rejected(Exception):
-    """Input that cannot be worked with, as all its problems at once."""
+    """Raised for invalid input, with all of its problems."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))

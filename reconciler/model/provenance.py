@@ -1,4 +1,4 @@
-"""Where a declared value comes from: every place that has a say in it, and which of them counts."""
+"""The provenance of a declared value: every place that sets it, and which of them takes effect."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from reconciler.model.value import Value
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """One place that has a say: `manifest`, `environment prod`, `variable region, from --var`. Holds nothing secret."""
+    """One place that sets a value: `manifest`, `environment prod`, `variable region, from --var`. Holds no secret."""
 
     what: str
     position: Position | None
-    written: Value  # as it stands there, with Hidden for what must not be shown
-    counts: bool = True  # False: something else takes its place
-    feeds: bool = False  # a part of the origin before it
-    gist: str = ""  # `a list of 3`: said in the place of what was written
+    written: Value  # the value as written there, with Hidden for sensitive values
+    counts: bool = True  # False: overridden by another origin
+    feeds: bool = False  # part of the origin before it
+    gist: str = ""  # a summary that is displayed instead of the value, such as `a list of 3`
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One value and its origins, the one that counts first; Hidden is what must not be shown."""
+    """One value and its origins, the effective one first; Hidden for a sensitive value."""
 
     path: str  # "tls_termination.min_version"
     value: Value

@@ -1,4 +1,4 @@
-"""Live objects as read from the platform, and whether each list was read to its end."""
+"""Snapshots of an account: live objects by kind, whether each list is complete, and the state of the store."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.value import Json
 
 NOT_OFFERED: Final = "the platform does not offer "
-"""So begins why a list is incomplete if there is no such collection; then comes its path."""
+"""The beginning of `Listing.why` if the platform does not have the collection; its path follows."""
 
 
 LiveKey = tuple[str, str]
-"""Kind and locator: names a live object within the account."""
+"""Kind and locator of a live object, unique within the account."""
 
 
 class _LiveFields(NamedTuple):
@@ -31,11 +31,12 @@ class _LiveFields(NamedTuple):
 
 
 class Live(_LiveFields):
-    """One object as a list response showed it. `id` is what names it in its path. A tuple, as its owner record is.
+    """One object as a list response returned it. A tuple for speed, like its owner record.
 
-    owner      the record on it; one that names another kind was copied by hand, and says nothing
-    metadata   the user's own, without our record
-    locator    its id, below its parent's if it has one: unique within the kind
+    id         the id in the object's path
+    owner      the owner record in its metadata; None for a record that names another kind, which was copied by hand
+    metadata   the user's metadata, without the owner record
+    locator    `id`, or `parent id/id` for a child: unique within the kind
     key        kind and locator
     """
 
@@ -56,8 +57,11 @@ class Live(_LiveFields):
 
 @dataclass(frozen=True)
 class Listing:
-    """The objects of one kind. Incomplete means unknown: `why` says what cut the list short, and `denied` that the key
-    may not read it."""
+    """The live objects of one kind. If not `complete`, nothing may be concluded from the absence of an object.
+
+    why      why the list is incomplete
+    denied   the API key is not permitted to read the list
+    """
 
     objects: tuple[Live, ...] = ()
     complete: bool = True
@@ -66,15 +70,15 @@ class Listing:
 
     @property
     def is_offered(self) -> bool:
-        """False: the platform has no such collection."""
+        """Whether the platform has the collection."""
         return NOT_OFFERED not in self.why
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the store remembers of an object: all that is known of its owner where there is no `metadata`."""
+    """The store's record of an object. For kinds without `metadata` it is the only record of ownership."""
 
-    id: str  # as `Live.locator`
+    id: str  # the locator, see `Live`
     applied: Mapping[str, str] = field(default_factory=dict)
     protect: bool = False
     replaces: str | None = None  # locator of the object this one was created to replace, until that is deleted
@@ -82,11 +86,12 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a one-time secret was to be delivered.
+    """The target of a delivery of a one-time secret.
 
+    way        the kind of delivery, such as `to_file`
     path       a file below the project's root, or a program
-    entry      within the file, where it has entries
-    checkout   tells this folder on this machine from every other one
+    entry      the entry in the file, if it has entries
+    checkout   identifies this folder on this machine
     """
 
     way: str
@@ -96,16 +101,16 @@ class Place:
     checkout: str = ""
 
     def is_same(self, other: Place) -> bool:
-        """Whether the two name the same target of a project, on whatever machine."""
+        """Whether both are the same target of the project, possibly on different machines."""
         return (self.way, self.path, self.entry) == (other.way, other.path, other.entry)
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedSecret:
-    """A create of an object with a one-time secret, as the store knows it.
+    """The store's record of a create that issued a one-time secret.
 
-    place     None: of a store of before, which did not record it
-    arrived   whether the delivery is known to have succeeded; otherwise it may have
+    place     None if an earlier version of the store recorded it
+    arrived   whether the delivery is known to have succeeded; if not, it may have
     """
 
     intent: str
@@ -116,15 +121,15 @@ class IssuedSecret:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is known of the place where a declared one-time secret goes.
+    """The state of the file that a declared one-time secret is delivered to.
 
-    shown        in words: "secrets/agent.token"
-    is_there     something is there that a delivery would overwrite
+    label        the display name, such as "secrets/agent.token"
+    is_there     the target exists, and a delivery would overwrite it
     is_ours      a secret of this resource was, or may have been, delivered there
-    is_gone      what was delivered there on this machine is not there any more
+    is_gone      a secret was delivered there on this machine, and the target no longer exists
     """
 
-    shown: str
+    label: str
     is_there: bool = False
     is_ours: bool = False
     is_gone: bool = False
@@ -132,14 +137,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One look at the account, and the store's memory beside it."""
+    """The account as one refresh returned it, and the state of the store."""
 
     listings: Mapping[str, Listing]
     bindings: Mapping[Address, Binding] = field(default_factory=dict)
-    receipts: frozenset[str] = frozenset()  # intents whose one-time secret the store knows to be delivered
-    undelivered: frozenset[str] = frozenset()  # and those whose secret it knows to have arrived nowhere
-    overwritten: Mapping[str, Address] = field(default_factory=dict)  # and those after which the address got another
-    targets: Mapping[Address, Target] = field(default_factory=dict)  # of deliveries to files; empty if not looked at
+    receipts: frozenset[str] = frozenset()  # intents whose one-time secret was delivered
+    undelivered: frozenset[str] = frozenset()  # intents whose one-time secret was not delivered anywhere
+    overwritten: Mapping[str, Address] = field(default_factory=dict)  # intents with a later delivery for the address
+    targets: Mapping[Address, Target] = field(default_factory=dict)  # of deliveries to files; empty if not read
     doubt: str = ""  # why this may not be the account that the stack belongs to
     elsewhere: Mapping[tuple[str, str], str] = field(default_factory=dict)  # kind and locator → the other stack
     is_remembered: bool = False  # the store took part in an apply of this stack

@@ -1,8 +1,8 @@
-"""What a field may hold: plain JSON, and what is not plain yet.
+"""Values of fields: plain JSON, references, templates and secrets, and the functions that resolve and digest them.
 
-A `Ref` stands for a field of another resource, a `Template` for text with references inside, a `JsonTemplate` for a
-document with them that is sent as text, a `Secret` for text that must never be shown. Containers are plain dicts and
-lists, treated as frozen by everybody.
+A `Ref` stands for a field of another resource, a `Template` for text that contains references, a `JsonTemplate` for a
+document that contains references and is sent as text, a `Secret` for text that must never be displayed. Containers are
+plain dicts and lists, which must not be modified.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Value = Any  # Json, or a Ref, Template, JsonTemplate or Secret anywhere inside 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A field of another declared resource; its `id` unless said otherwise."""
+    """A reference to an output of another declared resource; by default its `id`."""
 
     target: Address
     output: str = "id"
@@ -43,16 +43,16 @@ class Template:
 
 @dataclass(frozen=True, slots=True)
 class JsonTemplate:
-    """JSON text in the making: literal parts, and values that are not known yet, each to be spelt as JSON."""
+    """JSON text with literal parts, and references and templates whose values are inserted as JSON."""
 
     parts: tuple[str | Ref | Template, ...]
 
 
-PENDING: Final = Template(())  # stands for what could not be resolved: its problem has been told
+PENDING: Final = Template(())  # a value that could not be resolved; its problem was reported
 
 
 class Secret:
-    """Text that cannot print itself. `source` says where it came from (`env:NAME`, `file:path`, `manifest:…`)."""
+    """Text that is never displayed. `source` names its origin: `env:NAME`, `file:path`, `manifest:…`."""
 
     __slots__ = ("_text", "source")
 
@@ -61,7 +61,7 @@ class Secret:
         self.source = source
 
     def reveal(self) -> str:
-        """The text itself: for the wire, a sink or a comparison, never for a person."""
+        """The text itself: for requests, sinks and comparisons, never for output."""
         return self._text
 
     def __repr__(self) -> str:
@@ -74,14 +74,14 @@ class Secret:
         return hash(self._text)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret is not written to disk")
+        raise TypeError("a secret cannot be pickled")
 
 
 class Sealed(Secret):
-    """A secret of which only digests are known: it stands for the text where that must not be, or cannot be had.
+    """A secret of which only digests are known, as in snapshots and plan files.
 
-    digests    by salt, as `digest` would have them
-    spellings  digests, with `salt`, of the texts that count as the same: who shares one is equal
+    digests    the results of `digest`, by salt
+    spellings  digests with `salt` of the equivalent texts; two secrets with a common one are equal
     """
 
     __slots__ = ("digests", "salt", "spellings")
@@ -95,10 +95,10 @@ class Sealed(Secret):
         self.salt = salt
 
     def reveal(self) -> str:
-        raise TypeError(f"nobody knows the text of {self!r}")
+        raise TypeError(f"the text of {self!r} is not known")
 
     def digest(self, salt: str) -> str:
-        """With a salt that nobody foresaw, something else that stays the same."""
+        """The digest with this salt; for other salts than those of `digests`, a stable substitute."""
         return self.digests.get(salt) or digest([self.source, sorted(self.spellings), salt])
 
     def __eq__(self, other: object) -> bool:
@@ -107,11 +107,11 @@ class Sealed(Secret):
             return same or not self.spellings.isdisjoint(other.spellings)
         return isinstance(other, Secret) and digest(other, self.salt) in self.spellings
 
-    __hash__ = None  # type: ignore[assignment]  # equal ones may differ in all but one of their spellings
+    __hash__ = None  # type: ignore[assignment]  # equal secrets may have only one spelling in common
 
 
 def reveal_text(value: Value) -> str | None:
-    """A text that is known already, be it secret: to look at, never to show."""
+    """The text of a plain text or a secret, None for any other value. For checks, never for output."""
     if isinstance(value, Secret) and not isinstance(value, Sealed):
         return value.reveal()
     return value if isinstance(value, str) else None
@@ -119,13 +119,13 @@ def reveal_text(value: Value) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What stands in a plan for a sensitive value: equal digests, equal values."""
+    """The digest of a sensitive value, which replaces the value in a plan. Equal digests: equal values."""
 
     digest: str
 
 
 def references(value: Value) -> Iterator[Ref]:
-    """Every reference inside, depth first."""
+    """Yields every reference inside a value, depth first."""
     found: list[Ref] = []
     _collect(value, found)
     return iter(found)
@@ -148,16 +148,19 @@ def _collect(value: Value, found: list[Ref]) -> None:
                 _collect(part, found)
 
 
-_PLAIN = frozenset({str, int, float, bool, type(None)})  # what most of a spec is
+_PLAIN = frozenset({str, int, float, bool, type(None)})  # the types of most values, checked first for speed
 
 
 def is_known(value: Value) -> bool:
-    """Whether nothing inside waits for another resource."""
+    """Whether a value contains no reference."""
     return value.__class__ in _PLAIN or next(references(value), None) is None
 
 
 def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
-    """The same value with each reference replaced by what `resolve` answers (the Ref itself: not known yet)."""
+    """The value with each reference replaced by the result of `resolve`, which returns the Ref itself if it is unknown.
+
+    A template whose references are all known becomes text.
+    """
     if value.__class__ is str:
         return value
     match value:
@@ -187,12 +190,12 @@ def _within_json(value: Value) -> str | Ref | Template:
 
 
 def json_text(value: Json) -> str:
-    """A plain value as inline documents are sent: with the keys in the order they were written in."""
+    """JSON text of a plain value, with the keys in their order, as inline documents are sent."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def reveal(value: Value) -> Json:
-    """The value as the wire needs it: secrets in the clear. For request bodies only."""
+    """The value with the text of its secrets. For request bodies only."""
     match value:
         case Secret():
             return value.reveal()
@@ -215,7 +218,7 @@ def has_secret(value: Value) -> bool:
 
 
 def secrets_in(value: Value) -> Iterator[Secret]:
-    """Every secret inside, as often as it is there."""
+    """Yields every secret inside a value, including repeated ones."""
     match value:
         case Secret():
             yield value
@@ -230,8 +233,8 @@ def secrets_in(value: Value) -> Iterator[Secret]:
 
 
 def canonical(value: Json) -> bytes:
-    """One spelling of a plain value: compact JSON with sorted keys."""
-    # JSON may hold half a character, and so may what a platform answers.
+    """A plain value as compact JSON with sorted keys: equal values have equal bytes."""
+    # JSON may contain an unpaired surrogate, and so may a response.
     return _CANONICAL.encode(value).encode(errors="surrogatepass")
 
 
@@ -239,10 +242,10 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 
 
 def digest(value: Value, salt: str = "") -> str:
-    """Ten hex digits that stand for a known value in owner records and plans.
+    """The digest of a known value in owner records and plans: ten hex digits.
 
-    A value with a secret inside goes through scrypt with the salt, so that the digest, which lives where others
-    may read it, does not help to guess a short secret.
+    The digest of a value that contains a secret is computed with scrypt and the salt, because others can read owner
+    records and must not be able to guess a short secret from its digest.
     """
     if isinstance(value, Sealed):
         return value.digest(salt)
@@ -264,5 +267,5 @@ def _replace_sealed(value: Value, salt: str) -> Value:
 
 @lru_cache(maxsize=4096)
 def _slow_digest(text: bytes, salt: str) -> str:
-    # n=2**13, r=8: about 10 ms and 8 MB a guess, cheap for a project and dear for a word list
+    # n=2**13, r=8: about 10 ms and 8 MB for each guess, acceptable for a project and costly for a word list
     return hashlib.scrypt(text, salt=salt.encode(errors="surrogatepass"), n=2**13, r=8, p=1, dklen=5).hex()

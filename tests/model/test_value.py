@@ -32,7 +32,7 @@ def test_a_secret_does_not_print_itself() -> None:
 
 
 def test_a_secret_is_not_pickled() -> None:
-    with pytest.raises(TypeError, match="not written to disk"):
+    with pytest.raises(TypeError, match="cannot be pickled"):
         pickle.dumps(Secret("hunter2", "env:PASSWORD"))
 
 

@@ -1,1 +1,1 @@
-"""Fields of a kind: what a kind file says of them, and their compiled form."""
+"""Fields of kinds: the annotations of kind files, base classes of specs, and the compiled form `Field`."""

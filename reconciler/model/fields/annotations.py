@@ -1,6 +1,6 @@
-"""What a kind file says of a field, as `Annotated` metadata: behaviors, references, canonical forms, bounds.
+"""Annotations of fields in kind files (`Annotated` metadata): behaviors, references, canonical forms, bounds.
 
-The names are those of Google AIP-203 where it has one.
+Behaviors have the names of Google AIP-203 where it defines one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ AlwaysSent = Behavior.ALWAYS_SENT
 
 @dataclass(frozen=True)
 class RefTo:
-    """The value is the id of one of these kinds."""
+    """The value is the id of an object of one of these kinds."""
 
     kinds: tuple[str, ...]
 
@@ -62,9 +62,9 @@ class RefTo:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """Where the written value stands in a response: `backend.id`, or `ip_policies[].id` for a list.
+    """The place of the value in responses: `backend.id`, or `ip_policies[].id` for a list.
 
-    While the response's field `unless` is set, the platform itself fills the place in, and nothing was written.
+    While the response's field `unless` is set, the place holds a value of the platform, and the field is not set.
     """
 
     path: str
@@ -73,7 +73,7 @@ class ReadAs:
 
 @dataclass(frozen=True)
 class AsMap:
-    """A list of parts that the platform spells as a map, from the field `key` of each to its field `value`."""
+    """A list of parts that the platform represents as a map, from each part's field `key` to its field `value`."""
 
     key: str
     value: str
@@ -87,14 +87,14 @@ class AsMap:
 
 @dataclass(frozen=True)
 class EqualAs:
-    """Two values are equal when their canonical forms are. `canonical` is pure and total on plain JSON."""
+    """Two values are equal if their canonical forms are. `canonical` is pure and accepts any plain JSON."""
 
     canonical: Callable[[Json], Json]
 
 
 @dataclass(frozen=True, slots=True)
 class MaxBytes:
-    """A text's limit in bytes of UTF-8, which is how the platform counts."""
+    """The maximum length of a text in bytes of UTF-8, as the platform counts."""
 
     limit: int
 
@@ -110,7 +110,7 @@ class MaxBytes:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A number's bounds, both allowed."""
+    """The bounds of a number, inclusive."""
 
     low: int
     high: int
@@ -127,7 +127,7 @@ class Between:
 
 @dataclass(frozen=True)
 class ImmutablePart:
-    """Only this part of the value cannot change in place (the scheme of a url, the member of a target)."""
+    """Only this part of the value cannot be updated in place, such as the scheme of a URL."""
 
     part: Callable[[Json], Json]
     called: str
@@ -135,7 +135,7 @@ class ImmutablePart:
 
 @dataclass(frozen=True)
 class DefaultBy:
-    """What the platform takes by default follows from what another field, `name`, says."""
+    """The platform's default depends on the value of the field `name`."""
 
     name: str
     default: Callable[[Json], Json]
@@ -143,21 +143,21 @@ class DefaultBy:
 
 @dataclass(frozen=True)
 class NameOf:
-    """The value is the name of what another field, `name`, refers to by its id; planning takes it for that."""
+    """The value is the name of the object that the field `name` refers to by id. Planning treats both alike."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Mentions:
-    """The value names hosts: the resource depends on the reserved domain or address behind each of them."""
+    """The value contains hosts: the resource depends on the reserved domain or address of each of them."""
 
     hosts: Callable[[Json], Iterator[str]]
 
 
 @dataclass(frozen=True)
 class Detach:
-    """Cleared by DELETE on this segment below the object; PATCH cannot empty it."""
+    """The field is cleared by DELETE on this path segment of the object; PATCH cannot clear it."""
 
     segment: str
 

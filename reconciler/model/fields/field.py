@@ -1,4 +1,4 @@
-"""Compiles a spec class into frozen `Field` rows, which the rest of the program reads."""
+"""Compiles the fields of a spec class, with their annotations, into immutable `Field` objects."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Shape(StrEnum):
     ANY = "any"  # text, or an inline document that is sent as text
 
 
-@dataclass(frozen=True, eq=False)  # there is one of each, and it serves as a key
+@dataclass(frozen=True, eq=False)  # one instance for each field, used as a key
 class Field:
-    """One declared field, with everything that planning, the sandbox and the schemas need to know of it."""
+    """One field of a kind, with all properties that planning, the sandbox and the schemas use."""
 
     name: str
     shape: Shape
@@ -74,17 +74,17 @@ class Field:
         return behavior in self.behaviors
 
     def default_beside(self, spec: Mapping[str, Any]) -> Json:
-        """What is taken by default in an object with these values."""
+        """The default of the field in a spec with these values."""
         return self.default if self.default_by is None else self.default_by.default(spec.get(self.default_by.name))
 
     @property
     def delete_segment(self) -> str | None:
-        """The path segment whose DELETE empties this field, if PATCH cannot."""
+        """The path segment whose DELETE clears this field, None if PATCH can clear it."""
         return self.name if self.module else self.detach
 
     @cached_property
     def is_sensitive(self) -> bool:
-        """Whether it, or anything inside it, must not be shown."""
+        """Whether the field or a field inside it is sensitive."""
         return (
             Behavior.SENSITIVE in self.behaviors
             or any(inner.is_sensitive for inner in self.fields)
@@ -93,24 +93,24 @@ class Field:
 
     @cached_property
     def may_mention(self) -> bool:
-        """Whether it, or anything inside it, names hosts."""
+        """Whether the field or a field inside it contains hosts."""
         return self.mentions is not None or any(inner.may_mention for inner in self.fields)
 
     @cached_property
     def is_verbatim(self) -> bool:
-        """Whether any text in it is its own canonical form."""
+        """Whether every text of the field is its own canonical form."""
         return self.shape is Shape.TEXT and self.canonical is None and Behavior.SENSITIVE not in self.behaviors
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether equal canonical values say all: nothing inside is unread or free in form."""
+        """Whether equal canonical values are equal on the platform: no part is input only or free in form."""
         inside = all(field.is_exact for field in self.fields)
         return self.shape is not Shape.ANY and Behavior.INPUT_ONLY not in self.behaviors and inside
 
 
 @cache
 def fields_of(spec: type[BaseModel]) -> tuple[Field, ...]:
-    """The compiled fields of a spec or part, in the order they are written."""
+    """The compiled fields of a spec or part, in the order of their definition."""
     return tuple(_field(name, info) for name, info in spec.model_fields.items())
 
 
@@ -143,7 +143,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         shape = _PLAIN.get(inner, Shape.ANY)
 
     def last(word: type[Any]) -> Any:
-        return next((each for each in reversed(words) if isinstance(each, word)), None)
+        return next((item for item in reversed(words) if isinstance(item, word)), None)
 
     refs, read_as, equal, doc, detach = last(RefTo), last(ReadAs), last(EqualAs), last(Doc), last(Detach)
     name_of = last(NameOf)
@@ -155,7 +155,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         required=required,
         default=default,
         default_by=last(DefaultBy),
-        behaviors=frozenset(each for each in words if isinstance(each, Behavior)),
+        behaviors=frozenset(item for item in words if isinstance(item, Behavior)),
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
         canonical=equal.canonical if equal else None,
@@ -187,7 +187,7 @@ _PLAIN: dict[Any, Shape] = {
 
 
 def _unwrap(annotation: Any) -> tuple[Any, list[Any]]:
-    """The bare type behind `Annotated` and `| None`, and the words met on the way."""
+    """The bare type inside `Annotated` and `| None`, and all annotations on the way."""
     words: list[Any] = []
     while True:
         origin = get_origin(annotation)

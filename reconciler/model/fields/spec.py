@@ -1,4 +1,4 @@
-"""Base classes of what users write (specs, parts, modules, settings) and of what responses carry."""
+"""Base classes of specs, parts, modules and settings that users write, and of responses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from reconciler.model.problem import Finding
 
 
 class StrictModel(BaseModel):
-    """What a user writes: no unknown keys, no conversion of types, and no value in an error."""
+    """A model of user input: no unknown keys, no type conversion, no values in error messages."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, defer_build=True)
 
 
 class Spec(StrictModel):
-    """What a user may declare: the platform's own write shape."""
+    """The fields that a manifest may declare, in the form of the platform's requests."""
 
     raises: ClassVar[tuple[Raises, ...]] = ()
 
     def findings(self) -> Iterator[Finding]:
-        """The rules between fields that this declaration breaks. Values may still be references."""
+        """Yields the violated rules between fields. Values may be unresolved references."""
         return iter(())
 
 
@@ -34,24 +34,24 @@ class Part(StrictModel):
     raises: ClassVar[tuple[Raises, ...]] = ()
 
     def findings(self) -> Iterator[Finding]:
-        """As of a spec, with paths relative to this object."""
+        """Yields the violated rules between the fields of this object, with paths relative to it."""
         return iter(())
 
 
 class Module(Part):
-    """A part with an address of its own: PUT, GET and DELETE on `<object>/<field name>`."""
+    """A part with a path of its own: PUT, GET and DELETE on `<object>/<field name>`."""
 
     enabled: Annotated[bool, Doc("Whether the module is applied to traffic.")] = True
 
 
 class Read(BaseModel):
-    """What a response carries beyond the declared fields."""
+    """The fields of a response besides those of the spec."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 
 
 class Ref(BaseModel):
-    """A pointer to another resource, as responses spell it."""
+    """A reference to another object in a response."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
 

@@ -89,7 +89,7 @@ def find_overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) 
     by_kind: dict[str, list[str]] = {}
     for decision in decisions:
         if overwrites_foreign_target(decision, snapshot):
-            by_kind.setdefault(decision.kind.name, []).append(snapshot.targets[decision.address].shown)
+            by_kind.setdefault(decision.kind.name, []).append(snapshot.targets[decision.address].label)
     for kind, targets in sorted(by_kind.items()):
         more = f" and {len(targets) - _NAMED} more" if len(targets) > _NAMED else ""
         exist = "exists" if len(targets) == 1 else "exist"
@@ -114,7 +114,7 @@ def report_missing_files(decisions: Iterable[Decision], snapshot: Snapshot) -> I
         delivery = declaration.deliver.get(str(decision.kind.one_time)) if declaration is not None else None
         secret = decision.kind.one_time
         yield Problem(
-            f"its {secret} was delivered to {target.shown} on this machine, and does not exist there any more",
+            f"its {secret} was delivered to {target.label} on this machine, and does not exist there any more",
             f"if the {secret} is lost, issue a new one with `apply --replace {decision.address}`",
             str(decision.address),
             delivery.position if delivery is not None else None,
