@@ -18,7 +18,13 @@ COVERED = ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
 GENERATED = ("docs/errors.md", "docs/project-file.md", "docs/kinds", "docs/decisions/README.md")
 
 # Folders of code that are covered: text, comments, docstrings, templates, and names of functions.
-SWEPT: tuple[str, ...] = ("reconciler/planning",)
+SWEPT: tuple[str, ...] = (
+    "examples",
+    "reconciler/kinds",
+    "reconciler/model",
+    "reconciler/planning",
+    "reconciler/sandbox",
+)
 
 # Participles that do not end in -ed or -ing. Those that are also the verb itself (read, run, set) are not listed.
 _IRREGULAR = """

@@ -1,4 +1,4 @@
-"""Makes the certificates and keys that this example refers to, in `pki/`, fresh each time.
+"""Generates the certificates and keys that this example refers to, in `pki/`.
 
 python certificates.py [DIRECTORY]
 """
@@ -41,12 +41,12 @@ def _certificate(common_name: str, *, is_authority: bool) -> tuple[ec.EllipticCu
     return key, builder.sign(key, hashes.SHA256())
 
 
-def authority(directory: Path) -> None:
+def write_authority(directory: Path) -> None:
     _, certificate = _certificate("Partners CA", is_authority=True)
     (directory / "partners-ca.pem").write_bytes(certificate.public_bytes(PEM))
 
 
-def server(directory: Path) -> None:
+def write_server_certificate(directory: Path) -> None:
     key, certificate = _certificate("payments.example.com", is_authority=False)
     (directory / "payments.pem").write_bytes(certificate.public_bytes(PEM))
     secret = directory / "payments.key"
@@ -56,7 +56,7 @@ def server(directory: Path) -> None:
     )
 
 
-def ssh_key(directory: Path, name: str) -> None:
+def write_ssh_key(directory: Path, name: str) -> None:
     line = (
         ed25519.Ed25519PrivateKey.generate()
         .public_key()
@@ -65,13 +65,13 @@ def ssh_key(directory: Path, name: str) -> None:
     (directory / f"{name}.pub").write_bytes(line + f" {name}\n".encode())
 
 
-def everything(directory: Path) -> None:
+def write_all(directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    authority(directory)
-    server(directory)
-    ssh_key(directory, "fleet")
-    ssh_key(directory, "bastion")
+    write_authority(directory)
+    write_server_certificate(directory)
+    write_ssh_key(directory, "fleet")
+    write_ssh_key(directory, "bastion")
 
 
 if __name__ == "__main__":
-    everything(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "pki")
+    write_all(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent / "pki")

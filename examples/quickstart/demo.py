@@ -155,7 +155,7 @@ def run(demo: Demo) -> None:
     demo.reconciler("plan", "--detailed-exitcode")
 
     demo.start_step("Replace a certificate authority: create the new one, update the edge, delete the old one")
-    certificates.authority(demo.project / "pki")
+    certificates.write_authority(demo.project / "pki")
     start = demo.last_request()
     demo.reconciler("apply", "--auto-approve")
     calls = [(method, path.split("/")[1]) for method, path in demo.changes_since(start)]
@@ -221,7 +221,7 @@ def main() -> int:
         directory = Path(temporary)
         project = directory / "project"
         shutil.copytree(HERE, project, ignore=shutil.ignore_patterns("pki", "secrets", "state", "__pycache__"))
-        certificates.everything(project / "pki")
+        certificates.write_all(project / "pki")
         with sandbox(directory) as base_url:
             pages = Path(sys.argv[1]).absolute() if len(sys.argv) > 1 else directory / "pages"
             pages.mkdir(parents=True, exist_ok=True)

@@ -23,7 +23,7 @@ def test_an_example_is_valid(project: Path, tmp_path: Path) -> None:
     copy = tmp_path / project.name
     shutil.copytree(project, copy, ignore=shutil.ignore_patterns("pki", "secrets", "state", "__pycache__"))
     if (copy / "certificates.py").exists():
-        make = "import certificates, pathlib; certificates.everything(pathlib.Path('pki'))"
+        make = "import certificates, pathlib; certificates.write_all(pathlib.Path('pki'))"
         subprocess.run([sys.executable, "-c", make], cwd=copy, check=True)
     command = [sys.executable, "-m", "reconciler", "validate", "--strict"]
     environ = {**os.environ, "STRIPE_KEY": "made up for it", "METRICS_API_KEY": "made up as well"}

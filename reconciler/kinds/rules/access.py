@@ -89,8 +89,8 @@ def restricts_less(old: Json, new: Json) -> bool | None:
         return False
     if not isinstance(old, dict) or not isinstance(new, dict | None):
         return None
-    after = iter(list(_restricting_rules(new or {})))
-    return not all(rule in after for rule in _restricting_rules(old))  # consumes `after`: the order counts
+    after = iter(list(_find_restricting_rules(new or {})))
+    return not all(rule in after for rule in _find_restricting_rules(old))  # consumes `after`: the order counts
 
 
 def opens_network(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool | None:
@@ -122,7 +122,7 @@ def _has_more(old: list[Any], new: list[Any]) -> bool:
     return any(item not in old for item in new)
 
 
-def _restricting_rules(policy: Mapping[str, Any]) -> Iterator[Any]:
+def _find_restricting_rules(policy: Mapping[str, Any]) -> Iterator[Any]:
     """The rules that can reject traffic, by phase, without their names. What cannot be read counts as one."""
     for phase, rules in sorted(policy.items()):
         for rule in rules if isinstance(rules, list) else [rules]:
