@@ -131,5 +131,5 @@ def test_a_secret_recorded_without_salt_makes_no_object_anew() -> None:
     owner = builders.record("TLSCertificate/own", spec)
     owner = owner._replace(applied={**owner.applied, "private_key_pem": digest(key)})
     seen = builders.live("TLSCertificate", "cert_1", {"certificate_pem": spec["certificate_pem"]}, owner=owner)
-    made = builders.planned(builders.declare("TLSCertificate/own", spec), seen=builders.snapshot(seen))
+    made = builders.make_plan(builders.declare("TLSCertificate/own", spec), seen=builders.snapshot(seen))
     assert (made.changes, made.errors) == ((), ())

@@ -15,7 +15,7 @@ from reconciler.planning.policies import evaluate as judge
 from reconciler.planning.policies.rule import Rule
 from reconciler.project.policies.load import load_policies
 from reconciler.project.settings.config import load_config
-from tests.planning.builders import KINDS, declare, manifest, planned, secret, settled
+from tests.planning.builders import KINDS, declare, make_plan, manifest, secret, settle
 
 EXAMPLE = Path(__file__).parents[2] / "examples/policies"
 THURSDAY, FRIDAY = (datetime(2026, 11, day, 23, 59, tzinfo=UTC).timestamp() for day in (19, 20))
@@ -106,8 +106,8 @@ def test_a_domain_has_to_be_protected(starters: dict[str, Rule]) -> None:
 @pytest.mark.parametrize(("day", "said"), [(THURSDAY, []), (FRIDAY, ["IPPolicy/b would be deleted on a Friday (UTC)"])])
 def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, said: list[str]) -> None:
     kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
-    world = settled(kept, gone)
-    plan = planned(kept, seen=world.snapshot())
+    world = settle(kept, gone)
+    plan = make_plan(kept, seen=world.snapshot())
     assert [str(each.action) for each in plan.changes] == ["delete"]
     told = judge.check_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
     assert [each.text.partition(" (policy")[0] for each in told] == said
@@ -116,8 +116,8 @@ def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, s
 def test_what_cannot_be_had_back_goes_alone(starters: dict[str, Rule]) -> None:
     rule = starters["nothing-irretrievable-beside-other-changes"]
     domain, office = declare("ReservedDomain/a", {"domain": "a.example.com"}), declare("IPPolicy/a", {})
-    seen = settled(domain, office).snapshot()
-    alone, beside = planned(office, seen=seen), planned(seen=seen)
+    seen = settle(domain, office).snapshot()
+    alone, beside = make_plan(office, seen=seen), make_plan(seen=seen)
     assert judge.check_plan([rule], alone, KINDS, THURSDAY, manifest(office)) == ()
     (told,) = judge.check_plan([rule], beside, KINDS, THURSDAY, manifest())
     assert (told.subject, told.severity) == ("ReservedDomain/a", Severity.WARNING)
@@ -127,7 +127,7 @@ def test_what_cannot_be_had_back_goes_alone(starters: dict[str, Rule]) -> None:
 def test_a_plan_that_nobody_reads_is_warned_of(starters: dict[str, Rule], changes: int, told: int) -> None:
     declared = [declare(f"IPPolicy/{number}", {}) for number in range(changes)]
     found = judge.check_plan(
-        [starters["plans-can-be-reviewed"]], planned(*declared), KINDS, THURSDAY, manifest(*declared)
+        [starters["plans-can-be-reviewed"]], make_plan(*declared), KINDS, THURSDAY, manifest(*declared)
     )
     assert len(found) == told
 

@@ -33,7 +33,7 @@ POLICIES = st.sampled_from(
 
 
 @cache
-def _some(there: tuple[Address, ...], least: int, most: int) -> st.SearchStrategy[list[Address]]:
+def draw_some(there: tuple[Address, ...], least: int, most: int) -> st.SearchStrategy[list[Address]]:
     return st.lists(st.sampled_from(there), min_size=least, max_size=most, unique=True)
 
 
@@ -62,7 +62,7 @@ class Draft:
         there = [address for address in self.declared if address.kind in kinds]
         if len(there) < max(least, 1):
             return None if least else []
-        picked = self.draw(_some(tuple(there), least, most))
+        picked = self.draw(draw_some(tuple(there), least, most))
         return [Ref(address) for address in picked]
 
     def one(self, *kinds: str) -> Ref | None:
@@ -95,13 +95,13 @@ class Draft:
         return self.maybe({"value": self.draw(POLICIES)})
 
 
-def renamed(manifest: Manifest, name: str, formers: Mapping[Address, Collection[Address]]) -> Manifest:
+def rename_some(manifest: Manifest, name: str, formers: Mapping[Address, Collection[Address]]) -> Manifest:
     """The same resources, of which some bear the name now, and say what they were called before."""
 
     def address(old: Address) -> Address:
         return old._replace(name=name) if old in formers else old
 
-    def followed(ref: Ref) -> Value:
+    def follow_reference(ref: Ref) -> Value:
         return replace(ref, target=address(ref.target))
 
     declared = [
@@ -109,7 +109,7 @@ def renamed(manifest: Manifest, name: str, formers: Mapping[Address, Collection[
             each,
             address=address(old),
             moved=tuple(formers.get(old, ())),
-            spec={name: substitute(value, followed) for name, value in each.spec.items()},
+            spec={name: substitute(value, follow_reference) for name, value in each.spec.items()},
         )
         for old, each in manifest.declarations.items()
     ]

@@ -121,7 +121,7 @@ def test_what_is_imported_is_taken_over_without_a_change_of_any_field(
 async def _law(journey: Journey) -> None:
     before = await journey.look()
     files = journey.propose(before)
-    assert files == journey.propose(_shuffled(before))
+    assert files == journey.propose(_shuffle(before))
     assert not any(secret in text for text in files.values() for secret in SECRETS)
     journey.write(files)
     journey.reopen()
@@ -139,7 +139,7 @@ async def _law(journey: Journey) -> None:
     assert journey.propose(after) == {}
 
 
-def _shuffled(snapshot: Snapshot) -> Snapshot:
+def _shuffle(snapshot: Snapshot) -> Snapshot:
     listings = {name: replace(each, objects=each.objects[::-1]) for name, each in snapshot.listings.items()}
     return replace(snapshot, listings=dict(reversed(listings.items())))
 

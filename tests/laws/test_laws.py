@@ -21,8 +21,8 @@ from reconciler.model.snapshot import Binding, Listing, Snapshot
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project import plan_rules
 from reconciler.project.documents import validation
-from tests.laws.manifests import manifests, renamed
-from tests.laws.world import RandomAccount, dumped
+from tests.laws.manifests import manifests, rename_some
+from tests.laws.world import RandomAccount, dump
 from tests.tiers import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
@@ -39,11 +39,11 @@ law = settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too
 _OTHER_NAMES = {"example.com": "example.org", "bot ": "robot ", "service ": "their service ", "AAAA": "BBBB"}
 
 
-def planned(manifest: Manifest, world: RandomAccount, policy: PlanOptions = EVERYTHING) -> Plan:
-    return plan(manifest, world.snapshot(), KINDS, policy)
+def make_plan(manifest: Manifest, world: RandomAccount, options: PlanOptions = EVERYTHING) -> Plan:
+    return plan(manifest, world.snapshot(), KINDS, options)
 
 
-def elsewhere(manifest: Manifest) -> Manifest:
+def move_to_other_stack(manifest: Manifest) -> Manifest:
     """The manifest of another stack, with other unique names."""
 
     def renamed(value: Any) -> Any:
@@ -66,9 +66,9 @@ def elsewhere(manifest: Manifest) -> Manifest:
     return Manifest("another", declared)
 
 
-def applied(manifest: Manifest, world: RandomAccount | None = None) -> RandomAccount:
+def apply_manifest(manifest: Manifest, world: RandomAccount | None = None) -> RandomAccount:
     world = world or RandomAccount(KINDS)
-    made = planned(manifest, world)
+    made = make_plan(manifest, world)
     assert made.errors == ()
     world.carry_out(made)
     return world
@@ -77,27 +77,27 @@ def applied(manifest: Manifest, world: RandomAccount | None = None) -> RandomAcc
 @law
 @given(manifests())
 def test_rest_what_was_applied_plans_to_nothing(manifest: Manifest) -> None:
-    world = applied(manifest)
-    again = planned(manifest, world)
+    world = apply_manifest(manifest)
+    again = make_plan(manifest, world)
     assert (again.changes, again.calls, again.problems) == ((), (), ())
 
 
 @law
 @given(manifests(), manifests())
 def test_rest_any_manifest_can_follow_any_other(before: Manifest, after: Manifest) -> None:
-    world = applied(before)
-    change = planned(after, world)
+    world = apply_manifest(before)
+    change = make_plan(after, world)
     # What the planner says it cannot do: a ring, or an owner that nobody declares any more.
     assume(not change.problems)
     world.carry_out(change)
-    assert planned(after, world).changes == ()
+    assert make_plan(after, world).changes == ()
 
 
 @settings(law, max_examples=examples(25))
 @given(manifests(), manifests())
 def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manifest) -> None:
-    world = applied(before)
-    change = planned(after, world)
+    world = apply_manifest(before)
+    change = make_plan(after, world)
     assume(not change.problems)
     # Some of the texts in these worlds are none that the rules of their kinds accept.
     odd = {str(each) for each, declared in after.declarations.items() if not _is_valid(declared)}
@@ -115,7 +115,7 @@ def _is_valid(declared: Declaration) -> bool:
 @law
 @given(manifests())
 def test_a_first_plan_creates_each_declaration_once(manifest: Manifest) -> None:
-    made = planned(manifest, RandomAccount(KINDS))
+    made = make_plan(manifest, RandomAccount(KINDS))
     assert sorted(change.address for change in made.changes) == sorted(manifest.declarations)
     assert {change.action for change in made.changes} <= {Action.CREATE}
 
@@ -123,23 +123,23 @@ def test_a_first_plan_creates_each_declaration_once(manifest: Manifest) -> None:
 @law
 @given(manifests(), st.data())
 def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: Manifest, data: st.DataObject) -> None:
-    world = applied(manifest)
+    world = apply_manifest(manifest)
     described = [(name, locator) for (name, locator), body in world.objects.items() if "description" in body]
     assume(described)
     key = data.draw(st.sampled_from(described))
     world.objects[key]["description"] += " by hand"
-    again = planned(manifest, world)
+    again = make_plan(manifest, world)
     assert [(change.id, [(each.path, each.changed_by) for each in change.fields]) for change in again.changes] == [
         (key[1].rsplit("/", 1)[-1], [("description", ChangedBy.PLATFORM)])
     ]
     world.carry_out(again)
-    assert planned(manifest, world).changes == ()
+    assert make_plan(manifest, world).changes == ()
 
 
 @law
 @given(manifests(), st.data())
 def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, data: st.DataObject) -> None:
-    world = applied(manifest)
+    world = apply_manifest(manifest)
     present = [
         (key, each)
         for key, body in world.objects.items()
@@ -149,7 +149,7 @@ def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, da
     assume(present)
     key, module = data.draw(st.sampled_from(present))
     world.objects[key][module.name] = None
-    again = planned(manifest, world)
+    again = make_plan(manifest, world)
     assert [(call.method, call.path.rsplit("/", 1)[-1]) for call in again.calls if isinstance(call.path, str)] == [
         ("PUT", module.name)
     ]
@@ -159,7 +159,7 @@ def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, da
 @law
 @given(manifests(), manifests(), st.randoms(use_true_random=False))
 def test_same_the_order_of_input_changes_nothing(before: Manifest, after: Manifest, random: Any) -> None:
-    world = applied(before)
+    world = apply_manifest(before)
     snapshot = world.snapshot()
     declarations = list(after.declarations.items())
     random.shuffle(declarations)
@@ -179,28 +179,28 @@ def test_same_the_order_of_input_changes_nothing(before: Manifest, after: Manife
 @law
 @given(manifests(), manifests(), st.data())
 def test_same_a_close_look_finds_what_a_glance_finds(before: Manifest, after: Manifest, data: st.DataObject) -> None:
-    world = applied(before)
+    world = apply_manifest(before)
     for key in data.draw(st.lists(st.sampled_from(sorted(world.objects)), max_size=3)) if world.objects else ():
         body = world.objects[key]
         name = data.draw(st.sampled_from(sorted(body)))
         body[name] = data.draw(st.sampled_from([None, "", "by hand", False, True, 0, [], {}, ["by hand"], body[name]]))
     manifest = data.draw(st.sampled_from([before, after]))
-    at_a_glance = planned(manifest, world)
+    at_a_glance = make_plan(manifest, world)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("reconciler.planning.planner.is_up_to_date", lambda *_: None)
-        assert at_a_glance == planned(manifest, world)
+        assert at_a_glance == make_plan(manifest, world)
 
 
 @law
 @given(manifests(), manifests(), manifests())
 def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, before: Manifest, after: Manifest) -> None:
     world = RandomAccount(KINDS, stack="another")
-    world.carry_out(plan(elsewhere(foreign), world.snapshot(), KINDS, EVERYTHING))
+    world.carry_out(plan(move_to_other_stack(foreign), world.snapshot(), KINDS, EVERYTHING))
     world.bindings.clear()
     theirs = copy.deepcopy(world.objects)
     world.stack = "laws"
     for manifest in (before, after):
-        made = planned(manifest, world)
+        made = make_plan(manifest, world)
         if not made.problems:  # a unique name that another holds is refused, and nothing happens
             world.carry_out(made)
     assert {key: body for key, body in world.objects.items() if key in theirs} == theirs
@@ -211,18 +211,18 @@ def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, befo
 def test_nothing_the_empty_manifest_deletes_exactly_what_is_owned(manifest: Manifest) -> None:
     world = RandomAccount(KINDS)
     world.put(world.by_name["IPPolicy"], {"description": "by hand"})
-    by_hand = dumped(world)
-    applied(manifest, world)
+    by_hand = dump(world)
+    apply_manifest(manifest, world)
     empty = Manifest("laws", {})
-    world.carry_out(planned(empty, world, replace(EVERYTHING, destroy=True)))
-    assert dumped(world) == by_hand
-    assert planned(empty, world).changes == ()
+    world.carry_out(make_plan(empty, world, replace(EVERYTHING, destroy=True)))
+    assert dump(world) == by_hand
+    assert make_plan(empty, world).changes == ()
 
 
 @law
 @given(manifests(), manifests())
 def test_an_incomplete_list_is_unknown_and_nothing_of_its_kind_happens(before: Manifest, after: Manifest) -> None:
-    world = applied(before)
+    world = apply_manifest(before)
     snapshot = world.snapshot()
     cut = {name: replace(listing, complete=False, why="cut") for name, listing in snapshot.listings.items()}
     blind = plan(after, Snapshot({**cut, "BotUser": Listing((), False, "cut")}), KINDS, EVERYTHING)
@@ -232,8 +232,8 @@ def test_an_incomplete_list_is_unknown_and_nothing_of_its_kind_happens(before: M
 @law
 @given(manifests())
 def test_a_target_changes_nothing_else(manifest: Manifest) -> None:
-    world = applied(manifest)
-    chosen = planned(Manifest("laws", {}), world, replace(EVERYTHING, targets=("IPPolicyRule/*",)))
+    world = apply_manifest(manifest)
+    chosen = make_plan(Manifest("laws", {}), world, replace(EVERYTHING, targets=("IPPolicyRule/*",)))
     assert {change.address.kind for change in chosen.changes} <= {"IPPolicyRule"}
 
 
@@ -247,9 +247,9 @@ def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after:
     chosen = data.draw(st.sampled_from([each for each in after.declarations if each.kind == kind]))
     gone = [each for each in before.declarations if each.kind == kind and each not in after.declarations]
     formers = [*gone, *([] if chosen in gone else [chosen])]
-    manifest = renamed(after, "new", {chosen: formers})
-    world = applied(before)
-    without = planned(manifest, world, replace(EVERYTHING, excludes=(f"{kind}/new",)))
+    manifest = rename_some(after, "new", {chosen: formers})
+    world = apply_manifest(before)
+    without = make_plan(manifest, world, replace(EVERYTHING, excludes=(f"{kind}/new",)))
     deleted = {change.address for change in without.changes if change.action is Action.DELETE}
     assert not deleted & {*formers, Address(kind, "new")}
 
@@ -259,42 +259,42 @@ def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after:
 def test_bindings_of_several_declarations_to_one_child_never_block(
     before: Manifest, after: Manifest, data: st.DataObject
 ) -> None:
-    world = applied(before)
+    world = apply_manifest(before)
     sources = [locator for name, locator in world.objects if name == "EventSource"]
     declared = sorted(address for address in after.declarations if address.kind == "EventSource")
     assume(sources and len(declared) > 1)
     for address in declared:
         world.bindings[address] = Binding(data.draw(st.sampled_from(sources)))
-    made = planned(after, world)
+    made = make_plan(after, world)
     assert "duplicate-object" not in {problem.code for problem in made.problems}
     assume(not made.problems)
     world.carry_out(made)
-    assert planned(after, world).changes == ()
+    assert make_plan(after, world).changes == ()
 
 
 @law
 @given(manifests(), st.data())
 def test_replace_makes_it_anew_once_and_then_rests(manifest: Manifest, data: st.DataObject) -> None:
-    world = applied(manifest)
+    world = apply_manifest(manifest)
     assume(manifest.declarations)
     chosen = data.draw(st.sampled_from(sorted(manifest.declarations)))
-    made = planned(manifest, world, replace(EVERYTHING, to_replace=frozenset({chosen})))
+    made = make_plan(manifest, world, replace(EVERYTHING, to_replace=frozenset({chosen})))
     # What another object of ours stays on is not torn away from under it, nor the last rule of what needs one.
     assert all("still used by" in each.text or "left without any" in each.text for each in made.errors)
     assume(not made.errors)
     assert {change.action for change in made.changes if change.address == chosen} == {Action.REPLACE}
     world.carry_out(made)
-    again = planned(manifest, world)
+    again = make_plan(manifest, world)
     assert (again.changes, again.problems) == ((), ())
 
 
 def test_every_kind_is_met_by_the_random_manifests() -> None:
     # As their siblings, or with syntax that random text does not have.
     left_out = {"AgentIngress", "TLSCertificate"}
-    assert {kind.name for kind in KINDS} - left_out == _drawn()
+    assert {kind.name for kind in KINDS} - left_out == _draw()
 
 
-def _drawn() -> set[str]:
+def _draw() -> set[str]:
     met: set[str] = set()
 
     @settings(max_examples=60, database=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -34,11 +34,11 @@ SECRET = "canary" + "OfTheProvider"
 law = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-def made(manifest: Manifest, snapshot: Snapshot) -> str:
+def make_plan(manifest: Manifest, snapshot: Snapshot) -> str:
     return plan_json.write(plan(manifest, snapshot, KINDS, PlanOptions(adopt=True)))
 
 
-def carried_out(manifest: Manifest) -> RandomAccount:
+def apply_manifest(manifest: Manifest) -> RandomAccount:
     world = RandomAccount(KINDS)
     first: Plan = plan(manifest, world.snapshot(), KINDS, PlanOptions())
     world.carry_out(first)
@@ -48,8 +48,8 @@ def carried_out(manifest: Manifest) -> RandomAccount:
 @law
 @given(manifests(), manifests())
 def test_a_redacted_snapshot_plans_as_the_account_does(before: Manifest, after: Manifest) -> None:
-    snapshot = carried_out(before).snapshot()
-    assert made(after, redact_snapshot(snapshot, before, KINDS)) == made(after, snapshot)
+    snapshot = apply_manifest(before).snapshot()
+    assert make_plan(after, redact_snapshot(snapshot, before, KINDS)) == make_plan(after, snapshot)
 
 
 def login(secret: Value, client: str = "shop", name: str = "login") -> Manifest:
@@ -94,30 +94,30 @@ HERE = Secret(SECRET, "env:CLIENT_SECRET")
 
 
 def test_what_is_redacted_holds_no_secret() -> None:
-    snapshot = carried_out(login(HERE)).snapshot()
+    snapshot = apply_manifest(login(HERE)).snapshot()
     assert SECRET in repr(snapshot)
     assert SECRET not in repr(redact_snapshot(snapshot, login(HERE), KINDS))
 
 
 def test_a_secret_that_stayed_is_no_change_and_one_that_moved_is() -> None:
-    snapshot = carried_out(login(HERE)).snapshot()
+    snapshot = apply_manifest(login(HERE)).snapshot()
     seen = redact_snapshot(snapshot, login(HERE), KINDS)
     assert plan(login(HERE), seen, KINDS, PlanOptions()).is_empty
     other = login(Secret("another", "env:CLIENT_SECRET"))
     assert not plan(other, seen, KINDS, PlanOptions()).is_empty
-    assert made(other, seen) == made(other, snapshot)
+    assert make_plan(other, seen) == make_plan(other, snapshot)
 
 
 def test_other_fields_beside_a_secret_change_as_on_the_account() -> None:
-    snapshot = carried_out(login(HERE)).snapshot()
+    snapshot = apply_manifest(login(HERE)).snapshot()
     after = login(HERE, client="another")
-    assert made(after, redact_snapshot(snapshot, login(HERE), KINDS)) == made(after, snapshot)
+    assert make_plan(after, redact_snapshot(snapshot, login(HERE), KINDS)) == make_plan(after, snapshot)
 
 
 def test_a_declared_secret_that_cannot_be_had_is_the_one_that_was_sealed() -> None:
-    snapshot = carried_out(login(HERE)).snapshot()
+    snapshot = apply_manifest(login(HERE)).snapshot()
     told = seal(login(HERE), snapshot, KINDS)
     (here,) = told.values()
     seen = redact_snapshot(snapshot, login(HERE), KINDS)
     assert plan(login(here), seen, KINDS, PlanOptions()).is_empty
-    assert made(login(here, client="another"), seen) == made(login(HERE, client="another"), snapshot)
+    assert make_plan(login(here, client="another"), seen) == make_plan(login(HERE, client="another"), snapshot)

@@ -100,7 +100,7 @@ class RandomAccount:
         users = list(self._users(kind, locator))
         if users:
             raise RefusedCall(f"{kind.name} {locator} is still used by {users}")
-        if users := list(self._insisting(kind, locator)):
+        if users := list(self._find_users_of_last_part(kind, locator)):
             raise RefusedCall(f"{kind.name} {locator} is the last of what {users} cannot do without")
         del self.objects[kind.name, locator]
         self.parents.pop((kind.name, locator), None)
@@ -194,12 +194,12 @@ class RandomAccount:
         else:
             self.bindings[address] = binding
 
-    def known(self, name: str, locator: str) -> Known:
+    def read(self, name: str, locator: str) -> Known:
         """A live object as it was written, in canonical form, and what it refers to and occupies."""
         if (name, locator) not in self._known:
             kind, body = self.by_name[name], self.objects[name, locator]
             form = canonical_live(kind, Live(name, "", body, self.parents.get((name, locator))))
-            sets = (frozenset(each(kind, form)) for each in (_held, _stood, _hosts))
+            sets = (frozenset(each(kind, form)) for each in (_list_keys, _list_hostports, _hosts))
             self._known[name, locator] = Known(form, tuple(_ids(kind, form)), *sets)
         return self._known[name, locator]
 
@@ -215,7 +215,7 @@ class RandomAccount:
             if name in kind.by_name:
                 _show(before, kind.by_name[name], value)
         form = canonical_live(kind, Live(kind.name, str(before.get("id")), before, parent))
-        alone, holds, stands = kind.is_unique(form), set(_held(kind, form)), set(_stood(kind, form))
+        alone, holds, stands = kind.is_unique(form), set(_list_keys(kind, form)), set(_list_hostports(kind, form))
         for name, locator in self.objects:
             other_kind = self.by_name[name]
             rivals = (kind.unique and name == kind.name) or (
@@ -223,7 +223,7 @@ class RandomAccount:
             )
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
-            other = self.known(name, locator)
+            other = self.read(name, locator)
             single = name == kind.name and (alone or kind.is_unique(other.form))
             if single and natural_key(kind, form) == natural_key(kind, other.form) is not None:
                 raise RefusedCall(f"a second {kind.name} {natural_key(kind, form)}")
@@ -237,23 +237,23 @@ class RandomAccount:
     def _users(self, kind: Kind, locator: str) -> Iterator[str]:
         object_id = locator.rsplit("/", 1)[-1]
         for name, other in self.objects:
-            known = self.known(name, other)
+            known = self.read(name, other)
             if any(object_id == target and kind.name in names for names, target in known.ids):
                 yield f"{name} {other}"
             serves = self.by_name[name].carries_traffic
             if kind.host and serves and self.objects[kind.name, locator][kind.host] in known.hosts:
                 yield f"{name} {other}"
 
-    def _insisting(self, kind: Kind, locator: str) -> Iterator[str]:
+    def _find_users_of_last_part(self, kind: Kind, locator: str) -> Iterator[str]:
         """Who cannot do without the last part of a whole."""
         for name, other in self.objects:
-            user, known = self.by_name[name], self.known(name, other)
+            user, known = self.by_name[name], self.read(name, other)
             if user.requires_parts is None or kind.name not in user.part_kinds or not user.requires_parts(known.form):
                 continue
             assert kind.part_of is not None
             through = kind.part_of.field
-            whole = self.known(kind.name, locator).form[through]
-            parts = [part for part in self.objects if part[0] == kind.name and self.known(*part).form[through] == whole]
+            whole = self.read(kind.name, locator).form[through]
+            parts = [part for part in self.objects if part[0] == kind.name and self.read(*part).form[through] == whole]
             if len(parts) == 1 and any(whole == target for _, target in known.ids):
                 yield f"{name} {other}"
 
@@ -292,13 +292,13 @@ def _field_ids(each: Field, value: Any) -> Iterator[tuple[tuple[str, ...], str]]
             yield from _field_ids(sub, value.get(sub.name))
 
 
-def _held(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
+def _list_keys(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
     for each in kind.fields:
         if Exclusive in each:
             yield from form[each.name] or []
 
 
-def _stood(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
+def _list_hostports(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
     if kind.exclusive_endpoint is not None:
         place = hostport_of_url(form[kind.exclusive_endpoint[0]])
         yield from [place] if place else []
@@ -312,5 +312,5 @@ def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
                 yield host.rpartition(":")[0]
 
 
-def dumped(world: RandomAccount) -> str:
+def dump(world: RandomAccount) -> str:
     return json.dumps([[*key, body] for key, body in sorted(world.objects.items())], sort_keys=True)

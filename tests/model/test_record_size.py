@@ -146,7 +146,7 @@ def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> 
     assert "saml.*" in owner.applied
     shown = {name: reveal(body_value(ROUTE.by_name[name], value)) for name, value in there.items()}
     live = builders.live("HTTPSEdgeRoute", "edghtsrt_1", shown, owner=owner, parent="edghts_1")
-    made = builders.planned(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
+    made = builders.make_plan(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
     assert made.errors == ()
     return {each.path: each.changed_by for change in made.changes for each in change.fields}
 

@@ -14,7 +14,7 @@ from reconciler.model.change import Action, Change, Reason
 from reconciler.model.plan import Approval, Forecast, Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.operations.applying import remaining_plan, staleness
-from tests.planning.builders import LENIENT, at, declare, live, planned, record, snapshot
+from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, snapshot
 
 
 @pytest.mark.parametrize("description", ["", "changed as well"])
@@ -25,7 +25,7 @@ def test_what_was_renamed_as_it_was_replaced_is_still_ours_to_delete(description
     new = live("ReservedDomain", "rd_new", now, owner=record("ReservedDomain/a", now, intent="i1", replaces="rd_old"))
     seen = snapshot(old, new)
     declared = declare("ReservedDomain/a", {**now, "description": description}, moved=["ReservedDomain/b"])
-    plan = planned(declared, seen=seen, policy=LENIENT)
+    plan = make_plan(declared, seen=seen, options=LENIENT)
     assert "rd_old" in [change.id for change in plan.changes]
     assert staleness.find_changed_objects(plan, seen) == {}
 
@@ -33,7 +33,7 @@ def test_what_was_renamed_as_it_was_replaced_is_still_ours_to_delete(description
 def test_what_is_not_renamed_after_all_keeps_the_name_it_is_remembered_by() -> None:
     bot = live("BotUser", "bot_1", {"name": "nightly"})
     seen = snapshot(bot, bindings={"BotUser/old": Binding("bot_1", {})})
-    plan = planned(declare("BotUser/new", {"name": "nightly"}, moved=["BotUser/old"]), seen=seen)
+    plan = make_plan(declare("BotUser/new", {"name": "nightly"}, moved=["BotUser/old"]), seen=seen)
     assert plan.bindings.keys() == {at("BotUser/new"), at("BotUser/old")}
     rest, _ = remaining_plan.without_changed(plan, {at("BotUser/new")})
     assert (rest.changes, rest.bindings) == ((), {})
@@ -43,7 +43,7 @@ def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
     names = [f"a{number}" for number in range(12)]
     was, now = {"description": "was"}, {"description": "now"}
     there = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
-    plan = planned(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there))
+    plan = make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there))
     plan = replace(plan, forecast=Forecast(12, 60.0))
     assert [each.flag for each in plan.approvals] == ["--allow update:*=12"]
     rest, _ = remaining_plan.without_changed(plan, {at("IPPolicy/a0")})
@@ -111,7 +111,7 @@ def _plan_of(size: int) -> tuple[Plan, Snapshot]:
         *(declare(f"ReservedDomain/d{n}", {"domain": f"d{n}.example.com"}) for n in range(size)),
         *(declare(f"IPPolicy/p{n}", now) for n in range(size)),
     ]
-    plan = planned(*declared, seen=seen, policy=LENIENT)
+    plan = make_plan(*declared, seen=seen, options=LENIENT)
     chained = [replace(call, needs=(before.id,)) for before, call in zip(plan.calls, plan.calls[1:], strict=False)]
     return replace(plan, calls=(plan.calls[0], *chained)), seen
 

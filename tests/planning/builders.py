@@ -1,7 +1,7 @@
 """Declarations, live objects and plans in a line each.
 
 `declare` writes what a manifest says; `live` what a list response shows, with an owner record if somebody owns it.
-`settled` applies declarations to a platform in memory, `follow` applies others on top of them.
+`settle` applies declarations to a platform in memory, `apply_to` applies others on top of them.
 """
 
 from __future__ import annotations
@@ -126,31 +126,31 @@ def manifest(*declared: Declaration) -> Manifest:
     return Manifest(STACK, {each.address: each for each in declared})
 
 
-def planned(*declared: Declaration, seen: Snapshot | None = None, policy: PlanOptions | None = None) -> Plan:
-    return plan(manifest(*declared), seen or snapshot(), KINDS, policy or PlanOptions())
+def make_plan(*declared: Declaration, seen: Snapshot | None = None, options: PlanOptions | None = None) -> Plan:
+    return plan(manifest(*declared), seen or snapshot(), KINDS, options or PlanOptions())
 
 
 # --- on a platform ----------------------------------------------------------------------------------------------------
 
 
-def settled(*declared: Declaration) -> RandomAccount:
+def settle(*declared: Declaration) -> RandomAccount:
     """A platform on which these were applied, and rest."""
-    return follow(RandomAccount(KINDS), *declared)
+    return apply_to(RandomAccount(KINDS), *declared)
 
 
-def follow(world: RandomAccount, *declared: Declaration, policy: PlanOptions = LENIENT) -> RandomAccount:
+def apply_to(world: RandomAccount, *declared: Declaration, options: PlanOptions = LENIENT) -> RandomAccount:
     """The same platform after these were applied, every call accepted, and nothing left to do."""
-    made = on(world, *declared, policy=policy)
-    assert made.errors == ()
+    applied_plan = plan_on(world, *declared, options=options)
+    assert applied_plan.errors == ()
     world.log.clear()
-    world.carry_out(made)
-    again = on(world, *declared, policy=policy)
-    assert (again.changes, again.calls, again.errors) == ((), (), ())
+    world.carry_out(applied_plan)
+    next_plan = plan_on(world, *declared, options=options)
+    assert (next_plan.changes, next_plan.calls, next_plan.errors) == ((), (), ())
     return world
 
 
-def on(world: RandomAccount, *declared: Declaration, policy: PlanOptions = LENIENT) -> Plan:
-    return plan(manifest(*declared), world.snapshot(), KINDS, policy)
+def plan_on(world: RandomAccount, *declared: Declaration, options: PlanOptions = LENIENT) -> Plan:
+    return plan(manifest(*declared), world.snapshot(), KINDS, options)
 
 
 def body_of(world: RandomAccount, kind: str, n: int = 0) -> dict[str, Any]:

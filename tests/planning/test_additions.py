@@ -10,7 +10,7 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import at, declare, errors, live, planned, record, ref, requests, snapshot
+from tests.planning.builders import at, declare, errors, live, make_plan, record, ref, requests, snapshot
 
 POLICY = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
 RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"}
@@ -30,11 +30,11 @@ def office(children: str = "report") -> Declaration:
     return declare("IPPolicy/office", unmanaged_children=children)
 
 
-def added(made: Plan) -> list[tuple[str, str]]:
+def list_additions(made: Plan) -> list[tuple[str, str]]:
     return [(str(each.address), str(each.parent)) for each in made.additions]
 
 
-def allowing(count: int, kind: str = "IPPolicyRule") -> PlanOptions:
+def allow(count: int, kind: str = "IPPolicyRule") -> PlanOptions:
     return PlanOptions(allow={("delete", kind): count})
 
 
@@ -46,7 +46,7 @@ def test_each_kind_that_is_part_of_another_is_tried_here() -> None:
 def test_a_child_that_nobody_declares_is_told_with_its_parent_and_stays(
     parent: str, spec: dict[str, str], above: Live, child: Live
 ) -> None:
-    made = planned(declare(parent, spec), seen=snapshot(above, child))
+    made = make_plan(declare(parent, spec), seen=snapshot(above, child))
     (addition,) = made.additions
     assert (addition.address.kind, str(addition.parent)) == (child.kind, parent)
     assert (addition.reason, addition.risks) == (Reason.ADDED, (Risk.ADDED,))
@@ -55,7 +55,7 @@ def test_a_child_that_nobody_declares_is_told_with_its_parent_and_stays(
 
 
 def test_an_addition_shows_all_that_it_says() -> None:
-    (addition,) = planned(office(), seen=snapshot(POLICY, ADDED)).additions
+    (addition,) = make_plan(office(), seen=snapshot(POLICY, ADDED)).additions
     assert {each.path: (each.old, each.new) for each in addition.fields} == {
         "cidr": ("0.0.0.0/0", None),
         "action": ("allow", None),
@@ -74,78 +74,80 @@ def test_an_addition_shows_all_that_it_says() -> None:
     ids=["of another stack", "below nobody's parent", "below another stack's parent", "below another parent"],
 )
 def test_what_is_no_addition(parent: Live, child: Live) -> None:
-    assert planned(office(), seen=snapshot(parent, child)).additions == ()
+    assert make_plan(office(), seen=snapshot(parent, child)).additions == ()
 
 
 def test_what_is_declared_or_to_be_deleted_is_no_addition() -> None:
     rule = declare("IPPolicyRule/all", {"ip_policy_id": ref("IPPolicy/office"), "cidr": "0.0.0.0/0", "action": "allow"})
-    assert planned(office(), rule, seen=snapshot(POLICY, ADDED)).additions == ()  # it is to be adopted
+    assert make_plan(office(), rule, seen=snapshot(POLICY, ADDED)).additions == ()  # it is to be adopted
     ours = live("IPPolicyRule", "ipr_9", RULE, owner=record("IPPolicyRule/old"))
-    made = planned(office(), seen=snapshot(POLICY, ours))
+    made = make_plan(office(), seen=snapshot(POLICY, ours))
     assert (made.additions, [each.reason for each in made.changes]) == ((), [Reason.REMOVED])
 
 
 def test_a_child_without_metadata_is_ours_as_far_as_the_store_binds_it() -> None:
     source = live("EventSource", "vault_created.v0", parent="esb_1")
     bound = snapshot(SUBSCRIPTION, source, bindings={"EventSource/old": Binding(source.locator)})
-    made = planned(declare("EventSubscription/audit"), seen=bound)
+    made = make_plan(declare("EventSubscription/audit"), seen=bound)
     assert (made.additions, [each.reason for each in made.changes]) == ((), [Reason.REMOVED])
-    made = planned(declare("EventSubscription/audit"), seen=snapshot(SUBSCRIPTION, source))
-    assert added(made) == [("EventSource/audit-vault_created.v0", "EventSubscription/audit")]
+    made = make_plan(declare("EventSubscription/audit"), seen=snapshot(SUBSCRIPTION, source))
+    assert list_additions(made) == [("EventSource/audit-vault_created.v0", "EventSubscription/audit")]
 
 
 def test_what_the_parent_lists_itself_is_a_difference_of_the_parent() -> None:
     whole = declare("EventSubscription/audit", {"sources": [{"type": "vault_deleted.v0"}]})
     seen = snapshot(SUBSCRIPTION, live("EventSource", "vault_created.v0", parent="esb_1"))
-    assert planned(whole, seen=seen).additions == ()
+    assert make_plan(whole, seen=seen).additions == ()
 
 
 def test_an_addition_is_ignored_where_the_parent_says_so_or_it_is_excluded() -> None:
     seen = snapshot(POLICY, ADDED)
-    assert planned(office("ignore"), seen=seen).additions == ()
-    assert planned(office("ignore"), seen=seen).unmanaged == (("IPPolicyRule", "ipr_9"),)
-    assert planned(office(), seen=seen, policy=PlanOptions(excludes=("IPPolicyRule/ipr_9",))).additions == ()
-    assert planned(office(), seen=seen, policy=PlanOptions(excludes=("IPPolicy/*",))).additions == ()
-    assert planned(office(), seen=seen, policy=PlanOptions(targets=("Vault/*",))).additions == ()
+    assert make_plan(office("ignore"), seen=seen).additions == ()
+    assert make_plan(office("ignore"), seen=seen).unmanaged == (("IPPolicyRule", "ipr_9"),)
+    assert make_plan(office(), seen=seen, options=PlanOptions(excludes=("IPPolicyRule/ipr_9",))).additions == ()
+    assert make_plan(office(), seen=seen, options=PlanOptions(excludes=("IPPolicy/*",))).additions == ()
+    assert make_plan(office(), seen=seen, options=PlanOptions(targets=("Vault/*",))).additions == ()
     for target in ("IPPolicy/office", "IPPolicyRule/*"):
-        assert added(planned(office(), seen=seen, policy=PlanOptions(targets=(target,)))) == [
+        assert list_additions(make_plan(office(), seen=seen, options=PlanOptions(targets=(target,)))) == [
             ("IPPolicyRule/ipr_9", "IPPolicy/office")
         ]
 
 
 def test_an_addition_is_deleted_only_if_its_parent_says_so_and_the_number_is_approved() -> None:
     seen = snapshot(POLICY, ADDED)
-    assert added(planned(office(), seen=seen, policy=allowing(9))) == [("IPPolicyRule/ipr_9", "IPPolicy/office")]
-    made = planned(office("delete"), seen=seen)
+    assert list_additions(make_plan(office(), seen=seen, options=allow(9))) == [
+        ("IPPolicyRule/ipr_9", "IPPolicy/office")
+    ]
+    made = make_plan(office("delete"), seen=seen)
     assert (made.changes, made.calls, made.missing_approvals) == ((), (), ())
     assert [each.flag for each in made.missing_optional_approvals] == ["--allow delete:IPPolicyRule=1"]
-    made = planned(office("delete"), seen=seen, policy=allowing(1))
+    made = make_plan(office("delete"), seen=seen, options=allow(1))
     assert ([(each.action, each.reason, each.risks) for each in made.changes], requests(made), made.additions) == (
         [(Action.DELETE, Reason.ADDED, (Risk.ADDED,))],
         ["DELETE /ip_policy_rules/ipr_9"],
         (),
     )
     two = snapshot(POLICY, ADDED, live("IPPolicyRule", "ipr_8", {**RULE, "cidr": "10.0.0.0/8"}))
-    assert len(planned(office("delete"), seen=two, policy=allowing(1)).additions) == 2
+    assert len(make_plan(office("delete"), seen=two, options=allow(1)).additions) == 2
 
 
 def test_without_approval_the_rest_is_done() -> None:
     described = declare("IPPolicy/office", {"description": "new"}, unmanaged_children="delete")
-    made = planned(described, seen=snapshot(POLICY, ADDED))
+    made = make_plan(described, seen=snapshot(POLICY, ADDED))
     assert (requests(made), made.missing_approvals, errors(made)) == (["PATCH /ip_policies/ipp_1"], (), [])
 
 
 def test_a_list_that_did_not_reach_its_end_leaves_additions_unknown() -> None:
-    made = planned(office(), seen=snapshot(POLICY, cut=["IPPolicyRule", "Secret"]))
+    made = make_plan(office(), seen=snapshot(POLICY, cut=["IPPolicyRule", "Secret"]))
     (problem,) = made.problems
     assert (problem.code, problem.subject, problem.is_error) == ("additions-unknown", "IPPolicy/office", False)
-    assert planned(office("ignore"), seen=snapshot(POLICY, cut=["IPPolicyRule"])).problems == ()
+    assert make_plan(office("ignore"), seen=snapshot(POLICY, cut=["IPPolicyRule"])).problems == ()
 
 
 def test_a_name_of_the_platforms_is_made_a_name_of_ours() -> None:
     hostile = live("IPPolicyRule", "ipr_\n9/../x", RULE)
     twin = live("IPPolicyRule", "ipr_\r9/../x", {**RULE, "cidr": "10.0.0.0/8"})
     taken = declare("IPPolicyRule/ipr_-9-..-x", {"ip_policy_id": "ipp_1", "cidr": "192.0.2.0/24", "action": "deny"})
-    made = planned(office(), taken, seen=snapshot(POLICY, hostile, twin))
-    assert [each[0] for each in added(made)] == ["IPPolicyRule/ipr_-9-..-x-2", "IPPolicyRule/ipr_-9-..-x-3"]
-    assert all(at(name) for name, _ in added(made))
+    made = make_plan(office(), taken, seen=snapshot(POLICY, hostile, twin))
+    assert [each[0] for each in list_additions(made)] == ["IPPolicyRule/ipr_-9-..-x-2", "IPPolicyRule/ipr_-9-..-x-3"]
+    assert all(at(name) for name, _ in list_additions(made))

@@ -13,7 +13,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Live
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import at, declare, live, planned, record, snapshot
+from tests.planning.builders import at, declare, live, make_plan, record, snapshot
 
 MADE = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 DAY = 86_400
@@ -27,7 +27,7 @@ def credential(object_id: str, made: str = "2026-01-01T00:00:00Z", **owner: Any)
 
 def plan_at(now: float, *there: Live, rotate: Rotation | None = RENEWED) -> Plan:
     declared = replace(declare("TunnelCredential/agent"), rotate=rotate)
-    return planned(declared, seen=snapshot(*there), policy=PlanOptions(now=now))
+    return make_plan(declared, seen=snapshot(*there), options=PlanOptions(now=now))
 
 
 def test_before_its_time_nothing_happens() -> None:
@@ -83,7 +83,7 @@ def test_without_a_word_about_it_nothing_is_renewed() -> None:
 OLDER, NEWER = "TunnelCredential/older", "TunnelCredential/newer"
 
 
-def renewed(first: str, second: str) -> tuple[Live, Live]:
+def rotate(first: str, second: str) -> tuple[Live, Live]:
     """A credential and the one that it was renewed by, each with the name that its record gives it."""
     return (
         credential("cr_1", address=at(first)),
@@ -94,11 +94,11 @@ def renewed(first: str, second: str) -> tuple[Live, Live]:
 @pytest.mark.parametrize("moved", [(OLDER,), ()], ids=["moved in Git", "moved no longer in Git"])
 @pytest.mark.parametrize("excludes", [(), ("*/agent",)], ids=["selected", "left out"])
 def test_renewed_under_a_new_name_both_live_for_the_overlap(moved: tuple[str, ...], excludes: tuple[str, ...]) -> None:
-    there = renewed(OLDER, "TunnelCredential/agent")
+    there = rotate(OLDER, "TunnelCredential/agent")
     declared = replace(declare("TunnelCredential/agent", moved=moved), rotate=RENEWED)
     for seconds, ended in ((DAY - 1, []), (DAY, [] if excludes else ["cr_1"])):
         policy = PlanOptions(now=MADE + 90 * DAY + seconds, excludes=excludes)
-        made = planned(declared, seen=snapshot(*there), policy=policy)
+        made = make_plan(declared, seen=snapshot(*there), options=policy)
         assert made.problems == ()
         assert [(each.action, each.id) for each in made.changes] == [(Action.DELETE, each) for each in ended]
 
@@ -108,8 +108,8 @@ def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str)
     """Once while the successor is to get its new name, once after it did."""
     declared = replace(declare("TunnelCredential/agent", moved=[OLDER, NEWER]), rotate=RENEWED)
     for seconds, ended in ((DAY - 1, []), (DAY, ["cr_1"])):
-        made = planned(
-            declared, seen=snapshot(*renewed(first, NEWER)), policy=PlanOptions(now=MADE + 90 * DAY + seconds)
+        made = make_plan(
+            declared, seen=snapshot(*rotate(first, NEWER)), options=PlanOptions(now=MADE + 90 * DAY + seconds)
         )
         assert made.errors == ()
         assert [each.target for each in made.calls if each.verb is Verb.DELETE] == ended
@@ -117,9 +117,9 @@ def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str)
 
 
 def test_a_successor_that_another_declaration_took_leaves_the_old_one_to_the_one_that_had_it() -> None:
-    there = renewed(OLDER, NEWER)
+    there = rotate(OLDER, NEWER)
     declared = [declare("TunnelCredential/x", moved=[OLDER]), declare(NEWER)]
-    made = planned(*declared, seen=snapshot(*there), policy=PlanOptions(now=MADE + 91 * DAY))
+    made = make_plan(*declared, seen=snapshot(*there), options=PlanOptions(now=MADE + 91 * DAY))
     assert [(str(each.address), each.action, each.id) for each in made.changes] == [
         ("TunnelCredential/x", Action.MOVE, "cr_1")
     ]

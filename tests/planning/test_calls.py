@@ -7,34 +7,36 @@ from typing import Any
 import pytest
 
 from reconciler.model.value import Template
-from tests.planning.builders import call_of, declare, live, planned, record, ref, requests, secret, snapshot
+from tests.planning.builders import call_of, declare, live, make_plan, record, ref, requests, secret, snapshot
 
 MTLS = {"certificate_authority_ids": ["ca_1"]}
 LIVE_MTLS = {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}
 
 
-def sent(kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any]) -> list[tuple[str, Any]]:
+def list_requests(
+    kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any]
+) -> list[tuple[str, Any]]:
     """Method and path below the object, with the body, for each call."""
     there = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
-    made = planned(declare(f"{kind}/a", declared), seen=snapshot(there))
+    made = make_plan(declare(f"{kind}/a", declared), seen=snapshot(there))
     assert made.errors == ()
     return [(f"{call.method} {str(call.path).rpartition('id-1')[2]}".strip(), call.body) for call in made.calls]
 
 
 def test_a_create_carries_all_its_modules() -> None:
-    made = planned(declare("TLSEdge/a", {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}}))
+    made = make_plan(declare("TLSEdge/a", {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}}))
     assert [(call.method, call.path, call.body) for call in made.calls] == [
         ("POST", "/edges/tls", {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}})
     ]
 
 
 def test_a_cloud_endpoint_is_created_with_its_type() -> None:
-    made = planned(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": "p"}))
+    made = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": "p"}))
     assert (made.calls[0].body or {})["type"] == "cloud"
 
 
 def test_a_route_is_created_below_an_edge_that_is_not_there_yet() -> None:
-    made = planned(
+    made = make_plan(
         declare("HTTPSEdge/e"),
         declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), "match": "/", "match_type": "exact_path"}),
     )
@@ -45,7 +47,7 @@ def test_a_route_is_created_below_an_edge_that_is_not_there_yet() -> None:
 
 
 def test_what_only_an_update_accepts_follows_the_create() -> None:
-    made = planned(declare("ReservedDomain/d", {"domain": "a.x", "http_endpoint_configuration_id": "ec_1"}))
+    made = make_plan(declare("ReservedDomain/d", {"domain": "a.x", "http_endpoint_configuration_id": "ec_1"}))
     assert [(call.method, call.body, call.needs) for call in made.calls] == [
         ("POST", {"domain": "a.x"}, ()),
         ("PATCH", {"http_endpoint_configuration_id": "ec_1"}, ("create ReservedDomain/d",)),
@@ -53,7 +55,7 @@ def test_what_only_an_update_accepts_follows_the_create() -> None:
 
 
 def test_a_record_does_not_claim_what_was_not_sent_yet() -> None:
-    made = planned(declare("ReservedAddress/a", {"region": "eu", "endpoint_configuration_id": "ec_1"}))
+    made = make_plan(declare("ReservedAddress/a", {"region": "eu", "endpoint_configuration_id": "ec_1"}))
     assert [sorted(call.owner.applied) for call in made.calls if call.owner] == [
         ["region"],
         ["endpoint_configuration_id", "region"],
@@ -62,7 +64,7 @@ def test_a_record_does_not_claim_what_was_not_sent_yet() -> None:
 
 def test_ids_are_one_segment_of_a_path_whatever_they_hold() -> None:
     there = live("TLSEdge", "a/../b", owner=record("TLSEdge/a", {}))
-    assert requests(planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))) == [
+    assert requests(make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))) == [
         "PATCH /edges/tls/a%2F..%2Fb"
     ]
 
@@ -71,22 +73,22 @@ def test_ids_are_one_segment_of_a_path_whatever_they_hold() -> None:
 
 
 def test_several_fields_and_modules_go_in_one_patch() -> None:
-    calls = sent("TLSEdge", {}, {}, {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}})
+    calls = list_requests("TLSEdge", {}, {}, {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}})
     assert calls == [("PATCH", {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}})]
 
 
 def test_a_removed_module_is_deleted_on_its_path() -> None:
-    calls = sent("TLSEdge", {"mutual_tls": MTLS}, {"mutual_tls": LIVE_MTLS}, {})
+    calls = list_requests("TLSEdge", {"mutual_tls": MTLS}, {"mutual_tls": LIVE_MTLS}, {})
     assert [call for call, _ in calls] == ["PATCH", "DELETE /mutual_tls"]
 
 
 def test_a_module_that_somebody_added_is_deleted_and_nothing_else_is_sent() -> None:
-    assert sent("TLSEdge", {}, {"mutual_tls": LIVE_MTLS}, {}) == [("DELETE /mutual_tls", None)]
+    assert list_requests("TLSEdge", {}, {"mutual_tls": LIVE_MTLS}, {}) == [("DELETE /mutual_tls", None)]
 
 
 def test_a_backend_is_detached_before_what_protects_it_is_removed() -> None:
     shown = {"backend": {"backend": {"id": "b"}}, "ip_restriction": {"ip_policies": [{"id": "p"}]}}
-    calls = sent("TLSEdge", {}, shown, {})
+    calls = list_requests("TLSEdge", {}, shown, {})
     assert [call for call, _ in calls] == ["DELETE /backend", "DELETE /ip_restriction"]
 
 
@@ -94,23 +96,27 @@ UPSTREAM = {"tls_termination": {"terminate_at": "upstream"}}
 
 
 def test_what_upstream_termination_forbids_goes_before_it_is_set() -> None:
-    calls = sent("TLSEdge", {"mutual_tls": MTLS}, {"mutual_tls": LIVE_MTLS}, UPSTREAM)
+    calls = list_requests("TLSEdge", {"mutual_tls": MTLS}, {"mutual_tls": LIVE_MTLS}, UPSTREAM)
     assert [call for call, _ in calls] == ["DELETE /mutual_tls", "PATCH"]
 
 
 def test_upstream_termination_goes_before_what_it_forbids_is_set() -> None:
-    calls = sent("TLSEdge", UPSTREAM, UPSTREAM, {"mutual_tls": MTLS})
+    calls = list_requests("TLSEdge", UPSTREAM, UPSTREAM, {"mutual_tls": MTLS})
     assert [call for call, _ in calls] == ["DELETE /tls_termination", "PATCH"]
 
 
 def test_from_upstream_to_edge_with_mutual_tls_is_one_patch() -> None:
-    calls = sent("TLSEdge", UPSTREAM, UPSTREAM, {"tls_termination": {"terminate_at": "edge"}, "mutual_tls": MTLS})
+    calls = list_requests(
+        "TLSEdge", UPSTREAM, UPSTREAM, {"tls_termination": {"terminate_at": "edge"}, "mutual_tls": MTLS}
+    )
     assert calls == [("PATCH", {"tls_termination": {"terminate_at": "edge"}, "mutual_tls": MTLS})]
 
 
 def test_upstream_termination_is_sent_without_the_version_it_must_not_have() -> None:
     shown = {"tls_termination": {"terminate_at": "edge", "min_version": "1.3"}}
-    assert sent("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, shown, UPSTREAM) == [("PATCH", UPSTREAM)]
+    assert list_requests("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, shown, UPSTREAM) == [
+        ("PATCH", UPSTREAM)
+    ]
 
 
 # --- certificates of a domain -----------------------------------------------------------------------------------------
@@ -122,25 +128,25 @@ UPLOADED = {"certificate_id": "cert_1"}
 
 def test_an_uploaded_certificate_comes_after_the_policy_is_gone() -> None:
     now = {**DOMAIN, **MANAGED, "certificate": {"id": "cert_auto"}}
-    calls = sent("ReservedDomain", {**DOMAIN, **MANAGED}, now, {**DOMAIN, **UPLOADED})
+    calls = list_requests("ReservedDomain", {**DOMAIN, **MANAGED}, now, {**DOMAIN, **UPLOADED})
     assert calls == [("DELETE /certificate_management_policy", None), ("PATCH", UPLOADED)]
 
 
 def test_a_policy_takes_the_place_of_an_uploaded_certificate_in_one_patch_without_it() -> None:
     now = {**DOMAIN, "certificate": {"id": "cert_1"}, "certificate_management_policy": None}
-    calls = sent("ReservedDomain", {**DOMAIN, **UPLOADED}, now, {**DOMAIN, **MANAGED})
+    calls = list_requests("ReservedDomain", {**DOMAIN, **UPLOADED}, now, {**DOMAIN, **MANAGED})
     assert calls == [("PATCH", MANAGED)]
 
 
 def test_an_uploaded_certificate_is_detached_by_delete() -> None:
     now = {**DOMAIN, "certificate": {"id": "cert_1"}}
-    calls = sent("ReservedDomain", {**DOMAIN, **UPLOADED}, now, DOMAIN)
+    calls = list_requests("ReservedDomain", {**DOMAIN, **UPLOADED}, now, DOMAIN)
     assert [call for call, _ in calls] == ["PATCH", "DELETE /certificate"]
 
 
 def test_another_uploaded_certificate_is_patched() -> None:
     now = {**DOMAIN, "certificate": {"id": "cert_1"}}
-    calls = sent("ReservedDomain", {**DOMAIN, **UPLOADED}, now, {**DOMAIN, "certificate_id": "cert_2"})
+    calls = list_requests("ReservedDomain", {**DOMAIN, **UPLOADED}, now, {**DOMAIN, "certificate_id": "cert_2"})
     assert calls == [("PATCH", {"certificate_id": "cert_2"})]
 
 
@@ -156,7 +162,7 @@ LIVE_BACK = {"backend": {"backend": {"id": "b"}}}
 
 def on_route(now: dict[str, Any], declared: dict[str, Any]) -> list[str]:
     there = live("HTTPSEdgeRoute", "r1", {"match": "/x", "match_type": "exact_path", **now}, parent="e1")
-    made = planned(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **declared}, id="r1"), seen=snapshot(there))
+    made = make_plan(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **declared}, id="r1"), seen=snapshot(there))
     assert made.errors == ()
     return [request.replace("/edges/https/e1/routes/r1/", "") for request in requests(made)]
 
@@ -179,7 +185,7 @@ def test_one_login_is_put_before_the_other_is_removed() -> None:
 
 def test_each_call_on_a_route_waits_for_the_one_before() -> None:
     there = live("HTTPSEdgeRoute", "r1", parent="e1")
-    made = planned(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **BACK, **SAML}, id="r1"), seen=snapshot(there))
+    made = make_plan(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **BACK, **SAML}, id="r1"), seen=snapshot(there))
     assert [call.needs for call in made.calls] == [(), ("put module saml of HTTPSEdgeRoute/a",)]
 
 
@@ -189,14 +195,14 @@ def test_a_route_of_which_only_modules_are_managed_keeps_everything_else() -> No
 
 def test_a_route_of_which_only_modules_are_managed_gets_no_record_and_so_is_never_deleted() -> None:
     there = live("HTTPSEdgeRoute", "r1", {"match": "/x"}, parent="e1")
-    made = planned(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **BACK}, id="r1"), seen=snapshot(there))
+    made = make_plan(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **BACK}, id="r1"), seen=snapshot(there))
     assert [call.owner for call in made.calls] == [None]
 
 
 def test_a_route_named_by_id_with_its_match_is_managed_whole() -> None:
     there = live("HTTPSEdgeRoute", "r1", {"match": "/x", "match_type": "exact_path"}, parent="e1")
     spec = {"edge_id": "e1", "match": "/x", "match_type": "exact_path", **BACK}
-    made = planned(declare("HTTPSEdgeRoute/a", spec, id="r1"), seen=snapshot(there))
+    made = make_plan(declare("HTTPSEdgeRoute/a", spec, id="r1"), seen=snapshot(there))
     assert requests(made) == ["PATCH /edges/https/e1/routes/r1"]
     assert made.calls[0].owner is not None
 
@@ -205,5 +211,5 @@ def test_a_route_named_by_id_with_its_match_is_managed_whole() -> None:
 def test_modules_of_a_route_are_managed_unless_another_stack_has_it(stack: str) -> None:
     there = live("HTTPSEdgeRoute", "r1", owner=record("HTTPSEdgeRoute/x", {}, stack="theirs"), parent="e1")
     seen = snapshot(there if stack == "theirs" else live("HTTPSEdgeRoute", "r1", parent="e1"))
-    made = planned(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **BACK}, id="r1"), seen=seen)
+    made = make_plan(declare("HTTPSEdgeRoute/a", {"edge_id": "e1", **BACK}, id="r1"), seen=seen)
     assert len(made.errors) == (1 if stack == "theirs" else 0)

@@ -10,14 +10,14 @@ from reconciler import kinds
 from reconciler.model.change import ChangedBy
 from reconciler.model.plan import Plan
 from reconciler.planning.comparing.server_defaults import server_defaults
-from tests.planning.builders import declare, fields, live, planned, record, requests, snapshot
+from tests.planning.builders import declare, fields, live, make_plan, record, requests, snapshot
 
 PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
 
 
 def after(kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], **lifecycle: Any) -> Plan:
     there = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
-    return planned(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there))
+    return make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there))
 
 
 def test_a_choice_stays_when_something_beside_it_changes() -> None:
@@ -112,4 +112,4 @@ def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
     assert [each.path for each in server_defaults(kinds.get("ReservedDomain"))] == []
     assert [each.path for each in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
     there = live("ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"}))
-    assert planned(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()

@@ -17,23 +17,23 @@ from tests.planning.builders import (
     declare,
     fields,
     live,
-    on,
-    planned,
+    make_plan,
+    plan_on,
     record,
     ref,
     requests,
     secret,
-    settled,
+    settle,
     snapshot,
 )
 
 Shown = dict[str, Any]
 
 
-def moved(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle: Any) -> dict[str, FieldChange]:
+def find_changes(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle: Any) -> dict[str, FieldChange]:
     """What differs when `was` was applied, `now` is live, and `declared` is in Git."""
     there = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
-    return fields(planned(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there), policy=LENIENT))
+    return fields(make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there), options=LENIENT))
 
 
 # --- who moved it -----------------------------------------------------------------------------------------------------
@@ -53,14 +53,14 @@ def moved(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle: Any) 
     ],
 )
 def test_the_record_tells_who_moved_a_text(was: str, now: str, declared: str, mover: ChangedBy) -> None:
-    told = moved("TLSEdge", {"description": was}, {"description": now}, {"description": declared})
+    told = find_changes("TLSEdge", {"description": was}, {"description": now}, {"description": declared})
     assert {path: (each.old, each.new, each.changed_by) for path, each in told.items()} == {
         "description": (now or "", declared, mover)
     }
 
 
 def test_without_a_record_nobody_knows_who_moved_it() -> None:
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/a", {"description": "x"}, id="id-1"), seen=snapshot(live("TLSEdge", "id-1", {})),
     )  # fmt: skip
     assert fields(made)["description"].changed_by is ChangedBy.UNKNOWN
@@ -71,60 +71,60 @@ SHOWN_BACKEND = {"backend": {"enabled": True, "backend": {"id": "b"}}}
 
 
 def test_a_module_removed_by_hand_was_moved_on_the_platform() -> None:
-    told = moved("TLSEdge", BACKEND, {}, BACKEND)
+    told = find_changes("TLSEdge", BACKEND, {}, BACKEND)
     assert {each.changed_by for each in told.values()} == {ChangedBy.PLATFORM}
 
 
 def test_a_module_added_by_hand_was_moved_on_the_platform() -> None:
-    told = moved("TLSEdge", {}, SHOWN_BACKEND, {})
+    told = find_changes("TLSEdge", {}, SHOWN_BACKEND, {})
     assert [(path, each.changed_by) for path, each in told.items()] == [("backend", ChangedBy.PLATFORM)]
 
 
 def test_a_module_removed_from_git_was_moved_in_git() -> None:
-    told = moved("TLSEdge", BACKEND, SHOWN_BACKEND, {})
+    told = find_changes("TLSEdge", BACKEND, SHOWN_BACKEND, {})
     assert [(path, each.changed_by) for path, each in told.items()] == [("backend", ChangedBy.GIT)]
 
 
 def test_a_module_added_in_git_was_moved_in_git() -> None:
-    told = moved("TLSEdge", {}, {}, BACKEND)
+    told = find_changes("TLSEdge", {}, {}, BACKEND)
     assert {each.changed_by for each in told.values()} == {ChangedBy.GIT}
 
 
 def test_one_leaf_of_a_module_moved_by_hand_is_the_only_one_told() -> None:
     now = {"backend": {"enabled": False, "backend": {"id": "b"}}}
-    told = moved("TLSEdge", BACKEND, now, BACKEND)
+    told = find_changes("TLSEdge", BACKEND, now, BACKEND)
     assert [(path, each.old, each.new, each.changed_by) for path, each in told.items()] == [
         ("backend.enabled", False, True, ChangedBy.PLATFORM)
     ]
 
 
 def test_a_module_of_defaults_only_is_told_as_a_whole() -> None:
-    told = moved("TLSEdge", {"tls_termination": {}}, {}, {"tls_termination": {}})
+    told = find_changes("TLSEdge", {"tls_termination": {}}, {}, {"tls_termination": {}})
     assert {each.changed_by for each in told.values()} == {ChangedBy.PLATFORM}
 
 
 def test_a_module_removed_from_git_is_not_blamed_on_the_platform_for_what_the_platform_filled_in() -> None:
     now = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
-    told = moved("TLSEdge", {"tls_termination": {}}, now, {})
+    told = find_changes("TLSEdge", {"tls_termination": {}}, now, {})
     assert [(path, each.changed_by) for path, each in told.items()] == [("tls_termination", ChangedBy.GIT)]
 
 
 def test_declaring_what_the_platform_had_filled_in_is_a_change_in_git() -> None:
     now = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
-    told = moved("TLSEdge", {"tls_termination": {}}, now, {"tls_termination": {"min_version": "1.3"}})
+    told = find_changes("TLSEdge", {"tls_termination": {}}, now, {"tls_termination": {"min_version": "1.3"}})
     assert [(path, each.changed_by) for path, each in told.items()] == [("tls_termination.min_version", ChangedBy.GIT)]
 
 
 def test_declaring_bindings_that_the_platform_had_filled_in_is_a_change_in_git() -> None:
     was = {"url": "https://a.x", "traffic_policy": "on_http_request: [{actions: [{type: deny}]}]"}
-    told = moved("CloudEndpoint", was, {**was, "bindings": ["public"]}, {**was, "bindings": ["internal"]})
+    told = find_changes("CloudEndpoint", was, {**was, "bindings": ["public"]}, {**was, "bindings": ["internal"]})
     assert [(path, each.changed_by) for path, each in told.items()] == [("bindings", ChangedBy.GIT)]
 
 
 def test_a_reference_to_what_is_made_anew_follows_it() -> None:
     first = [declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge()]
-    world = settled(*first)
-    made = on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
+    world = settle(*first)
+    made = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
     assert [each.changed_by for each in change_of(made, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
 
 
@@ -133,8 +133,8 @@ def _edge() -> Any:
 
 
 def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
-    world = settled(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge())
-    made = on(
+    world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge())
+    made = plan_on(
         world,
         declare("CertificateAuthority/a", {"ca_pem": "OLD"}),
         declare("CertificateAuthority/b", {"ca_pem": "NEW"}),
@@ -148,7 +148,7 @@ def test_a_document_is_told_place_by_place() -> None:
         rule = {"actions": [{"type": "deny", "config": {"status_code": status}}]}
         return {"url": "https://a.x", "traffic_policy": {"on_http_request": [rule]}}
 
-    told = moved("CloudEndpoint", of(403), of(403), of(404))
+    told = find_changes("CloudEndpoint", of(403), of(403), of(404))
     assert [(path, each.old, each.new) for path, each in told.items()] == [
         ("traffic_policy.on_http_request[0].actions[0].config.status_code", 403, 404)
     ]
@@ -168,11 +168,11 @@ SHOWN_METRICS = {"target": {"metrics": {"api_key": "", "service": "edge", "tags"
 
 def test_a_secret_that_is_never_read_back_and_did_not_change_is_no_difference() -> None:
     there = live("EventDestination", "ed_1", SHOWN_METRICS, owner=record("EventDestination/a", metrics(KEY_ONE)))
-    assert planned(declare("EventDestination/a", metrics(KEY_ONE)), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("EventDestination/a", metrics(KEY_ONE)), seen=snapshot(there)).changes == ()
 
 
 def test_a_secret_that_is_never_read_back_and_changed_in_git_is_sent() -> None:
-    told = moved("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO))
+    told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO))
     assert [(path, each.old, each.changed_by) for path, each in told.items()] == [
         ("target.metrics.api_key", None, ChangedBy.GIT)
     ]
@@ -180,26 +180,26 @@ def test_a_secret_that_is_never_read_back_and_changed_in_git_is_sent() -> None:
 
 
 def test_a_changed_secret_is_told_beside_what_else_changed() -> None:
-    told = moved("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO, "other"))
+    told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO, "other"))
     assert list(told) == ["target.metrics.service", "target.metrics.api_key"]
 
 
 def test_another_target_member_is_told_with_its_secret_and_replaces() -> None:
     declared = {"target": {"stream": {"stream_arn": "arn", "auth": {"creds": {
         "cloud_access_key_id": "id", "cloud_secret_access_key": KEY_TWO}}}}}  # fmt: skip
-    told = moved("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, declared)
+    told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, declared)
     assert "target.stream.auth.creds.cloud_secret_access_key" in told
     assert all(each.forces_replacement for each in told.values())
 
 
 def test_a_new_private_key_replaces_the_certificate() -> None:
     was = {"certificate_pem": "C", "private_key_pem": KEY_ONE}
-    told = moved("TLSCertificate", was, {"certificate_pem": "C"}, {**was, "private_key_pem": KEY_TWO})
+    told = find_changes("TLSCertificate", was, {"certificate_pem": "C"}, {**was, "private_key_pem": KEY_TWO})
     assert [(path, each.forces_replacement) for path, each in told.items()] == [("private_key_pem", True)]
 
 
 def test_the_private_key_of_an_adopted_certificate_is_taken_to_be_the_declared_one() -> None:
-    made = planned(
+    made = make_plan(
         declare("TLSCertificate/a", {"certificate_pem": "C", "private_key_pem": KEY_ONE}, id="cert_1"),
         seen=snapshot(live("TLSCertificate", "cert_1", {"certificate_pem": "C"})),
     )
@@ -211,7 +211,7 @@ def test_a_readable_secret_is_compared_and_hidden_on_both_sides() -> None:
            "webhook_verification": {"provider": "github", "secret": KEY_ONE}}  # fmt: skip
     now = {**was, "webhook_verification": {"provider": "github", "secret": "webhook-by-hand"}}
     there = live("HTTPSEdgeRoute", "r", now, owner=record("HTTPSEdgeRoute/a", was), parent="e")
-    made = planned(declare("HTTPSEdgeRoute/a", was), seen=snapshot(there))
+    made = make_plan(declare("HTTPSEdgeRoute/a", was), seen=snapshot(there))
     (change,) = fields(made).values()
     assert (change.path, change.changed_by) == ("webhook_verification.secret", ChangedBy.PLATFORM)
     assert isinstance(change.old, Hidden)
@@ -219,14 +219,14 @@ def test_a_readable_secret_is_compared_and_hidden_on_both_sides() -> None:
     assert change.old != change.new
 
 
-@pytest.mark.parametrize("policy", [PlanOptions(), LENIENT])
-def test_no_secret_is_in_a_plan(policy: PlanOptions) -> None:
+@pytest.mark.parametrize("options", [PlanOptions(), LENIENT])
+def test_no_secret_is_in_a_plan(options: PlanOptions) -> None:
     key = secret("canary-7f3a9")
     route = {"edge_id": "e", "match": "/", "match_type": "exact_path",
              "saml": {"idp_metadata": key}, "webhook_verification": {"provider": "github", "secret": key}}  # fmt: skip
     shown = {**route, "saml": {"idp_metadata": "canary-live-1"},
              "webhook_verification": {"provider": "github", "secret": "canary-live-2"}}  # fmt: skip
-    made = planned(
+    made = make_plan(
         declare("HTTPSEdgeRoute/a", route),
         declare("HTTPSEdgeRoute/b", {**route, "match": "/b"}),
         declare("EventDestination/a", metrics(key)),
@@ -236,7 +236,7 @@ def test_no_secret_is_in_a_plan(policy: PlanOptions) -> None:
             live("HTTPSEdgeRoute", "gone", {**shown, "match": "/c"}, owner=record("HTTPSEdgeRoute/c"), parent="e"),
             live("EventDestination", "ed_1", SHOWN_METRICS, owner=record("EventDestination/a", metrics(KEY_ONE))),
         ),
-        policy=policy,
+        options=options,
     )
     assert len(made.changes) == 5
     assert "canary" not in write(made) + repr(made)
@@ -247,33 +247,33 @@ def test_no_secret_is_in_a_plan(policy: PlanOptions) -> None:
 
 def test_another_port_of_an_endpoint_is_changed_in_place_and_another_scheme_is_not() -> None:
     was = {"url": "https://a.x", "traffic_policy": "on_http_request: [{actions: [{type: deny}]}]"}
-    port = moved("CloudEndpoint", was, was, {**was, "url": "https://a.x:8443"})
-    scheme = moved("CloudEndpoint", was, was, {**was, "url": "http://a.x"})
+    port = find_changes("CloudEndpoint", was, was, {**was, "url": "https://a.x:8443"})
+    scheme = find_changes("CloudEndpoint", was, was, {**was, "url": "http://a.x"})
     assert (port["url"].forces_replacement, scheme["url"].forces_replacement) == (False, True)
 
 
 def test_no_longer_declaring_the_region_of_a_domain_does_not_give_the_domain_up() -> None:
     was = {"domain": "a.x", "region": "eu"}
     there = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": ""}, owner=record("ReservedDomain/a", was))
-    assert planned(declare("ReservedDomain/a", {"domain": "a.x"}), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("ReservedDomain/a", {"domain": "a.x"}), seen=snapshot(there)).changes == ()
 
 
 def test_another_region_of_a_domain_replaces_it() -> None:
     was = {"domain": "a.x", "region": "eu"}
-    told = moved("ReservedDomain", was, {"domain": "a.x", "region": ""}, {"domain": "a.x", "region": "us"})
+    told = find_changes("ReservedDomain", was, {"domain": "a.x", "region": ""}, {"domain": "a.x", "region": "us"})
     assert told["region"].forces_replacement
 
 
 def test_an_unreadable_field_that_is_no_longer_declared_is_removed() -> None:
     was = {"endpoint_configuration_id": "ec_1"}
     there = live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", was))
-    made = planned(declare("ReservedAddress/a"), seen=snapshot(there))
+    made = make_plan(declare("ReservedAddress/a"), seen=snapshot(there))
     # The record goes last: once it says nothing of the field, nobody could tell that it is still there.
     assert requests(made) == ["DELETE /reserved_addrs/ra_1/endpoint_configuration", "PATCH /reserved_addrs/ra_1"]
 
 
 def test_a_create_tells_every_value_that_is_not_the_default() -> None:
-    made = planned(declare("TLSEdge/a", {"description": "x", "backend": {"backend_id": "b", "enabled": True}}))
+    made = make_plan(declare("TLSEdge/a", {"description": "x", "backend": {"backend_id": "b", "enabled": True}}))
     assert {path: each.new for path, each in fields(made).items()} == {"description": "x", "backend.backend_id": "b"}
     assert change_of(made, "TLSEdge/a").action is Action.CREATE
 
@@ -282,10 +282,10 @@ def test_a_create_tells_every_value_that_is_not_the_default() -> None:
     ("tls", "told"), [({}, {}), ({"enabled": False}, {}), ({"enabled": True}, {"tls.enabled": True})]
 )
 def test_of_an_object_that_is_there_anyway_only_what_is_not_the_default_is_told(tls: Shown, told: Shown) -> None:
-    made = planned(declare("StaticBackend/a", {"address": "a.example.com:80", "tls": tls}))
+    made = make_plan(declare("StaticBackend/a", {"address": "a.example.com:80", "tls": tls}))
     assert {path: each.new for path, each in fields(made).items()} == {"address": "a.example.com:80", **told}
 
 
 def test_an_object_of_nothing_but_defaults_is_told_as_it_may_be_written() -> None:
-    made = planned(declare("TLSEdge/a", {"tls_termination": {}}))
+    made = make_plan(declare("TLSEdge/a", {"tls_termination": {}}))
     assert fields(made)["tls_termination"].new == {}

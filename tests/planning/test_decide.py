@@ -22,8 +22,8 @@ from tests.planning.builders import (
     declare,
     errors,
     live,
-    on,
-    planned,
+    make_plan,
+    plan_on,
     record,
     ref,
     requests,
@@ -37,11 +37,11 @@ LIVE_RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allo
 
 def test_what_is_as_declared_needs_nothing() -> None:
     there = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/a", {"description": "x"}))
-    assert planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there)).is_empty
+    assert make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there)).is_empty
 
 
 def test_a_bot_that_vanished_is_made_again_and_said_to_have_vanished() -> None:
-    made = planned(declare("BotUser/b", {"name": "b"}), seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}))
+    made = make_plan(declare("BotUser/b", {"name": "b"}), seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}))
     assert (change_of(made, "BotUser/b").action, change_of(made, "BotUser/b").reason) == (
         Action.CREATE,
         Reason.VANISHED,
@@ -51,7 +51,7 @@ def test_a_bot_that_vanished_is_made_again_and_said_to_have_vanished() -> None:
 @pytest.mark.parametrize(("destroy", "why"), [(True, Reason.DESTROYED), (False, Reason.REMOVED)])
 def test_what_goes_is_told_why(destroy: bool, why: Reason) -> None:
     there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}))
-    made = planned(seen=snapshot(there), policy=replace(LENIENT, destroy=destroy))
+    made = make_plan(seen=snapshot(there), options=replace(LENIENT, destroy=destroy))
     assert [change.reason for change in made.changes] == [why]
 
 
@@ -60,21 +60,21 @@ def test_what_goes_is_told_why(destroy: bool, why: Reason) -> None:
 
 def test_a_replacement_with_the_same_unique_key_deletes_first() -> None:
     there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
-    made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny"}), seen=snapshot(there))
+    made = make_plan(declare("IPPolicyRule/r", {**RULE, "action": "deny"}), seen=snapshot(there))
     assert change_of(made, "IPPolicyRule/r").order is Order.DELETE_FIRST
     assert requests(made) == ["DELETE /ip_policy_rules/ipr_1", "POST /ip_policy_rules"]
 
 
 def test_a_replacement_with_another_unique_key_creates_first() -> None:
     there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
-    made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny", "cidr": "11.0.0.0/8"}), seen=snapshot(there))
+    made = make_plan(declare("IPPolicyRule/r", {**RULE, "action": "deny", "cidr": "11.0.0.0/8"}), seen=snapshot(there))
     assert change_of(made, "IPPolicyRule/r").order is Order.CREATE_FIRST
     assert requests(made) == ["POST /ip_policy_rules", "DELETE /ip_policy_rules/ipr_1"]
 
 
 def test_a_unique_key_that_is_ignored_is_still_the_same_key() -> None:
     there = live("IPPolicyRule", "ipr_1", LIVE_RULE, owner=record("IPPolicyRule/r", RULE))
-    made = planned(declare("IPPolicyRule/r", {**RULE, "action": "deny"}, ignore=("cidr",)), seen=snapshot(there))
+    made = make_plan(declare("IPPolicyRule/r", {**RULE, "action": "deny"}, ignore=("cidr",)), seen=snapshot(there))
     assert change_of(made, "IPPolicyRule/r").order is Order.DELETE_FIRST
 
 
@@ -82,7 +82,7 @@ def test_an_edge_that_is_made_anew_lets_go_of_its_hostports_first() -> None:
     spec = {"hostports": ["a.example.com:443"]}
     there = live("TLSEdge", "e", spec, owner=record("TLSEdge/a", spec))
     asked = replace(LENIENT, to_replace=frozenset({at("TLSEdge/a")}))
-    made = planned(declare("TLSEdge/a", spec), seen=snapshot(there), policy=asked)
+    made = make_plan(declare("TLSEdge/a", spec), seen=snapshot(there), options=asked)
     assert (change_of(made, "TLSEdge/a").order, change_of(made, "TLSEdge/a").reason) == (
         Order.DELETE_FIRST,
         Reason.REQUESTED,
@@ -93,7 +93,7 @@ def test_an_edge_that_is_made_anew_lets_go_of_its_hostports_first() -> None:
 def test_what_is_not_ours_is_not_replaced_on_request() -> None:
     there = live("TLSEdge", "edgtls_1", {"description": "x"})
     asked = replace(LENIENT, adopt=True, to_replace=frozenset({at("TLSEdge/a")}))
-    made = planned(declare("TLSEdge/a", {"description": "x"}, id="edgtls_1"), seen=snapshot(there), policy=asked)
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}, id="edgtls_1"), seen=snapshot(there), options=asked)
     assert (made.changes, made.calls) == ((), ())
     assert errors(made) == ["edgtls_1 is not managed by any stack and cannot be replaced"]
 
@@ -101,7 +101,7 @@ def test_what_is_not_ours_is_not_replaced_on_request() -> None:
 def test_a_replacement_that_is_forbidden_is_also_forbidden_on_request() -> None:
     there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}))
     asked = replace(LENIENT, to_replace=frozenset({at("TLSEdge/a")}))
-    made = planned(declare("TLSEdge/a", {}, replace=False), seen=snapshot(there), policy=asked)
+    made = make_plan(declare("TLSEdge/a", {}, replace=False), seen=snapshot(there), options=asked)
     assert errors(made) == [
         "replacement requested with --replace, and `lifecycle.replace: false` forbids a replacement"
     ]
@@ -109,21 +109,21 @@ def test_a_replacement_that_is_forbidden_is_also_forbidden_on_request() -> None:
 
 def test_the_new_object_of_a_replacement_names_the_old_one() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
-    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(there))
+    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(there))
     assert made.calls[0].owner is not None
     assert (made.calls[0].owner.replaces, made.calls[0].owner.intent) == ("ca_1", None)
 
 
 def test_a_replacement_that_is_forbidden_is_a_problem_and_no_call() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
-    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, replace=False), seen=snapshot(there))
+    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, replace=False), seen=snapshot(there))
     assert (made.changes, made.calls) == ((), ())
     assert errors(made) == ["ca_pem cannot be updated in place, and `lifecycle.replace: false` forbids a replacement"]
 
 
 def test_only_the_field_that_forces_it_is_named_when_a_replacement_is_forbidden() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a", {}))
-    made = planned(
+    made = make_plan(
         declare("CertificateAuthority/a", {"ca_pem": "NEW", "description": "x"}, replace=False), seen=snapshot(there)
     )
     assert errors(made)[0].startswith("ca_pem cannot be updated in place")
@@ -132,7 +132,7 @@ def test_only_the_field_that_forces_it_is_named_when_a_replacement_is_forbidden(
 def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivered_again() -> None:
     was = {"owner_id": "bot_gone"}
     there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/c", was))
-    made = planned(declare("TunnelCredential/c", {"owner_id": "bot_2"}), seen=snapshot(there))
+    made = make_plan(declare("TunnelCredential/c", {"owner_id": "bot_2"}), seen=snapshot(there))
     change = change_of(made, "TunnelCredential/c")
     assert (change.order, change.risks) == (Order.CREATE_FIRST, (Risk.ISSUES_CREDENTIAL,))
 
@@ -141,17 +141,17 @@ def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivere
 
 
 def test_a_credential_without_a_place_for_its_token_is_not_created() -> None:
-    made = planned(declare("TunnelCredential/c", deliver=False))
+    made = make_plan(declare("TunnelCredential/c", deliver=False))
     assert (made.calls, errors(made)) == ((), ["its token can be read only once, and `deliver` names no target for it"])
 
 
 def test_a_credential_without_a_place_for_its_token_is_kept_as_it_is() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}))
-    assert planned(declare("TunnelCredential/c", deliver=False), seen=snapshot(there)).is_empty
+    assert make_plan(declare("TunnelCredential/c", deliver=False), seen=snapshot(there)).is_empty
 
 
 def test_a_credential_is_made_pending_and_completed_after_delivery() -> None:
-    made = planned(declare("TunnelCredential/c"))
+    made = make_plan(declare("TunnelCredential/c"))
     assert [(call.verb.value, call.owner and call.owner.pending) for call in made.calls] == [
         ("create", True),
         ("update", False),
@@ -160,7 +160,7 @@ def test_a_credential_is_made_pending_and_completed_after_delivery() -> None:
 
 def test_a_pending_credential_without_a_receipt_is_replaced() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
-    made = planned(declare("TunnelCredential/c"), seen=snapshot(there))
+    made = make_plan(declare("TunnelCredential/c"), seen=snapshot(there))
     change = change_of(made, "TunnelCredential/c")
     assert (change.action, change.reason, change.order) == (
         Action.REPLACE,
@@ -176,7 +176,7 @@ def test_a_pending_credential_without_a_receipt_is_replaced() -> None:
 
 def test_a_pending_credential_with_a_receipt_only_has_its_record_written() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True, intent="i"))
-    made = planned(declare("TunnelCredential/c"), seen=snapshot(there, receipts=["i"]))
+    made = make_plan(declare("TunnelCredential/c"), seen=snapshot(there, receipts=["i"]))
     change = change_of(made, "TunnelCredential/c")
     assert (change.action, change.reason, requests(made)) == (
         Action.UPDATE,
@@ -189,7 +189,7 @@ def test_a_pending_credential_with_a_receipt_only_has_its_record_written() -> No
 
 def test_a_pending_credential_that_is_no_longer_declared_is_deleted() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
-    assert requests(planned(seen=snapshot(there), policy=LENIENT)) == ["DELETE /credentials/cr_1"]
+    assert requests(make_plan(seen=snapshot(there), options=LENIENT)) == ["DELETE /credentials/cr_1"]
 
 
 def test_the_credential_that_still_works_outlives_the_ones_whose_token_never_arrived() -> None:
@@ -197,7 +197,7 @@ def test_the_credential_that_still_works_outlives_the_ones_whose_token_never_arr
     pending = live(
         "TunnelCredential", "cr_2", owner=record("TunnelCredential/c", {}, intent="i2", pending=True, replaces="cr_1")
     )
-    made = planned(declare("TunnelCredential/c"), seen=snapshot(works, pending))
+    made = make_plan(declare("TunnelCredential/c"), seen=snapshot(works, pending))
     ids = [call.id for call in made.calls]
     assert ids[:2] == ["create TunnelCredential/c", "complete TunnelCredential/c"]
     assert sorted(ids[2:]) == ["delete TunnelCredential/c cr_1", "delete TunnelCredential/c cr_2"]
@@ -206,7 +206,7 @@ def test_the_credential_that_still_works_outlives_the_ones_whose_token_never_arr
 
 def test_a_pending_credential_that_may_not_be_replaced_says_why_it_has_to_be() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}, pending=True))
-    made = planned(declare("TunnelCredential/c", replace=False), seen=snapshot(there))
+    made = make_plan(declare("TunnelCredential/c", replace=False), seen=snapshot(there))
     assert errors(made) == [
         "its one-time secret was not delivered, and `lifecycle.replace: false` forbids a replacement"
     ]
@@ -218,7 +218,7 @@ def test_a_pending_credential_that_may_not_be_replaced_says_why_it_has_to_be() -
 def test_a_change_of_one_module_in_git_is_recorded_with_it() -> None:
     was, want = {"backend": {"backend_id": "b"}}, {"backend": {"backend_id": "c"}}
     there = live("TLSEdge", "e", {"backend": {"backend": {"id": "b"}}}, owner=record("TLSEdge/a", was))
-    made = planned(declare("TLSEdge/a", want), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", want), seen=snapshot(there))
     assert requests(made) == ["PATCH /edges/tls/e"]
     assert made.calls[0].owner is not None
     assert made.calls[0].owner.applied == {"backend.backend_id": "c"}
@@ -227,14 +227,14 @@ def test_a_change_of_one_module_in_git_is_recorded_with_it() -> None:
 def test_a_module_that_was_moved_by_hand_is_put_back_alone_for_the_record_is_right() -> None:
     was = {"backend": {"backend_id": "b"}}
     there = live("TLSEdge", "e", {"backend": {"backend": {"id": "z"}}}, owner=record("TLSEdge/a", was))
-    made = planned(declare("TLSEdge/a", was), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", was), seen=snapshot(there))
     assert ([call.owner for call in made.calls], requests(made)) == ([None], ["PUT /edges/tls/e/backend"])
 
 
 @pytest.mark.parametrize("protect", [True, False])
 def test_protection_that_changes_in_git_is_written_to_the_object(protect: bool) -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=not protect))
-    made = planned(declare("TLSEdge/a", protect=protect), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", protect=protect), seen=snapshot(there))
     assert change_of(made, "TLSEdge/a").reason is Reason.RECORD
     assert made.calls[0].owner is not None
     assert made.calls[0].owner.protect is protect
@@ -243,11 +243,11 @@ def test_protection_that_changes_in_git_is_written_to_the_object(protect: bool) 
 def test_protection_of_a_bot_is_remembered_by_the_store_and_then_rests() -> None:
     bot = live("BotUser", "bot_1", {"name": "b", "active": True})
     declared = declare("BotUser/b", {"name": "b"}, protect=True)
-    made = planned(declared, seen=snapshot(bot, bindings={"BotUser/b": Binding("bot_1")}))
+    made = make_plan(declared, seen=snapshot(bot, bindings={"BotUser/b": Binding("bot_1")}))
     (binding,) = made.bindings.values()
     assert binding is not None
     assert binding.protect
-    assert planned(declared, seen=snapshot(bot, bindings={"BotUser/b": binding})).is_empty
+    assert make_plan(declared, seen=snapshot(bot, bindings={"BotUser/b": binding})).is_empty
 
 
 def test_what_a_binding_says_was_replaced_is_deleted_if_it_is_still_there() -> None:
@@ -255,13 +255,13 @@ def test_what_a_binding_says_was_replaced_is_deleted_if_it_is_still_there() -> N
     old, new = (live("EventSource", f"ip_policy_{word}.v0", parent="esb_1") for word in ("created", "updated"))
     declared = declare("EventSource/a", {"subscription_id": ref("EventSubscription/s"), "type": new.id})
     bound = {"EventSource/a": Binding(new.locator, replaces=old.locator)}
-    made = planned(declare("EventSubscription/s"), declared, seen=snapshot(subscription, old, new, bindings=bound))
+    made = make_plan(declare("EventSubscription/s"), declared, seen=snapshot(subscription, old, new, bindings=bound))
     assert [(call.verb, call.target, call.unbinds) for call in made.calls] == [(Verb.DELETE, old.id, False)]
 
 
 def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))
     assert actions(made) == {"TLSEdge/a": "forget"}
 
 
@@ -269,18 +269,18 @@ def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
 
 
 def test_of_a_list_cut_short_nothing_is_created() -> None:
-    made = planned(declare("TLSEdge/a"), seen=snapshot(cut=["TLSEdge"]))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(cut=["TLSEdge"]))
     assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: cut"])
 
 
 def test_of_a_list_cut_short_nothing_is_changed() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
-    assert planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there, cut=["TLSEdge"])).calls == ()
+    assert make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there, cut=["TLSEdge"])).calls == ()
 
 
 def test_of_a_list_cut_short_nothing_is_deleted_and_the_plan_says_so() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
-    made = planned(seen=snapshot(there, cut=["TLSEdge"]), policy=PlanOptions(destroy=True))
+    made = make_plan(seen=snapshot(there, cut=["TLSEdge"]), options=PlanOptions(destroy=True))
     assert (made.calls, [problem.text for problem in made.problems]) == (
         (),
         ["e is no longer declared, but the list of TLSEdge objects is incomplete"],
@@ -289,19 +289,19 @@ def test_of_a_list_cut_short_nothing_is_deleted_and_the_plan_says_so() -> None:
 
 def test_of_a_list_cut_short_a_tombstone_deletes_nothing() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", id="e", ensure=Ensure.ABSENT), seen=snapshot(there, cut=["TLSEdge"]))
+    made = make_plan(declare("TLSEdge/a", id="e", ensure=Ensure.ABSENT), seen=snapshot(there, cut=["TLSEdge"]))
     assert (made.calls, len(made.errors)) == ((), 1)
 
 
 def test_of_a_list_cut_short_what_is_named_by_id_is_changed_in_place() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", {"description": "x"}, id="e"), seen=snapshot(there, cut=["TLSEdge"]))
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}, id="e"), seen=snapshot(there, cut=["TLSEdge"]))
     assert requests(made) == ["PATCH /edges/tls/e"]
 
 
 def test_of_a_list_cut_short_what_is_named_by_id_is_not_replaced() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
-    made = planned(
+    made = make_plan(
         declare("CertificateAuthority/a", {"ca_pem": "NEW"}, id="ca_1"),
         seen=snapshot(there, cut=["CertificateAuthority"]),
     )
@@ -311,7 +311,7 @@ def test_of_a_list_cut_short_what_is_named_by_id_is_not_replaced() -> None:
 def test_a_kind_that_was_not_listed_at_all_is_not_taken_for_empty() -> None:
     seen = snapshot()
     listings = {name: listing for name, listing in seen.listings.items() if name != "TLSEdge"}
-    made = planned(declare("TLSEdge/a"), seen=type(seen)(listings))
+    made = make_plan(declare("TLSEdge/a"), seen=type(seen)(listings))
     assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: it was not listed"])
 
 
@@ -321,7 +321,7 @@ def test_a_kind_that_was_not_listed_at_all_is_not_taken_for_empty() -> None:
 def test_an_object_whose_record_was_written_over_is_known_by_its_binding_and_marked_again() -> None:
     there = live("TLSEdge", "edgtls_1", {"metadata": "by hand"})
     bound = {"TLSEdge/a": Binding("edgtls_1")}
-    made = planned(declare("TLSEdge/a", {"metadata": "by hand"}), seen=snapshot(there, bindings=bound))
+    made = make_plan(declare("TLSEdge/a", {"metadata": "by hand"}), seen=snapshot(there, bindings=bound))
     assert [(change.action, change.reason, change.id) for change in made.changes] == [
         (Action.UPDATE, Reason.RECORD, "edgtls_1")
     ]
@@ -329,7 +329,7 @@ def test_an_object_whose_record_was_written_over_is_known_by_its_binding_and_mar
 
 
 def test_without_a_declaration_an_object_without_a_record_is_nobodys() -> None:
-    made = planned(seen=snapshot(live("TLSEdge", "edgtls_1"), bindings={"TLSEdge/a": Binding("edgtls_1")}))
+    made = make_plan(seen=snapshot(live("TLSEdge", "edgtls_1"), bindings={"TLSEdge/a": Binding("edgtls_1")}))
     assert made.changes == ()
 
 
@@ -340,7 +340,7 @@ OIDC = {"issuer": "https://i.x", "client_id": "c", "client_secret": secret("s")}
 ROUTE = {"edge_id": "e_1", "match": "/", "match_type": "path_prefix"}
 
 
-def swapped(**lifecycle: Any) -> Plan:
+def exchange_modules(**lifecycle: Any) -> Plan:
     """The plan of a route that lets people in by GitHub from now on, instead of by OpenID."""
     before = {**ROUTE, "oidc": OIDC, "backend": {"backend_id": "bkdhr_1"}}
     shown = {"edge": {"id": "e_1"}, "match": "/", "match_type": "path_prefix", "oidc": {**OIDC, "client_secret": "s"}}
@@ -348,15 +348,15 @@ def swapped(**lifecycle: Any) -> Plan:
     there = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", before))
     spec = {**ROUTE, "oauth": {"provider": {"github": {}}}}
     spec |= {} if lifecycle else {"backend": {"backend_id": "bkdhr_1"}}
-    return planned(declare("HTTPSEdgeRoute/r", spec, **lifecycle), seen=snapshot(there), policy=LENIENT)
+    return make_plan(declare("HTTPSEdgeRoute/r", spec, **lifecycle), seen=snapshot(there), options=LENIENT)
 
 
 def test_what_nothing_passes_meanwhile_is_told() -> None:
-    assert Risk.INTERRUPTS_TRAFFIC in change_of(swapped(), "HTTPSEdgeRoute/r").risks
+    assert Risk.INTERRUPTS_TRAFFIC in change_of(exchange_modules(), "HTTPSEdgeRoute/r").risks
 
 
 def test_a_backend_that_is_left_to_others_is_not_taken_away_for_it() -> None:
-    made = swapped(ignore=("backend",))
+    made = exchange_modules(ignore=("backend",))
     assert made.calls == ()
     assert errors(made) == [
         "backend must be removed while the authentication module is exchanged, and no manifest declares its value"
@@ -365,7 +365,7 @@ def test_a_backend_that_is_left_to_others_is_not_taken_away_for_it() -> None:
 
 def test_metadata_that_others_fill_leaves_no_room_for_our_record() -> None:
     there = live("IPPolicy", "ipp_1", {"description": "x", "metadata": "é" * 2000}, owner=record("IPPolicy/p", {}))
-    made = planned(declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",)), seen=snapshot(there))
+    made = make_plan(declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",)), seen=snapshot(there))
     assert made.calls == ()
     assert [each.rpartition(":")[0] for each in errors(made)] == [
         "the metadata of ipp_1 leaves no room for the owner record"
@@ -375,7 +375,7 @@ def test_metadata_that_others_fill_leaves_no_room_for_our_record() -> None:
 def test_metadata_that_leaves_just_enough_room_is_taken() -> None:
     declared = declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",))
 
-    def filled(length: int) -> RandomAccount:
+    def fill_metadata(length: int) -> RandomAccount:
         """A platform with our object, of whose text there is so much."""
         world, said = RandomAccount(KINDS), {"description": "x"}
         owner = record("IPPolicy/p", said, intent="0123456789abcdef")
@@ -383,7 +383,7 @@ def test_metadata_that_leaves_just_enough_room_is_taken() -> None:
         world.objects["IPPolicy", "ipp_1"] = {"id": "ipp_1", **there.body}
         return world
 
-    fits = next(length for length in range(4096, 3000, -1) if not errors(on(filled(length), declared)))
-    world = filled(fits)
-    world.carry_out(on(world, declared))
+    fits = next(length for length in range(4096, 3000, -1) if not errors(plan_on(fill_metadata(length), declared)))
+    world = fill_metadata(fits)
+    world.carry_out(plan_on(world, declared))
     assert len(world.objects["IPPolicy", "ipp_1"]["metadata"].encode()) == 4096

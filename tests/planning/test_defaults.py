@@ -15,7 +15,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import reveal
 from reconciler.sandbox.wire import bodies
-from tests.planning.builders import KINDS, declare, live, planned, record, snapshot
+from tests.planning.builders import KINDS, declare, live, make_plan, record, snapshot
 
 _EMPTY: dict[Shape, Any] = {Shape.INTEGER: 1, Shape.NUMBER: 1.0, Shape.FLAG: True, Shape.LIST: [], Shape.MAP: {}}
 
@@ -80,7 +80,7 @@ def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, 
     parent = "some" if kind.parent else None
     there = live(kind.name, "id-1", shown, owner=owner, parent=parent)
     bindings = {} if kind.keeps_owner else {address: Binding(there.locator)}
-    made = planned(declare(address, spec), seen=snapshot(there, bindings=bindings))
+    made = make_plan(declare(address, spec), seen=snapshot(there, bindings=bindings))
     (call,) = made.calls
     body: Any = reveal(dict(call.body or {}))
     for name in path[1:] if str(call.path).endswith(f"/{path[0]}") else path:

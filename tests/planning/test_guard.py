@@ -11,7 +11,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import change_of, declare, live, planned, record, snapshot
+from tests.planning.builders import change_of, declare, live, make_plan, record, snapshot
 
 DOMAIN = {"domain": "a.x"}
 
@@ -21,11 +21,11 @@ def edges(count: int, description: str = "") -> list[Live]:
     return [live("TLSEdge", f"e{n}", was, owner=record(f"TLSEdge/{n}", was)) for n in range(count)]
 
 
-def declared(*numbers: int, description: str = "") -> list[Declaration]:
+def declare_edges(*numbers: int, description: str = "") -> list[Declaration]:
     return [declare(f"TLSEdge/{n}", {"description": description}) for n in numbers]
 
 
-def asked(made: Plan) -> list[str]:
+def list_approvals(made: Plan) -> list[str]:
     return [consent.flag for consent in made.missing_approvals]
 
 
@@ -33,31 +33,33 @@ def asked(made: Plan) -> list[str]:
 
 
 def test_three_of_ten_may_be_deleted() -> None:
-    assert asked(planned(*declared(*range(7)), seen=snapshot(*edges(10)))) == []
+    assert list_approvals(make_plan(*declare_edges(*range(7)), seen=snapshot(*edges(10)))) == []
 
 
 def test_four_of_ten_may_not_be_deleted_without_consent() -> None:
-    assert asked(planned(*declared(*range(6)), seen=snapshot(*edges(10)))) == ["--allow delete:*=4"]
+    assert list_approvals(make_plan(*declare_edges(*range(6)), seen=snapshot(*edges(10)))) == ["--allow delete:*=4"]
 
 
 def test_of_fewer_than_ten_any_share_may_be_deleted() -> None:
-    assert asked(planned(*declared(0), seen=snapshot(*edges(9)))) == []
+    assert list_approvals(make_plan(*declare_edges(0), seen=snapshot(*edges(9)))) == []
 
 
 def test_three_of_ten_may_be_updated() -> None:
-    made = planned(*declared(*range(7)), *declared(7, 8, 9, description="x"), seen=snapshot(*edges(10)))
-    assert asked(made) == []
+    made = make_plan(*declare_edges(*range(7)), *declare_edges(7, 8, 9, description="x"), seen=snapshot(*edges(10)))
+    assert list_approvals(made) == []
 
 
 def test_four_of_ten_may_not_be_updated_without_consent() -> None:
-    made = planned(*declared(*range(6)), *declared(6, 7, 8, 9, description="x"), seen=snapshot(*edges(10)))
-    assert asked(made) == ["--allow update:*=4"]
+    made = make_plan(*declare_edges(*range(6)), *declare_edges(6, 7, 8, 9, description="x"), seen=snapshot(*edges(10)))
+    assert list_approvals(made) == ["--allow update:*=4"]
 
 
 @pytest.mark.parametrize(("percent", "flags"), [(40, []), (39, ["--allow delete:*=4"]), (0, ["--allow delete:*=4"])])
 def test_the_share_that_may_be_deleted_is_the_users_choice(percent: int, flags: list[str]) -> None:
-    made = planned(*declared(*range(6)), seen=snapshot(*edges(10)), policy=PlanOptions(max_delete_percent=percent))
-    assert asked(made) == flags
+    made = make_plan(
+        *declare_edges(*range(6)), seen=snapshot(*edges(10)), options=PlanOptions(max_delete_percent=percent)
+    )
+    assert list_approvals(made) == flags
 
 
 def test_a_replacement_counts_as_a_delete() -> None:
@@ -65,20 +67,22 @@ def test_a_replacement_counts_as_a_delete() -> None:
         live("CertificateAuthority", f"ca_{n}", {"ca_pem": "OLD"}, owner=record(f"CertificateAuthority/{n}"))
         for n in range(10)
     ]
-    made = planned(*(declare(f"CertificateAuthority/{n}", {"ca_pem": "NEW"}) for n in range(10)), seen=snapshot(*there))
-    assert asked(made) == ["--allow delete:*=10"]
+    made = make_plan(
+        *(declare(f"CertificateAuthority/{n}", {"ca_pem": "NEW"}) for n in range(10)), seen=snapshot(*there)
+    )
+    assert list_approvals(made) == ["--allow delete:*=10"]
 
 
 def test_objects_of_other_stacks_and_of_nobody_do_not_water_a_share_down() -> None:
     others = [live("TLSEdge", f"x{n}") for n in range(50)]
     others += [live("TLSEdge", f"y{n}", owner=record(f"TLSEdge/y{n}", {}, stack="theirs")) for n in range(50)]
-    made = planned(*declared(*range(6)), seen=snapshot(*edges(10), *others))
-    assert asked(made) == ["--allow delete:*=4"]
+    made = make_plan(*declare_edges(*range(6)), seen=snapshot(*edges(10), *others))
+    assert list_approvals(made) == ["--allow delete:*=4"]
 
 
 def test_tombstones_are_consent_and_do_not_count() -> None:
     graves = [declare(f"TLSEdge/{n}", ensure=Ensure.ABSENT) for n in range(6, 10)]
-    assert asked(planned(*declared(*range(6)), *graves, seen=snapshot(*edges(10)))) == []
+    assert list_approvals(make_plan(*declare_edges(*range(6)), *graves, seen=snapshot(*edges(10)))) == []
 
 
 @pytest.mark.parametrize("receipts", [[], [f"i{n}" for n in range(12)]], ids=["no token arrived", "every token did"])
@@ -91,12 +95,12 @@ def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[
         )
         for n in range(12)
     ]
-    made = planned(*(declare(f"TunnelCredential/{n}") for n in range(12)), seen=snapshot(*there, receipts=receipts))
-    assert (len(made.changes), asked(made)) == (12, [])
+    made = make_plan(*(declare(f"TunnelCredential/{n}") for n in range(12)), seen=snapshot(*there, receipts=receipts))
+    assert (len(made.changes), list_approvals(made)) == (12, [])
 
 
 def test_no_share_counts_when_everything_is_to_go() -> None:
-    assert asked(planned(seen=snapshot(*edges(20)), policy=PlanOptions(destroy=True))) == []
+    assert list_approvals(make_plan(seen=snapshot(*edges(20)), options=PlanOptions(destroy=True))) == []
 
 
 # --- counts -----------------------------------------------------------------------------------------------------------
@@ -107,38 +111,41 @@ def test_consent_is_given_for_at_most_as_many_as_it_says(given: int, granted: bo
     there = [
         live("ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}")) for n in range(2)
     ]
-    made = planned(
-        declare("IPPolicy/p"), seen=snapshot(*there), policy=PlanOptions(allow={("delete", "ReservedDomain"): given})
+    made = make_plan(
+        declare("IPPolicy/p"), seen=snapshot(*there), options=PlanOptions(allow={("delete", "ReservedDomain"): given})
     )
     assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:ReservedDomain=2", granted)]
 
 
 def test_consent_for_one_kind_is_none_for_another() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
-    made = planned(
-        declare("IPPolicy/p"), seen=snapshot(there), policy=PlanOptions(allow={("delete", "ReservedAddress"): 9})
+    made = make_plan(
+        declare("IPPolicy/p"), seen=snapshot(there), options=PlanOptions(allow={("delete", "ReservedAddress"): 9})
     )
-    assert asked(made) == ["--allow delete:ReservedDomain=1"]
+    assert list_approvals(made) == ["--allow delete:ReservedDomain=1"]
 
 
 def test_consent_to_delete_is_none_to_delete_what_is_protected() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a", protect=True))
-    made = planned(
-        declare("IPPolicy/p"), seen=snapshot(there), policy=PlanOptions(allow={("delete", "ReservedDomain"): 9})
+    made = make_plan(
+        declare("IPPolicy/p"), seen=snapshot(there), options=PlanOptions(allow={("delete", "ReservedDomain"): 9})
     )
-    assert asked(made) == ["--allow delete-protected:ReservedDomain=1"]
+    assert list_approvals(made) == ["--allow delete-protected:ReservedDomain=1"]
 
 
 def test_an_empty_manifest_is_a_mistake_unless_everything_is_to_go() -> None:
     one = snapshot(*edges(1))
-    assert (asked(planned(seen=one)), asked(planned(seen=one, policy=PlanOptions(destroy=True)))) == (
+    assert (
+        list_approvals(make_plan(seen=one)),
+        list_approvals(make_plan(seen=one, options=PlanOptions(destroy=True))),
+    ) == (
         ["--allow empty:*=1"],
         [],
     )
 
 
 def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
-    assert planned(seen=snapshot(live("TLSEdge", "e"))).approvals == ()
+    assert make_plan(seen=snapshot(live("TLSEdge", "e"))).approvals == ()
 
 
 # --- what cannot be had back ------------------------------------------------------------------------------------------
@@ -150,19 +157,21 @@ def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
 )
 def test_names_and_addresses_do_not_go_without_consent(kind: str, body: dict[str, str]) -> None:
     there = live(kind, "id-1", body, owner=record(f"{kind}/a"))
-    assert asked(planned(declare("IPPolicy/p"), seen=snapshot(there))) == [f"--allow delete:{kind}=1"]
+    assert list_approvals(make_plan(declare("IPPolicy/p"), seen=snapshot(there))) == [f"--allow delete:{kind}=1"]
 
 
 def test_a_domain_that_is_replaced_needs_the_consent_of_one_that_is_deleted() -> None:
     was = {**DOMAIN, "region": "eu"}
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a", was))
-    made = planned(declare("ReservedDomain/a", {**DOMAIN, "region": "us"}), seen=snapshot(there))
-    assert asked(made) == ["--allow delete:ReservedDomain=1"]
+    made = make_plan(declare("ReservedDomain/a", {**DOMAIN, "region": "us"}), seen=snapshot(there))
+    assert list_approvals(made) == ["--allow delete:ReservedDomain=1"]
 
 
 def test_a_tombstone_is_consent_to_give_a_domain_up() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
-    assert asked(planned(declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT), seen=snapshot(there))) == []
+    assert (
+        list_approvals(make_plan(declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT), seen=snapshot(there))) == []
+    )
 
 
 # --- protection -------------------------------------------------------------------------------------------------------
@@ -170,22 +179,25 @@ def test_a_tombstone_is_consent_to_give_a_domain_up() -> None:
 
 def test_protection_outlives_the_declaration() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = planned(declare("IPPolicy/p"), seen=snapshot(there))
-    assert (asked(made), change_of(made, "TLSEdge/a").protected) == (["--allow delete-protected:TLSEdge=1"], True)
+    made = make_plan(declare("IPPolicy/p"), seen=snapshot(there))
+    assert (list_approvals(made), change_of(made, "TLSEdge/a").protected) == (
+        ["--allow delete-protected:TLSEdge=1"],
+        True,
+    )
 
 
 def test_protection_of_a_bot_outlives_its_declaration_too() -> None:
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/p"),
         seen=snapshot(live("BotUser", "bot_1", {"name": "b"}), bindings={"BotUser/b": Binding("bot_1", {}, True)}),
     )
-    assert asked(made) == ["--allow delete-protected:BotUser=1"]
+    assert list_approvals(made) == ["--allow delete-protected:BotUser=1"]
 
 
 def test_protection_does_not_yield_to_a_tombstone() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = planned(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
-    assert asked(made) == ["--allow delete-protected:TLSEdge=1"]
+    made = make_plan(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
+    assert list_approvals(made) == ["--allow delete-protected:TLSEdge=1"]
 
 
 @pytest.mark.parametrize(("on_object", "in_git"), [(True, False), (False, True), (True, True)])
@@ -193,24 +205,24 @@ def test_protection_on_the_object_or_in_git_keeps_it_from_being_replaced(on_obje
     there = live(
         "CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a", protect=on_object)
     )
-    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, protect=in_git), seen=snapshot(there))
-    assert asked(made) == ["--allow delete-protected:CertificateAuthority=1"]
+    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, protect=in_git), seen=snapshot(there))
+    assert list_approvals(made) == ["--allow delete-protected:CertificateAuthority=1"]
 
 
 def test_protection_does_not_keep_an_object_from_being_changed() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = planned(declare("TLSEdge/a", {"description": "x"}, protect=True), seen=snapshot(there))
-    assert (asked(made), len(made.calls)) == ([], 1)
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}, protect=True), seen=snapshot(there))
+    assert (list_approvals(made), len(made.calls)) == ([], 1)
 
 
 def test_protection_that_git_took_back_is_taken_off_before_the_object_may_go() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = planned(declare("TLSEdge/a", protect=False), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", protect=False), seen=snapshot(there))
     assert [call.method for call in made.calls] == ["PATCH"]
 
 
 def test_a_plan_that_asks_for_nothing_has_no_consents() -> None:
-    assert planned(declare("TLSEdge/a")).approvals == ()
+    assert make_plan(declare("TLSEdge/a")).approvals == ()
 
 
 def test_a_consent_once_granted_stays_granted() -> None:
@@ -234,6 +246,6 @@ def test_a_consent_once_granted_stays_granted() -> None:
 def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | None, flags: list[str]) -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8"}, owner=owner)
-    made = planned(seen=snapshot(policy, rule), policy=PlanOptions(targets=("IPPolicy/p",), destroy=True))
-    assert asked(made) == flags
+    made = make_plan(seen=snapshot(policy, rule), options=PlanOptions(targets=("IPPolicy/p",), destroy=True))
+    assert list_approvals(made) == flags
     assert made.unmanaged == ()

@@ -23,7 +23,7 @@ from tests.planning.builders import (
     declare,
     errors,
     live,
-    planned,
+    make_plan,
     record,
     ref,
     requests,
@@ -39,58 +39,58 @@ DOMAIN = {"domain": "a.example.com"}
 
 
 def test_an_object_with_our_record_is_the_declared_one() -> None:
-    made = planned(declare("TLSEdge/a"), seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))))
     assert (made.changes, made.problems) == ((), ())
 
 
 def test_an_object_of_another_stack_is_not_the_declared_one() -> None:
     theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}, stack="theirs"))
-    assert actions(planned(declare("TLSEdge/a"), seen=snapshot(theirs))) == {"TLSEdge/a": "create"}
+    assert actions(make_plan(declare("TLSEdge/a"), seen=snapshot(theirs))) == {"TLSEdge/a": "create"}
 
 
 def test_an_object_of_another_stack_is_never_deleted() -> None:
     theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}, stack="theirs"))
-    assert planned(seen=snapshot(theirs), policy=PlanOptions(destroy=True)).changes == ()
+    assert make_plan(seen=snapshot(theirs), options=PlanOptions(destroy=True)).changes == ()
 
 
 def test_an_object_that_nobody_owns_is_never_deleted() -> None:
-    made = planned(seen=snapshot(live("TLSEdge", EDGE)), policy=PlanOptions(destroy=True))
+    made = make_plan(seen=snapshot(live("TLSEdge", EDGE)), options=PlanOptions(destroy=True))
     assert (made.changes, made.unmanaged) == ((), (("TLSEdge", EDGE),))
 
 
 def test_an_owned_object_that_is_no_longer_declared_is_deleted() -> None:
-    made = planned(seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))), policy=LENIENT)
+    made = make_plan(seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))), options=LENIENT)
     assert (actions(made), requests(made)) == ({"TLSEdge/a": "delete"}, [f"DELETE /edges/tls/{EDGE}"])
 
 
 def test_two_objects_with_one_record_are_a_problem_that_names_both() -> None:
     twins = [live("TLSEdge", id, owner=record("TLSEdge/a", {})) for id in ("edgtls_2", "edgtls_1")]
-    made = planned(declare("TLSEdge/a"), seen=snapshot(*twins))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(*twins))
     assert (made.changes, errors(made)) == ((), ["2 objects carry its owner record: edgtls_1, edgtls_2"])
 
 
 def test_of_two_objects_with_one_record_none_is_deleted_when_the_declaration_is_gone() -> None:
     twins = [live("TLSEdge", id, owner=record("TLSEdge/a", {})) for id in ("edgtls_2", "edgtls_1")]
-    made = planned(seen=snapshot(*twins), policy=LENIENT)
+    made = make_plan(seen=snapshot(*twins), options=LENIENT)
     assert (made.changes, errors(made)) == ((), ["2 objects carry its owner record: edgtls_1, edgtls_2"])
 
 
 def test_two_objects_that_were_made_one_by_one_for_an_address_are_both_deleted_with_it() -> None:
     pair = [live("TLSEdge", f"edgtls_{n}", owner=record("TLSEdge/a", {}, intent=f"intent-{n}")) for n in (1, 2)]
-    made = planned(seen=snapshot(*pair), policy=LENIENT)
+    made = make_plan(seen=snapshot(*pair), options=LENIENT)
     assert [change.id for change in made.changes] == ["edgtls_1", "edgtls_2"]
 
 
 def test_a_record_copied_to_an_object_of_another_kind_says_nothing() -> None:
     copied = live("ReservedDomain", "rd_1", DOMAIN, owner=record("TLSEdge/a", {}))
-    made = planned(declare("ReservedDomain/a", DOMAIN), seen=snapshot(copied))
+    made = make_plan(declare("ReservedDomain/a", DOMAIN), seen=snapshot(copied))
     assert change_of(made, "ReservedDomain/a").action is Action.ADOPT
     assert [consent.flag for consent in made.missing_approvals] == ["--allow adopt:ReservedDomain=1"]
 
 
 def test_a_record_copied_to_an_object_of_another_kind_does_not_delete_it() -> None:
     copied = live("ReservedDomain", "rd_1", DOMAIN, owner=record("TLSEdge/a", {}))
-    made = planned(seen=snapshot(copied), policy=LENIENT)
+    made = make_plan(seen=snapshot(copied), options=LENIENT)
     assert (made.changes, made.unmanaged) == ((), (("ReservedDomain", "rd_1"),))
 
 
@@ -105,7 +105,7 @@ def test_of_an_interrupted_replacement_the_newer_object_is_the_declared_one_and_
         {"ca_pem": "NEW"},
         owner=record("CertificateAuthority/a", {"ca_pem": "NEW"}, intent="intent-2", replaces="ca_1"),
     )
-    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(newer, older))
+    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(newer, older))
     assert (requests(made), errors(made)) == (["DELETE /certificate_authorities/ca_1"], [])
 
 
@@ -124,14 +124,14 @@ def test_of_three_in_a_row_the_last_stays() -> None:
         )
         for n in (3, 1, 2)
     ]
-    made = planned(declare("CertificateAuthority/a", {"ca_pem": "P"}), seen=snapshot(*row))
+    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "P"}), seen=snapshot(*row))
     assert sorted(requests(made)) == ["DELETE /certificate_authorities/ca_1", "DELETE /certificate_authorities/ca_2"]
 
 
 def test_all_of_an_interrupted_replacement_goes_when_the_declaration_is_gone() -> None:
     older = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/a"))
     newer = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", intent="intent-2", replaces="edgtls_1"))
-    made = planned(seen=snapshot(older, newer), policy=LENIENT)
+    made = make_plan(seen=snapshot(older, newer), options=LENIENT)
     assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_1", "DELETE /edges/tls/edgtls_2"]
 
 
@@ -141,7 +141,7 @@ def test_a_copy_of_the_newer_object_of_an_interrupted_replacement_is_a_problem()
         live("TLSEdge", id, owner=record("TLSEdge/a", intent="intent-2", replaces="edgtls_1"))
         for id in ("edgtls_2", "edgtls_3")
     )
-    made = planned(declare("TLSEdge/a"), seen=snapshot(older, newer, copy))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(older, newer, copy))
     assert (made.changes, len(made.errors)) == ((), 1)
 
 
@@ -150,7 +150,7 @@ def test_two_that_name_each_other_are_a_problem() -> None:
         live("TLSEdge", f"edgtls_{n}", owner=record("TLSEdge/a", intent=f"i{n}", replaces=f"edgtls_{3 - n}"))
         for n in (1, 2)
     ]
-    made = planned(declare("TLSEdge/a"), seen=snapshot(*pair))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(*pair))
     assert (made.changes, len(made.errors)) == ((), 1)
 
 
@@ -163,20 +163,20 @@ def at(second: int, id: str, intent: str, kind: str = "TLSEdge", **more: Any) ->
 
 
 def test_of_two_that_were_made_at_once_the_first_stays_and_the_later_one_goes() -> None:
-    made = planned(declare("TLSEdge/a"), seen=snapshot(at(2, "edgtls_1", "i1"), at(1, "edgtls_2", "i2")))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(at(2, "edgtls_1", "i1"), at(1, "edgtls_2", "i2")))
     assert (requests(made), errors(made)) == (["DELETE /edges/tls/edgtls_1"], [])
     assert [(change.id, change.reason) for change in made.changes] == [("edgtls_1", Reason.DUPLICATE)]
 
 
 def test_of_two_that_were_made_in_the_same_second_the_lower_id_stays() -> None:
-    made = planned(declare("TLSEdge/a"), seen=snapshot(at(1, "edgtls_2", "i2"), at(1, "edgtls_1", "i1")))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(at(1, "edgtls_2", "i2"), at(1, "edgtls_1", "i1")))
     assert requests(made) == ["DELETE /edges/tls/edgtls_2"]
 
 
 def test_of_two_replacements_that_were_made_at_once_the_first_stays_and_what_both_replace_goes_too() -> None:
     old = at(0, "edgtls_0", "i0")
     pair = at(1, "edgtls_1", "i1", replaces="edgtls_0"), at(2, "edgtls_2", "i2", replaces="edgtls_0")
-    made = planned(declare("TLSEdge/a"), seen=snapshot(old, *pair))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(old, *pair))
     assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_0", "DELETE /edges/tls/edgtls_2"]
 
 
@@ -184,7 +184,7 @@ def test_who_refers_to_the_later_one_is_pointed_to_the_first_before_it_goes() ->
     first, later = at(1, "ipp_1", "i1", "IPPolicy"), at(2, "ipp_2", "i2", "IPPolicy")
     edge = live("TLSEdge", EDGE, {"ip_restriction": {"ip_policies": [{"id": "ipp_2"}]}}, owner=record("TLSEdge/e", {}))
     declared = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}})
-    made = planned(declare("IPPolicy/a"), declared, seen=snapshot(first, later, edge))
+    made = make_plan(declare("IPPolicy/a"), declared, seen=snapshot(first, later, edge))
     assert [each.partition(" ")[0] for each in requests(made)][-1] == "DELETE"
     assert requests(made)[-1] == "DELETE /ip_policies/ipp_2"
     assert len(requests(made)) == 2
@@ -192,7 +192,7 @@ def test_who_refers_to_the_later_one_is_pointed_to_the_first_before_it_goes() ->
 
 def test_of_two_credentials_that_were_made_at_once_none_is_touched() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
-    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, receipts=["i2"]))
+    made = make_plan(declare("TunnelCredential/a"), seen=snapshot(*pair, receipts=["i2"]))
     told = "cr_1 (created 2026-01-01T00:00:01Z); cr_2 (created 2026-01-01T00:00:02Z, "
     told += "token delivered by a run with this store)"
     assert made.changes == ()
@@ -204,14 +204,14 @@ def test_of_two_credentials_that_were_made_at_once_none_is_touched() -> None:
 @pytest.mark.parametrize(("keep", "goes"), [("cr_1", "cr_2"), ("cr_2", "cr_1")])
 def test_the_credential_that_the_manifest_names_stays_and_the_other_one_goes(keep: str, goes: str) -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
-    made = planned(declare("TunnelCredential/a", id=keep), seen=snapshot(*pair))
+    made = make_plan(declare("TunnelCredential/a", id=keep), seen=snapshot(*pair))
     assert (requests(made), errors(made)) == ([f"DELETE /credentials/{goes}"], [])
 
 
 def test_two_credentials_keep_nothing_else_from_being_settled() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
     twice = [at(n, f"edgtls_{n}", f"i{n}") for n in (1, 2)]
-    made = planned(
+    made = make_plan(
         declare("TunnelCredential/a"), declare("TLSEdge/a"), declare("IPPolicy/p"), seen=snapshot(*pair, *twice)
     )
     assert sorted(requests(made)) == ["DELETE /edges/tls/edgtls_2", "POST /ip_policies"]
@@ -221,7 +221,7 @@ def test_two_credentials_keep_nothing_else_from_being_settled() -> None:
 def test_a_pending_credential_of_another_store_that_stays_alone_is_not_replaced_at_once() -> None:
     """Its run may be about to deliver the token."""
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
-    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i2"]))
+    made = make_plan(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i2"]))
     assert (requests(made), errors(made)) == (["DELETE /credentials/cr_2"], [])
 
 
@@ -246,7 +246,7 @@ def test_stores_that_settle_credentials_at_the_same_moment_leave_one_and_delete_
             receipts=[f"i{n}" for n in own if delivered[n]],
             undelivered=[f"i{n}" for n in own if not delivered[n]],
         )
-        made = planned(declare("TunnelCredential/a"), seen=seen)
+        made = make_plan(declare("TunnelCredential/a"), seen=seen)
         calls = requests(made)
         gone = {each.rpartition("/")[2] for each in calls if each.startswith("DELETE")}
         assert gone <= {f"cr_{n}" for n in own if not delivered[n]}
@@ -258,7 +258,7 @@ def test_stores_that_settle_credentials_at_the_same_moment_leave_one_and_delete_
 def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_is_the_first() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
     seen = snapshot(*pair, receipts=["i2"], undelivered=["i1"])
-    made = planned(declare("TunnelCredential/a"), seen=seen)
+    made = make_plan(declare("TunnelCredential/a"), seen=seen)
     assert errors(made) == []
     assert [each for each in requests(made) if each.startswith("DELETE")] == ["DELETE /credentials/cr_1"]
     assert not [each for each in requests(made) if each.startswith("POST")]
@@ -266,13 +266,13 @@ def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_i
 
 def test_a_credential_that_nothing_says_is_pending_is_not_taken_for_undelivered() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 2)]
-    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1"]))
+    made = make_plan(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1"]))
     assert (made.changes, len(made.confined_errors)) == ((), 1)
 
 
 def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
-    made = planned(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1", "i2"]))
+    made = make_plan(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1", "i2"]))
     deletes = sorted(each for each in requests(made) if each.startswith("DELETE"))
     assert (errors(made), deletes) == ([], ["DELETE /credentials/cr_1", "DELETE /credentials/cr_2"])
     assert [each for each in requests(made) if each.startswith("POST")] == ["POST /credentials"]
@@ -281,14 +281,14 @@ def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None
 def test_a_credential_whose_token_was_overwritten_by_that_of_a_successor_now_gone_is_replaced() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/a", {}, intent="i1"))
     seen = replace(snapshot(there, receipts=["i1", "i2"]), overwritten={"i1": Address("TunnelCredential", "a")})
-    made = planned(declare("TunnelCredential/a"), seen=seen, policy=LENIENT)
+    made = make_plan(declare("TunnelCredential/a"), seen=seen, options=LENIENT)
     assert [(change.id, change.reason) for change in made.changes] == [("cr_1", Reason.OVERWRITTEN)]
 
 
 def test_a_credential_that_moved_keeps_its_token_whatever_its_former_address_got() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/b", {}, intent="i1"))
     seen = replace(snapshot(there, receipts=["i1", "i2"]), overwritten={"i1": Address("TunnelCredential", "a")})
-    assert planned(declare("TunnelCredential/b"), seen=seen, policy=LENIENT).changes == ()
+    assert make_plan(declare("TunnelCredential/b"), seen=seen, options=LENIENT).changes == ()
 
 
 # --- moved ------------------------------------------------------------------------------------------------------------
@@ -296,32 +296,32 @@ def test_a_credential_that_moved_keeps_its_token_whatever_its_former_address_got
 
 def test_moved_takes_the_object_along_and_writes_the_new_address() -> None:
     old = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}))
-    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(old))
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(old))
     assert (actions(made), requests(made)) == ({"TLSEdge/new": "move"}, [f"PATCH /edges/tls/{EDGE}"])
 
 
 def test_moved_keeps_the_intent_with_which_digests_are_salted() -> None:
     old = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}, intent="kept"))
-    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(old))
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(old))
     assert made.calls[0].owner is not None
     assert made.calls[0].owner.intent == "kept"
 
 
 def test_moved_is_without_effect_once_it_was_applied() -> None:
     there = live("TLSEdge", EDGE, owner=record("TLSEdge/new", {}))
-    assert planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there)).changes == ()
 
 
 def test_moved_that_leads_to_two_objects_is_a_problem_and_neither_is_deleted() -> None:
     pair = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/{n}", {}, intent=f"i{n}")) for n in (1, 2)]
-    made = planned(declare("TLSEdge/new", moved=["TLSEdge/1", "TLSEdge/2"]), seen=snapshot(*pair))
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/1", "TLSEdge/2"]), seen=snapshot(*pair))
     assert (made.changes, len(made.errors)) == ((), 1)
 
 
 def test_moved_beside_an_object_of_its_own_is_a_problem_and_neither_is_deleted() -> None:
     own = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/new", {}))
     old = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/old", {}))
-    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(own, old))
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(own, old))
     assert made.changes == ()
     assert errors(made) == [
         "`moved` matches more than one object: edgtls_1 is TLSEdge/new already, edgtls_2 was TLSEdge/old"
@@ -330,7 +330,7 @@ def test_moved_beside_an_object_of_its_own_is_a_problem_and_neither_is_deleted()
 
 def test_two_declarations_cannot_have_moved_from_one_address() -> None:
     old = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/a", moved=["TLSEdge/old"]), declare("TLSEdge/b", moved=["TLSEdge/old"]), seen=snapshot(old)
     )
     assert errors(made) == [f"{EDGE} is already declared as TLSEdge/a"]
@@ -338,20 +338,20 @@ def test_two_declarations_cannot_have_moved_from_one_address() -> None:
 
 def test_moved_from_an_address_that_two_objects_carry_is_a_problem() -> None:
     twins = [live("TLSEdge", id, owner=record("TLSEdge/old", {})) for id in ("edgtls_1", "edgtls_2")]
-    made = planned(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(*twins), policy=LENIENT)
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(*twins), options=LENIENT)
     assert (made.changes, len(made.errors)) == ((), 1)
 
 
 def test_a_unique_key_that_an_undeclared_object_of_ours_has_is_a_move() -> None:
     old = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/old", DOMAIN))
-    made = planned(declare("ReservedDomain/new", DOMAIN), seen=snapshot(old))
+    made = make_plan(declare("ReservedDomain/new", DOMAIN), seen=snapshot(old))
     change = change_of(made, "ReservedDomain/new")
     assert (change.action, str(change.former), made.approvals) == (Action.MOVE, "ReservedDomain/old", ())
 
 
 def test_an_object_promised_by_moved_is_not_found_by_its_key() -> None:
     old = live("SSHCredential", "sshcr_1", {"public_key": KEY}, owner=record("SSHCredential/old", {"public_key": KEY}))
-    made = planned(
+    made = make_plan(
         declare("SSHCredential/a", {"public_key": KEY}),
         declare("SSHCredential/z", {"public_key": "ssh-ed25519 BBBB"}, moved=["SSHCredential/old"]),
         seen=snapshot(old),
@@ -363,42 +363,42 @@ def test_an_object_promised_by_moved_is_not_found_by_its_key() -> None:
 
 
 def test_an_id_finds_an_object_that_nobody_owns_and_is_consent_to_adopt_it() -> None:
-    made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(live("TLSEdge", EDGE)))
+    made = make_plan(declare("TLSEdge/a", id=EDGE), seen=snapshot(live("TLSEdge", EDGE)))
     assert (actions(made), made.missing_approvals) == ({"TLSEdge/a": "adopt"}, ())
 
 
 def test_an_id_that_leads_nowhere_is_a_problem() -> None:
     line = Position("m.yaml", 3, 1)
-    made = planned(replace(declare("TLSEdge/a", id=EDGE), positions={("id",): line}))
+    made = make_plan(replace(declare("TLSEdge/a", id=EDGE), positions={("id",): line}))
     assert errors(made) == [f"there is no TLSEdge {EDGE} on the platform"]
     assert [each.position for each in made.problems] == [line]
 
 
 def test_an_id_that_leads_nowhere_in_a_list_cut_short_is_not_said_to_be_wrong() -> None:
-    made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(cut=["TLSEdge"]))
+    made = make_plan(declare("TLSEdge/a", id=EDGE), seen=snapshot(cut=["TLSEdge"]))
     assert errors(made) == ["the list of TLSEdge objects is incomplete: cut"]
 
 
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
 def test_a_tombstone_with_the_id_of_what_is_gone_is_content(ensure: Ensure) -> None:
-    made = planned(declare("TLSEdge/a", id=EDGE, ensure=ensure))
+    made = make_plan(declare("TLSEdge/a", id=EDGE, ensure=ensure))
     assert (made.changes, made.problems) == ((), ())
 
 
 def test_the_id_of_what_another_stack_owns_is_a_problem_that_names_the_stack() -> None:
     theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/b", {}, stack="theirs"))
-    made = planned(declare("TLSEdge/a", id=EDGE), seen=snapshot(theirs))
+    made = make_plan(declare("TLSEdge/a", id=EDGE), seen=snapshot(theirs))
     assert errors(made) == [f"{EDGE} is managed by stack 'theirs' as TLSEdge/b"]
 
 
 def test_the_id_of_what_another_declaration_owns_is_a_problem() -> None:
     there = live("TLSEdge", EDGE, owner=record("TLSEdge/b", {}))
-    made = planned(declare("TLSEdge/a", id=EDGE), declare("TLSEdge/b"), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", id=EDGE), declare("TLSEdge/b"), seen=snapshot(there))
     assert (made.changes, errors(made)) == ((), [f"{EDGE} is already declared as TLSEdge/b"])
 
 
 def test_an_id_beside_an_owner_record_elsewhere_is_a_problem_and_nothing_is_deleted() -> None:
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/a", id="edgtls_2"),
         seen=snapshot(live("TLSEdge", EDGE, owner=record("TLSEdge/a", {})), live("TLSEdge", "edgtls_2")),
     )
@@ -411,13 +411,13 @@ def test_an_id_beside_an_owner_record_elsewhere_is_a_problem_and_nothing_is_dele
 def test_an_id_of_what_was_replaced_leads_to_what_took_its_place() -> None:
     old, new = live("TLSEdge", EDGE), live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, replaces=EDGE))
     for seen in (snapshot(old, new), snapshot(new)):
-        made = planned(declare("TLSEdge/a", id=EDGE), seen=seen)
+        made = make_plan(declare("TLSEdge/a", id=EDGE), seen=seen)
         assert (made.changes, errors(made)) == ((), [])
 
 
 def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN)
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/a", DOMAIN, adopt=True),
         declare("ReservedDomain/z", DOMAIN, id="rd_1"),
         seen=snapshot(there),
@@ -432,37 +432,37 @@ def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
 
 
 def test_a_unique_key_finds_what_nobody_owns_and_asks_for_consent() -> None:
-    made = planned(declare("ReservedDomain/a", DOMAIN), seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)))
+    made = make_plan(declare("ReservedDomain/a", DOMAIN), seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)))
     assert (actions(made), [each.what for each in made.missing_approvals]) == ({"ReservedDomain/a": "adopt"}, ["adopt"])
 
 
 @pytest.mark.parametrize("by", ["lifecycle", "flag"])
 def test_consent_to_adopt_is_given_in_git_or_by_flag(by: str) -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/a", DOMAIN, adopt=by == "lifecycle"),
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
-        policy=PlanOptions(adopt=by == "flag"),
+        options=PlanOptions(adopt=by == "flag"),
     )
     assert (actions(made), made.missing_approvals) == ({"ReservedDomain/a": "adopt"}, ())
 
 
 def test_what_another_stack_has_the_unique_key_of_is_refused_even_with_consent() -> None:
     theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
-    made = planned(declare("ReservedDomain/a", DOMAIN, adopt=True), seen=snapshot(theirs), policy=LENIENT)
+    made = make_plan(declare("ReservedDomain/a", DOMAIN, adopt=True), seen=snapshot(theirs), options=LENIENT)
     assert (made.changes, errors(made)) == ((), ["rd_1 is managed by stack 'theirs' as ReservedDomain/x"])
 
 
 def test_a_key_that_is_not_unique_finds_nothing_without_consent_in_git() -> None:
-    made = planned(
+    made = make_plan(
         declare("CertificateAuthority/a", {"ca_pem": "P"}),
         seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": "P"})),
-        policy=PlanOptions(adopt=True),
+        options=PlanOptions(adopt=True),
     )
     assert actions(made) == {"CertificateAuthority/a": "create"}
 
 
 def test_a_key_that_is_not_unique_finds_one_with_consent_in_git() -> None:
-    made = planned(
+    made = make_plan(
         declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
         seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": " P \n"})),
     )
@@ -470,7 +470,7 @@ def test_a_key_that_is_not_unique_finds_one_with_consent_in_git() -> None:
 
 
 def test_a_key_that_two_objects_answer_to_is_a_problem_that_names_both() -> None:
-    made = planned(
+    made = make_plan(
         declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
         seen=snapshot(*(live("CertificateAuthority", id, {"ca_pem": "P"}) for id in ("ca_2", "ca_1"))),
     )
@@ -478,7 +478,7 @@ def test_a_key_that_two_objects_answer_to_is_a_problem_that_names_both() -> None
 
 
 def test_two_declarations_do_not_adopt_one_object() -> None:
-    made = planned(
+    made = make_plan(
         declare("CertificateAuthority/a", {"ca_pem": "P"}, adopt=True),
         declare("CertificateAuthority/b", {"ca_pem": "P"}, adopt=True),
         seen=snapshot(live("CertificateAuthority", "ca_1", {"ca_pem": "P"})),
@@ -488,7 +488,7 @@ def test_two_declarations_do_not_adopt_one_object() -> None:
 
 def test_a_key_that_a_declared_object_is_about_to_give_up_is_free_whatever_the_names_are() -> None:
     there = live("SSHCredential", "sshcr_1", {"public_key": KEY}, owner=record("SSHCredential/m", {"public_key": KEY}))
-    made = planned(
+    made = make_plan(
         declare("SSHCredential/a", {"public_key": KEY}),
         declare("SSHCredential/m", {"public_key": "ssh-ed25519 BBBB"}),
         seen=snapshot(there),
@@ -499,10 +499,10 @@ def test_a_key_that_a_declared_object_is_about_to_give_up_is_free_whatever_the_n
 
 def test_adoption_never_replaces_what_belongs_to_nobody() -> None:
     rule = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"}
-    made = planned(
+    made = make_plan(
         declare("IPPolicyRule/a", {"ip_policy_id": "ipp_1", "cidr": "10.0.0.0/8", "action": "deny"}, adopt=True),
         seen=snapshot(live("IPPolicyRule", "ipr_1", rule)),
-        policy=LENIENT,
+        options=LENIENT,
     )
     assert (made.changes, made.calls) == ((), ())
     assert errors(made) == [
@@ -511,10 +511,10 @@ def test_adoption_never_replaces_what_belongs_to_nobody() -> None:
 
 
 def test_an_id_never_replaces_what_belongs_to_nobody() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedAddress/a", {"region": "eu"}, id="ra_1"),
         seen=snapshot(live("ReservedAddress", "ra_1", {"region": "us", "addr": "1.tcp.example.net:20000"})),
-        policy=LENIENT,
+        options=LENIENT,
     )
     assert (made.calls, len(made.errors)) == ((), 1)
 
@@ -534,7 +534,7 @@ def test_what_has_been_replaced_is_not_taken_for_another_that_is_to_have_its_key
         {**shown, "cidr": "10.0.1.0/24"},
         owner=record("IPPolicyRule/a", intent="i2", replaces="ipr_1"),
     )
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/p"),
         declare("IPPolicyRule/a", second),
         declare("IPPolicyRule/b", first),
@@ -555,8 +555,8 @@ def test_a_half_done_replacement_that_git_takes_back_keeps_the_first_and_ends_th
         {"domain": "b.example.com"},
         owner=record("ReservedDomain/a", intent="i2", replaces="rd_1"),
     )
-    made = planned(
-        declare("ReservedDomain/a", {"domain": "a.example.com"}), seen=snapshot(first, second), policy=LENIENT
+    made = make_plan(
+        declare("ReservedDomain/a", {"domain": "a.example.com"}), seen=snapshot(first, second), options=LENIENT
     )
     assert [call.target for call in made.calls if call.method == "DELETE"] == ["rd_2"]
     assert not any(call.method == "POST" for call in made.calls)
@@ -566,19 +566,19 @@ BOT = live("BotUser", "bot_1", {"name": "berlin", "active": True})
 
 
 def test_a_bot_is_found_by_the_stores_binding_under_any_name() -> None:
-    made = planned(
+    made = make_plan(
         declare("BotUser/b", {"name": "munich"}), seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")})
     )
     assert (actions(made), requests(made)) == ({"BotUser/b": "update"}, ["PATCH /bot_users/bot_1"])
 
 
 def test_a_bot_without_a_binding_is_found_by_name_and_asks_for_consent() -> None:
-    made = planned(declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT))
+    made = make_plan(declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT))
     assert (actions(made), [each.what for each in made.missing_approvals]) == ({"BotUser/b": "adopt"}, ["adopt"])
 
 
 def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
-    made = planned(declare("BotUser/b", {"name": "berlin"}, adopt=True), seen=snapshot(BOT))
+    made = make_plan(declare("BotUser/b", {"name": "berlin"}, adopt=True), seen=snapshot(BOT))
     assert (made.changes, made.calls) == ((), ())
     assert [(str(address), binding and binding.id) for address, binding in made.bindings.items()] == [
         ("BotUser/b", "bot_1")
@@ -586,16 +586,16 @@ def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
 
 
 def test_a_bound_bot_that_is_no_longer_declared_is_deleted() -> None:
-    made = planned(seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}), policy=LENIENT)
+    made = make_plan(seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}), options=LENIENT)
     assert requests(made) == ["DELETE /bot_users/bot_1"]
 
 
 def test_a_bot_that_nobody_bound_is_never_deleted() -> None:
-    assert planned(seen=snapshot(BOT), policy=PlanOptions(destroy=True)).changes == ()
+    assert make_plan(seen=snapshot(BOT), options=PlanOptions(destroy=True)).changes == ()
 
 
 def test_a_bot_declared_under_another_address_is_moved_by_its_name_without_consent() -> None:
-    made = planned(
+    made = make_plan(
         declare("BotUser/new", {"name": "berlin"}), seen=snapshot(BOT, bindings={"BotUser/old": Binding("bot_1")})
     )
     assert (actions(made), made.calls, made.missing_approvals) == ({"BotUser/new": "move"}, (), ())
@@ -606,14 +606,14 @@ def test_a_bot_declared_under_another_address_is_moved_by_its_name_without_conse
 
 
 def test_a_bot_that_two_addresses_are_bound_to_is_deleted_once() -> None:
-    made = planned(
-        seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1"), "BotUser/a": Binding("bot_1")}), policy=LENIENT
+    made = make_plan(
+        seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1"), "BotUser/a": Binding("bot_1")}), options=LENIENT
     )
     assert (actions(made), requests(made)) == ({"BotUser/a": "delete"}, ["DELETE /bot_users/bot_1"])
 
 
 def test_a_bot_that_two_declarations_are_bound_to_is_a_problem() -> None:
-    made = planned(
+    made = make_plan(
         declare("BotUser/a", {"name": "berlin"}),
         declare("BotUser/b", {"name": "munich"}),
         seen=snapshot(BOT, bindings={"BotUser/a": Binding("bot_1"), "BotUser/b": Binding("bot_1")}),
@@ -625,7 +625,7 @@ def test_a_source_that_two_declarations_are_bound_to_counts_for_one_of_them() ->
     """It was deleted outside Git and created again for `b` under the same id, before `a` got a new one."""
     bound = {f"EventSource/{name}": Binding(SOURCE.locator) for name in ("a", "b")}
     updated = {**SOURCE_SPEC, "type": "ip_policy_updated.v0"}
-    made = planned(
+    made = make_plan(
         declare("EventSubscription/s"),
         declare("EventSource/a", updated),
         declare("EventSource/b", {**updated, "type": "ip_policy_deleted.v0"}),
@@ -637,7 +637,7 @@ def test_a_source_that_two_declarations_are_bound_to_counts_for_one_of_them() ->
 
 def test_a_source_that_is_to_be_absent_leaves_a_double_binding_to_the_present_one() -> None:
     bound = {f"EventSource/{name}": Binding(SOURCE.locator) for name in ("a", "b")}
-    made = planned(
+    made = make_plan(
         declare("EventSubscription/s"),
         declare("EventSource/a", SOURCE_SPEC, ensure=Ensure.ABSENT),
         declare("EventSource/b", SOURCE_SPEC),
@@ -652,14 +652,14 @@ SOURCE_SPEC = {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy
 
 
 def test_a_source_below_our_subscription_is_ours_without_a_binding() -> None:
-    made = planned(
+    made = make_plan(
         declare("EventSubscription/s"), declare("EventSource/x", SOURCE_SPEC), seen=snapshot(SUBSCRIPTION, SOURCE)
     )
     assert (made.changes, made.missing_approvals) == ((), ())
 
 
 def test_a_source_below_somebody_elses_subscription_asks_for_consent() -> None:
-    made = planned(
+    made = make_plan(
         declare("EventSource/x", {"subscription_id": "esb_1", "type": "ip_policy_created.v0"}),
         seen=snapshot(live("EventSubscription", "esb_1"), SOURCE),
     )
@@ -667,21 +667,21 @@ def test_a_source_below_somebody_elses_subscription_asks_for_consent() -> None:
 
 
 def test_an_undeclared_source_that_nobody_bound_stays() -> None:
-    made = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
+    made = make_plan(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
     assert made.changes == ()
 
 
 def test_a_source_that_its_subscription_declares_is_nobodys_but_the_subscriptions() -> None:
-    bare = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
+    bare = make_plan(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
     assert [each.id for each in bare.additions] == [SOURCE.id]
     whole = declare("EventSubscription/s", {"sources": [{"type": SOURCE.id}]})
-    made = planned(whole, seen=snapshot(SUBSCRIPTION, SOURCE))
+    made = make_plan(whole, seen=snapshot(SUBSCRIPTION, SOURCE))
     assert (made.additions, made.unmanaged) == ((), ())
 
 
 def test_a_bound_source_that_is_no_longer_declared_goes_alone() -> None:
     bound = {"EventSource/x": Binding("esb_1/ip_policy_created.v0")}
-    made = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound))
+    made = make_plan(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bound))
     assert requests(made) == ["DELETE /event_subscriptions/esb_1/sources/ip_policy_created.v0"]
 
 
@@ -689,11 +689,11 @@ def test_a_source_that_stands_where_it_is_declared_is_kept_and_the_bound_one_els
     """As two runs leave it that each made the subscription and, below it, the source."""
     later = live("EventSubscription", "esb_2", owner=record("EventSubscription/s", {}, intent="intent-1"))
     ours = live("EventSource", SOURCE.id, {"type": SOURCE.id}, parent="esb_2")
-    made = planned(
+    made = make_plan(
         declare("EventSubscription/s"),
         declare("EventSource/x", SOURCE_SPEC),
         seen=snapshot(SUBSCRIPTION, later, SOURCE, ours, bindings={"EventSource/x": Binding(ours.locator)}),
-        policy=LENIENT,
+        options=LENIENT,
     )
     assert made.problems == ()
     assert [(change.action, change.id) for change in made.changes] == [
@@ -706,7 +706,7 @@ def test_a_source_that_stands_where_it_is_declared_is_kept_and_the_bound_one_els
 
 
 def test_a_binding_to_what_is_gone_is_forgotten_before_somebody_makes_the_like_by_hand() -> None:
-    made = planned(
+    made = make_plan(
         declare("EventSubscription/s"),
         seen=snapshot(SUBSCRIPTION, bindings={"EventSource/x": Binding("esb_1/ip_policy_created.v0")}),
     )
@@ -714,7 +714,7 @@ def test_a_binding_to_what_is_gone_is_forgotten_before_somebody_makes_the_like_b
 
 
 def test_a_binding_to_what_a_list_cut_short_does_not_show_is_kept() -> None:
-    made = planned(seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}, cut=["BotUser"]))
+    made = make_plan(seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}, cut=["BotUser"]))
     assert made.bindings == {}
 
 
@@ -723,26 +723,26 @@ def test_a_binding_to_what_a_list_cut_short_does_not_show_is_kept() -> None:
 
 def test_a_tombstone_deletes_what_is_ours() -> None:
     there = live("TLSEdge", EDGE, owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
     assert (change_of(made, "TLSEdge/a").reason, requests(made)) == (Reason.ABSENT, [f"DELETE /edges/tls/{EDGE}"])
 
 
 def test_a_tombstone_whose_object_is_gone_is_content() -> None:
-    assert planned(declare("TLSEdge/a", ensure=Ensure.ABSENT)).changes == ()
+    assert make_plan(declare("TLSEdge/a", ensure=Ensure.ABSENT)).changes == ()
 
 
-@pytest.mark.parametrize("policy", [PlanOptions(), PlanOptions(adopt=True)])
-def test_a_tombstone_does_not_delete_what_belongs_to_nobody(policy: PlanOptions) -> None:
-    made = planned(
+@pytest.mark.parametrize("options", [PlanOptions(), PlanOptions(adopt=True)])
+def test_a_tombstone_does_not_delete_what_belongs_to_nobody(options: PlanOptions) -> None:
+    made = make_plan(
         declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT),
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
-        policy=replace(LENIENT, adopt=policy.adopt),
+        options=replace(LENIENT, adopt=options.adopt),
     )
     assert (made.calls, errors(made)) == ((), ["rd_1 is declared `ensure: absent`, but is not managed by any stack"])
 
 
 def test_a_tombstone_deletes_what_belongs_to_nobody_with_consent_in_git() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT, adopt=True),
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
     )
@@ -750,20 +750,20 @@ def test_a_tombstone_deletes_what_belongs_to_nobody_with_consent_in_git() -> Non
 
 
 def test_a_tombstone_of_a_bot_that_belongs_to_nobody_does_not_bind_it() -> None:
-    made = planned(declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.ABSENT), seen=snapshot(BOT))
+    made = make_plan(declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.ABSENT), seen=snapshot(BOT))
     assert (made.bindings, len(made.errors)) == ({}, 1)
 
 
 def test_forgetting_writes_the_users_own_metadata_back() -> None:
     there = live("TLSEdge", EDGE, {"metadata": "mine"}, owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))
     assert [(call.method, call.path, call.body) for call in made.calls] == [
         ("PATCH", f"/edges/tls/{EDGE}", {"metadata": "mine"})
     ]
 
 
 def test_forgetting_what_is_not_ours_does_nothing() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/a", DOMAIN, ensure=Ensure.FORGOTTEN),
         seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)),
     )
@@ -771,7 +771,7 @@ def test_forgetting_what_is_not_ours_does_nothing() -> None:
 
 
 def test_forgetting_a_bot_costs_no_call_and_is_remembered() -> None:
-    made = planned(
+    made = make_plan(
         declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.FORGOTTEN),
         seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}),
     )
@@ -783,7 +783,7 @@ def test_forgetting_a_bot_costs_no_call_and_is_remembered() -> None:
 def test_forgetting_a_bot_under_a_new_name_forgets_all_that_it_was_called(moved: list[str]) -> None:
     bound = {"BotUser/old": Binding("bot_1"), "BotUser/older": Binding("bot_1"), "BotUser/x": Binding("bot_2")}
     declared = declare("BotUser/new", {"name": "berlin"}, moved=moved, ensure=Ensure.FORGOTTEN)
-    made = planned(declared, seen=snapshot(BOT, live("BotUser", "bot_2", {"name": "x"}), bindings=bound))
+    made = make_plan(declared, seen=snapshot(BOT, live("BotUser", "bot_2", {"name": "x"}), bindings=bound))
     assert {str(each): binding for each, binding in made.bindings.items()} == dict.fromkeys(
         ("BotUser/new", "BotUser/old", "BotUser/older")
     )
@@ -792,15 +792,17 @@ def test_forgetting_a_bot_under_a_new_name_forgets_all_that_it_was_called(moved:
 def test_forgetting_a_source_under_a_new_name_does_not_delete_it_later() -> None:
     bindings = {"EventSource/old": Binding(SOURCE.locator)}
     new = declare("EventSource/new", SOURCE_SPEC, moved=["EventSource/old"], ensure=Ensure.FORGOTTEN)
-    made = planned(declare("EventSubscription/s"), new, seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bindings))
+    made = make_plan(declare("EventSubscription/s"), new, seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bindings))
     left = {name: each for name, each in bindings.items() if Address(*name.split("/")) not in made.bindings}
-    later = planned(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=left), policy=LENIENT)
+    later = make_plan(
+        declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE, bindings=left), options=LENIENT
+    )
     assert later.changes == ()
 
 
 def test_forgetting_an_edge_forgets_the_bindings_of_its_former_names() -> None:
     there = live("TLSEdge", EDGE, owner=record("TLSEdge/new", {}))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/new", ensure=Ensure.FORGOTTEN),
         seen=snapshot(there, bindings={"TLSEdge/old": Binding(EDGE), "TLSEdge/x": Binding("edgtls_2")}),
     )
@@ -809,7 +811,7 @@ def test_forgetting_an_edge_forgets_the_bindings_of_its_former_names() -> None:
 
 @pytest.mark.parametrize("record_of", [record("TLSEdge/new", {}), record("TLSEdge/old", {}, stack="theirs")])
 def test_a_binding_to_what_says_that_it_is_called_otherwise_is_forgotten(record_of: Owner) -> None:
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/new"),
         seen=snapshot(live("TLSEdge", EDGE, owner=record_of), bindings={"TLSEdge/old": Binding(EDGE)}),
     )
@@ -819,7 +821,7 @@ def test_a_binding_to_what_says_that_it_is_called_otherwise_is_forgotten(record_
 @pytest.mark.parametrize("owner", [record("TLSEdge/old", {}), None], ids=["told by its record", "record lost"])
 def test_a_binding_is_kept_until_the_move_is_made(owner: Owner | None) -> None:
     there = live("TLSEdge", EDGE, owner=owner)
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/new", moved=["TLSEdge/old"]), seen=snapshot(there, bindings={"TLSEdge/old": Binding(EDGE)})
     )
     assert (actions(made), made.bindings) == ({"TLSEdge/new": "move"}, {})
@@ -828,24 +830,24 @@ def test_a_binding_is_kept_until_the_move_is_made(owner: Owner | None) -> None:
 @pytest.mark.parametrize("id", [None, "rd_1"])
 def test_what_was_forgotten_and_belongs_to_another_stack_by_now_is_no_problem(id: str | None) -> None:
     theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
-    made = planned(declare("ReservedDomain/a", DOMAIN, id=id, ensure=Ensure.FORGOTTEN), seen=snapshot(theirs))
+    made = make_plan(declare("ReservedDomain/a", DOMAIN, id=id, ensure=Ensure.FORGOTTEN), seen=snapshot(theirs))
     assert (made.changes, made.calls, made.problems, made.bindings) == ((), (), (), {})
 
 
 @pytest.mark.parametrize("ensure", [Ensure.PRESENT, Ensure.ABSENT])
 def test_what_belongs_to_another_stack_is_a_problem_unless_it_is_forgotten(ensure: Ensure) -> None:
     theirs = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/x", DOMAIN, stack="theirs"))
-    made = planned(declare("ReservedDomain/a", DOMAIN, ensure=ensure, adopt=True), seen=snapshot(theirs))
+    made = make_plan(declare("ReservedDomain/a", DOMAIN, ensure=ensure, adopt=True), seen=snapshot(theirs))
     assert (made.changes, errors(made)) == ((), ["rd_1 is managed by stack 'theirs' as ReservedDomain/x"])
 
 
 def test_a_forgotten_bot_stays_forgotten() -> None:
-    made = planned(declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.FORGOTTEN), seen=snapshot(BOT))
+    made = make_plan(declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.FORGOTTEN), seen=snapshot(BOT))
     assert (made.changes, made.bindings) == ((), {})
 
 
 def test_a_forgotten_source_below_our_subscription_stays_forgotten() -> None:
-    made = planned(
+    made = make_plan(
         declare("EventSubscription/s"),
         declare("EventSource/x", SOURCE_SPEC, ensure=Ensure.FORGOTTEN),
         seen=snapshot(SUBSCRIPTION, SOURCE),

@@ -5,37 +5,37 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler.model.change import ChangedBy
-from tests.planning.builders import change_of, declare, fields, live, planned, record, secret, snapshot
+from tests.planning.builders import change_of, declare, fields, live, make_plan, record, secret, snapshot
 
 
 def test_an_ignored_field_is_not_compared() -> None:
     was = {"description": "x"}
     there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
-    assert planned(declare("TLSEdge/a", was, ignore=("description",)), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("TLSEdge/a", was, ignore=("description",)), seen=snapshot(there)).changes == ()
 
 
 def test_an_ignored_field_is_not_sent_with_another() -> None:
     was = {"description": "x"}
     there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/a", {**was, "hostports": ["a.x:443"]}, ignore=("description",)), seen=snapshot(there)
     )
     assert (made.calls[0].body or {}).keys() == {"hostports"}
 
 
 def test_an_ignored_field_is_set_when_the_object_is_made() -> None:
-    made = planned(declare("TLSEdge/a", {"description": "x"}, ignore=("description",)))
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("description",)))
     assert (made.calls[0].body or {})["description"] == "x"
 
 
 def test_an_ignored_module_that_others_attached_is_left_attached() -> None:
     there = live("TLSEdge", "e", {"backend": {"backend": {"id": "b"}}}, owner=record("TLSEdge/a", {}))
-    assert planned(declare("TLSEdge/a", ignore=("backend",)), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("TLSEdge/a", ignore=("backend",)), seen=snapshot(there)).changes == ()
 
 
 def test_ignored_metadata_stays_as_it_is_when_the_record_is_written() -> None:
     there = live("TLSEdge", "e", {"metadata": "by hand"}, owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", {"description": "x"}, ignore=("metadata",)), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("metadata",)), seen=snapshot(there))
     assert made.calls[0].owner is not None
     assert made.calls[0].owner.text == "by hand"
 
@@ -44,7 +44,7 @@ def test_ignored_metadata_goes_along_to_the_object_that_replaces_it() -> None:
     there = live(
         "CertificateAuthority", "ca_1", {"ca_pem": "OLD", "metadata": "by hand"}, owner=record("CertificateAuthority/a")
     )
-    made = planned(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, ignore=("metadata",)), seen=snapshot(there))
+    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, ignore=("metadata",)), seen=snapshot(there))
     assert made.calls[0].owner is not None
     assert made.calls[0].owner.text == "by hand"
 
@@ -55,27 +55,29 @@ MODULE = {"ip_restriction": {"ip_policy_ids": ["p"], "enabled": True}}
 def test_an_ignored_part_of_a_module_is_not_compared() -> None:
     now = {"ip_restriction": {"enabled": False, "ip_policies": [{"id": "p"}]}}
     there = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
-    assert planned(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there)).changes == ()
+    assert (
+        make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there)).changes == ()
+    )
 
 
 def test_an_ignored_part_keeps_its_live_value_when_the_module_is_written() -> None:
     now = {"ip_restriction": {"enabled": False, "ip_policies": [{"id": "q"}]}}
     there = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
-    made = planned(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there))
     sent = made.calls[0].body or {}
     assert sent.get("ip_restriction", sent) == {"ip_policy_ids": ["p"], "enabled": False}
 
 
 def test_an_ignored_part_of_a_module_that_is_not_there_is_set_with_the_rest() -> None:
     there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", MODULE))
-    made = planned(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there))
     assert (made.calls[0].body or {}) == MODULE["ip_restriction"]
 
 
 def test_an_ignored_choice_of_the_platform_survives_a_change_beside_it() -> None:
     now = {"tls_termination": {"enabled": False, "terminate_at": "edge", "min_version": "1.3"}}
     there = live("TLSEdge", "e", now, owner=record("TLSEdge/a", {"tls_termination": {}}))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/a", {"tls_termination": {}}, ignore=("tls_termination.min_version",)), seen=snapshot(there)
     )
     sent = made.calls[0].body or {}
@@ -87,13 +89,13 @@ def test_an_ignored_label_is_left_as_it_is() -> None:
     there = live(
         "TunnelGroupBackend", "b", {"labels": {"app": "a", "zone": "2"}}, owner=record("TunnelGroupBackend/a", was)
     )
-    assert planned(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(there)).changes == ()
 
 
 def test_an_ignored_label_that_somebody_removed_stays_away() -> None:
     was = {"labels": {"app": "a", "zone": "1"}}
     there = live("TunnelGroupBackend", "b", {"labels": {"app": "b"}}, owner=record("TunnelGroupBackend/a", was))
-    made = planned(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(there))
+    made = make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(there))
     assert (made.calls[0].body or {})["labels"] == {"app": "a"}
 
 
@@ -107,26 +109,26 @@ SHOWN = {"target": {"metrics": {"api_key": "", "service": "edge"}}}
 def test_an_ignored_secret_that_is_never_read_back_is_not_sent_for_its_own_sake() -> None:
     there = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
     declared = declare("EventDestination/a", metrics("two", "edge"), ignore=("target.metrics.api_key",))
-    assert planned(declared, seen=snapshot(there)).changes == ()
+    assert make_plan(declared, seen=snapshot(there)).changes == ()
 
 
 def test_an_ignored_secret_is_sent_with_what_surrounds_it_for_the_platform_takes_it_whole() -> None:
     there = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
     declared = declare("EventDestination/a", metrics("two", "other"), ignore=("target.metrics.api_key",))
-    made = planned(declared, seen=snapshot(there))
+    made = make_plan(declared, seen=snapshot(there))
     assert list(fields(made)) == ["target.metrics.service"]
     assert (made.calls[0].body or {})["target"]["metrics"]["api_key"] == secret("two")
 
 
 def test_a_field_that_is_no_longer_ignored_is_enforced_again() -> None:
     there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {}))
-    made = planned(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))
     assert fields(made)["description"].changed_by is ChangedBy.BOTH
 
 
 def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
     there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {"description": "x"}))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/a", {"description": "x"}, ignore=("description.x", "nothing.y")), seen=snapshot(there)
     )
     assert [each.path for each in change_of(made, "TLSEdge/a").fields] == ["description"]
@@ -139,12 +141,14 @@ UNTOLD = {"certificate_pem": "PEM"}
 
 def test_a_secret_that_no_manifest_tells_stays_as_it_is() -> None:
     there = live("TLSCertificate", "cert_1", UNTOLD)
-    made = planned(declare("TLSCertificate/a", UNTOLD, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(there))
+    made = make_plan(
+        declare("TLSCertificate/a", UNTOLD, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(there)
+    )
     assert ([change.fields for change in made.changes], made.problems) == ([()], ())
 
 
 def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None:
-    made = planned(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
+    made = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
     assert [each.text for each in made.errors] == [
         "it does not exist and cannot be created without private_key_pem, which no manifest declares"
     ]
@@ -152,7 +156,7 @@ def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None
 
 def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> None:
     there = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
-    made = planned(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(there))
+    made = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(there))
     assert [each.text for each in made.errors] == [
         "it cannot be replaced without private_key_pem, which no manifest declares"
     ]
@@ -164,7 +168,7 @@ METRICS = {"target": {"metrics": {"service": "edge"}}}
 def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it() -> None:
     there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {"target": {"metrics": {"service": "core"}}}
-    made = planned(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
+    made = make_plan(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
     assert [each.text for each in made.errors] == [
         "it cannot be changed without target.metrics.api_key, which no manifest declares"
     ]
@@ -173,7 +177,7 @@ def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it(
 def test_another_field_changes_without_a_secret_that_no_manifest_tells() -> None:
     there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {**METRICS, "description": "vendor"}
-    made = planned(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
+    made = make_plan(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
     assert (list(fields(made)), made.problems) == (["description"], ())
 
 
@@ -182,6 +186,8 @@ def test_a_secret_that_is_shown_goes_along_with_what_surrounds_it() -> None:
     route = {"edge_id": "edghts_1", "match_type": "exact_path", "match": "/"}
     there = live("HTTPSEdgeRoute", "edghtsrt_1", {**route, **hook}, owner=record("HTTPSEdgeRoute/a"), parent="edghts_1")
     declared = {**route, "webhook_verification": {"provider": "slack"}}
-    made = planned(declare("HTTPSEdgeRoute/a", declared, ignore=("webhook_verification.secret",)), seen=snapshot(there))
+    made = make_plan(
+        declare("HTTPSEdgeRoute/a", declared, ignore=("webhook_verification.secret",)), seen=snapshot(there)
+    )
     body = (made.calls[0].body or {})["webhook_verification"]
     assert body == {"provider": "slack", "secret": secret("s")}

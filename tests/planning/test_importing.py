@@ -17,7 +17,7 @@ POLICY = live("IPPolicy", "ipp_1", {"description": "Office", "created_at": "2030
 RULE = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"})
 
 
-def found(*lives: Live, declared: tuple[Declaration, ...] = (), seen: Snapshot | None = None, **how: Any) -> Survey:
+def propose(*lives: Live, declared: tuple[Declaration, ...] = (), seen: Snapshot | None = None, **how: Any) -> Survey:
     return survey(manifest(*declared), seen or snapshot(*lives), KINDS, **how)
 
 
@@ -31,31 +31,31 @@ def names(survey: Survey) -> list[str]:
 
 
 def test_ids_of_what_is_imported_become_references() -> None:
-    imported = found(POLICY, RULE).imported
+    imported = propose(POLICY, RULE).imported
     assert [each.spec.get("ip_policy_id") for each in imported] == [None, ref("IPPolicy/office")]
 
 
 def test_ids_of_what_is_declared_become_references() -> None:
     declared = declare("IPPolicy/hq", {"description": "Office"}, id="ipp_1")
-    assert only(found(POLICY, RULE, declared=(declared,))).spec["ip_policy_id"] == ref("IPPolicy/hq")
+    assert only(propose(POLICY, RULE, declared=(declared,))).spec["ip_policy_id"] == ref("IPPolicy/hq")
 
 
 def test_ids_of_what_is_not_chosen_stay_ids() -> None:
-    one = only(found(POLICY, RULE, selects=lambda address: address.kind == "IPPolicyRule"))
+    one = only(propose(POLICY, RULE, selects=lambda address: address.kind == "IPPolicyRule"))
     assert (str(one.address), one.spec["ip_policy_id"]) == ("IPPolicyRule/office-10.0.0.0-8", "ipp_1")
 
 
 def test_a_name_does_not_depend_on_what_is_chosen() -> None:
     twin = live("IPPolicy", "ipp_2", {"description": "Office", "created_at": "2030-01-02T00:00:00Z"})
-    both = found(twin, POLICY)
+    both = propose(twin, POLICY)
     assert names(both) == ["IPPolicy/office", "IPPolicy/office-2"]
-    assert names(found(twin, POLICY, selects=lambda address: address.name == "office-2")) == ["IPPolicy/office-2"]
+    assert names(propose(twin, POLICY, selects=lambda address: address.name == "office-2")) == ["IPPolicy/office-2"]
 
 
 def test_what_is_declared_is_left_out_and_keeps_its_name() -> None:
     twin = live("IPPolicy", "ipp_2", {"description": "Office"})
     declared = declare("IPPolicy/office", {"description": "Office"}, id="ipp_2")
-    assert names(found(twin, POLICY, declared=(declared,))) == ["IPPolicy/office-2"]
+    assert names(propose(twin, POLICY, declared=(declared,))) == ["IPPolicy/office-2"]
 
 
 def test_what_the_environment_leaves_out_keeps_its_name_and_is_not_offered() -> None:
@@ -71,43 +71,43 @@ def test_what_the_environment_leaves_out_keeps_its_name_and_is_not_offered() -> 
 
 def test_what_another_stack_owns_is_left_out_with_a_note() -> None:
     theirs = live("IPPolicy", "ipp_1", {}, owner=record("IPPolicy/a", {}, stack="theirs"))
-    assert [(each.id, each.why, each.wrong) for each in found(theirs).left_out] == [
+    assert [(each.id, each.why, each.wrong) for each in propose(theirs).left_out] == [
         ("ipp_1", "is managed by stack theirs as IPPolicy/a", False)
     ]
 
 
 def test_as_if_others_had_forgotten_it_is_offered() -> None:
     theirs = live("IPPolicy", "ipp_1", {"metadata": "m"}, owner=record("IPPolicy/a", {}, stack="theirs"))
-    one = only(found(seen=drop_foreign_owners(manifest(), snapshot(theirs))))
+    one = only(propose(seen=drop_foreign_owners(manifest(), snapshot(theirs))))
     assert one.spec == {"metadata": "m"}
 
 
 def test_what_is_ours_and_no_longer_declared_is_offered_by_the_name_it_had() -> None:
     ours = live("IPPolicy", "ipp_1", {"description": "Office"}, owner=record("IPPolicy/hq", {"description": "Office"}))
-    one = only(found(ours))
+    one = only(propose(ours))
     assert (str(one.address), one.id) == ("IPPolicy/hq", None)
 
 
 def test_what_was_protected_stays_protected() -> None:
     ours = live("IPPolicy", "ipp_1", {}, owner=record("IPPolicy/hq", {}, protect=True))
-    assert only(found(ours)).protect
+    assert only(propose(ours)).protect
 
 
 def test_an_object_that_the_store_knows_is_offered_by_the_name_it_had() -> None:
     seen = snapshot(live("BotUser", "bot_1", {"name": "b"}), bindings={"BotUser/robot": Binding("bot_1")})
-    assert names(found(seen=seen)) == ["BotUser/robot"]
+    assert names(propose(seen=seen)) == ["BotUser/robot"]
 
 
 def test_copies_of_one_record_are_left_out() -> None:
     copies = [live("IPPolicy", f"ipp_{n}", {}, owner=record("IPPolicy/a", {})) for n in (1, 2)]
-    assert [each.why for each in found(*copies).left_out] == [
+    assert [each.why for each in propose(*copies).left_out] == [
         "shares the owner record of IPPolicy/a with other objects"
     ] * 2
 
 
 def test_an_id_is_said_only_where_nothing_else_tells_the_object() -> None:
     domain = live("ReservedDomain", "rd_1", {"domain": "a.example.com"})
-    assert {each.address.kind: each.id for each in found(POLICY, domain).imported} == {
+    assert {each.address.kind: each.id for each in propose(POLICY, domain).imported} == {
         "IPPolicy": "ipp_1",
         "ReservedDomain": None,
     }
@@ -119,25 +119,25 @@ def test_several_endpoints_of_one_address_are_told_by_their_ids() -> None:
         live("CloudEndpoint", f"ep_{n}", {"url": "https://a.b", "traffic_policy": policy, "pooling_enabled": True})
         for n in (1, 2)
     ]
-    assert [each.id for each in found(*pool).imported] == ["ep_1", "ep_2"]
+    assert [each.id for each in propose(*pool).imported] == ["ep_1", "ep_2"]
 
 
 def test_what_the_platform_issues_by_itself_is_left_out() -> None:
     issued = live("TLSCertificate", "cert_1", {"certificate_pem": "PEM", "issued_at": "2030-01-01T00:00:00Z"})
-    assert [each.why for each in found(issued).left_out] == [
+    assert [each.why for each in propose(issued).left_out] == [
         "was created by the platform, which renews it automatically"
     ]
 
 
 def test_a_list_that_was_cut_short_is_not_taken_for_the_whole() -> None:
-    assert [(each.kind, each.wrong) for each in found(seen=snapshot(POLICY, cut=["IPPolicy"])).left_out] == [
+    assert [(each.kind, each.wrong) for each in propose(seen=snapshot(POLICY, cut=["IPPolicy"])).left_out] == [
         ("IPPolicy", True)
     ]
 
 
 def test_a_user_that_is_seen_as_two_kinds_is_imported_once() -> None:
     user = [live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})]
-    assert names(found(*user)) == ["BotUser/b"]
+    assert names(propose(*user)) == ["BotUser/b"]
 
 
 SUBSCRIPTION = live("EventSubscription", "esb_1", {"sources": [{"type": "vault_created.v0"}]})
@@ -145,12 +145,12 @@ SOURCE = live("EventSource", "vault_created.v0", {}, parent="esb_1")
 
 
 def test_children_that_their_parent_declares_are_not_declared_again() -> None:
-    assert only(found(SUBSCRIPTION, SOURCE)).spec == {"sources": [{"type": "vault_created.v0"}]}
+    assert only(propose(SUBSCRIPTION, SOURCE)).spec == {"sources": [{"type": "vault_created.v0"}]}
 
 
 def test_children_below_a_declared_parent_that_leaves_them_out_are_declared_each() -> None:
     declared = declare("EventSubscription/audit", {}, id="esb_1")
-    assert only(found(SUBSCRIPTION, SOURCE, declared=(declared,))).spec == {
+    assert only(propose(SUBSCRIPTION, SOURCE, declared=(declared,))).spec == {
         "subscription_id": ref("EventSubscription/audit"),
         "type": "vault_created.v0",
     }
@@ -158,17 +158,17 @@ def test_children_below_a_declared_parent_that_leaves_them_out_are_declared_each
 
 def test_children_that_a_declared_parent_names_are_left_to_it() -> None:
     declared = declare("EventSubscription/audit", {"sources": [{"type": "vault_created.v0"}]}, id="esb_1")
-    assert found(SUBSCRIPTION, SOURCE, declared=(declared,)).imported == ()
+    assert propose(SUBSCRIPTION, SOURCE, declared=(declared,)).imported == ()
 
 
 def test_what_a_plan_would_change_is_objected_to_by_the_names_of_its_fields() -> None:
-    (one,) = found(POLICY).imported
+    (one,) = propose(POLICY).imported
     wrong = declare("IPPolicy/office", {"description": "another"}, id="ipp_1")
     made = plan(manifest(wrong), snapshot(POLICY), KINDS, PlanOptions(adopt=True))
     assert find_objections(made, [one]) == {("IPPolicy", "ipp_1"): "a plan would adopt it: description"}
 
 
 def test_what_was_refused_is_left_out_and_its_id_stays_where_it_is_referred_to() -> None:
-    survey = found(POLICY, RULE, refused={("IPPolicy", "ipp_1"): "for a reason"})
+    survey = propose(POLICY, RULE, refused={("IPPolicy", "ipp_1"): "for a reason"})
     assert (only(survey).spec["ip_policy_id"], [each.why for each in survey.left_out]) == ("ipp_1", ["for a reason"])
     assert only(survey).address == Address("IPPolicyRule", "office-10.0.0.0-8")

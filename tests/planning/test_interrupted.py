@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.model.manifest import Manifest
 from reconciler.planning.planner import plan
-from tests.laws.manifests import manifests, renamed
+from tests.laws.manifests import manifests, rename_some
 from tests.laws.world import RandomAccount
 from tests.planning.builders import KINDS, LENIENT
 from tests.tiers import examples
@@ -47,7 +47,7 @@ def test_whatever_was_done_of_a_rename_with_a_change_the_next_plan_does_the_rest
     both = sorted(before.declarations.keys() & after.declarations.keys())
     assume(both)
     chosen = data.draw(st.lists(st.sampled_from(both), min_size=1, unique=True))
-    after = renamed(after, "new", {each: (each,) for each in {each.kind: each for each in chosen}.values()})
+    after = rename_some(after, "new", {each: (each,) for each in {each.kind: each for each in chosen}.values()})
     made = plan(after, world.snapshot(), KINDS, LENIENT)
     assume(not made.problems)
     done = data.draw(st.integers(0, len(made.calls)))

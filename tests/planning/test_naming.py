@@ -17,7 +17,7 @@ from tests.planning.builders import live
 NAMES = {("IPPolicy", "ipp_1"): "office", ("HTTPSEdge", "edghts_1"): "shop"}
 
 
-def called(
+def choose_name(
     kind: str, body: Mapping[str, Any], gone: set[str] | None = None, id: str = "x_7Qp3Zt", parent: str | None = None
 ) -> str:
     return naming.choose_name(
@@ -45,21 +45,24 @@ def called(
     ],
 )
 def test_a_name_is_what_people_would_say(kind: str, body: Mapping[str, Any], name: str) -> None:
-    assert called(kind, body) == name
+    assert choose_name(kind, body) == name
 
 
 def test_a_child_is_named_after_its_parent() -> None:
-    assert called("HTTPSEdgeRoute", {"match": "/hooks/", "match_type": "exact_path"}, parent="edghts_1") == "shop-hooks"
+    assert (
+        choose_name("HTTPSEdgeRoute", {"match": "/hooks/", "match_type": "exact_path"}, parent="edghts_1")
+        == "shop-hooks"
+    )
 
 
 def test_a_name_that_is_gone_gets_a_number() -> None:
-    assert called("IPPolicy", {"description": "Office"}, {"office", "office-2"}) == "office-3"
+    assert choose_name("IPPolicy", {"description": "Office"}, {"office", "office-2"}) == "office-3"
 
 
 def test_a_long_description_is_cut_between_words() -> None:
-    assert called("IPPolicy", {"description": "word " * 40}) == "-".join(["word"] * 12)
+    assert choose_name("IPPolicy", {"description": "word " * 40}) == "-".join(["word"] * 12)
 
 
 @given(st.text(), st.text())
 def test_any_text_makes_a_name(description: str, metadata: str) -> None:
-    assert NAME.fullmatch(called("IPPolicy", {"description": description, "metadata": metadata}))
+    assert NAME.fullmatch(choose_name("IPPolicy", {"description": description, "metadata": metadata}))

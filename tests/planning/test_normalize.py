@@ -17,11 +17,11 @@ from tests.planning.builders import (
     declare,
     fields,
     live,
-    planned,
+    make_plan,
     record,
     ref,
     requests,
-    settled,
+    settle,
     snapshot,
 )
 
@@ -34,7 +34,7 @@ INLINE = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["t
 def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
     """Whether an object that shows this is as declared."""
     there = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
-    made = planned(declare(f"{kind}/a", declared), seen=snapshot(there))
+    made = make_plan(declare(f"{kind}/a", declared), seen=snapshot(there))
     return (made.changes, made.calls, made.problems) == ((), (), ())
 
 
@@ -86,7 +86,7 @@ def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
 )  # fmt: skip
 def test_these_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
     if kind == "BotUser":
-        made = planned(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", shown)))
+        made = make_plan(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", shown)))
         assert made.changes == ()
     else:
         assert same(kind, declared, shown)
@@ -131,14 +131,14 @@ def test_a_response_without_its_target_is_no_reason_to_replace_a_destination() -
 
 
 def test_an_inline_policy_is_sent_as_text() -> None:
-    made = planned(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": POLICY}))
+    made = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": POLICY}))
     assert (made.calls[0].body or {})["traffic_policy"] == (
         '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}'
     )
 
 
 def test_a_policy_given_as_text_is_sent_as_it_was_written() -> None:
-    made = planned(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": AS_YAML}))
+    made = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": AS_YAML}))
     assert (made.calls[0].body or {})["traffic_policy"] == AS_YAML
 
 
@@ -175,51 +175,51 @@ def test_an_inline_policy_is_sent_as_the_same_text_whenever_its_references_becom
 
 
 def test_nulls_inside_a_module_are_not_sent() -> None:
-    made = planned(declare("TLSEdge/a", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}))
+    made = make_plan(declare("TLSEdge/a", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}))
     assert (made.calls[0].body or {})["tls_termination"] == {"terminate_at": "upstream"}
 
 
 def test_headers_that_differ_only_in_case_rest_after_they_were_applied() -> None:
-    world = settled(declare("HTTPResponseBackend/a", {"body": "x", "headers": {"Content-Type": "text/plain"}}))
+    world = settle(declare("HTTPResponseBackend/a", {"body": "x", "headers": {"Content-Type": "text/plain"}}))
     assert world.objects
 
 
 def test_a_changed_header_is_told_by_its_own_name() -> None:
     was = {"headers": {"X-A": "1", "X-B": "2"}}
     there = live("HTTPResponseBackend", "bkdhr_1", was, owner=record("HTTPResponseBackend/a", was))
-    made = planned(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(there))
+    made = make_plan(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(there))
     assert [(each.path, each.old, each.new) for each in fields(made).values()] == [("headers.x-b", "2", "3")]
 
 
 def test_a_server_default_that_is_declared_is_enforced() -> None:
     was = {"tls_termination": {"min_version": "1.3"}}
     there = live("TLSEdge", "e", {"tls_termination": {"min_version": "1.2"}}, owner=record("TLSEdge/a", was))
-    assert list(fields(planned(declare("TLSEdge/a", was), seen=snapshot(there)))) == ["tls_termination.min_version"]
+    assert list(fields(make_plan(declare("TLSEdge/a", was), seen=snapshot(there)))) == ["tls_termination.min_version"]
 
 
 def test_sources_left_out_are_left_alone() -> None:
     there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
-    assert planned(declare("EventSubscription/a"), seen=snapshot(there)).changes == ()
+    assert make_plan(declare("EventSubscription/a"), seen=snapshot(there)).changes == ()
 
 
 def test_sources_declared_empty_are_emptied() -> None:
     there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
-    made = planned(declare("EventSubscription/a", {"sources": []}), seen=snapshot(there))
+    made = make_plan(declare("EventSubscription/a", {"sources": []}), seen=snapshot(there))
     assert (requests(made), (made.calls[0].body or {})["sources"]) == (["PATCH /event_subscriptions/esb_1"], [])
 
 
 def test_a_text_removed_from_git_is_cleared() -> None:
     was = {"description": "x"}
     there = live("TLSEdge", "e", was, owner=record("TLSEdge/a", was))
-    assert (planned(declare("TLSEdge/a"), seen=snapshot(there)).calls[0].body or {})["description"] == ""
+    assert (make_plan(declare("TLSEdge/a"), seen=snapshot(there)).calls[0].body or {})["description"] == ""
 
 
 def test_a_list_removed_from_git_is_emptied() -> None:
     was = {"acl": ["bind:a.example.com"]}
     there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/a", was))
-    assert (planned(declare("TunnelCredential/a"), seen=snapshot(there)).calls[0].body or {})["acl"] == []
+    assert (make_plan(declare("TunnelCredential/a"), seen=snapshot(there)).calls[0].body or {})["acl"] == []
 
 
 def test_manifests_are_compared_whatever_the_order_they_come_in() -> None:
     one, two = declare("IPPolicy/a", {"description": "x"}), declare("IPPolicy/b")
-    assert planned(one, two) == planned(two, one)
+    assert make_plan(one, two) == make_plan(two, one)

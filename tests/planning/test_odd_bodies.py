@@ -14,7 +14,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import Secret
 from reconciler.planning.importing.survey import survey
 from reconciler.rendering.wire.plan_json import write
-from tests.planning.builders import KINDS, LENIENT, declare, manifest, planned, record, snapshot
+from tests.planning.builders import KINDS, LENIENT, declare, make_plan, manifest, record, snapshot
 from tests.tiers import examples
 
 TEXTS = st.sampled_from(
@@ -98,7 +98,7 @@ def worlds(draw: Any) -> tuple[Kind, list[Live]]:
 def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]) -> None:
     kind, objects = world
     for spec in ({}, spec_of(kind)):
-        made = planned(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), policy=LENIENT)
+        made = make_plan(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), options=LENIENT)
         assert "s3cret-value" not in write(made)
 
 

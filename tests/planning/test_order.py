@@ -11,7 +11,7 @@ from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, fin
 from tests.planning.builders import KINDS, live, ref
 
 
-def held(*names: str) -> HostIndex[str]:
+def host_index(*names: str) -> HostIndex[str]:
     index: HostIndex[str] = HostIndex()
     for name in names:
         index.add(name, name)
@@ -38,12 +38,12 @@ def kind(name: str) -> Kind:
     ],
 )
 def test_a_host_name_finds_what_reserves_it(host: str, holders: list[str]) -> None:
-    index = held("app.example.com", "*.apps.example.com", "1.tcp.example.net:20000")
+    index = host_index("app.example.com", "*.apps.example.com", "1.tcp.example.net:20000")
     assert list(index.holders(host)) == holders
 
 
 def test_the_exact_name_comes_before_a_wildcard() -> None:
-    assert list(held("*.x.org", "a.x.org").holders("a.x.org")) == ["a.x.org"]
+    assert list(host_index("*.x.org", "a.x.org").holders("a.x.org")) == ["a.x.org"]
 
 
 def test_what_is_no_text_reserves_nothing() -> None:

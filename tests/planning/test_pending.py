@@ -13,7 +13,7 @@ from reconciler.model.manifest import Declaration, Ensure, Rotation
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import digest
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import INTENT, declare, live, planned, record, ref, secret, snapshot
+from tests.planning.builders import INTENT, declare, live, make_plan, record, ref, secret, snapshot
 
 WAS = {"hostports": ["a.x:443"], "description": "was"}
 PLATFORM = {**WAS, "description": "by hand"}
@@ -35,7 +35,7 @@ class Row:
     declared: tuple[Declaration, ...]
     seen: Snapshot
     pending: bool
-    policy: PlanOptions = field(default_factory=PlanOptions)
+    options: PlanOptions = field(default_factory=PlanOptions)
 
 
 def edge(description: str = "was", **words: object) -> Declaration:
@@ -61,7 +61,7 @@ def credential(**owner: Any) -> Live:
     return live("TunnelCredential", "cr_1", {"created_at": OLD, "acl": []}, owner=told)
 
 
-def rotated() -> Declaration:
+def rotate() -> Declaration:
     declared = declare("TunnelCredential/c")
     declared.rotate = Rotation(60)
     return declared
@@ -135,7 +135,7 @@ ROWS = [
     Row("absent, and nobody's", (edge(ensure=Ensure.ABSENT, adopt=True, id="e"),), snapshot(STRIPPED), False),
     Row("forgotten", (edge(ensure=Ensure.FORGOTTEN),), snapshot(EDGE), True),
     Row("protect edited", (edge(protect=True),), snapshot(EDGE), True),
-    Row("due for rotation", (rotated(),), snapshot(credential()), True, PlanOptions(now=2e9)),
+    Row("due for rotation", (rotate(),), snapshot(credential()), True, PlanOptions(now=2e9)),
     Row("the record is gone", (edge(),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("the record is gone, and Git changed", (edge("new"),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("exists, and not managed", (edge(adopt=True, id="e"),), snapshot(STRIPPED), False),
@@ -152,7 +152,7 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_row_of_the_table(row: Row) -> None:
-    made = planned(*row.declared, seen=row.seen, policy=row.policy)
+    made = make_plan(*row.declared, seen=row.seen, options=row.options)
     assert made.changes
     assert made.errors == ()
     assert made.has_pending is row.pending
@@ -163,7 +163,7 @@ def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:
     """The same world without bindings: no row that was drift becomes pending."""
     for row in ROWS:
         fresh = Snapshot(row.seen.listings, receipts=row.seen.receipts)
-        made = planned(*row.declared, seen=fresh, policy=row.policy)
+        made = make_plan(*row.declared, seen=fresh, options=row.options)
         assert made.has_drift or row.pending or not made.changes or made.errors, row.name
         created = [each for each in made.changes if each.reason is Reason.DECLARED]
         assert not any(each.is_pending for each in created), row.name

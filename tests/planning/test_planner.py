@@ -19,12 +19,12 @@ from tests.planning.builders import (
     declare,
     errors,
     live,
-    on,
-    planned,
+    make_plan,
+    plan_on,
     record,
     ref,
     requests,
-    settled,
+    settle,
     snapshot,
 )
 
@@ -41,19 +41,19 @@ RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPP
 
 
 def test_a_reference_to_what_exists_is_its_id() -> None:
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/p"), RESTRICTED, seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})))
     )
     assert (made.calls[0].body or {})["ip_restriction"] == {"ip_policy_ids": ["ipp_1"]}
 
 
 def test_a_reference_to_what_is_yet_to_be_made_stays_a_reference() -> None:
-    made = planned(declare("IPPolicy/p"), RESTRICTED)
+    made = make_plan(declare("IPPolicy/p"), RESTRICTED)
     assert (made.calls[1].body or {})["ip_restriction"] == {"ip_policy_ids": [ref("IPPolicy/p")]}
 
 
 def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/p", ensure=Ensure.ABSENT),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
@@ -62,12 +62,12 @@ def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
 
 
 def test_a_reference_to_what_is_absent_already_is_a_problem() -> None:
-    made = planned(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
+    made = make_plan(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
     assert errors(made) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
 def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/p", ensure=Ensure.FORGOTTEN),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
@@ -76,7 +76,7 @@ def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
 
 
 def test_a_reference_to_what_was_handed_over_to_another_stack_is_its_id() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}, ensure=Ensure.FORGOTTEN),
         declare("TLSEdge/e", {"description": ref("ReservedDomain/d")}),
         seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/x", stack="b"))),
@@ -87,7 +87,7 @@ def test_a_reference_to_what_was_handed_over_to_another_stack_is_its_id() -> Non
 
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
 def test_a_host_below_a_wildcard_needs_no_domain_of_its_own_any_more(ensure: Ensure) -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/all", {"domain": "*.a.x"}),
         declare("ReservedDomain/app", {"domain": "app.a.x"}, ensure=ensure),
         declare("TLSEdge/e", {"hostports": ["app.a.x:443"]}),
@@ -98,7 +98,7 @@ def test_a_host_below_a_wildcard_needs_no_domain_of_its_own_any_more(ensure: Ens
 
 
 def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedAddress/a"),
         declare("TCPEdge/e", {"hostports": [ref("ReservedAddress/a", "addr")]}),
         seen=snapshot(live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", {}))),
@@ -107,7 +107,7 @@ def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
 
 
 def test_an_output_inside_an_object_is_found_by_its_path() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}, ignore=("certificate_id",)),
         declare("TLSEdge/e", {"description": ref("ReservedDomain/d", "certificate.id")}),
         seen=snapshot(
@@ -123,7 +123,7 @@ def test_an_output_inside_an_object_is_found_by_its_path() -> None:
 
 
 def test_what_refers_to_a_problem_is_not_a_second_error() -> None:
-    made = planned(declare("IPPolicy/p", id="ipp_gone"), RESTRICTED)
+    made = make_plan(declare("IPPolicy/p", id="ipp_gone"), RESTRICTED)
     assert errors(made) == ["there is no IPPolicy ipp_gone on the platform"]
 
 
@@ -131,84 +131,84 @@ def test_what_refers_to_a_problem_is_not_a_second_error() -> None:
 
 
 def test_only_what_is_selected_is_planned() -> None:
-    assert actions(planned(declare("IPPolicy/a"), declare("IPPolicy/b"), policy=only("IPPolicy/a"))) == {
+    assert actions(make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=only("IPPolicy/a"))) == {
         "IPPolicy/a": "create"
     }
 
 
 def test_what_is_excluded_is_not_planned() -> None:
-    made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"), policy=PlanOptions(excludes=("*/a",)))
+    made = make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=PlanOptions(excludes=("*/a",)))
     assert actions(made) == {"IPPolicy/b": "create"}
 
 
 def test_what_is_not_selected_is_not_deleted_either() -> None:
     there = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(2)]
-    made = planned(declare("TLSEdge/e"), seen=snapshot(*there), policy=only("IPPolicy/1"))
+    made = make_plan(declare("TLSEdge/e"), seen=snapshot(*there), options=only("IPPolicy/1"))
     assert requests(made) == ["DELETE /ip_policies/ipp_1"]
 
 
 def test_a_reference_to_what_exists_and_is_not_selected_is_its_id() -> None:
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/p", {"description": "changed"}),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
-        policy=only("TLSEdge/*"),
+        options=only("TLSEdge/*"),
     )
     assert (requests(made), errors(made)) == (["POST /edges/tls"], [])
 
 
 def test_a_reference_to_what_does_not_exist_and_is_not_selected_is_a_problem() -> None:
-    made = planned(declare("IPPolicy/p"), RESTRICTED, policy=only("TLSEdge/*"))
+    made = make_plan(declare("IPPolicy/p"), RESTRICTED, options=only("TLSEdge/*"))
     assert errors(made) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
 def test_a_host_whose_domain_does_not_exist_and_is_not_selected_is_a_problem() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
-        policy=only("TLSEdge/*"),
+        options=only("TLSEdge/*"),
     )
     assert errors(made) == ["it refers to ReservedDomain/d, which does not exist and will not be created by this plan"]
 
 
 def test_a_host_whose_domain_belongs_to_nobody_yet_is_no_problem() -> None:
-    made = planned(
+    made = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
         seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"})),
-        policy=only("TLSEdge/*"),
+        options=only("TLSEdge/*"),
     )
     assert errors(made) == []
 
 
 def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old_address() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/old", {}))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/new", moved=["TLSEdge/old"]),
         seen=snapshot(there),
-        policy=PlanOptions(excludes=("TLSEdge/new",)),
+        options=PlanOptions(excludes=("TLSEdge/new",)),
     )
     assert made.changes == ()
 
 
-@pytest.mark.parametrize("policy", [LEFT_OUT, only("TLSEdge/old-*")], ids=["excluded", "not targeted"])
+@pytest.mark.parametrize("options", [LEFT_OUT, only("TLSEdge/old-*")], ids=["excluded", "not targeted"])
 @pytest.mark.parametrize("id", [None, "edgtls_3"])
 def test_what_is_not_selected_and_cannot_be_matched_is_spared_under_all_its_names(
-    policy: PlanOptions, id: str | None
+    options: PlanOptions, id: str | None
 ) -> None:
     there = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old-{n}", {}, intent=f"i{n}")) for n in (1, 2, 3)]
     new = declare("TLSEdge/new", id=id, moved=["TLSEdge/old-1", "TLSEdge/old-2"])
-    made = planned(new, seen=snapshot(*there), policy=policy)
+    made = make_plan(new, seen=snapshot(*there), options=options)
     assert [change.id for change in made.changes] == ([] if id else ["edgtls_3"])
     assert made.problems == ()
 
 
 def test_bindings_of_what_is_not_selected_are_left_alone() -> None:
     bot = live("BotUser", "bot_1", {"name": "b", "active": True})
-    made = planned(
+    made = make_plan(
         declare("BotUser/b", {"name": "b"}, adopt=True),
         seen=snapshot(bot, bindings={"BotUser/x": Binding("bot_gone")}),
-        policy=only("TLSEdge/*"),
+        options=only("TLSEdge/*"),
     )
     assert made.bindings == {}
 
@@ -221,7 +221,7 @@ def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> Non
         live("IPPolicy", f"ipp_{n}", {"description": "x"}, owner=record(f"IPPolicy/{n}", {"description": "x"}))
         for n in range(3)
     ]
-    made = planned(
+    made = make_plan(
         declare("IPPolicy/0", {"description": "x"}), declare("IPPolicy/1", {"description": "y"}), seen=snapshot(*there)
     )
     assert {str(address): (seen.id, seen.fields["description"]) for address, seen in made.observed.items()} == {
@@ -233,12 +233,12 @@ def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> Non
 def test_of_an_interrupted_replacement_a_plan_remembers_the_object_that_stays() -> None:
     older = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     newer = live("IPPolicy", "ipp_2", owner=record("IPPolicy/p", {}, intent="i2", replaces="ipp_1"))
-    made = planned(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
+    made = make_plan(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
     assert made.observed[at("IPPolicy/p")].id == "ipp_2"
 
 
 def test_what_nobody_declares_or_owns_is_listed() -> None:
-    made = planned(
+    made = make_plan(
         seen=snapshot(
             live("TLSEdge", "e"),
             live("TLSEdge", "theirs", owner=record("TLSEdge/x", {}, stack="theirs")),
@@ -253,12 +253,14 @@ LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of
 
 @pytest.mark.parametrize(("calls", "seconds"), [(0, 0), (3, 0), (4, 60), (6 + LISTS, 60), (7 + LISTS, 120)])
 def test_the_forecast_waits_a_window_for_each_full_budget(calls: int, seconds: float) -> None:
-    made = planned(*(declare(f"IPPolicy/{n}") for n in range(calls)), policy=PlanOptions(requests_per_minute=LISTS + 3))
+    made = make_plan(
+        *(declare(f"IPPolicy/{n}") for n in range(calls)), options=PlanOptions(requests_per_minute=LISTS + 3)
+    )
     assert (made.forecast.calls, made.forecast.estimated_seconds) == (calls, seconds)
 
 
 def test_without_a_budget_the_forecast_waits_for_nothing() -> None:
-    assert planned(*(declare(f"IPPolicy/{n}") for n in range(9))).forecast.estimated_seconds == 0
+    assert make_plan(*(declare(f"IPPolicy/{n}") for n in range(9))).forecast.estimated_seconds == 0
 
 
 def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists() -> None:
@@ -281,23 +283,23 @@ def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists
     for seed in range(8):
         chance = random.Random(seed)
         shuffled = dict(chance.sample(list(bindings.items()), len(bindings)))
-        made = planned(
+        made = make_plan(
             *chance.sample(declared, len(declared)),
             seen=snapshot(*chance.sample(there, len(there)), bindings=shuffled),
-            policy=LENIENT,
+            options=LENIENT,
         )
         spellings.add(write(made))
     assert len(spellings) == 1
 
 
 def test_bad_references_are_problems_with_a_subject_and_a_place() -> None:
-    (problem,) = planned(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED).errors
+    (problem,) = make_plan(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED).errors
     assert isinstance(problem, Problem)
     assert (problem.subject, str(problem.position)) == ("TLSEdge/e", "m.yaml:1:1")
 
 
 def test_after_everything_was_destroyed_nothing_is_left_to_plan() -> None:
-    world = settled(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
+    world = settle(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
     destroy = PlanOptions(destroy=True)
-    world.carry_out(on(world, policy=destroy))
-    assert (world.objects, world.bindings, on(world, policy=destroy).changes) == ({}, {}, ())
+    world.carry_out(plan_on(world, options=destroy))
+    assert (world.objects, world.bindings, plan_on(world, options=destroy).changes) == ({}, {}, ())

@@ -17,7 +17,7 @@ from reconciler.model.problem import Position, Severity
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies import evaluate as policies
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
-from tests.planning.builders import KINDS, declare, manifest, planned, ref, secret, settled
+from tests.planning.builders import KINDS, declare, make_plan, manifest, ref, secret, settle
 
 HERE = Position("policies/a.yaml", 1, 1)
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC).timestamp()
@@ -94,23 +94,23 @@ def test_no_expression_sees_a_secret(text: str) -> None:
 
 
 def test_a_change_is_asked_about_once_and_only_for_its_actions() -> None:
-    world = settled(OFFICE, declare("IPPolicy/old", {}))
+    world = settle(OFFICE, declare("IPPolicy/old", {}))
     changed = declare("IPPolicy/office", {"description": "y"})
-    plan = planned(changed, declare("IPPolicy/new", {}), seen=world.snapshot())
+    plan = make_plan(changed, declare("IPPolicy/new", {}), seen=world.snapshot())
 
-    def asked(*actions: Action) -> set[str]:
+    def find_violations(*actions: Action) -> set[str]:
         found = policies.check_plan([rule("change == null", actions=actions)], plan, KINDS, NOW, manifest(changed))
         return {each.subject for each in found}
 
-    assert asked() == {"IPPolicy/office", "IPPolicy/new", "IPPolicy/old"}
-    assert asked(Action.DELETE) == {"IPPolicy/old"}
-    assert asked(Action.CREATE, Action.UPDATE) == {"IPPolicy/office", "IPPolicy/new"}
+    assert find_violations() == {"IPPolicy/office", "IPPolicy/new", "IPPolicy/old"}
+    assert find_violations(Action.DELETE) == {"IPPolicy/old"}
+    assert find_violations(Action.CREATE, Action.UPDATE) == {"IPPolicy/office", "IPPolicy/new"}
 
 
 def test_a_change_tells_its_fields_and_what_is_live() -> None:
-    world = settled(OFFICE)
+    world = settle(OFFICE)
     changed = declare("IPPolicy/office", {"description": "y"})
-    plan = planned(changed, seen=world.snapshot())
+    plan = make_plan(changed, seen=world.snapshot())
     check = (
         "change.action == 'update' && change.reason == 'fields' && change.live.description == 'x' && "
         "change.fields == [{'path': 'description', 'old': 'x', 'new': 'y', 'changed_by': 'git', 'replaces': false}] && "
@@ -121,20 +121,20 @@ def test_a_change_tells_its_fields_and_what_is_live() -> None:
 
 
 def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
-    plan = planned(seen=settled(OFFICE).snapshot())
+    plan = make_plan(seen=settle(OFFICE).snapshot())
     asked = rule("resource.declared", "live: ", "resource.spec.description", actions=(Action.DELETE,))
     (told,) = policies.check_plan([asked], plan, KINDS, NOW, manifest())
     assert told.text.startswith("live: x (policy a)")
 
 
 def test_what_a_plan_leaves_out_is_not_asked_about() -> None:
-    plan = planned(OFFICE, EDGE, policy=PlanOptions(targets=("TLSEdge/*",)))
+    plan = make_plan(OFFICE, EDGE, options=PlanOptions(targets=("TLSEdge/*",)))
     found = policies.check_plan([rule("resource.kind == ''")], plan, KINDS, NOW, manifest(OFFICE, EDGE))
     assert [each.subject for each in found] == ["TLSEdge/pay"]
 
 
 def test_a_rule_about_neither_resources_nor_changes_is_asked_once() -> None:
-    plan = planned(OFFICE, EDGE)
+    plan = make_plan(OFFICE, EDGE)
     (told,) = policies.check_plan(
         [rule("plan.calls == 1", "calls: ", "plan.calls")], plan, KINDS, NOW, manifest(OFFICE)
     )
@@ -143,7 +143,7 @@ def test_a_rule_about_neither_resources_nor_changes_is_asked_once() -> None:
 
 
 def test_without_the_manifests_only_changes_are_asked_about() -> None:
-    plan = planned(OFFICE)
+    plan = make_plan(OFFICE)
     rules = [rule("resource.kind == ''"), rule("change.action == ''")]
     (told,) = policies.check_plan(rules, plan, KINDS, NOW)
     assert told.subject == "IPPolicy/office"
@@ -177,18 +177,18 @@ def test_the_marked_field_is_where_the_breach_is_shown() -> None:
     assert str(told.position) == "m.yaml:4:16"
 
 
-def exempted(until: date) -> Rule:
+def exempt(until: date) -> Rule:
     return rule(
         "resource.kind == ''", exemptions=(Exemption("IPPolicy/*", "the old site", until, Position("p", 5, 3)),)
     )
 
 
 def test_an_exemption_holds_to_the_end_of_its_day() -> None:
-    assert offline(exempted(date(2026, 6, 15)), OFFICE, EDGE) == ["TLSEdge/pay"]
+    assert offline(exempt(date(2026, 6, 15)), OFFICE, EDGE) == ["TLSEdge/pay"]
 
 
 def test_an_exemption_that_ended_is_told_and_exempts_nobody() -> None:
-    (told,) = policies.check_manifest([exempted(date(2026, 6, 14))], manifest(OFFICE), KINDS, NOW)
+    (told,) = policies.check_manifest([exempt(date(2026, 6, 14))], manifest(OFFICE), KINDS, NOW)
     assert told.text == "no (policy a; its exemption at p:5:3 expired on 2026-06-14 (the old site))"
 
 

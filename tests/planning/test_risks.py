@@ -11,7 +11,7 @@ from reconciler.model.change import Risk
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import LENIENT, at, declare, follow, planned, ref, secret, settled
+from tests.planning.builders import LENIENT, apply_to, at, declare, make_plan, ref, secret, settle
 
 Spec = dict[str, Any]
 
@@ -152,8 +152,8 @@ def risks(kind: str, before: Spec | None, after: Spec | None) -> set[Risk]:
     def declared(spec: Spec | None) -> list[Any]:
         return [] if spec is None else [declare(f"{kind}/x", {**BASE.get(kind, {}), **spec})]
 
-    world = settled(*AROUND, *declared(before))
-    plan = planned(*AROUND, *declared(after), seen=world.snapshot(), policy=ALLOWED)
+    world = settle(*AROUND, *declared(before))
+    plan = make_plan(*AROUND, *declared(after), seen=world.snapshot(), options=ALLOWED)
     assert plan.problems == ()
     (change,) = (change for change in plan.changes if change.address == at(f"{kind}/x"))
     return set(change.risks)
@@ -184,24 +184,24 @@ def test_what_disables_agents(kind: str, before: Spec, after: Spec | None, disab
 
 
 def test_a_rule_of_a_new_policy_widens_nothing() -> None:
-    plan = planned(POLICY, declare("IPPolicyRule/x", RULE))
+    plan = make_plan(POLICY, declare("IPPolicyRule/x", RULE))
     assert [change.risks for change in plan.changes] == [(), ()]
 
 
 def test_a_restriction_that_is_lifted_on_the_platform_and_put_back_widens_nothing() -> None:
     edge = declare("TLSEdge/x", RESTRICTED)
-    world = settled(*AROUND, edge)
+    world = settle(*AROUND, edge)
     (key,) = (key for key in world.objects if key[0] == "TLSEdge")
     world.objects[key]["ip_restriction"] = None
-    (change,) = planned(*AROUND, edge, seen=world.snapshot()).changes
+    (change,) = make_plan(*AROUND, edge, seen=world.snapshot()).changes
     assert change.risks == ()
 
 
 def test_an_adopted_object_is_compared_with_what_it_was() -> None:
-    world = settled(*AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    world = settle(*AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
     after = declare("TLSEdge/x", {"hostports": ["a.example.com:443"]})
-    follow(world, *AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
-    (change,) = planned(*AROUND, after, seen=world.snapshot()).changes
+    apply_to(world, *AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    (change,) = make_plan(*AROUND, after, seen=world.snapshot()).changes
     assert Risk.WIDENS_ACCESS in change.risks
 
 

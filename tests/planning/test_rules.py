@@ -12,7 +12,7 @@ from reconciler.model.manifest import Rotation
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import INTENT, LENIENT, at, change_of, declare, errors, live, planned, record, snapshot
+from tests.planning.builders import INTENT, LENIENT, at, change_of, declare, errors, live, make_plan, record, snapshot
 
 DAY = 86_400
 RENEWAL = 1_767_225_600.0 + 90 * DAY  # 90 days after 2026-01-01T00:00:00Z
@@ -23,7 +23,7 @@ def outcomes(plan: Plan) -> list[tuple[Action, Reason]]:
     return [(change.action, change.reason) for change in plan.changes]
 
 
-def requested(*addresses: str) -> PlanOptions:
+def replace_options(*addresses: str) -> PlanOptions:
     return replace(LENIENT, to_replace=frozenset(map(at, addresses)))
 
 
@@ -35,7 +35,7 @@ def test_a_field_that_cannot_be_sent_is_refused_before_its_object_is_replaced() 
     was = {"target": {"logs": {"auth": role, "log_group_arn": "arn:2"}}}
     there = live("EventDestination", "ed_1", was, owner=record("EventDestination/a", was))
     other = {"target": {"metrics": {"service": "edge"}}}  # another member of `target` cannot be updated in place
-    plan = planned(declare("EventDestination/a", other, ignore=("target.metrics.api_key",)), seen=snapshot(there))
+    plan = make_plan(declare("EventDestination/a", other, ignore=("target.metrics.api_key",)), seen=snapshot(there))
     assert errors(plan) == ["it cannot be changed without target.metrics.api_key, which no manifest declares"]
 
 
@@ -45,10 +45,10 @@ def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_
     shown = {**route, "oidc": oidc, "backend": {"backend": {"id": "bkdhr_1"}}}
     there = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", route))
     wanted = {**route, "oauth": {"provider": {"github": {}}}}
-    plan = planned(
+    plan = make_plan(
         declare("HTTPSEdgeRoute/r", wanted, ignore=("backend",)),
         seen=snapshot(there),
-        policy=requested("HTTPSEdgeRoute/r"),
+        options=replace_options("HTTPSEdgeRoute/r"),
     )
     assert [text.partition(";")[0] for text in errors(plan)] == [
         "backend must be removed while the authentication module is exchanged, and no manifest declares its value"
@@ -58,7 +58,7 @@ def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_
 def test_a_requested_replacement_of_what_nobody_owns_is_refused_whatever_differs() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"})
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"}, id="ca_1")
-    plan = planned(declared, seen=snapshot(there), policy=requested("CertificateAuthority/a"))
+    plan = make_plan(declared, seen=snapshot(there), options=replace_options("CertificateAuthority/a"))
     assert errors(plan) == ["ca_1 is not managed by any stack and cannot be replaced"]
 
 
@@ -69,13 +69,13 @@ MODULES = {"edge_id": "e_1", "compression": {"enabled": True}}
 
 
 def test_of_a_route_that_is_named_by_id_the_modules_are_updated_and_it_is_not_adopted() -> None:
-    plan = planned(declare("HTTPSEdgeRoute/r", MODULES, id="rt_1"), seen=snapshot(ROUTE))
+    plan = make_plan(declare("HTTPSEdgeRoute/r", MODULES, id="rt_1"), seen=snapshot(ROUTE))
     assert outcomes(plan) == [(Action.UPDATE, Reason.FIELDS)]
 
 
 def test_a_route_of_which_only_modules_are_managed_is_not_replaced_on_request() -> None:
     declared = declare("HTTPSEdgeRoute/r", MODULES, id="rt_1")
-    plan = planned(declared, seen=snapshot(ROUTE), policy=requested("HTTPSEdgeRoute/r"))
+    plan = make_plan(declared, seen=snapshot(ROUTE), options=replace_options("HTTPSEdgeRoute/r"))
     assert errors(plan) == ["only the modules of rt_1 are managed"]
 
 
@@ -85,7 +85,7 @@ def test_a_route_of_which_only_modules_are_managed_is_not_replaced_on_request() 
 def test_an_immutable_field_is_the_reason_of_a_replacement_that_is_requested_too() -> None:
     there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"})
-    plan = planned(declared, seen=snapshot(there), policy=requested("CertificateAuthority/a"))
+    plan = make_plan(declared, seen=snapshot(there), options=replace_options("CertificateAuthority/a"))
     assert outcomes(plan) == [(Action.REPLACE, Reason.IMMUTABLE)]
 
 
@@ -97,7 +97,7 @@ def credential(id: str = "cr_1", intent: str = INTENT, description: str = "", *,
 
 def plan_credential(seen: Snapshot, *, is_due: bool = False, **more: Any) -> Plan:
     declared = replace(declare(AGENT, more.pop("spec", {})), rotate=Rotation(after=90 * DAY, overlap=DAY))
-    return planned(declared, seen=seen, policy=replace(LENIENT, now=RENEWAL if is_due else RENEWAL - 1, **more))
+    return make_plan(declared, seen=seen, options=replace(LENIENT, now=RENEWAL if is_due else RENEWAL - 1, **more))
 
 
 PENDING = snapshot(credential(pending=True))
@@ -147,7 +147,7 @@ def test_a_credential_that_is_due_is_renewed_and_not_updated_first() -> None:
 
 def test_a_credential_that_is_due_and_renamed_is_renewed_under_its_new_name() -> None:
     declared = replace(declare("TunnelCredential/new", moved=[AGENT]), rotate=Rotation(after=90 * DAY, overlap=DAY))
-    plan = planned(declared, seen=snapshot(credential()), policy=replace(LENIENT, now=RENEWAL))
+    plan = make_plan(declared, seen=snapshot(credential()), options=replace(LENIENT, now=RENEWAL))
     assert outcomes(plan) == [(Action.REPLACE, Reason.ROTATION)]
 
 
@@ -156,21 +156,21 @@ def test_a_credential_that_is_due_and_renamed_is_renewed_under_its_new_name() ->
 
 def test_a_move_carries_the_fields_that_differ() -> None:
     there = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/old", {"description": "x"}))
-    plan = planned(declare("TLSEdge/new", {"description": "y"}, moved=["TLSEdge/old"]), seen=snapshot(there))
+    plan = make_plan(declare("TLSEdge/new", {"description": "y"}, moved=["TLSEdge/old"]), seen=snapshot(there))
     assert outcomes(plan) == [(Action.MOVE, Reason.RENAMED)]
     assert [field.path for field in change_of(plan, "TLSEdge/new").fields] == ["description"]
 
 
 def test_an_adoption_carries_the_fields_that_differ() -> None:
     there = live("TLSEdge", "e", {"description": "x"})
-    plan = planned(declare("TLSEdge/a", {"description": "y"}, id="e"), seen=snapshot(there))
+    plan = make_plan(declare("TLSEdge/a", {"description": "y"}, id="e"), seen=snapshot(there))
     assert outcomes(plan) == [(Action.ADOPT, Reason.UNOWNED)]
     assert [field.path for field in change_of(plan, "TLSEdge/a").fields] == ["description"]
 
 
 def test_an_update_of_a_field_writes_the_owner_record_that_is_out_of_date_too() -> None:
     there = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/a", {"description": "x"}))
-    plan = planned(declare("TLSEdge/a", {"description": "y"}, protect=True), seen=snapshot(there))
+    plan = make_plan(declare("TLSEdge/a", {"description": "y"}, protect=True), seen=snapshot(there))
     assert outcomes(plan) == [(Action.UPDATE, Reason.FIELDS)]
     assert plan.calls[0].owner is not None
     assert plan.calls[0].owner.protect

@@ -13,20 +13,20 @@ from reconciler.model.plan import Plan, Verb
 from reconciler.planning.deciding.options import PlanOptions
 from tests.planning.builders import (
     LENIENT,
+    apply_to,
     at,
     body_of,
     declare,
     errors,
-    follow,
     id_of,
     live,
-    on,
+    make_plan,
     place,
-    planned,
+    plan_on,
     record,
     ref,
     requests,
-    settled,
+    settle,
     snapshot,
 )
 
@@ -65,48 +65,48 @@ def key(name: str, number: int, **more: Any) -> Declaration:
 
 def test_what_is_referred_to_is_made_first_and_goes_last() -> None:
     policy = declare("IPPolicy/p")
-    world = settled(policy, declare("TLSEdge/a", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}))
+    world = settle(policy, declare("TLSEdge/a", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}))
     assert world.log == ["create IPPolicy/p", "create TLSEdge/a"]
-    follow(world)
+    apply_to(world)
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/a", "IPPolicy/p"]
 
 
 def test_a_replaced_authority_is_let_go_of_before_it_is_deleted() -> None:
     edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
-    world = settled(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
+    world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
     old = id_of(world, "CertificateAuthority")
-    follow(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge)
+    apply_to(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge)
     assert world.log == ["create CertificateAuthority/a", "update TLSEdge/e", f"delete CertificateAuthority/a {old}"]
 
 
 def test_an_address_is_known_to_an_edge_after_it_was_made() -> None:
-    world = settled(
+    world = settle(
         declare("ReservedAddress/ssh"), declare("TCPEdge/ssh", {"hostports": [ref("ReservedAddress/ssh", "addr")]})
     )
     assert body_of(world, "TCPEdge")["hostports"] == [body_of(world, "ReservedAddress")["addr"]]
 
 
 def test_an_edge_goes_before_the_domain_it_names() -> None:
-    world = settled(domain("a.x"), edge("e", "a.x"))
-    follow(world)
+    world = settle(domain("a.x"), edge("e", "a.x"))
+    apply_to(world)
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
 
 
 def test_an_edge_lets_go_of_a_domain_before_the_domain_goes() -> None:
-    world = settled(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
-    follow(world, domain("b.x"), edge("e", "b.x"))
+    world = settle(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    apply_to(world, domain("b.x"), edge("e", "b.x"))
     assert world.log[0] == "update TLSEdge/e"
 
 
 def test_an_edge_goes_before_the_domain_it_names_where_both_are_declared_absent() -> None:
-    world = settled(domain("a.x"), edge("e", "a.x"))
-    follow(world, *(replace(each, ensure=Ensure.ABSENT) for each in (domain("a.x"), edge("e", "a.x"))))
+    world = settle(domain("a.x"), edge("e", "a.x"))
+    apply_to(world, *(replace(each, ensure=Ensure.ABSENT) for each in (domain("a.x"), edge("e", "a.x"))))
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
 
 
 def test_an_edge_lets_go_of_a_domain_before_its_tombstone_is_carried_out() -> None:
-    world = settled(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
-    follow(world, replace(domain("a.x"), ensure=Ensure.ABSENT), domain("b.x"), edge("e", "b.x"))
+    world = settle(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    apply_to(world, replace(domain("a.x"), ensure=Ensure.ABSENT), domain("b.x"), edge("e", "b.x"))
     assert world.log[0] == "update TLSEdge/e"
 
 
@@ -119,45 +119,45 @@ def warnings(made: Plan) -> list[str]:
 
 def test_a_whole_says_which_of_our_parts_it_takes_with_it() -> None:
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
-    world = settled(edge, route)
-    made = on(world, policy=replace(LENIENT, targets=("HTTPSEdge/e",)))
+    world = settle(edge, route)
+    made = plan_on(world, options=replace(LENIENT, targets=("HTTPSEdge/e",)))
     assert requests(made) == [f"DELETE /edges/https/{id_of(world, 'HTTPSEdge')}"]
     assert warnings(made) == ["warning: HTTPSEdge/e: also deletes HTTPSEdgeRoute/r, which is part of it"]
 
 
 @pytest.mark.parametrize(
-    ("declared", "policy", "why"),
+    ("declared", "options", "why"),
     [
         (True, replace(LENIENT, targets=("HTTPSEdge/e",)), "is declared"),
         (False, replace(LENIENT, excludes=("HTTPSEdgeRoute/*",)), "is excluded"),
     ],
 )
-def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, policy: PlanOptions, why: str) -> None:
+def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, options: PlanOptions, why: str) -> None:
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
-    world = settled(edge, route)
+    world = settle(edge, route)
     id = id_of(world, "HTTPSEdge")
     rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id, **ROUTE})] if declared else []
-    told = [(each.subject, each.text) for each in on(world, *rest, policy=policy).errors]
+    told = [(each.subject, each.text) for each in plan_on(world, *rest, options=options).errors]
     assert told == [("HTTPSEdgeRoute/r", f"{why}, but would be deleted with HTTPSEdge/e, which it is part of")]
 
 
 def test_parts_without_a_record_and_parts_to_be_forgotten_do_not_go_either() -> None:
     subscription = declare("EventSubscription/s", {"destination_ids": [], "description": "x"})
     source = declare("EventSource/x", {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_created.v0"})
-    world = settled(subscription, source)
-    made = on(world, policy=replace(LENIENT, excludes=("EventSource/*",)))
+    world = settle(subscription, source)
+    made = plan_on(world, options=replace(LENIENT, excludes=("EventSource/*",)))
     assert [each.subject for each in made.errors] == ["EventSource/x"]
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
-    world = settled(edge, route)
+    world = settle(edge, route)
     forgotten = replace(route, spec={"edge_id": id_of(world, "HTTPSEdge"), **ROUTE}, ensure=Ensure.FORGOTTEN)
-    assert [each.subject for each in on(world, forgotten).errors] == ["HTTPSEdgeRoute/r"]
+    assert [each.subject for each in plan_on(world, forgotten).errors] == ["HTTPSEdgeRoute/r"]
 
 
 def test_a_whole_that_others_stay_on_is_not_left_without_its_parts() -> None:
-    world = settled(*rules(home="1.1.1.1/32"))
+    world = settle(*rules(home="1.1.1.1/32"))
     theirs = live("IPRestriction", "ipx_1", {"type": "api", "ip_policies": [{"id": id_of(world, "IPPolicy")}]})
     seen = snapshot(*(each for kind in world.kinds for each in world.live(kind)), theirs)
-    made = planned(seen=seen, policy=LENIENT)
+    made = make_plan(seen=seen, options=LENIENT)
     assert [each.id.rpartition(" ")[0] for each in made.calls] == ["delete IPPolicy/office", "delete IPPolicyRule/home"]
     assert made.calls[1].needs == (made.calls[0].id,)
 
@@ -168,13 +168,13 @@ EDGES = {"TLSEdge": "edges/tls", "TCPEdge": "edges/tcp"}
 @pytest.mark.parametrize("kind", EDGES)
 def test_an_edge_turns_to_a_policy_when_its_rules_are_there_and_leaves_before_they_go(kind: str) -> None:
     edge = declare(f"{kind}/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/office")]}})
-    world = settled(*rules(home="1.1.1.1/32"), edge)
+    world = settle(*rules(home="1.1.1.1/32"), edge)
     new = [
         declare("IPPolicy/new"),
         declare("IPPolicyRule/new", {"ip_policy_id": ref("IPPolicy/new"), "action": "deny", "cidr": "2.2.2.2/32"}),
         declare(f"{kind}/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}}),
     ]
-    made = on(world, *new)
+    made = plan_on(world, *new)
     turning = next(each for each in made.calls if each.address.kind == kind)
     leaving = next(each for each in made.calls if each.id.startswith("delete IPPolicyRule/home"))
     assert "create IPPolicyRule/new" in turning.needs
@@ -182,8 +182,8 @@ def test_an_edge_turns_to_a_policy_when_its_rules_are_there_and_leaves_before_th
 
 
 def test_rules_go_with_their_policy() -> None:
-    world = settled(*rules(home="1.1.1.1/32", work="2.2.2.2/32"))
-    made = on(world, policy=replace(LENIENT, targets=("IPPolicy/*",)))
+    world = settle(*rules(home="1.1.1.1/32", work="2.2.2.2/32"))
+    made = plan_on(world, options=replace(LENIENT, targets=("IPPolicy/*",)))
     assert warnings(made) == [
         "warning: IPPolicy/office: also deletes IPPolicyRule/home, which is part of it",
         "warning: IPPolicy/office: also deletes IPPolicyRule/work, which is part of it",
@@ -200,20 +200,20 @@ def test_rules_go_with_their_policy() -> None:
 def test_a_whole_says_whose_parts_it_takes_with_it(owner: Owner | None, whose: str) -> None:
     edge = live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))
     route = live("HTTPSEdgeRoute", "rt_1", {"edge_id": "e_1"}, owner=owner, parent="e_1")
-    made = planned(seen=snapshot(edge, route), policy=LENIENT)
+    made = make_plan(seen=snapshot(edge, route), options=LENIENT)
     assert warnings(made) == [f"warning: HTTPSEdge/e: also deletes {whose}, which is part of it"]
 
 
 def test_a_part_that_goes_in_the_same_plan_needs_no_word() -> None:
-    world = settled(declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE}))
-    assert warnings(on(world)) == []
+    world = settle(declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE}))
+    assert warnings(plan_on(world)) == []
 
 
 @pytest.mark.parametrize("declared", [{}, {"description": "Audit"}])
 def test_sources_that_nobody_declared_need_approval_to_go_with_their_subscription(declared: dict[str, Any]) -> None:
     subscription = live("EventSubscription", "esb_1", declared, owner=record("EventSubscription/s", declared))
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
-    made = planned(seen=snapshot(subscription, source), policy=replace(LENIENT, allow={}, destroy=True))
+    made = make_plan(seen=snapshot(subscription, source), options=replace(LENIENT, allow={}, destroy=True))
     assert warnings(made) == [
         "warning: EventSubscription/s: "
         "also deletes EventSource ip_policy_created.v0 (not managed by this stack), which is part of it"
@@ -225,14 +225,14 @@ def test_sources_that_their_subscription_declared_go_with_it_unsaid() -> None:
     sources = {"sources": [{"type": "ip_policy_created.v0"}]}
     subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
     source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
-    made = planned(seen=snapshot(subscription, source), policy=replace(LENIENT, allow={}, destroy=True))
+    made = make_plan(seen=snapshot(subscription, source), options=replace(LENIENT, allow={}, destroy=True))
     assert (warnings(made), made.approvals) == ([], ())
 
 
 def test_what_uses_another_twice_is_told_once() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     twice = {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"id": "ipp_1"}]}}
-    made = planned(seen=snapshot(policy, live("TLSEdge", "edgtls_9", twice)), policy=LENIENT)
+    made = make_plan(seen=snapshot(policy, live("TLSEdge", "edgtls_9", twice)), options=LENIENT)
     assert len(warnings(made)) == 1
 
 
@@ -240,7 +240,7 @@ def test_what_of_ours_still_uses_another_is_named_by_its_address() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     restriction = {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}
     ours = live("TLSEdge", "edgtls_9", restriction, owner=record("TLSEdge/e", {}))
-    made = planned(seen=snapshot(policy, ours), policy=replace(LENIENT, targets=("IPPolicy/p",)))
+    made = make_plan(seen=snapshot(policy, ours), options=replace(LENIENT, targets=("IPPolicy/p",)))
     assert warnings(made) == [
         "warning: IPPolicy/p: ipp_1 is still used by TLSEdge/e; the platform will refuse to delete it;"
         " remove the reference from TLSEdge/e first"
@@ -250,7 +250,7 @@ def test_what_of_ours_still_uses_another_is_named_by_its_address() -> None:
 def test_what_somebody_else_still_uses_is_said_with_its_user() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     theirs = live("TLSEdge", "edgtls_9", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}})
-    made = planned(seen=snapshot(policy, theirs), policy=LENIENT)
+    made = make_plan(seen=snapshot(policy, theirs), options=LENIENT)
     assert [problem.text for problem in made.problems] == [
         "ipp_1 is still used by TLSEdge edgtls_9 (not managed by this stack); the platform will refuse to delete it"
     ]
@@ -260,10 +260,10 @@ def test_a_change_that_keeps_using_what_goes_is_said_to_use_it() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     was = {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}}
     there = live("TLSEdge", "e", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}, owner=record("TLSEdge/e", was))
-    made = planned(
+    made = make_plan(
         declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_2"]}}),
         seen=snapshot(policy, there),
-        policy=LENIENT,
+        options=LENIENT,
     )
     assert len(made.problems) == 1
 
@@ -274,8 +274,8 @@ def test_problems_come_in_one_order_whatever_the_order_of_the_lists() -> None:
         live("TLSEdge", f"e{n}", {"ip_restriction": {"ip_policies": [{"id": f"ipp_{n}"} for n in range(3)]}})
         for n in range(3)
     ]
-    one = planned(seen=snapshot(*policies, *users), policy=LENIENT)
-    two = planned(seen=snapshot(*reversed(users), *reversed(policies)), policy=LENIENT)
+    one = make_plan(seen=snapshot(*policies, *users), options=LENIENT)
+    two = make_plan(seen=snapshot(*reversed(users), *reversed(policies)), options=LENIENT)
     assert len(one.problems) == 9
     assert one == two
 
@@ -285,20 +285,20 @@ def test_problems_come_in_one_order_whatever_the_order_of_the_lists() -> None:
 
 def test_a_hostport_is_let_go_before_another_edge_takes_it() -> None:
     domains = [domain("a.x"), domain("b.x")]
-    world = settled(*domains, edge("z", "a.x", "b.x"), edge("a"))
-    follow(world, *domains, edge("z", "b.x"), edge("a", "a.x"))
+    world = settle(*domains, edge("z", "a.x", "b.x"), edge("a"))
+    apply_to(world, *domains, edge("z", "b.x"), edge("a", "a.x"))
     assert world.log == ["update TLSEdge/z", "update TLSEdge/a"]
 
 
 def test_a_hostport_is_let_go_before_a_new_edge_takes_it() -> None:
-    world = settled(domain("a.x"), edge("z", "a.x"))
-    follow(world, domain("a.x"), edge("z"), edge("a", "a.x"))
+    world = settle(domain("a.x"), edge("z", "a.x"))
+    apply_to(world, domain("a.x"), edge("z"), edge("a", "a.x"))
     assert world.log == ["update TLSEdge/z", "create TLSEdge/a"]
 
 
 def test_a_hostport_passes_from_a_deleted_edge_to_one_of_another_kind() -> None:
-    world = settled(domain("a.x"), edge("z", "a.x"))
-    follow(world, domain("a.x"), declare("HTTPSEdge/a", {"hostports": ["a.x:443"]}))
+    world = settle(domain("a.x"), edge("z", "a.x"))
+    apply_to(world, domain("a.x"), declare("HTTPSEdge/a", {"hostports": ["a.x:443"]}))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
 
 
@@ -307,8 +307,8 @@ def cloud(url: str) -> Declaration:
 
 
 def test_an_https_endpoint_may_stand_beside_a_tls_edge() -> None:
-    world = settled(domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))
-    assert requests(on(world, domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))) == []
+    world = settle(domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))
+    assert requests(plan_on(world, domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))) == []
 
 
 @pytest.mark.parametrize(
@@ -318,22 +318,22 @@ def test_an_https_endpoint_may_stand_beside_a_tls_edge() -> None:
 def test_no_other_endpoint_stands_where_an_edge_does(kind: str, url: str) -> None:
     there = declare(f"{kind}/a", {"hostports": ["a.x:443"]})
     for first, second in ((there, cloud(url)), (cloud(url), there)):
-        world = settled(domain("a.x"), first)
-        (problem,) = errors(on(world, domain("a.x"), first, second))
+        world = settle(domain("a.x"), first)
+        (problem,) = errors(plan_on(world, domain("a.x"), first, second))
         assert "a.x:443 already" in problem
 
 
 def test_hostports_handed_on_along_a_row_move_from_its_end() -> None:
     domains = [domain(f"{name}.x") for name in "abc"]
-    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
-    follow(world, *domains, edge("1"), edge("2", "a.x"), edge("3", "b.x"))
+    world = settle(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
+    apply_to(world, *domains, edge("1"), edge("2", "a.x"), edge("3", "b.x"))
     assert world.log == ["update TLSEdge/1", "update TLSEdge/2", "update TLSEdge/3"]
 
 
 def test_two_edges_that_swap_hostports_let_go_of_one_first() -> None:
     domains = [domain("a.x"), domain("b.x")]
-    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"))
-    made = on(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
+    world = settle(*domains, edge("1", "a.x"), edge("2", "b.x"))
+    made = plan_on(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
     assert [(call.id, dict(call.body or {})) for call in made.calls] == [
         ("release hostports of TLSEdge/1", {"hostports": []}),
         ("update TLSEdge/2", {"hostports": ["a.x:443"]}),
@@ -343,27 +343,27 @@ def test_two_edges_that_swap_hostports_let_go_of_one_first() -> None:
 
 def test_an_edge_lets_go_of_what_others_take_and_of_nothing_else() -> None:
     domains = [domain("a.x"), domain("b.x"), domain("c.x")]
-    world = settled(*domains, edge("1", "a.x", "c.x"), edge("2", "b.x"))
-    follow(world, *domains, edge("1", "b.x", "c.x"), edge("2", "a.x"))
+    world = settle(*domains, edge("1", "a.x", "c.x"), edge("2", "b.x"))
+    apply_to(world, *domains, edge("1", "b.x", "c.x"), edge("2", "a.x"))
     assert world.log[0] == "release hostports of TLSEdge/1"
 
 
 def test_edges_that_trade_hostports_in_a_round_all_get_theirs() -> None:
     domains = [domain("a.x"), domain("b.x"), domain("c.x")]
-    world = settled(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
-    follow(world, *domains, edge("1", "b.x"), edge("2", "c.x"), edge("3", "a.x"))
+    world = settle(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
+    apply_to(world, *domains, edge("1", "b.x"), edge("2", "c.x"), edge("3", "a.x"))
 
 
 def test_two_rules_that_swap_networks_make_one_of_them_anew() -> None:
-    world = settled(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
+    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
     old = id_of(world, "IPPolicyRule")
-    follow(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
+    apply_to(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
     assert world.log == [f"delete IPPolicyRule/a {old}", "update IPPolicyRule/b", "create IPPolicyRule/a"]
 
 
 def test_what_may_not_be_made_anew_swaps_nothing() -> None:
-    world = settled(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
-    made = on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle={"replace": False}))
+    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
+    made = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle={"replace": False}))
     (problem,) = made.errors
     assert made.calls == ()
     assert (
@@ -380,22 +380,22 @@ def restriction(name: str, policy: str) -> Declaration:
 
 def test_a_restriction_comes_after_the_rules_of_its_policy_and_leaves_before_them() -> None:
     whole = [*rules(a="10.0.0.0/8"), restriction("r", "office")]
-    made = planned(*whole)
+    made = make_plan(*whole)
     assert needs_of(made, "create IPRestriction/r") >= {"create IPPolicyRule/a"}
-    world = settled(*whole)
-    gone = on(world)
+    world = settle(*whole)
+    gone = plan_on(world)
     (rule,) = [call.id for call in gone.calls if call.address.kind == "IPPolicyRule"]
     assert any(need.startswith("delete IPRestriction/r") for need in needs_of(gone, rule))
 
 
 def test_a_policy_in_use_gets_a_new_rule_before_its_last_old_one_goes() -> None:
-    world = settled(*rules(a="10.0.0.0/8"), restriction("r", "office"))
-    made = on(world, *rules(b="11.0.0.0/8"), restriction("r", "office"))
+    world = settle(*rules(a="10.0.0.0/8"), restriction("r", "office"))
+    made = plan_on(world, *rules(b="11.0.0.0/8"), restriction("r", "office"))
     (delete,) = [call.id for call in made.calls if call.id.startswith("delete")]
     assert needs_of(made, delete) >= {"create IPPolicyRule/b"}
 
 
-def flipped(name: str, cidr: str) -> Declaration:
+def deny_rule(name: str, cidr: str) -> Declaration:
     return declare(f"IPPolicyRule/{name}", {"ip_policy_id": ref("IPPolicy/office"), "action": "deny", "cidr": cidr})
 
 
@@ -403,14 +403,14 @@ A, B = "10.0.0.0/8", "11.0.0.0/8"
 
 
 def test_of_rules_that_all_flip_one_is_there_again_before_the_others_go() -> None:
-    world = settled(*rules(a=A, b=B), restriction("r", "office"))
-    follow(world, declare("IPPolicy/office"), flipped("a", A), flipped("b", B), restriction("r", "office"))
+    world = settle(*rules(a=A, b=B), restriction("r", "office"))
+    apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), deny_rule("b", B), restriction("r", "office"))
 
 
 @pytest.mark.parametrize(
     "after",
     [
-        [flipped("a", A)],
+        [deny_rule("a", A)],
         [],
         [declare("IPPolicyRule/a", {"ip_policy_id": "ipp_elsewhere", "action": "allow", "cidr": A})],
     ],
@@ -419,8 +419,8 @@ def test_of_rules_that_all_flip_one_is_there_again_before_the_others_go() -> Non
 @pytest.mark.parametrize("there", [True, False], ids=["restricted", "to be restricted"])
 def test_a_policy_that_would_be_left_without_rules_is_told_of(after: list[Declaration], there: bool) -> None:
     restricted = restriction("r", "office")
-    world = settled(*rules(a=A), *([restricted] if there else []))
-    made = on(world, declare("IPPolicy/office"), *after, restricted)
+    world = settle(*rules(a=A), *([restricted] if there else []))
+    made = plan_on(world, declare("IPPolicy/office"), *after, restricted)
     if not there and after and after[0].spec["action"] == "deny":
         assert made.errors == ()  # the restriction comes once the rule is there again
         return
@@ -442,25 +442,25 @@ def test_a_policy_that_would_be_left_without_rules_is_told_of(after: list[Declar
 )
 def test_some_restrictions_cannot_do_without_rules(spec: dict[str, Any], blocked: bool) -> None:
     restricted = declare("IPRestriction/r", {**spec, "ip_policy_ids": [ref("IPPolicy/office")]})
-    world = settled(*rules(a=A), restricted)
-    made = on(world, declare("IPPolicy/office"), flipped("a", A), restricted)
+    world = settle(*rules(a=A), restricted)
+    made = plan_on(world, declare("IPPolicy/office"), deny_rule("a", A), restricted)
     assert bool(made.errors) is blocked
 
 
 @pytest.mark.parametrize("id", ["a reference", "an id"])
 def test_the_last_rule_flips_beside_another_one(id: str) -> None:
-    world = settled(*rules(a=A), restriction("r", "office"))
+    world = settle(*rules(a=A), restriction("r", "office"))
     policy = id_of(world, "IPPolicy") if id == "an id" else ref("IPPolicy/office")
     beside = declare("IPPolicyRule/b", {"ip_policy_id": policy, "action": "allow", "cidr": B})
-    follow(world, declare("IPPolicy/office"), flipped("a", A), beside, restriction("r", "office"))
-    follow(world, declare("IPPolicy/office"), flipped("a", A), restriction("r", "office"))
+    apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), beside, restriction("r", "office"))
+    apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), restriction("r", "office"))
 
 
 def test_a_rule_that_is_not_ours_stays_and_the_last_of_ours_may_flip() -> None:
-    world = settled(*rules(a=A), restriction("r", "office"))
+    world = settle(*rules(a=A), restriction("r", "office"))
     rule = {"ip_policy_id": id_of(world, "IPPolicy"), "cidr": B, "action": "allow"}
     world.put(world.by_name["IPPolicyRule"], rule)
-    follow(world, declare("IPPolicy/office"), flipped("a", A), restriction("r", "office"))
+    apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), restriction("r", "office"))
 
 
 @pytest.mark.parametrize(
@@ -480,17 +480,17 @@ def test_a_rule_that_is_not_ours_stays_and_the_last_of_ours_may_flip() -> None:
 )
 def test_whoever_holds_what_is_wanted_is_told_with_what_to_do(owner: Owner | None, whose: str, remedy: str) -> None:
     there = live("TLSEdge", "edgtls_9", {"hostports": ["a.x:443"]}, owner=owner)
-    told = planned(edge("a", "a.x"), seen=snapshot(there)).errors
+    told = make_plan(edge("a", "a.x"), seen=snapshot(there)).errors
     assert [(each.text.partition(" has ")[0], each.remedy) for each in told] == [(whose, remedy)]
 
 
 def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:
-    made = planned(edge("a", "a.x"), seen=snapshot(live("TLSEdge", "edgtls_9", {"hostports": ["A.x.:443"]})))
+    made = make_plan(edge("a", "a.x"), seen=snapshot(live("TLSEdge", "edgtls_9", {"hostports": ["A.x.:443"]})))
     assert errors(made) == ["TLSEdge edgtls_9 has a.x:443 already, and the platform allows it on one object at a time"]
 
 
 def test_a_hostport_that_two_edges_declare_is_a_problem() -> None:
-    made = planned(edge("a", "a.x"), edge("b", "a.x"))
+    made = make_plan(edge("a", "a.x"), edge("b", "a.x"))
     assert errors(made) == ["TLSEdge/a takes a.x:443 already, and the platform allows it on one object at a time"]
 
 
@@ -499,28 +499,28 @@ def bot(address: str, name: str) -> Declaration:
 
 
 def test_a_name_is_let_go_before_another_bot_takes_it() -> None:
-    world = settled(bot("a", "x"), bot("b", "y"))
-    follow(world, bot("a", "y"), bot("b", "z"))
+    world = settle(bot("a", "x"), bot("b", "y"))
+    apply_to(world, bot("a", "y"), bot("b", "z"))
     assert world.log == ["update BotUser/b", "update BotUser/a"]
 
 
 def test_a_new_bot_takes_the_name_that_another_gives_up_whatever_the_addresses_are() -> None:
     for new, old in (("a", "b"), ("b", "a")):
-        world = settled(bot(old, "x"))
-        follow(world, bot(old, "y"), bot(new, "x"))
+        world = settle(bot(old, "x"))
+        apply_to(world, bot(old, "y"), bot(new, "x"))
         assert world.log == [f"update BotUser/{old}", f"create BotUser/{new}"]
 
 
 def test_two_bots_that_swap_names_are_a_problem() -> None:
-    world = settled(bot("a", "x"), bot("b", "y"))
-    made = on(world, bot("a", "y"), bot("b", "x"))
+    world = settle(bot("a", "x"), bot("b", "y"))
+    made = plan_on(world, bot("a", "y"), bot("b", "x"))
     assert (made.calls, len(made.errors)) == ((), 1)
 
 
 def test_a_name_that_a_bot_of_nobody_has_is_a_problem() -> None:
-    world = settled(bot("a", "x"))
+    world = settle(bot("a", "x"))
     world.put(world.by_name["BotUser"], {"name": "y", "active": True})
-    made = on(world, bot("a", "y"))
+    made = plan_on(world, bot("a", "y"))
     assert len(made.errors) == 1
 
 
@@ -528,20 +528,20 @@ def test_a_flipped_rule_goes_before_it_comes_anew() -> None:
     def rule(action: str) -> Declaration:
         return declare("IPPolicyRule/r", {"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/8", "action": action})
 
-    world = settled(declare("IPPolicy/p"), rule("allow"))
-    follow(world, declare("IPPolicy/p"), rule("deny"))
+    world = settle(declare("IPPolicy/p"), rule("allow"))
+    apply_to(world, declare("IPPolicy/p"), rule("deny"))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
 
 
 def test_a_key_passes_from_a_tombstone_to_a_new_declaration() -> None:
-    world = settled(key("old", 0))
-    follow(world, key("old", 0, ensure=Ensure.ABSENT), key("new", 0))
+    world = settle(key("old", 0))
+    apply_to(world, key("old", 0, ensure=Ensure.ABSENT), key("new", 0))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
 
 
 def test_a_key_passes_from_a_replaced_credential_to_a_new_one() -> None:
-    world = settled(key("b", 0))
-    follow(world, key("b", 1), key("a", 0))
+    world = settle(key("b", 0))
+    apply_to(world, key("b", 1), key("a", 0))
     assert [entry.split(" ")[:2] for entry in world.log] == [
         ["create", "SSHCredential/b"],
         ["delete", "SSHCredential/b"],
@@ -550,71 +550,71 @@ def test_a_key_passes_from_a_replaced_credential_to_a_new_one() -> None:
 
 
 def test_two_credentials_swap_keys_one_of_them_letting_go_first() -> None:
-    world = settled(key("a", 0), key("b", 1))
-    follow(world, key("a", 1), key("b", 0))
+    world = settle(key("a", 0), key("b", 1))
+    apply_to(world, key("a", 1), key("b", 0))
 
 
 # --- interrupted replacements -----------------------------------------------------------------------------------------
 
 
-def interrupted(world: Any, made: Plan, after: str) -> None:
+def interrupt_after(world: Any, made: Plan, after: str) -> None:
     """Carry a plan out up to a call and no further."""
     world.carry_out(replace(made, calls=made.calls[: place(made, after) + 1], bindings={}))
 
 
 def test_a_replacement_that_was_interrupted_after_the_create_is_finished() -> None:
     edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
-    world = settled(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
+    world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
     new = [declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge]
-    interrupted(world, on(world, *new), "create CertificateAuthority/a")
-    follow(world, *new)
+    interrupt_after(world, plan_on(world, *new), "create CertificateAuthority/a")
+    apply_to(world, *new)
     assert [body["ca_pem"] for (kind, _), body in world.objects.items() if kind == "CertificateAuthority"] == ["NEW"]
     assert world.log[-1].startswith("delete CertificateAuthority/a")
 
 
 def test_a_replacement_that_was_interrupted_and_then_changed_again_is_finished() -> None:
     edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
-    world = settled(declare("CertificateAuthority/a", {"ca_pem": "ONE"}), edge)
+    world = settle(declare("CertificateAuthority/a", {"ca_pem": "ONE"}), edge)
     for pem in ("TWO", "THREE"):
-        made = on(world, declare("CertificateAuthority/a", {"ca_pem": pem}), edge)
-        interrupted(world, made, "create CertificateAuthority/a")
+        made = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": pem}), edge)
+        interrupt_after(world, made, "create CertificateAuthority/a")
     assert len([kind for kind, _ in world.objects if kind == "CertificateAuthority"]) == 3
-    follow(world, declare("CertificateAuthority/a", {"ca_pem": "THREE"}), edge)
+    apply_to(world, declare("CertificateAuthority/a", {"ca_pem": "THREE"}), edge)
     assert body_of(world, "CertificateAuthority")["ca_pem"] == "THREE"
     assert len([kind for kind, _ in world.objects if kind == "CertificateAuthority"]) == 1
 
 
 def test_a_replacement_that_was_interrupted_and_then_taken_back_in_git_is_finished() -> None:
-    world = settled(key("a", 0))
-    interrupted(world, on(world, key("a", 1)), "create SSHCredential/a")
-    follow(world, key("a", 0))
+    world = settle(key("a", 0))
+    interrupt_after(world, plan_on(world, key("a", 1)), "create SSHCredential/a")
+    apply_to(world, key("a", 0))
     assert [body["public_key"] for body in world.objects.values()] == [KEYS[0]]
 
 
 def test_a_replacement_that_was_interrupted_and_then_moved_is_finished() -> None:
-    world = settled(key("a", 0))
-    interrupted(world, on(world, key("a", 1)), "create SSHCredential/a")
-    follow(world, key("z", 1, moved=["SSHCredential/a"]))
+    world = settle(key("a", 0))
+    interrupt_after(world, plan_on(world, key("a", 1)), "create SSHCredential/a")
+    apply_to(world, key("z", 1, moved=["SSHCredential/a"]))
     assert [body["public_key"] for body in world.objects.values()] == [KEYS[1]]
 
 
 def test_a_replacement_with_a_new_name_that_was_interrupted_is_finished() -> None:
-    world = settled(key("a", 0))
+    world = settle(key("a", 0))
     new = key("z", 1, moved=["SSHCredential/a"])
-    interrupted(world, on(world, new), "create SSHCredential/z")
-    made = on(world, new)
+    interrupt_after(world, plan_on(world, new), "create SSHCredential/z")
+    made = plan_on(world, new)
     assert [(str(each.address), str(each.action), str(each.former)) for each in made.changes] == [
         ("SSHCredential/z", "delete", "SSHCredential/a")
     ]
-    follow(world, new)
+    apply_to(world, new)
     assert [body["public_key"] for body in world.objects.values()] == [KEYS[1]]
 
 
 def test_a_replacement_with_a_new_name_that_is_taken_back_in_git_keeps_the_first() -> None:
-    world = settled(key("a", 0))
+    world = settle(key("a", 0))
     first = id_of(world, "SSHCredential")
-    interrupted(world, on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
-    follow(world, key("z", 0, moved=["SSHCredential/a"]))
+    interrupt_after(world, plan_on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
+    apply_to(world, key("z", 0, moved=["SSHCredential/a"]))
     assert [body["id"] for body in world.objects.values()] == [first]
 
 
@@ -626,10 +626,10 @@ def test_a_replacement_with_a_new_name_that_is_taken_back_in_git_keeps_the_first
 def test_a_replacement_with_a_new_name_that_git_knows_no_more_of_leaves_the_first_where_it_was(
     declared: Declaration,
 ) -> None:
-    world = settled(key("a", 0))
+    world = settle(key("a", 0))
     first = id_of(world, "SSHCredential")
-    interrupted(world, on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
-    follow(world, declared)
+    interrupt_after(world, plan_on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
+    apply_to(world, declared)
     assert [body["id"] for body in world.objects.values()] == [first]
 
 
@@ -639,7 +639,7 @@ def test_a_replacement_with_a_new_name_that_git_knows_no_more_of_leaves_the_firs
 def test_declarations_that_refer_to_each_other_are_a_problem_that_names_the_ring() -> None:
     one = declare("FailoverBackend/a", {"backends": [ref("FailoverBackend/b")]})
     two = declare("FailoverBackend/b", {"backends": [ref("FailoverBackend/a")]})
-    made = planned(one, two)
+    made = make_plan(one, two)
     assert errors(made) == ["circular reference: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
 
 
@@ -650,12 +650,12 @@ def test_the_ring_is_told_the_same_whatever_the_order_of_the_manifest(turned: bo
         declare(f"FailoverBackend/{name}", {"backends": [ref(f"FailoverBackend/{each}") for each in names]})
         for name in names
     ]
-    made = planned(*(reversed(row) if turned else row))
+    made = make_plan(*(reversed(row) if turned else row))
     assert errors(made) == ["circular reference: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
 
 
 def test_a_plan_says_nothing_of_order_where_there_is_none() -> None:
-    made = planned(declare("IPPolicy/a"), declare("IPPolicy/b"))
+    made = make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"))
     assert [call.needs for call in made.calls] == [(), ()]
     assert requests(made) == ["POST /ip_policies", "POST /ip_policies"]
 
@@ -686,7 +686,7 @@ HOSTS = [domain("a.x"), domain("b.x")]
 def test_a_host_is_let_go_by_an_edge_or_an_endpoint_before_the_other_takes_it(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
-    follow(settled(*HOSTS, *before), *HOSTS, *after)
+    apply_to(settle(*HOSTS, *before), *HOSTS, *after)
 
 
 def pool(*names: str) -> list[Declaration]:
@@ -708,12 +708,12 @@ def pool(*names: str) -> list[Declaration]:
 def test_endpoints_share_a_url_only_with_those_that_share_it_too(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
-    follow(settled(*HOSTS, *before), *HOSTS, *after)
+    apply_to(settle(*HOSTS, *before), *HOSTS, *after)
 
 
 def test_what_leaves_a_pool_and_is_made_anew_goes_first() -> None:
-    world = settled(*HOSTS, *pool("a"))
-    made = on(world, *HOSTS, endpoint("a", "a.x"), policy=anew("CloudEndpoint/a"))
+    world = settle(*HOSTS, *pool("a"))
+    made = plan_on(world, *HOSTS, endpoint("a", "a.x"), options=replace_options("CloudEndpoint/a"))
     assert made.errors == ()
     world.carry_out(made)
 
@@ -730,7 +730,7 @@ def test_what_leaves_a_pool_and_is_made_anew_goes_first() -> None:
 def test_one_that_shares_its_url_and_one_that_does_not_are_told_of(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
-    (problem,) = on(settled(*HOSTS, *before), *HOSTS, *after).errors
+    (problem,) = plan_on(settle(*HOSTS, *before), *HOSTS, *after).errors
     assert "https://a.x already" in problem.text
     assert problem.text.endswith("on one object at a time, or on several that all set pooling_enabled")
     assert problem.remedy.endswith(", or set pooling_enabled in both")
@@ -738,26 +738,26 @@ def test_one_that_shares_its_url_and_one_that_does_not_are_told_of(
 
 def test_a_pool_that_is_left_to_others_stays_one() -> None:
     there = [*pool("a", "z")]
-    world = settled(*HOSTS, *there)
+    world = settle(*HOSTS, *there)
     left = declare(
         "CloudEndpoint/a",
         {"url": "https://a.x", "traffic_policy": "{}", "description": "new"},
         ignore=("pooling_enabled",),
     )
-    follow(world, *HOSTS, left, there[1])
+    apply_to(world, *HOSTS, left, there[1])
 
 
 @pytest.mark.parametrize("stays", ["p", "q"])
 def test_an_edge_does_not_come_to_where_one_of_a_pool_stays(stays: str) -> None:
     pool = {name: endpoint(name, "a.x", pooling_enabled=True) for name in ("p", "q")}
-    world = settled(*HOSTS, *pool.values())
-    assert len(on(world, *HOSTS, pool[stays], web("e", "a.x")).errors) == 1
+    world = settle(*HOSTS, *pool.values())
+    assert len(plan_on(world, *HOSTS, pool[stays], web("e", "a.x")).errors) == 1
 
 
 @pytest.mark.parametrize("there", [[], [web("e", "a.x")], [endpoint("p", "a.x")]])
 def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declaration]) -> None:
-    world = settled(*HOSTS, *there)
-    made = on(world, *HOSTS, web("e", "a.x"), endpoint("p", "a.x"))
+    world = settle(*HOSTS, *there)
+    made = plan_on(world, *HOSTS, web("e", "a.x"), endpoint("p", "a.x"))
     assert len(made.errors) == 1
     assert "a.x:443 already, and the platform allows it on one object at a time" in made.errors[0].text
 
@@ -765,15 +765,15 @@ def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declarati
 # --- replacements that have to make room ------------------------------------------------------------------------------
 
 
-def anew(*addresses: str) -> PlanOptions:
+def replace_options(*addresses: str) -> PlanOptions:
     return replace(LENIENT, to_replace=frozenset(map(at, addresses)))
 
 
 def test_what_cannot_do_without_what_goes_first_goes_before_it() -> None:
     bot, credential = declare("BotUser/ci", {"name": "ci"}), {"owner_id": ref("BotUser/ci"), "description": "ci"}
     declared = [bot, declare("TunnelCredential/ci", credential)]
-    world = settled(*declared)
-    made = on(world, *declared, policy=anew("BotUser/ci"))
+    world = settle(*declared)
+    made = plan_on(world, *declared, options=replace_options("BotUser/ci"))
     assert errors(made) == []
     assert [each.id.rpartition(" ")[0] if each.verb is Verb.DELETE else each.id for each in made.calls] == [
         "delete TunnelCredential/ci",
@@ -783,7 +783,7 @@ def test_what_cannot_do_without_what_goes_first_goes_before_it() -> None:
         "complete TunnelCredential/ci",
     ]
     world.carry_out(made)
-    assert on(world, *declared).is_empty
+    assert plan_on(world, *declared).is_empty
 
 
 def test_two_that_are_made_anew_trade_their_keys() -> None:
@@ -794,16 +794,16 @@ def test_two_that_are_made_anew_trade_their_keys() -> None:
         spec = [{**of, "cidr": cidrs[each], "action": actions[each]} for each in (first, second)]
         return [declare("IPPolicy/office"), declare("IPPolicyRule/a", spec[0]), declare("IPPolicyRule/b", spec[1])]
 
-    world = settled(*both(0, 1))
-    follow(world, *both(1, 0))
+    world = settle(*both(0, 1))
+    apply_to(world, *both(1, 0))
 
 
 def test_what_stays_on_what_goes_first_is_a_problem_and_not_a_failure_half_way() -> None:
     declared = [domain("a.example.com"), edge("e", "a.example.com")]
-    world = settled(*declared)
-    made = on(world, *declared, policy=anew("ReservedDomain/a"))
+    world = settle(*declared)
+    made = plan_on(world, *declared, options=replace_options("ReservedDomain/a"))
     assert [(each.subject, each.remedy) for each in made.errors] == [
         ("ReservedDomain/a", "remove the reference from TLSEdge/e first, or replace it too: --replace TLSEdge/e")
     ]
-    world.carry_out(on(world, *declared, policy=anew("ReservedDomain/a", "TLSEdge/e")))
-    assert on(world, *declared).is_empty
+    world.carry_out(plan_on(world, *declared, options=replace_options("ReservedDomain/a", "TLSEdge/e")))
+    assert plan_on(world, *declared).is_empty

@@ -15,7 +15,7 @@ from reconciler.model.problem import Severity
 from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import KINDS, at, declare, live, manifest, planned, record, snapshot
+from tests.planning.builders import KINDS, at, declare, live, make_plan, manifest, record, snapshot
 
 AGENT = at("TunnelCredential/agent")
 HERE = Place("to_file", "secrets/agent", host="laptop", checkout="a")
@@ -34,7 +34,7 @@ def facts(
     )
 
 
-def owned(intent: str = "i1", address: str = str(AGENT), **flags: Any) -> Snapshot:
+def owned_credential(intent: str = "i1", address: str = str(AGENT), **flags: Any) -> Snapshot:
     return snapshot(live("TunnelCredential", "cr_1", owner=record(address, {}, intent=intent, **flags)))
 
 
@@ -42,7 +42,7 @@ def consents(plan: Plan) -> list[str]:
     return [each.flag for each in plan.approvals if each.what == "overwrite"]
 
 
-def gone(plan: Plan) -> list[str]:
+def list_missing_files(plan: Plan) -> list[str]:
     return [each.text for each in plan.problems if each.code == "delivered-file-gone"]
 
 
@@ -64,17 +64,17 @@ def test_what_is_there_is_overwritten_unasked_only_where_a_create_of_this_resour
     issued: tuple[IssuedSecret, ...], is_ours: bool
 ) -> None:
     declared = declare(str(AGENT))
-    made = planned(declared, seen=facts(declared, True, *issued))
+    made = make_plan(declared, seen=facts(declared, True, *issued))
     assert consents(made) == ([] if is_ours else ["--allow overwrite:TunnelCredential=1"])
     assert [call.overwrites for call in made.calls if call.deliver] == [True]
     allowed = PlanOptions(allow={("overwrite", "TunnelCredential"): 1})
-    assert planned(declared, seen=facts(declared, True, *issued), policy=allowed).missing_approvals == ()
+    assert make_plan(declared, seen=facts(declared, True, *issued), options=allowed).missing_approvals == ()
 
 
 @pytest.mark.parametrize("there", [False, None])
 def test_a_free_target_needs_no_consent_and_may_not_be_overwritten_if_it_is_taken_by_then(there: bool | None) -> None:
     declared = declare(str(AGENT))
-    made = planned(declared, seen=facts(declared, there))
+    made = make_plan(declared, seen=facts(declared, there))
     assert consents(made) == []
     assert [call.overwrites for call in made.calls if call.deliver] == [False]
 
@@ -82,10 +82,14 @@ def test_a_free_target_needs_no_consent_and_may_not_be_overwritten_if_it_is_take
 def test_a_rotation_elsewhere_may_overwrite_what_was_delivered_there_before() -> None:
     """Planned where the file is not, carried out where it is."""
     declared = declare(str(AGENT))
-    made = planned(declared, seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned()))
+    made = make_plan(
+        declared, seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned_credential())
+    )
     assert made.changes == ()
-    made = planned(
-        declared, seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned()), policy=RENEWED
+    made = make_plan(
+        declared,
+        seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned_credential()),
+        options=RENEWED,
     )
     assert [call.overwrites for call in made.calls if call.deliver] == [True]
 
@@ -94,16 +98,16 @@ def test_a_rotation_elsewhere_may_overwrite_what_was_delivered_there_before() ->
 def test_a_renamed_resource_knows_the_target_of_its_former_name(moved: list[str]) -> None:
     declared = declare(str(AGENT), moved=moved)
     former = at("TunnelCredential/before")
-    seen = owned(address=str(former if moved else AGENT))
+    seen = owned_credential(address=str(former if moved else AGENT))
     found = facts(declared, True, IssuedSecret("i1", former, HERE, True), seen=seen)
     assert found.targets[AGENT].is_ours
 
 
 def test_nothing_is_asked_where_nothing_is_issued() -> None:
     declared = declare(str(AGENT))
-    seen = owned()
-    assert consents(planned(declared, seen=facts(declared, True, seen=seen))) == []
-    assert consents(planned(declared, seen=facts(declared, True, seen=seen), policy=RENEWED)) != []
+    seen = owned_credential()
+    assert consents(make_plan(declared, seen=facts(declared, True, seen=seen))) == []
+    assert consents(make_plan(declared, seen=facts(declared, True, seen=seen), options=RENEWED)) != []
 
 
 def test_a_command_and_a_tombstone_have_no_target_to_look_at() -> None:
@@ -131,9 +135,11 @@ def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
     there: bool | None, place: Place | None, arrived: bool, intent: str, told: bool
 ) -> None:
     declared = declare(str(AGENT))
-    made = planned(declared, seen=facts(declared, there, IssuedSecret(intent, AGENT, place, arrived), seen=owned()))
+    made = make_plan(
+        declared, seen=facts(declared, there, IssuedSecret(intent, AGENT, place, arrived), seen=owned_credential())
+    )
     assert (made.changes, made.errors) == ((), ())
-    assert bool(gone(made)) == told
+    assert bool(list_missing_files(made)) == told
     if told:
         (note,) = made.problems
         assert (note.severity, note.remedy) == (
@@ -144,17 +150,27 @@ def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
 
 def test_a_file_that_will_be_delivered_anew_is_not_told_to_be_gone() -> None:
     declared, issued = declare(str(AGENT)), IssuedSecret("i1", AGENT, HERE, True)
-    assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=RENEWED)) == []
-    assert gone(planned(declared, seen=facts(declared, False, issued))) == []
+    assert (
+        list_missing_files(
+            make_plan(declared, seen=facts(declared, False, issued, seen=owned_credential()), options=RENEWED)
+        )
+        == []
+    )
+    assert list_missing_files(make_plan(declared, seen=facts(declared, False, issued))) == []
     others = PlanOptions(excludes=(str(AGENT),))
-    assert gone(planned(declared, seen=facts(declared, False, issued, seen=owned()), policy=others)) == []
+    assert (
+        list_missing_files(
+            make_plan(declared, seen=facts(declared, False, issued, seen=owned_credential()), options=others)
+        )
+        == []
+    )
 
 
 def test_several_are_counted_by_kind() -> None:
     declared = [declare(f"TunnelCredential/{name}") for name in "abcde"]
     state = Target("secrets/x", is_there=True)
     seen = replace(snapshot(), targets={each.address: state for each in declared})
-    (consent,) = (each for each in planned(*declared, seen=seen).approvals if each.what == "overwrite")
+    (consent,) = (each for each in make_plan(*declared, seen=seen).approvals if each.what == "overwrite")
     assert (consent.count, " and 2 more exist" in consent.why) == (5, True)
-    assert {each.action for each in planned(*declared, seen=seen).changes} == {Action.CREATE}
+    assert {each.action for each in make_plan(*declared, seen=seen).changes} == {Action.CREATE}
     assert Address("TunnelCredential", "a") in seen.targets

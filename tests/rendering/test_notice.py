@@ -8,11 +8,11 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import build_notice
-from tests.planning.builders import declare, live, planned, record, settled, snapshot
+from tests.planning.builders import declare, live, make_plan, record, settle, snapshot
 
 
 def test_a_long_list_ends_with_how_many_more_there_are() -> None:
-    said = build_notice(planned(*(declare(f"IPPolicy/{number}", {}) for number in range(30))))
+    said = build_notice(make_plan(*(declare(f"IPPolicy/{number}", {}) for number in range(30))))
     assert len(said.text.splitlines()) <= 25
     assert "- and 10 more resources" in said.text
     assert len(said.document["changes"]) == 30
@@ -20,8 +20,8 @@ def test_a_long_list_ends_with_how_many_more_there_are() -> None:
 
 def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
     office = declare("IPPolicy/office", {"description": "x"})
-    world = settled(office)
-    plan = planned(declare("IPPolicy/office", {"description": "y"}), seen=world.snapshot())
+    world = settle(office)
+    plan = make_plan(declare("IPPolicy/office", {"description": "y"}), seen=world.snapshot())
     told = json.loads(
         build_notice(plan.__class__(**{**plan.__dict__, "account": "<!channel> @here *b* `c` & <@U1>"})).slack
     )
@@ -29,9 +29,9 @@ def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
 
 
 def test_what_only_git_changed_is_counted_and_what_is_not_known_is_told() -> None:
-    said = build_notice(planned(declare("IPPolicy/a", {})))
+    said = build_notice(make_plan(declare("IPPolicy/a", {})))
     assert "- IPPolicy/a: declared, does not exist on the platform; not known whether it was ever created" in said.text
-    said = build_notice(planned(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
+    said = build_notice(make_plan(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
     assert "IPPolicy/a" not in said.text
     assert (said.document["changes"], said.document["pending"]) == ([], 1)
 
@@ -39,7 +39,7 @@ def test_what_only_git_changed_is_counted_and_what_is_not_known_is_told() -> Non
 def test_an_addition_is_told_with_its_parent_and_without_values() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/a", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
-    said = build_notice(planned(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
+    said = build_notice(make_plan(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
     assert said.subject == "Drift in laws: 1 resource added on the platform"
     assert "- IPPolicyRule/ipr_1: added to IPPolicy/a on the platform, not declared (m.yaml:1)" in said.text
     (told,) = said.document["changes"]
