@@ -1,11 +1,11 @@
-"""A declarative reconciler for tunnel and ingress platforms: `Workspace` is its Python API.
+"""A declarative reconciler for tunnel and ingress platforms. `Workspace` is the Python API; see docs/python-api.md.
 
-Importing this package loads nothing: each name is imported when it is first used.
+Each public name is imported when it is first used, so that importing the package is fast.
 """
 
 from typing import TYPE_CHECKING, Any
 
-# A literal that the build reads from here, so that `--version` need not search installed metadata.
+# A literal, which the build reads: `--version` does not need installed metadata.
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""Use cases: what the command line and the Python API do with a project. They print nothing and ask nothing."""
+"""The use cases of the command line and the Python API: plan, apply, drift, import. Without output or prompts."""

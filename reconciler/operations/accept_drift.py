@@ -1,6 +1,6 @@
-"""`drift --accept`: writes into the manifests what the platform has, where the platform moved.
+"""`drift --accept`: writes live values into the manifests, for the fields that changed on the platform.
 
-Everything is tried in memory first: what the project's own reading and planning would not take as accepted is left out.
+The manifests are changed in memory, loaded and planned first. Values that would still differ are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,13 @@ from reconciler.rendering import terminal_text
 
 @dataclass
 class Acceptance:
-    """`texts` are manifests as they would be, beside what they are; `left` is the plan of them."""
+    """The manifests after accepting drift.
+
+    remaining  the plan of the changed manifests
+    accepted   values that were written into the texts
+    declined   values that cannot be accepted, with the reason
+    texts      path → text before and after
+    """
 
     remaining: Plan
     accepted: list[Offer] = field(default_factory=list)
@@ -48,7 +54,13 @@ def accept(
     selects: Callable[[Address], bool],
     both: bool,
 ) -> Acceptance:
-    """What can be accepted, and how the manifests would be then. Writes nothing."""
+    """Finds what can be accepted, and changes the manifests in memory. Writes nothing.
+
+    selects  whether a resource is covered
+    both     also values that Git changed too, or of which it is unknown what changed them
+
+    Raises InvalidProject if the changed manifests are invalid for another reason.
+    """
     offers, declined = drift_acceptance.find_offers(
         plan, workspace.manifest, snapshot, kinds.list_planned(), selects=selects, both=both
     )
@@ -59,10 +71,11 @@ def accept(
         if not refused:
             return found
         declined += [Declined(str(offer), why) for offer, why in refused]
-        offers = [offer for offer in offers if all(offer is not each for each, _ in refused)]
+        offers = [offer for offer in offers if all(offer is not other for other, _ in refused)]
 
 
 def write(workspace: Workspace, found: Acceptance) -> None:
+    """Writes the changed manifests. Raises Rejected if a path leads through a symbolic link, or OSError."""
     for path, (_, after) in found.texts.items():
         file = workspace.config.root / path
         files.refuse_symlink(workspace.config.root, path)
@@ -70,24 +83,24 @@ def write(workspace: Workspace, found: Acceptance) -> None:
 
 
 def diff(found: Acceptance) -> str:
-    """What changes in the manifests, as a patch; for a terminal, so nothing in it gives orders to one."""
+    """The changes of the manifests as a unified diff, with control characters replaced for the terminal."""
     lines: list[str] = []
     for path, (before, after) in found.texts.items():
-        old, new = (io.StringIO(each).readlines() for each in (before, after))  # lines as Git counts them
+        old, new = (io.StringIO(text).readlines() for text in (before, after))  # lines as Git counts them
         lines += difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
     return "".join(map(_sanitize_line, lines))
 
 
 def _sanitize_line(line: str) -> str:
-    """With the end it has in the file: a patch with another one does not apply."""
+    """A line without control characters, with its original line end: otherwise the patch could not be applied."""
     text = line.removesuffix("\n")
     end = "\r\n" if text.endswith("\r") else "\n"
-    shown = terminal_text.sanitize(text.removesuffix("\r")) + end
-    return shown if line.endswith("\n") else f"{shown}\\ No newline at end of file\n"
+    sanitized = terminal_text.sanitize(text.removesuffix("\r")) + end
+    return sanitized if line.endswith("\n") else f"{sanitized}\\ No newline at end of file\n"
 
 
 def _patch_manifests(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None:
-    """Each offer into the text of its manifest, or among what is declined."""
+    """Writes each offer into the text of its manifest, or adds it to `declined`."""
     for offer in offers:
         declaration = workspace.manifest.declarations[offer.address]
         file = declaration.position.file
@@ -98,7 +111,7 @@ def _patch_manifests(workspace: Workspace, offers: list[Offer], found: Acceptanc
             before, text = found.texts[file]
             found.texts[file] = (before, _patch_manifest(workspace, offer, file, text))
         except (Unpatchable, files.Unreadable) as why:
-            found.declined.append(Declined(str(offer), f"{declaration.at(*offer.path)}: {why}; change it by hand"))
+            found.declined.append(Declined(str(offer), f"{declaration.at(*offer.path)}: {why}; edit the manifest"))
         else:
             found.accepted.append(offer)
     found.texts = {path: texts for path, texts in found.texts.items() if texts[0] != texts[1]}
@@ -110,21 +123,21 @@ def _patch_manifest(workspace: Workspace, offer: Offer, file: str, text: str) ->
         (document for document in yaml.read(text.encode(), file).documents if _is_of(document, offer.address)), None
     )
     if document is None:
-        raise Unpatchable("it is not written there in so many words")
+        raise Unpatchable("no document of the file declares the resource literally")
     path = ("spec", *offer.path)
-    there = document.value
+    value_before = document.value
     for part in path:
-        there = there.get(part, OMITTED) if isinstance(there, dict) else OMITTED
+        value_before = value_before.get(part, OMITTED) if isinstance(value_before, dict) else OMITTED
     at = declaration.at(*offer.path)
     if at.file != file:
-        raise Unpatchable("it is written outside the manifest")
-    if (source := _find_expression(there)) is not None:
-        raise Unpatchable(f"it is written as {source}")
+        raise Unpatchable("the value is set outside the manifest")
+    if (source := _find_expression(value_before)) is not None:
+        raise Unpatchable(f"the value is the expression {source}")
     value = offer.value
-    if isinstance(there, str) and offer.text is not None:
+    if isinstance(value_before, str) and offer.text is not None:
         value = offer.text
-    if offer.unordered and isinstance(there, list) and isinstance(value, list):
-        value = patch.order_like(there, value)
+    if offer.unordered and isinstance(value_before, list) and isinstance(value, list):
+        value = patch.order_like(value_before, value)
     return patch.patch_text(text, document.places[()].line, path, value)
 
 
@@ -139,7 +152,7 @@ def _is_of(document: yaml.Document, address: Address) -> bool:
 
 
 def _find_expression(written: Json) -> str | None:
-    """How a value, or one inside it, is written if not as itself. References are, by their name."""
+    """The expression with which a value, or one inside it, is written; None for literals and references."""
     match written:
         case str() if "${{" in written.replace("$${{", ""):
             return "${{ … }}"
@@ -147,19 +160,19 @@ def _find_expression(written: Json) -> str | None:
             return f"{{{word}: …}}"
         case dict() | list():
             inside = written.values() if isinstance(written, dict) else written
-            return next((found for each in inside if (found := _find_expression(each)) is not None), None)
+            return next((found for value in inside if (found := _find_expression(value)) is not None), None)
     return None
 
 
 def _find_refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
-    """What the manifests would not say rightly. Sets what is `left` otherwise."""
+    """The offers that the changed manifests do not express correctly, with the reason. Sets `found.remaining`."""
     added = {path: after.encode() for path, (_, after) in found.texts.items()}
     try:
         loaded = load_manifests_with(workspace.config, workspace.runtime.environ, workspace.variables, added, {})
     except Rejected as rejected:
         wrong = [problem for problem in rejected.problems if problem.is_error]
         blamed = [
-            (offer, f"the manifest would be wrong: {problem.text}")
+            (offer, f"the manifest would be invalid: {problem.text}")
             for offer in found.accepted
             for problem in wrong
             if problem.subject == str(offer.address) or problem.subject.startswith(f"{offer.address}.")
@@ -172,12 +185,12 @@ def _find_refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -
         (change.address, field_change.path) for change in found.remaining.changes for field_change in change.fields
     }
     return [
-        (offer, "it would still differ")
+        (offer, "the field would still differ from the platform")
         for offer in found.accepted
         if any(address == offer.address and _is_within(path, offer) for address, path in differing)
     ]
 
 
 def _is_within(path: str, offer: Offer) -> bool:
-    told = ".".join(offer.path)
-    return path == told or path.startswith((f"{told}.", f"{told}["))
+    prefix = ".".join(offer.path)
+    return path == prefix or path.startswith((f"{prefix}.", f"{prefix}["))

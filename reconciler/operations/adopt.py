@@ -1,4 +1,4 @@
-"""Adopts exactly the named objects, which no stack manages. Whatever else a plan of them would do is a problem."""
+"""Adopts exactly the named objects, which no stack manages. Any other change of their plan is an error."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
 
 _INSTEAD = {
     Action.CREATE: (
-        "is not found on the platform, so there is nothing to take over",
-        "name the object with --id, or have it made by apply",
+        "does not exist on the platform, so there is nothing to adopt",
+        "give the object's id with --id, or create it with apply",
     ),
-    Action.UPDATE: ("is ours already, and differs", "apply puts it right"),
-    Action.MOVE: ("is ours already, under another name", "say so with `moved:`, and apply"),
+    Action.UPDATE: ("is already managed by this stack, and differs", "run apply"),
+    Action.MOVE: (
+        "is already managed by this stack at another address",
+        "declare the former address with `moved:` and run apply",
+    ),
 }
 _BY_CALLER = {"remove `id`, set": "set", "remove it to create the object again": "omit --id"}
 
@@ -42,7 +45,7 @@ async def adopt(
     on_event: OnEvent,
     stop: asyncio.Event | None,
 ) -> ApplyResult:
-    """See `Workspace.adopt`. Raises InvalidProject if an address is not declared, or declared gone."""
+    """See `Workspace.adopt`. Raises InvalidProject if an address is not declared, or declared absent or forgotten."""
     adopting = _prepare_adoption(workspace, addresses, id)
     bindings: set[str] = set()
 
@@ -57,15 +60,17 @@ async def adopt(
 
 
 def _find_store_only(plan: Plan) -> set[str]:
-    """Objects that are adopted without a call: their kinds carry no owner record, so the store has it."""
+    """Addresses that are adopted without a call: their kinds have no owner record, so only the store records them."""
     changed = {change.address for change in plan.changes}
     return {str(address) for address, binding in plan.bindings.items() if binding and address not in changed}
 
 
 @dataclass(frozen=True)
 class _AdoptionWorkspace(Workspace):
-    """A workspace whose plans are wrong if they would do more than adopt. `by_caller`: the address whose id no manifest
-    gives."""
+    """A workspace whose plans have an error for each change other than an adoption.
+
+    by_caller  the address whose id is not in its manifest but was given with --id
+    """
 
     by_caller: Address | None = None
 
@@ -75,7 +80,7 @@ class _AdoptionWorkspace(Workspace):
         return replace(plan, problems=(*map(self._reword, plan.problems), *wrong))
 
     def _reword(self, problem: Problem) -> Problem:
-        """There is no `id:` to remove where the caller gives the id."""
+        """The problem with a remedy about --id, if that is where the id was given."""
         if self.by_caller is None or not problem.subject.startswith(str(self.by_caller)):
             return problem
         remedy = problem.remedy
@@ -99,7 +104,7 @@ def _prepare_adoption(workspace: Workspace, addresses: Sequence[Address], id: st
 
 def _to_adopt(declaration: Declaration | None, address: Address, id: str | None) -> Declaration:
     if declaration is None:
-        remedy = f"`reconciler import --target {address}` writes a manifest for an object that would be called so"
+        remedy = f"`reconciler import --target {address}` writes a manifest for it if it exists"
         raise _invalid(address, "is not declared", remedy)
     if declaration.ensure is not Ensure.PRESENT:
         text = f"is declared {declaration.ensure}"
@@ -116,13 +121,15 @@ def _invalid(address: Address, text: str, remedy: str, position: Position | None
 def _problem(change: Change) -> Problem:
     if change.action is Action.ADOPT:
         differing = ", ".join(dict.fromkeys(field.path for field in change.fields))
-        remedy = "declare what is there, or let `apply --adopt` do both"
+        remedy = "declare the live values, or adopt and update with `apply --adopt`"
         return Problem(
-            f"would be taken over and changed: {differing}",
+            f"would be adopted and changed: {differing}",
             remedy,
             str(change.address),
             change.position,
             code="adoption-with-changes",
         )
-    text, remedy = _INSTEAD.get(change.action, (f"would be more than taken over: {change.action}", "apply does that"))
+    text, remedy = _INSTEAD.get(
+        change.action, (f"cannot only be adopted: the plan is to {change.action} it", "run apply")
+    )
     return Problem(text, remedy, str(change.address), change.position, code="adoption-with-changes")

@@ -1,4 +1,4 @@
-"""What changed on the platform since the last apply, without known drift; and keeping it for reports."""
+"""Finds what changed on the platform since the last apply, lists unmanaged objects, and records drift checks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def find_drift(workspace: Workspace, ignore: Sequence[str], on_event: OnEv
 
 
 def without_known_drift(workspace: Workspace, plan: Plan, ignore: Sequence[str]) -> Plan:
-    """The plan without the differences that the project file, or the caller, declares as known."""
+    """The plan without known drift: the differences that the project file or `ignore` (globs) declares."""
     today = datetime.fromtimestamp(workspace.options.now, UTC).date().isoformat()
     known = (*workspace.config.known_drift, *(KnownDrift(glob, reason="--ignore") for glob in ignore))
     return ignore_known(plan, known, today)
@@ -42,10 +42,10 @@ def without_known_drift(workspace: Workspace, plan: Plan, ignore: Sequence[str])
 
 @dataclass(frozen=True)
 class UnmanagedObjects:
-    """What the stack does not manage.
+    """Live objects that the stack does not manage.
 
-    objects  those of no stack: the address that an import would give each, and its id
-    stacks   other stacks, with how many objects each manages
+    objects  objects of no stack: the address that an import would use, and the id
+    stacks   other stacks, with the number of objects that each manages
     """
 
     objects: tuple[tuple[Address, str], ...]
@@ -53,7 +53,7 @@ class UnmanagedObjects:
 
 
 def list_unmanaged(plan: Plan, snapshot: Snapshot) -> UnmanagedObjects:
-    """What a plan does not cover, by its snapshot."""
+    """The objects of a snapshot that the plan's stack does not manage."""
     every = {live.key: live for listing in snapshot.listings.values() for live in listing.objects}
     objects = tuple(
         (Address(kind, naming.choose_name(kinds.get(kind), every[kind, id], lambda *_: None, ())), id)
@@ -67,12 +67,12 @@ def list_unmanaged(plan: Plan, snapshot: Snapshot) -> UnmanagedObjects:
 
 
 def keeps_history(workspace: Workspace) -> bool:
-    """Whether what is recorded outlives the process."""
+    """Whether the store of the project outlives the process."""
     return store_location(workspace.config) != MEMORY
 
 
 async def record_drift(workspace: Workspace, plan: Plan) -> None:
-    """Keeps what a drift check found in the store, which is created if there is none: names and paths, no values."""
+    """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none."""
     from reconciler.rendering.plan import outline, phrases
     from reconciler.store.store import open_store
 

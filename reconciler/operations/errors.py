@@ -1,4 +1,4 @@
-"""What prevents an operation from beginning. Once there is a plan, its result says what came of it instead."""
+"""Exceptions of operations: what prevents a plan. Once a plan exists, the result has a status instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ class InvalidProject(Rejected):
 
 
 class OperationError(Exception):
-    """`lines`: a sentence for each thing that is wrong, with its remedy. `remedy`: what helps against all of them."""
+    """Base class.
+
+    lines   one sentence for each problem, with its remedy
+    remedy  a remedy for all of them
+    """
 
     def __init__(self, *lines: str, remedy: str = "") -> None:
         super().__init__("\n".join((*lines, remedy) if remedy else lines))
@@ -27,7 +31,7 @@ class WrongAccount(OperationError):
 
 
 class UnusablePlan(OperationError):
-    """A plan file that this project cannot apply: signed with a key that is not at hand, or made from a snapshot."""
+    """A plan file that this project cannot apply: signed although no key is set, or created from a snapshot."""
 
 
 class UnusableSetting(OperationError):
@@ -35,11 +39,11 @@ class UnusableSetting(OperationError):
 
 
 class UnreadableAccount(OperationError):
-    """Not one list of the account could be read."""
+    """No list of the account could be read, or the address of the platform is invalid."""
 
 
 class UnwritableProposal(OperationError):
-    """A file that an import would write exists with other text."""
+    """A file that an import would write exists with other content."""
 
 
 class IncompleteAgentConfig(OperationError):

@@ -1,4 +1,4 @@
-"""What the store remembers of earlier runs and drift checks. Needs no key, and no manifests."""
+"""Reads earlier runs and drift checks from the store. Needs no API key and no manifests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def read_calls(config: Config, limit: int) -> Sequence[RecordedCall]:
-    """How the calls of earlier runs ended, the latest first."""
+    """The last `limit` calls of earlier runs, newest first."""
     async with open_existing_store(config) as store:
         return await store.history(config.stack, limit=limit) if store else ()
 

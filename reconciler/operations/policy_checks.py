@@ -1,4 +1,4 @@
-"""What a project's policies say of its manifests and its plans. Loads nothing of them where there are none."""
+"""Evaluates the project's policies for manifests and plans. Imports nothing further in a project without policies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Rules = tuple["Rule", ...]
 
 
 def load_rules(config: Config) -> Rules:
-    """The policies of the project; Rejected tells all that is wrong with them."""
+    """The policies of the project; raises Rejected with every problem of their files."""
     if not any((config.root / policy).exists() for policy in config.policies) and not _are_configured(config):
         return ()
     from reconciler.project.policies.load import load_policies
@@ -34,7 +34,7 @@ def _are_configured(config: Config) -> bool:
 
 
 def check_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Problem, ...]:
-    """What can be said without a plan."""
+    """The findings of policies that need no plan."""
     if not found:
         return ()
     from reconciler import kinds
@@ -44,10 +44,10 @@ def check_manifest(found: Rules, manifest: Manifest, now: float) -> tuple[Proble
 
 
 def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifest | None) -> Plan:
-    """The plan with what the policies say of it now.
+    """The plan with the current findings of the policies.
 
-    Without its manifests, what was said of resources stays, of policies that would say the same; of others it is a
-    problem of its own that they cannot be asked.
+    manifest  that of the plan. None if it is not available: then findings about resources are kept if their policy is
+              unchanged, and a changed policy about resources is a problem of its own
     """
     if not found:
         return plan
@@ -56,20 +56,20 @@ def with_policy_findings(plan: Plan, found: Rules, now: float, manifest: Manifes
 
     digests = {rule.name: _digest(rule, now) for rule in found}
     of_resources = [rule for rule in found if rule.is_about_resources or "resource" in rule.uses]
-    silent = of_resources if manifest is None else []
-    again = digests.keys() - {rule.name for rule in silent}
+    unavailable = of_resources if manifest is None else []
+    again = digests.keys() - {rule.name for rule in unavailable}
     kept = (problem for problem in plan.problems if problem.rule not in again)
-    said = policies.check_plan(found, plan, kinds.list_planned(), now, manifest)
+    findings = policies.check_plan(found, plan, kinds.list_planned(), now, manifest)
     unasked = [
         _not_evaluated(rule, about)
-        for rule in silent
+        for rule in unavailable
         if plan.judged.get(rule.name) != digests[rule.name] and (about := _find_concerned(rule, plan))
     ]
-    return replace(plan, problems=(*kept, *said, *unasked), judged=digests)
+    return replace(plan, problems=(*kept, *findings, *unasked), judged=digests)
 
 
 def _digest(rule: Rule, now: float) -> str:
-    """Whoever has the same says the same of the same: the rule, the exemptions that hold, the time if it matters."""
+    """A digest of all that a rule's result depends on: its text, valid exemptions, and the time if the rule uses it."""
     today = datetime.fromtimestamp(now, UTC).date()
     exempt = [[exemption.addresses, str(exemption.until)] for exemption in rule.exemptions if exemption.until >= today]
     time = now if "now" in rule.check.uses else None
@@ -78,7 +78,7 @@ def _digest(rule: Rule, now: float) -> str:
 
 
 def _find_concerned(rule: Rule, plan: Plan) -> list[str]:
-    """What a rule about resources would be asked of, among what the plan changes."""
+    """The addresses of the plan's changes that a rule about resources covers."""
     if rule.is_about_changes:
         changes = [change for change in plan.changes if not rule.actions or change.action in rule.actions]
     else:
@@ -88,5 +88,7 @@ def _find_concerned(rule: Rule, plan: Plan) -> list[str]:
 
 def _not_evaluated(rule: Rule, about: Sequence[str]) -> Problem:
     whom = about[0] if len(about) == 1 else f"{about[0]} and {len(about) - 1} more"
-    text = f"the policy {rule.name} cannot be asked anew about {whom}: the manifests are not those of the plan"
+    text = (
+        f"the policy {rule.name} cannot be evaluated again for {whom}: the manifests changed after the plan was created"
+    )
     return Problem(text, "plan again", position=rule.position, severity=rule.severity, rule=rule.name, code="policy")

@@ -1,4 +1,4 @@
-"""Events of an operation, for one callback: those of the engine, and what happens before and after its calls."""
+"""The events of an operation, for one callback: those of the engine, and those before and after its calls."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from reconciler.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The plan that an apply will carry out, if nothing blocks it and it is approved."""
+    """The plan that will be applied if nothing blocks it and it is approved."""
 
     plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
 class CallsBegan:
-    """The first call may be sent from now on. `is_cleanup`: duplicates of an earlier run are being removed."""
+    """The calls start. `is_cleanup`: they delete duplicates that a concurrent run created."""
 
     total: int
     is_cleanup: bool = False
@@ -27,12 +27,12 @@ class CallsBegan:
 
 @dataclass(frozen=True, slots=True)
 class CallsEnded:
-    """No call is under way any more."""
+    """All calls have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadRetried:
-    """A request that reads failed and is repeated after so many seconds."""
+    """A read request failed and will be retried after `seconds`."""
 
     seconds: float
     why: str
@@ -40,7 +40,7 @@ class ReadRetried:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A sentence for the user. `is_detail`: of no interest to someone who asked for errors only."""
+    """A sentence for the user. `is_detail`: to be omitted in quiet output."""
 
     text: str
     problems: tuple[Problem, ...] = ()
@@ -52,4 +52,4 @@ OnEvent = Callable[[OperationEvent], None]
 
 
 def ignore_event(event: OperationEvent) -> None:
-    """The callback of a caller who wants no events."""
+    """Ignores an event: the default callback."""

@@ -1,4 +1,4 @@
-"""What operations return: frozen results, complete enough to be rendered without asking anything else."""
+"""The results of operations: immutable, with all that is needed to render them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 class Status(StrEnum):
     """How an apply ended."""
 
-    UNCHANGED = "unchanged"  # nothing was to be done
-    APPLIED = "applied"  # every call succeeded, and a fresh reading shows no difference
-    PARTIAL = "partial"  # some calls succeeded, or something is left for a person to decide
-    STALE = "stale"  # what the plan touches changed since it was created: nothing was sent
+    UNCHANGED = "unchanged"  # there was nothing to do
+    APPLIED = "applied"  # every call succeeded, and the account, read again, is in sync
+    PARTIAL = "partial"  # some calls succeeded, or something was skipped or needs a decision
+    STALE = "stale"  # the platform changed after the plan was created: nothing was sent
     BLOCKED = "blocked"  # an approval is missing or a project policy forbids it: nothing was sent
-    DECLINED = "declined"  # `approve` said no: nothing was sent
+    DECLINED = "declined"  # `approve` returned False: nothing was sent
     FAILED = "failed"  # no call succeeded, the plan has errors, or resources still differ after the apply
     UNAUTHORIZED = "unauthorized"  # no call succeeded, because the API key may not do this
     INTERRUPTED = "interrupted"  # `stop` was set: no further call was started
@@ -32,7 +32,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class SkippedCall:
-    """A call of a plan file that is not carried out, and why."""
+    """A call of a plan file that is skipped, and why."""
 
     call: Call
     why: str
@@ -40,7 +40,7 @@ class SkippedCall:
 
 @dataclass(frozen=True)
 class PlanResult:
-    """A plan, with the snapshot and the workspace that it was made from."""
+    """A plan, with the snapshot and the workspace that it was created from."""
 
     plan: Plan
     snapshot: Snapshot
@@ -53,15 +53,16 @@ class PlanResult:
 
 @dataclass(frozen=True)
 class ApplyResult:
-    """What became of a plan.
+    """The result of applying a plan.
 
-    outcomes   how each call ended, in the order in which they ended
-    skipped    calls of a plan file that were left out because what they touch changed
-    reasons    why nothing was sent, or what changed since the plan was created, a sentence each
-    remaining  what a fresh reading of the account shows as still different from the manifests
-    problems   errors that are left: those that block the plan, or were found after the apply
-    failure    why the store could not be written any more; empty if it could
-    unverified why the account could not be read again after the calls; empty if it was
+    outcomes           how each call ended, in the order of their ends
+    skipped            calls of a plan file that were skipped because their objects changed
+    reasons            why nothing was sent, or what changed since the plan was created, one sentence each
+    remaining          changes that are still needed after the apply, by a new snapshot
+    problems           errors that block the plan, or that were found after the apply
+    failure            why the store could not be written any more; empty if it could
+    unverified         why the account could not be read again after the calls; empty if it was
+    recorded_in_store  of an adoption: addresses whose ownership only the store records
     """
 
     status: Status
@@ -73,7 +74,7 @@ class ApplyResult:
     problems: tuple[Problem, ...] = ()
     failure: str = ""
     unverified: str = ""
-    recorded_in_store: tuple[str, ...] = ()  # of an adoption: addresses that only the store had to remember
+    recorded_in_store: tuple[str, ...] = ()
 
     def with_outcome(self, *outcomes: Outcome) -> list[Ended]:
         """The calls that ended in one of these ways."""
@@ -90,7 +91,8 @@ class ApplyResult:
 class DriftResult:
     """What changed on the platform since the last apply.
 
-    `plan` holds it as changes and additions, without known drift; `has_drift` and `has_pending` sum it up.
+    plan      its changes and additions are what differs, without known drift
+    snapshot  the account as it was read
     """
 
     plan: Plan
@@ -107,11 +109,14 @@ class DriftResult:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """What is wrong with the manifests and policies of one environment, or of the project alone.
+    """The problems of the manifests and policies of one environment, or of the project without an environment.
 
-    environment  its name; None for the project without one
-    resources    how many are declared
-    shared       on the last result: warnings about what several environments share
+    environment  its name; None for the project without an environment
+    problems     errors, warnings and notes
+    resources    number of declared resources
+    files        number of manifest files
+    policies     number of policies
+    shared       only of the last result: warnings about delivery targets that environments share
     """
 
     environment: str | None

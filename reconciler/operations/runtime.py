@@ -1,4 +1,4 @@
-"""What a caller may replace: the environment, the clocks, the platform, the store, the sinks, the observer."""
+"""What a caller of an operation may replace: environment variables, clocks, platform, store, sinks, observer."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ OnRetry = Callable[[float, str], None]
 
 
 class RunObserver(Observer, Protocol):
-    """Hears of every request, and of the plan."""
+    """Notified of every request, and of the plan."""
 
     def on_plan(self, plan: Plan) -> None:
-        """A plan was made; may be called more than once in a run."""
+        """A plan was created; may be called more than once in a run."""
 
 
 class PlatformAccess(Protocol):
@@ -63,7 +63,8 @@ class HTTPAccess:
 
 
 def open_project_sinks(config: Config, stop: Stop) -> Sinks:
-    """Files and commands below the project's folder. A command that runs when `stop` is set is killed soon after."""
+    """Sinks that write files and run commands below the project directory. A running command is killed soon after
+    `stop` is set."""
     from functools import partial
 
     from reconciler.project.manifests.load import own_places
@@ -86,15 +87,18 @@ def _machine_random() -> Random:
 
 @dataclass(frozen=True)
 class Runtime:
-    """The world that an operation works in. The defaults are this machine and the platform over HTTP.
+    """The environment of an operation. The defaults are this machine and the platform over HTTP.
 
-    environ        environment variables that manifests, settings and Git are read with
+    environ        environment variables for manifests, settings and Git
     now            seconds since 1970
-    clock          monotonic seconds and sleeping, for retries and freshness
+    clock          monotonic seconds and sleep, for retries and ownership checks
+    random         intent ids and the jitter of retries
+    platform       opens the platform of an account
     store          path or URL of the store instead of the project's; `memory:` keeps nothing
-    open_sinks     where one-time secrets are delivered
-    on_checkpoint  called before and after each durable step of an apply; fault tests end the process there
-    git_timeout    seconds after which the commit counts as unknown
+    open_sinks     opens the sinks for one-time secrets
+    observer       notified of requests and plans, for telemetry
+    on_checkpoint  called before and after each durable step of an apply, for fault tests
+    git_timeout    seconds after which the commit is left empty
     """
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)

@@ -1,4 +1,4 @@
-"""Checks that what a target, an exclusion or a replacement names exists."""
+"""Checks that targets, exclusions and replacements match a resource."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from reconciler.project.documents import phrases
 
 
 def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot, on_event: OnEvent) -> None:
-    """Raises NothingSelected if a target or exclusion matches nothing: a misspelled name would pass for unchanged.
+    """Raises NothingSelected if a target or exclusion matches nothing, since a misspelled name would look unchanged.
 
-    What is to be destroyed may be gone already: a second run is told of it, and is no error.
+    In a plan to destroy it is only a warning: the resource may be deleted already.
     """
     if not policy.is_limited:
         return
     owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
-    ours = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
-    known = {*manifest.declarations, *snapshot.bindings, *ours, *_children(snapshot)}
+    owned = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
+    known = {*manifest.declarations, *snapshot.bindings, *owned, *_children(snapshot)}
     wrong = [glob for glob in policy.find_unmatched(known) if not _may_match(glob, snapshot)]
     lines = [_describe_mismatch(glob, sorted(map(str, known))) for glob in wrong]
     if policy.destroy:
@@ -35,7 +35,7 @@ def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot,
 
 
 def _children(snapshot: Snapshot) -> Iterator[Address]:
-    """What additions are called that have an id."""
+    """The addresses of additions: KIND/ID."""
     for kind in kinds.every():
         for live in snapshot.of(kind.name).objects if kind.part_of is not None and kind.key == "id" else ():
             if live.owner is None:
@@ -43,34 +43,34 @@ def _children(snapshot: Snapshot) -> Iterator[Address]:
 
 
 def _may_match(glob: str, snapshot: Snapshot) -> bool:
-    """Whether it is all of a kind, of which there need not be any, or of a kind that was not seen to the end."""
+    """Whether a glob needs no match: KIND/*, or a kind whose list is incomplete."""
     kind, _, name = glob.partition("/")
     if name == "*" and kinds.find(kind) is not None:
         return True
-    return any(fnmatchcase(each, kind) for each, listing in snapshot.listings.items() if not listing.complete)
+    return any(fnmatchcase(name, kind) for name, listing in snapshot.listings.items() if not listing.complete)
 
 
 def _describe_mismatch(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
     kind, slash, _ = glob.partition("/")
     if not slash and kinds.find(kind) is not None:
         return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
-    meant = phrases.did_you_mean(glob, [each for each in known if each.startswith(f"{kind}/")] or known)
-    remedy = meant or "write it as a plan names it, like TLSEdge/payments"
+    meant = phrases.did_you_mean(glob, [address for address in known if address.startswith(f"{kind}/")] or known)
+    remedy = meant or "write KIND/NAME as shown in plans, for example TLSEdge/payments"
     return f"{glob} matches nothing that {where}; {remedy}"
 
 
 def resources_to_replace(words: Sequence[str], manifest: Manifest, policy: PlanOptions) -> frozenset[Address]:
-    """The resources to replace. Raises NothingSelected if one of them is not declared, or left out of the plan."""
-    found = {each: _find_declaration(each, manifest) for each in words}
+    """The resources to replace. Raises NothingSelected if one of them is not declared, or not selected."""
+    found = {word: _find_declaration(word, manifest) for word in words}
     declared = sorted(str(address) for address in manifest.declarations)
-    told = [_describe_mismatch(each, declared, "is declared") for each, address in found.items() if address is None]
-    told += [
-        f"{each} is to be replaced, and --target or --exclude leaves it out"
-        for each, address in found.items()
+    lines = [_describe_mismatch(word, declared, "is declared") for word, address in found.items() if address is None]
+    lines += [
+        f"{word} cannot be replaced, because --target or --exclude leaves it out"
+        for word, address in found.items()
         if address is not None and not policy.selects(address)
     ]
-    if told:
-        raise NothingSelected(*told)
+    if lines:
+        raise NothingSelected(*lines)
     return frozenset(address for address in found.values() if address is not None)
 
 

@@ -1,4 +1,4 @@
-"""Checks manifests and project policies in every environment, without network and secrets."""
+"""Validates manifests and project policies in every environment, without network and secrets."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Checked:
-    """One environment; if it is valid, with the declarations that deliver a one-time secret."""
+    """The result of one environment and, if it is valid, its declarations with a delivery."""
 
     result: ValidationResult
     deliveries: Sequence[Declaration] = ()
 
 
 def validate_project(source: ProjectSource) -> tuple[ValidationResult, ...]:
-    """A result for the project alone and for each environment, or for the one that the source names.
+    """One result for the project without an environment and for each environment, or for the one that the source names.
 
-    The last result, without a name of its own, is about all of them where environments share what they must not share.
+    The last result also has the warnings about delivery targets that environments share.
     """
     chosen = source.chosen_environment
     names = [chosen] if chosen else [None, *environments.environment_names(source.path)]
     checked = _without_variable_templates([_check(source, name) for name in names])
-    shared = _find_shared_targets(source, {each.result.environment: each.deliveries for each in checked})
-    results = [each.result for each in checked]
+    shared = _find_shared_targets(source, {item.result.environment: item.deliveries for item in checked})
+    results = [item.result for item in checked]
     results[-1] = replace(results[-1], shared=tuple(shared))
     return tuple(results)
 
 
 def make_placeholder(source: str, is_secret: bool) -> Value:
-    """What stands for the value of an environment variable or secret file that is not there."""
+    """The placeholder for the value of a missing environment variable or secret file."""
     return Sealed(source) if is_secret else PENDING
 
 
@@ -70,7 +70,7 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
 
 
 def _without_variable_templates(checked: Sequence[_Checked]) -> Sequence[_Checked]:
-    """Without the project itself if only its environments give values to its variables: it is never planned alone."""
+    """Leaves out the project without an environment if only environments set its variables: it cannot be planned."""
     alone, *others = checked
     if others and any(problem.code == NO_VALUE for problem in alone.result.problems):
         return others
@@ -82,8 +82,8 @@ def _find_shared_targets(
 ) -> Sequence[Problem]:
     """A warning for each delivery target that environments share: the later apply would overwrite the other's secret.
 
-    `loaded` holds the declarations with deliveries of environments that are loaded already. The others are loaded only
-    if there is something to compare them with; one that cannot be loaded is left out.
+    loaded  deliveries of the environments that are loaded already. The others are loaded only if these have any; an
+            environment that cannot be loaded is ignored
     """
     from reconciler.project.manifests.checks.deliveries import find_shared_targets
 

@@ -1,4 +1,4 @@
-"""A project that is open: its settings, what it declares, and the account that it is about."""
+"""The Python API: an open project, with its settings, manifests and account, and the operations on it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,17 @@ if TYPE_CHECKING:
     from reconciler.store.store import RecordedCall
 
 Allow = Mapping[tuple[str, str], int]
-"""Approvals given in advance: ("delete", "ReservedDomain") → at most how many."""
+"""Approvals given in advance: (rule, kind) → maximum count, for example ("delete", "ReservedDomain") → 1."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which resources an operation covers, as globs over `Kind/name`, and which of them are to be replaced."""
+    """The resources that an operation covers.
+
+    targets   globs of addresses `Kind/name`; empty: all
+    excludes  globs of addresses to leave out
+    replace   addresses of resources to replace, even if they are in sync
+    """
 
     targets: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
@@ -56,13 +61,16 @@ class Selection:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A project, what it declares, and what the caller allows. To be made by `open`; never changes.
+    """A project, its declarations, and what the caller allows. Immutable; created by `open`.
 
-    Operations raise InvalidProject, WrongAccount or NothingSelected if there can be no plan, an engine `Failure` if the
-    platform cannot be read, and StoreError if the store cannot be used. Several workspaces may work in one event loop.
+    Operations raise InvalidProject, WrongAccount or NothingSelected if no plan is possible, an engine `Failure` if the
+    platform cannot be read, and StoreError if the store cannot be used. Several workspaces may be used in one event
+    loop.
 
-    variables  variables that the caller set, beside those of the project file
-    options  what may be planned: selection, approvals, guards
+    warnings     of the manifests
+    options      selection, approvals and guards of plans
+    parallelism  requests at a time
+    variables    values that the caller gave for `${{ var.NAME }}`
     """
 
     config: Config
@@ -84,10 +92,13 @@ class Workspace:
         parallelism: int | None = None,
         runtime: Runtime | None = None,
     ) -> Workspace:
-        """The project in a folder. Reads files and environment variables, sends nothing.
+        """Opens the project in a directory. Reads files and environment variables; sends no request.
 
+        environment  name of a file in `environments/`
         variables    values for `${{ var.NAME }}`
-        parallelism  requests at a time instead of the project's number
+        parallelism  requests at a time; None: as in the project file
+
+        Raises InvalidProject.
         """
         from reconciler.operations.opening.project import open_project
         from reconciler.operations.opening.source import ProjectSource
@@ -99,11 +110,9 @@ class Workspace:
     def select(
         self, selection: Selection | None = None, *, allow: Allow | None = None, adopt: bool | None = None
     ) -> Workspace:
-        """The same workspace for a part of its resources, with approvals. Raises NothingSelected.
+        """The workspace with another selection, approvals or adoption; None keeps what is set. Raises NothingSelected.
 
-        What is not given stays as it is: a second call never widens the selection of the first.
-
-        adopt  existing objects that no stack manages may be adopted where the natural key matches
+        adopt  whether existing objects that no stack manages may be adopted if their natural key matches
         """
         options = self.options
         if allow is not None:
@@ -125,9 +134,9 @@ class Workspace:
         variables: Mapping[str, Variable] | None = None,
         runtime: Runtime | None = None,
     ) -> tuple[ValidationResult, ...]:
-        """What is wrong with manifests and policies, in every environment or in one. Needs no network and no secrets.
+        """Validates manifests and policies, in every environment or in one. Needs no network and no secrets.
 
-        Never raises for a project that is wrong: the problems say so.
+        Problems of the project are part of the results; they raise no exception.
         """
         from reconciler.operations.opening.source import ProjectSource
         from reconciler.operations.validate import validate_project
@@ -144,7 +153,7 @@ class Workspace:
         base: str | None = None,
         on_event: OnEvent = ignore_event,
     ) -> PlanResult:
-        """What an apply would change, and the exact API calls. Changes nothing. Parameters as in `select`.
+        """Reads the account and plans its changes, with the API calls. Changes nothing. Parameters as in `select`.
 
         base  a branch, tag or commit: the plan tells the changes since that commit from pending ones and drift.
               Raises UnusableBase
@@ -167,15 +176,16 @@ class Workspace:
         partial: bool = False,
         command: str = "apply",
     ) -> ApplyResult:
-        """Carries out a plan: the one given if the platform has not changed since, or a fresh one.
+        """Applies a plan: a new one, or the given one if the platform has not changed since.
 
-        A plan of this process is applied with the selection and manifests that it was made with. Raises WrongAccount if
-        it is of another stack or account.
+        A PlanResult is applied with its own selection and manifests. Raises WrongAccount if the plan is of another
+        stack or account.
 
-        approve  called with the plan before the first call; None approves
-        stop     set it to start no further call; running calls are finished
-        partial  of a plan that is stale in part: carry out the rest
-        command  under which the history shows the run
+        approve   called with the plan before the first call; None approves
+        on_event  called with events, as they happen
+        stop      set it to start no further call; running calls are finished
+        partial   apply the remaining part of a plan of which a part is stale
+        command   the name of the run in the history
         """
         from reconciler.operations.applying import apply, plan_files
 
@@ -193,18 +203,18 @@ class Workspace:
         on_event: OnEvent = ignore_event,
         stop: asyncio.Event | None = None,
     ) -> ApplyResult:
-        """Deletes every object that the stack owns, of those that `select` chose, and nothing else."""
+        """Deletes every selected object of the stack, and nothing else. Parameters as in `apply`."""
         return await self.to_destroy().apply(approve=approve, on_event=on_event, stop=stop, command="destroy")
 
     def to_destroy(self) -> Workspace:
-        """The workspace of a stack that is to own nothing."""
+        """The workspace with no declarations, whose plan deletes every object of the stack."""
         nothing = Manifest(self.manifest.stack, {})
         return replace(self, manifest=nothing, warnings=(), options=replace(self.options, destroy=True))
 
     async def drift(self, *, ignore: Sequence[str] = (), on_event: OnEvent = ignore_event) -> DriftResult:
-        """What changed on the platform since the last apply, of what `select` chose.
+        """Finds what changed on the platform since the last apply, among the selected resources. Changes nothing.
 
-        ignore  globs `Kind/name.field` of known drift, beside those of the project file
+        ignore  globs `Kind/name.field` of known drift, in addition to those of the project file
         """
         from reconciler.operations.drift import find_drift
 
@@ -219,9 +229,11 @@ class Workspace:
         on_event: OnEvent = ignore_event,
         stop: asyncio.Event | None = None,
     ) -> ApplyResult:
-        """Adopts exactly the objects that these declarations mean, and changes nothing else.
+        """Adopts the objects of these declarations, and changes nothing else.
 
-        id  of the object that the one address means, where its manifest does not say
+        id  the object's id, for one address whose manifest has none
+
+        Raises InvalidProject if an address is not declared.
         """
         from reconciler.operations.adopt import adopt
 
@@ -237,13 +249,13 @@ class Workspace:
         append: bool = False,
         on_event: OnEvent = ignore_event,
     ) -> Proposal:
-        """Manifests for what exists and is not declared, checked by a plan of them. Writes nothing.
+        """Proposes manifests for live objects that are not declared, verified by a plan of them. Writes nothing.
 
-        folder             where they will be, below the project's root; the project's first folder of manifests if None
-        only               the kinds to import; all if empty
-        selects            by the address that an object would get
-        from_other_stacks  also objects that other stacks own
-        append             manifests that exist in the folder are added to
+        folder             of the manifests, below the project's root; None: the project's first folder of manifests
+        only               the kinds to import; empty: all
+        selects            whether to import an object, by its future address
+        from_other_stacks  also objects that other stacks manage
+        append             add to existing manifests of the folder
         """
         from reconciler.operations.authoring import import_files, import_proposal
         from reconciler.project import files
@@ -261,9 +273,10 @@ class Workspace:
         ignore: Sequence[str] = (),
         on_event: OnEvent = ignore_event,
     ) -> Acceptance:
-        """The manifests with the platform's values where the platform changed them. Writes nothing.
+        """Changes the manifests in memory to the live values of fields that changed on the platform. Writes nothing.
 
-        both  also where Git changed the value too, or nobody knows who did
+        both    also fields that Git changed too, or of which it is unknown what changed them
+        ignore  as in `drift`
         """
         from reconciler.operations import accept_drift
 
@@ -271,7 +284,7 @@ class Workspace:
         return accept_drift.accept(self, found.plan, found.snapshot, selects=selects, both=both)
 
     async def history(self, limit: int = 100) -> Sequence[RecordedCall]:
-        """How the calls of earlier runs ended, the latest first."""
+        """The last `limit` calls of earlier runs, newest first."""
         from reconciler.operations.history import read_calls
 
         return await read_calls(self.config, limit)
@@ -279,12 +292,12 @@ class Workspace:
     # --- reading the account ------------------------------------------------------------------------------------------
 
     async def take_snapshot(self, *, only: frozenset[str] | None = None, on_event: OnEvent = ignore_event) -> Snapshot:
-        """The account at this moment, or these kinds of it, read with a client that cannot write."""
+        """Reads the account with a client that cannot write. `only`: names of kinds; None: all."""
         async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
             return await read_account(self, reader, store, only=only)
 
     async def take_survey(self, *, on_event: OnEvent = ignore_event) -> tuple[Snapshot, Snapshot]:
-        """As `take_snapshot`, and beside it the kinds that can only be read."""
+        """Reads the account as `take_snapshot`, and the kinds that cannot be declared as a second snapshot."""
         from reconciler.kinds import read_only
 
         async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
@@ -292,7 +305,7 @@ class Workspace:
             return snapshot, await observe(reader, read_only.KINDS, concurrency=self.parallelism)
 
     async def list_objects(self, kind: Kind, *, on_event: OnEvent = ignore_event) -> Listing:
-        """The objects of one kind, which need not be one that manifests declare."""
+        """Lists the objects of one kind, which may be one that cannot be declared."""
         async with self._open_reader(on_event) as reader:
             snapshot = await observe(reader, [kind], concurrency=self.parallelism)
         return snapshot.of(kind.name)
@@ -308,18 +321,18 @@ class Workspace:
 
     @property
     def account_name(self) -> str:
-        """The account in a few words: base address, and the name that the project gives it."""
+        """The account: base URL, and the name that the project gives it."""
         return account_identity.account_of(self.account.base_url, self.config.account)
 
     def plan_for(self, snapshot: Snapshot) -> Plan:
-        """The plan for a snapshot, without what project policies say of it."""
+        """Plans the changes for a snapshot. Without findings of project policies."""
         plan = planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options)
         if self.runtime.observer is not None:
             self.runtime.observer.on_plan(plan)
         return replace(plan, problems=(*self.warnings, *plan.problems), account=self.account_name)
 
     def with_policy_findings(self, plan: Plan) -> Plan:
-        """The plan with what the project's policies say of it."""
+        """The plan with the findings of the project's policies."""
         return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
 
     def compare_with_base(self, plan: Plan, snapshot: Snapshot, ref: str) -> Plan:
@@ -329,7 +342,7 @@ class Workspace:
         return compare_with_base(self, plan, snapshot, ref)
 
     def load_rules(self) -> tuple[Rule, ...]:
-        """The project's policies; raises InvalidProject."""
+        """Loads the project's policies; raises InvalidProject."""
         from reconciler.operations.opening.source import invalid_project
 
         with invalid_project():

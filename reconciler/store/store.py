@@ -258,7 +258,7 @@ class Store:
             now=self._now,
             elapsed=self._elapsed,
         )
-        outcome = "broke off"
+        outcome = stored_values.RUN_ABORTED
         try:
             yield journal
             outcome = "ended"

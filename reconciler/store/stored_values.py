@@ -5,6 +5,8 @@ from __future__ import annotations
 from reconciler.model.change import ChangedBy, Reason
 from reconciler.model.event import Outcome
 
+RUN_ABORTED = "broke off"  # the outcome of a run that an exception ended
+
 # What earlier versions stored, and its meaning.
 _OUTCOMES = {
     "done": Outcome.DONE,

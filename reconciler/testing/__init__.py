@@ -1,4 +1,4 @@
-"""Tests of projects and programs without the platform: its emulator in memory, or as a process with a real socket."""
+"""Tests projects and programs without the platform: an emulator in memory, or as a process with a socket."""
 
 from reconciler.sandbox.server.faults import Fault
 from reconciler.testing.emulator import Emulator

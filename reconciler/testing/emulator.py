@@ -1,4 +1,4 @@
-"""What tests do with an emulated platform: plain requests for assertions, faults, the log of requests."""
+"""The interface of an emulated platform in tests: requests for assertions, faults, the log of requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ CONTROL = "/_sandbox"
 
 
 class Emulator(ABC):
-    """An emulated platform at `base_url`. `get`, `post`, … use its own key, and raise AssertionError for an error."""
+    """An emulated platform.
+
+    `get`, `post` and the like send requests with its API key, and raise AssertionError for an error response.
+    """
 
     base_url: str
     api_key: str
@@ -40,17 +43,21 @@ class Emulator(ABC):
         headers: Mapping[str, str] | None = None,
         content: bytes | None = None,
     ) -> httpx.Response:
-        """The response, whatever its status. `body` is sent as JSON, or `content` as it is; `headers` are sent
-        instead of `self.headers`."""
+        """Sends a request; returns the response, whatever its status.
+
+        body     sent as JSON
+        headers  instead of `self.headers`
+        content  sent instead of `body`, unchanged
+        """
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every request of the API carries."""
+        """The headers of every request to the API."""
         return {"Authorization": f"Bearer {self.api_key}", "Service-Version": "2"}
 
     @property
     def environ(self) -> dict[str, str]:
-        """The environment variables by which a project's commands find this platform."""
+        """Environment variables with which a project's commands use this platform."""
         return {"RECONCILER_BASE_URL": self.base_url, "RECONCILER_API_KEY": self.api_key}
 
     @property
@@ -59,7 +66,7 @@ class Emulator(ABC):
         return self._transport
 
     def account(self, **settings: Any) -> Account:
-        """This platform for `reconciler.api`, without a request budget unless `settings` have one."""
+        """The account for `reconciler.api`, without a request budget unless `settings` (fields of Account) set one."""
         account = Account(
             self.base_url, Secret(self.api_key, "sandbox"), requests_per_minute=0, agent=self.agent_url or None
         )
@@ -76,7 +83,7 @@ class Emulator(ABC):
         on_wait: OnWait | None = None,
         on_retry: OnRetry | None = None,
     ) -> AbstractAsyncContextManager[ReadOnlyClient]:
-        """As `reconciler.api.platform.open_reader`, with this platform; without an account with `self.account()`."""
+        """As `reconciler.api.platform.open_reader`, for this platform. The account defaults to `self.account()`."""
         return platform.open_reader(
             self._own(account),
             clock=clock or self._clock,
@@ -96,7 +103,7 @@ class Emulator(ABC):
         on_retry: OnRetry | None = None,
         before_write: Callable[[], Awaitable[None]] | None = None,
     ) -> AbstractAsyncContextManager[HTTPPlatform]:
-        """As `reconciler.api.platform.open_platform`, with this platform; without an account with `self.account()`."""
+        """As `reconciler.api.platform.open_platform`, for this platform. The account defaults to `self.account()`."""
         return platform.open_platform(
             self._own(account),
             clock=clock or self._clock,
@@ -108,14 +115,14 @@ class Emulator(ABC):
         )
 
     def _own(self, account: Account | None) -> Account:
-        """In process without the shared file of used requests: no other process has any part in this platform."""
+        """The account, in process without the shared counter of requests: no other process uses this platform."""
         account = account or self.account()
         return account if self._transport is None else replace(account, ledger=None)
 
     # --- the API ------------------------------------------------------------------------------------------------------
 
     def get(self, path: str) -> Any:
-        """The decoded response; None where it has no body. So with all of the following."""
+        """The decoded body of the response, None if it is empty; also of the following methods."""
         return _content(self.request("GET", path))
 
     def post(self, path: str, body: Any) -> Any:
@@ -131,7 +138,7 @@ class Emulator(ABC):
         _content(self.request("DELETE", path))
 
     def collection(self, path: str, key: str) -> list[dict[str, Any]]:
-        """A whole collection, page by page, newest object first."""
+        """All objects of a collection, read page by page, newest first. `key`: the field of the list."""
         found: list[dict[str, Any]] = []
         following: str | None = path
         while following:
@@ -141,7 +148,7 @@ class Emulator(ABC):
         return found
 
     def refusal(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
-        """Status and error code (`446`; empty: none) of a request that must fail."""
+        """Sends a request that must fail; returns status and error code (`446`; empty if there is none)."""
         response = self.request(method, path, body)
         if response.status_code < 400:
             raise AssertionError(f"{method} {path} succeeded: {response.text}")
@@ -150,12 +157,12 @@ class Emulator(ABC):
     # --- what only an emulator can do ---------------------------------------------------------------------------------
 
     def log(self, since: int = 0) -> list[dict[str, Any]]:
-        """The requests of the API, in order: `method`, `path` with query, `status` (0: no response), `sequence`."""
+        """The requests to the API, in order: `method`, `path` with query, `status` (0: no response), `sequence`."""
         return [*self.get(f"{CONTROL}/requests?since={since}")["requests"]]
 
     def calls(self) -> list[str]:
-        """`"POST /credentials"`, …: the requests of the log that were meant to change something."""
-        return [f"{each['method']} {each['path']}" for each in self.log() if each["method"] != "GET"]
+        """The requests of the log other than GET, such as `"POST /credentials"`."""
+        return [f"{entry['method']} {entry['path']}" for entry in self.log() if entry["method"] != "GET"]
 
     def forget_log(self) -> None:
         self.delete(f"{CONTROL}/requests")
@@ -165,21 +172,21 @@ class Emulator(ABC):
         self.post(f"{CONTROL}/faults", {"on": on, **fault})
 
     def plant(self, collection: str, *objects: dict[str, Any]) -> None:
-        """Adds objects as they are, unchecked: what no client can create, such as ephemeral endpoints."""
-        self.post(f"{CONTROL}/objects", [{"collection": collection, "object": each} for each in objects])
+        """Adds objects without validation, such as ephemeral endpoints, which no client can create."""
+        self.post(f"{CONTROL}/objects", [{"collection": collection, "object": item} for item in objects])
 
     def reset(self) -> None:
-        """As in the beginning, without its seed: no objects, no faults, no log."""
+        """Deletes all objects, faults and the log, including the seed."""
         self.delete(CONTROL)
 
 
 def json_or_content(body: Any, content: bytes | None) -> dict[str, Any]:
-    """The body of a request, as httpx takes it."""
+    """The body of a request, as parameters of httpx."""
     return {"content": content} if body is None else {"json": body}
 
 
 def _content(response: httpx.Response) -> Any:
     if not response.is_success:
-        asked = f"{response.request.method} {response.request.url}"
-        raise AssertionError(f"{asked}: {response.status_code} {response.text}")
+        request = f"{response.request.method} {response.request.url}"
+        raise AssertionError(f"{request}: {response.status_code} {response.text}")
     return response.json() if response.content else None

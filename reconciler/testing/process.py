@@ -1,4 +1,4 @@
-"""The emulated platform as a process with a real socket, for what runs in another process or needs a connection."""
+"""The emulated platform as a process with a socket, for tests that start other processes or need connections."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from reconciler.testing.emulator import Emulator, json_or_content
 
 
 class SandboxProcess(Emulator):
-    """`python -m reconciler.sandbox`, from construction to `stop`; a context manager as well.
+    """`python -m reconciler.sandbox`, started by the constructor and ended by `stop`; also a context manager.
 
-    db         a file that survives the process, or `:memory:`
-    seed       a seed file
-    latency_ms milliseconds that each answer takes at least
-    agent      whether an agent runs beside it, at `agent_url`, with this configuration file if one is given
+    db            path of its database, or `:memory:`
+    seed          path of a seed file
+    latency_ms    minimum duration of each response, in milliseconds
+    port          0: any free port
+    agent         whether an agent runs too, at `agent_url`
+    agent_config  configuration file of the agent
     """
 
     def __init__(
@@ -37,18 +39,18 @@ class SandboxProcess(Emulator):
         agent_config: Path | None = None,
     ) -> None:
         self.api_key = api_key
-        self._words = ["--db", str(db), "--api-key", api_key, "--latency", str(latency_ms)]
+        self._options = ["--db", str(db), "--api-key", api_key, "--latency", str(latency_ms)]
         if seed is not None:
-            self._words += ["--seed", str(seed)]
+            self._options += ["--seed", str(seed)]
         if requests_per_minute is not None:
-            self._words += ["--requests-per-minute", str(requests_per_minute)]
+            self._options += ["--requests-per-minute", str(requests_per_minute)]
         if agent_config is not None:
-            self._words += ["--agent-config", str(agent_config)]
+            self._options += ["--agent-config", str(agent_config)]
         self._has_agent = agent or agent_config is not None
         self._start(port)
 
     def _start(self, port: int) -> None:
-        command = [sys.executable, "-m", "reconciler.sandbox", "--port", str(port), *self._words]
+        command = [sys.executable, "-m", "reconciler.sandbox", "--port", str(port), *self._options]
         if self._has_agent:
             command += ["--agent-port", self.agent_url.rpartition(":")[2] or "0"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -56,7 +58,7 @@ class SandboxProcess(Emulator):
         self.base_url = self.process.stdout.readline().strip()
         if not self.base_url:
             self._reap()
-            raise RuntimeError("the sandbox did not start; its standard error says why")
+            raise RuntimeError("the sandbox did not start; see its standard error")
         if self._has_agent:
             self.agent_url = self.process.stdout.readline().strip().removeprefix("agent ")
         self._client = httpx.Client(base_url=self.base_url, timeout=30, trust_env=False)
@@ -70,22 +72,22 @@ class SandboxProcess(Emulator):
         self.stop()
 
     def stop(self) -> int:
-        """Ends it with SIGTERM, if it still runs; its exit status."""
+        """Ends the process with SIGTERM, if it still runs; returns its exit status."""
         self.process.terminate()
         return self._reap()
 
     def interrupt(self) -> int:
-        """Ends it with SIGINT, as Ctrl-C does; its exit status."""
+        """Ends the process with SIGINT, as Ctrl-C does; returns its exit status."""
         self.process.send_signal(signal.SIGINT)
         return self._reap()
 
     def kill(self) -> None:
-        """Ends it with SIGKILL."""
+        """Ends the process with SIGKILL."""
         self.process.kill()
         self._reap()
 
     def restart(self) -> None:
-        """Starts it again after `stop` or `kill`, with the same port, database and options."""
+        """Starts the process again after `stop` or `kill`, with the same port, database and options."""
         self._start(int(self.base_url.rpartition(":")[2]))
 
     def _reap(self) -> int:

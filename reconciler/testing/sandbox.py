@@ -1,7 +1,7 @@
-"""The emulated platform in this process: the sandbox's own application, without a socket or a thread.
+"""The emulated platform in this process: the application of the sandbox, without a socket or a thread.
 
-What `open_reader` and `open_platform` yield is the client of `reconciler.api` on another transport: limits, pages,
-retries and errors are those of a run against the real platform, and every body is written as JSON and read again.
+`open_reader` and `open_platform` yield the client of `reconciler.api` on another transport: limits, paging, retries and
+errors are those of the real client, and every body is encoded as JSON and decoded again.
 """
 
 from __future__ import annotations
@@ -27,24 +27,25 @@ from reconciler.testing.transport import AppTransport, cut
 
 
 class Sandbox(Emulator):
-    """An emulated platform in memory. Two of them share nothing, and one event loop may hold many.
+    """An emulated platform in memory. Instances share nothing; several may be used in one event loop.
 
         with Sandbox(seed=[{"path": "/ip_policies", "body": {"description": "office"}}]) as sandbox:
             async with sandbox.open_platform() as platform:
                 await platform.send("POST", "/edges/tls", {"hostports": ["a.example.com:443"]})
             assert len(sandbox.get("/edges/tls")["tls_edges"]) == 1
 
-    `open_reader` and `open_platform` take the place of the functions of the same names in `reconciler.api.platform`.
-    Requests of the sandbox's own methods (`get`, `post`, …) are answered at once: no fault, no latency and no entry in
-    the log is theirs. Commands in other processes cannot reach it: see `SandboxProcess`.
+    `open_reader` and `open_platform` replace the functions of the same names in `reconciler.api.platform`. Requests of
+    its own methods (`get`, `post`, …) have no faults, no latency and no entry in the log. Other processes cannot use
+    it: see `SandboxProcess`.
 
-    seed       objects to begin with: a seed file, or a list of what is in one
-    latency    seconds that each request takes, slept by the clock
-    clock      of latency, faults, request budget, and of the clients that are opened here; the machine's if None
-    random     randomness of those clients
-    on_request awaited with method and path when a request arrives, before it is served
-    agent      whether an agent runs beside it, at `agent_url`
-    host       of `base_url`, for projects that tell two accounts apart; no name of a public site
+    seed        initial objects: path of a seed file, or a list of its items
+    variants    undocumented behavior of the platform to emulate
+    latency     seconds that each request takes, by `clock`
+    clock       for latency, faults, request budget, and the clients that it opens; None: that of the machine
+    random      random numbers for these clients
+    on_request  awaited with method and path when a request arrives, before it is served
+    agent       whether an agent runs too, at `agent_url`
+    host        host name of `base_url`, for projects with two accounts; not a public host name
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Sandbox(Emulator):
         self._direct = AppTransport({host: self._app.serve_unaffected})
 
     def close(self) -> None:
-        """Forgets everything. Further requests fail."""
+        """Deletes all data; further requests fail."""
         self._database.close()
 
     def __enter__(self) -> Self:
@@ -129,7 +130,7 @@ class Sandbox(Emulator):
 
 
 def _finish(work: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
-    """The result of a coroutine that never has to wait; so it needs no event loop of its own."""
+    """The result of a coroutine that never waits, and so needs no event loop."""
     try:
         work.send(None)
     except StopIteration as done:

@@ -1,4 +1,4 @@
-"""An httpx transport to ASGI applications of this process: no socket, no thread, in the caller's task."""
+"""An httpx transport to ASGI applications in this process, without sockets and threads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _CUT = "reconciler.testing.cut"
 
 
 def cut(scope: Scope) -> None:
-    """Resets the connection of a request: the response ends here, and reading it fails."""
+    """Simulates a reset connection: the response ends here, and reading it raises an error."""
     scope[_CUT] = True
 
 
 class AppTransport(httpx.AsyncBaseTransport):
-    """Hands each request to the application of its host. A response is complete before it is returned."""
+    """Passes each request to the application of its host. A response is complete before it is returned."""
 
     def __init__(self, apps: Mapping[str, ASGIApp]) -> None:
         self._apps = apps
@@ -34,7 +34,7 @@ class AppTransport(httpx.AsyncBaseTransport):
 
 
 class _Exchange:
-    """One request and what was sent in response."""
+    """One request and its response messages."""
 
     def __init__(self, request: httpx.Request, content: bytes) -> None:
         self._request, self._content, self._is_read = request, content, False
@@ -43,7 +43,7 @@ class _Exchange:
 
     async def receive(self) -> Message:
         if self._is_read:
-            await asyncio.Event().wait()  # until the client is cancelled: it has nothing more to say
+            await asyncio.Event().wait()  # until it is cancelled: the client sends no more
         self._is_read = True
         return {"type": "http.request", "body": self._content, "more_body": False}
 
@@ -54,7 +54,7 @@ class _Exchange:
         if not self._messages:
             raise _reset()
         start, *rest = self._messages
-        content = b"".join(mutable_mapping.get("body", b"") for mutable_mapping in rest)
+        content = b"".join(message.get("body", b"") for message in rest)
         is_cut = bool(self.scope.get(_CUT))
         return httpx.Response(
             start["status"],

@@ -236,7 +236,7 @@ def test_what_could_not_be_listed_is_not_told_as_absent(shell: Shell, sandbox: S
     sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
     said = shell("explain", "IPPolicy/office", "--live")
     assert live(said.out) == []
-    assert "note: what the platform has of IPPolicy is not known: " in said.err
+    assert "note: the live values of IPPolicy are unknown: " in said.err
 
 
 def live(text: str) -> list[str]:

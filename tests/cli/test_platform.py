@@ -44,7 +44,7 @@ Plan: 3 to create, 0 to update, 0 to replace, 0 to delete.
 
 
 UNSIGNED = (
-    "note: plan.json is not signed: nothing shows that it is the plan that was reviewed; "
+    "note: plan.json is not signed, so it may differ from the plan that was reviewed; "
     "set RECONCILER_PLAN_KEY to sign plans"
 )
 
@@ -85,7 +85,7 @@ def test_an_address_below_which_nothing_is_offered_is_told_as_such(
     assert shell("plan") == Said(
         1,
         "",
-        f"error: {sandbox.base_url}/api/v2 does not lead to the platform's API, of which nothing is there; "
+        f"error: {sandbox.base_url}/api/v2 is not the address of the platform's API: none of its paths exists; "
         "correct platform.base_url, or RECONCILER_BASE_URL\n",
     )
 
@@ -149,7 +149,7 @@ def test_a_stale_plan_is_refused_and_says_what_moved(shell: Shell, sandbox: Sand
         f"""\
 {UNSIGNED}
 TLSEdge/payments.description: was "once", is now "twice"
-error: the platform changed after the plan was made; plan again
+error: the platform changed after the plan was created; plan again
 """,
     )
     assert sandbox.calls() == []
@@ -169,8 +169,8 @@ def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shel
     assert shell("apply", "plan.json", "-y", "--quiet") == Said(
         0,
         "Applied: 3 created.\n",
-        "note: the manifests or their variables changed after this plan was made; "
-        "the plan is carried out as it was reviewed, without what they say now\n",
+        "note: the manifests or their variables changed after this plan was created; "
+        "the plan is applied as it was reviewed, without these changes\n",
     )
 
 

@@ -35,7 +35,7 @@ def applied(shell: Shell, sandbox: Sandbox) -> Shell:
         ("TLSEdge/paymnts", "did you mean TLSEdge/payments?"),
         ("tlsedge/payments", "did you mean TLSEdge/payments?"),
         ("TLSEdge", "write TLSEdge/* for all of the kind"),
-        ("Nothing/*", "write it as a plan names it, like TLSEdge/payments"),
+        ("Nothing/*", "write KIND/NAME as shown in plans, for example TLSEdge/payments"),
     ],
 )
 def test_a_name_that_means_nothing_is_told_with_the_nearest(
@@ -112,7 +112,7 @@ def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, 
         ),
         (
             ("TLSEdge/payments", "--exclude", "TLSEdge/*"),
-            "TLSEdge/payments is to be replaced, and --target or --exclude leaves it out",
+            "TLSEdge/payments cannot be replaced, because --target or --exclude leaves it out",
         ),
     ],
 )

@@ -183,7 +183,7 @@ def test_a_value_from_elsewhere_is_left_to_whoever_wrote_it(applied: Project, sa
     assert (said.code, text(applied)) == (2, ours)
     assert said.err.startswith(
         "not accepted: IPPolicy/office.description: "
-        "manifests/all.yaml:5:16: it is written as ${{ … }}; change it by hand\n"
+        "manifests/all.yaml:5:16: the value is the expression ${{ … }}; edit the manifest\n"
     )
 
 

@@ -55,9 +55,7 @@ def test_what_another_stack_owns_is_refused_by_the_owner_s_name(domains: Project
 def test_what_is_not_there_is_not_made(domains: Project, sandbox: Sandbox) -> None:
     said = domains("adopt", "IPPolicy/office", "-y")
     assert (said.code, sandbox.calls()) == (1, [])
-    assert "IPPolicy/office: is not found on the platform, so there is nothing to take over" in " ".join(
-        said.out.split()
-    )
+    assert "IPPolicy/office: does not exist on the platform, so there is nothing to adopt" in " ".join(said.out.split())
 
 
 def test_an_id_says_which_object_is_meant(domains: Project, sandbox: Sandbox) -> None:
@@ -84,8 +82,8 @@ def test_what_differs_is_shown_and_left_to_apply(domains: Project, sandbox: Sand
     said = domains("adopt", "ReservedDomain/shop", "-y")
     assert (said.code, '"ours"' in said.out, sandbox.calls()) == (1, True, [])
     assert (
-        "ReservedDomain/shop: would be taken over and changed: description; "
-        "declare what is there, or let `apply --adopt` do both"
+        "ReservedDomain/shop: would be adopted and changed: description; "
+        "declare the live values, or adopt and update with `apply --adopt`"
     ) in " ".join(said.out.split())
 
 
@@ -111,7 +109,7 @@ def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
     assert (said.code, said.err) == (
         1,
         "ReservedDomain/blog: is not declared; `reconciler import --target ReservedDomain/blog` writes "
-        "a manifest for an object that would be called so\n1 error\n",
+        "a manifest for it if it exists\n1 error\n",
     )
 
 

@@ -41,7 +41,7 @@ def test_3_when_the_platform_moved_since_the_plan_was_made(on_sandbox: Project, 
     assert (said.code, said.out) == (3, "")
     assert said.err == (
         'IPPolicy/a.description: was "a", is now "changed by hand"\n'
-        "error: the platform changed after the plan was made; plan again\n"
+        "error: the platform changed after the plan was created; plan again\n"
     )
     assert sandbox.calls() == []
 

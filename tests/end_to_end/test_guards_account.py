@@ -42,8 +42,8 @@ def blocked(why: str) -> Said:
 def test_another_account_is_refused_until_it_is_allowed(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
     applied.at(elsewhere)
     assert quietly(applied, "apply") == blocked(
-        f"stack prod belongs to {sandbox.base_url}, and this is {elsewhere.base_url}, "
-        "and none of the 3 objects it was last seen with is there"
+        f"stack prod belongs to {sandbox.base_url}, but the current account is {elsewhere.base_url}, "
+        "and none of the 3 objects of its last apply exists"
     )
     assert elsewhere.calls() == []
     assert quietly(applied, "apply", "--allow", "account:*=1") == Said(0, "Applied: 3 created.\n", "")
@@ -63,8 +63,8 @@ def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: 
     """The public platform has one address for all accounts: only the key differs."""
     sandbox.reset()
     assert quietly(applied, "apply") == blocked(
-        f"stack prod belongs to {sandbox.base_url}, but none of the 3 objects it was last seen with is there: "
-        "the key may be of another account"
+        f"stack prod belongs to {sandbox.base_url}, but none of the 3 objects of its last apply exists: "
+        "the API key may belong to another account"
     )
     assert quietly(applied, "apply", "--allow", "account:*=1").code == 0
 

@@ -113,7 +113,7 @@ def test_a_file_that_says_something_else_is_not_touched_and_nothing_is_written(
     said = on_sandbox("import")
     assert said.code == 1
     assert said.err == (
-        "error: manifests/ip-policy.yaml exists and says something else\n"
+        "error: manifests/ip-policy.yaml exists with other content\n"
         "nothing was written; name another folder with --out, or add to these manifests with --append\n"
     )
     assert [file.name for file in (on_sandbox.root / "manifests").iterdir()] == ["ip-policy.yaml"]
@@ -138,7 +138,7 @@ def test_nothing_is_added_to_a_file_that_would_say_something_else_then(
     said = on_sandbox("import", "--append")
     assert (said.code, said.err) == (
         1,
-        "error: manifests/ip-policy.yaml would say something else with anything added to it\n"
+        "error: manifests/ip-policy.yaml cannot be appended to: its last document would change\n"
         "nothing was written; let its last line end with a line break, or name another folder with --out\n",
     )
     assert {each.name: each.read_text() for each in (on_sandbox.root / "manifests").iterdir()} == {

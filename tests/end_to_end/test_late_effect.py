@@ -40,7 +40,7 @@ def test_a_create_that_may_still_take_effect_is_waited_for(on_sandbox: Project, 
     killed_while_sending(on_sandbox, sandbox, "POST /ip_policies")
     said = on_sandbox.process("apply", "-y")
     assert said.code == 0
-    assert "the create of IPPolicy/office was cut off, and may still take effect" in said.err
+    assert "the create of IPPolicy/office was interrupted and may still take effect" in said.err
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
     assert sum(each["method"] == "POST" and each["path"] == "/ip_policies" for each in sandbox.log()) == 1
 

@@ -90,7 +90,7 @@ def test_what_needs_an_object_that_is_gone_again_is_named(on_sandbox: Project, s
     sandbox.forget_log()
     said = on_sandbox("apply", "plan.json", "-y", "--quiet")
     assert (said.code, sandbox.calls()) == (3, [])
-    assert "IPPolicyRule/lan: IPPolicy/a, which this plan created, is gone\n" in said.err
+    assert "IPPolicyRule/lan: IPPolicy/a, which this plan created, does not exist any more\n" in said.err
 
 
 def test_a_plan_is_told_from_a_later_one_of_the_same_content(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -108,7 +108,7 @@ def test_a_store_in_memory_says_that_it_does_not_know_earlier_runs(on_sandbox: P
     on_sandbox("plan", "--out", "plan.json")
     said = on_sandbox("apply", "plan.json", "-y")
     assert said.code == 0
-    assert "whether plan.json was applied before is judged by the account alone\n" in said.err
+    assert "so only the account shows whether plan.json was applied before\n" in said.err
     again = on_sandbox("apply", "plan.json", "-y").numbered()
     assert (again.code, "IPPolicy/a: ipp_1 exists now\n" in again.err) == (3, True)
 
@@ -122,7 +122,7 @@ def test_a_file_may_be_of_any_age_unless_a_limit_is_given(on_sandbox: Project, s
     edit(on_sandbox, lambda plan: replace(plan, created=plan.created - 4_000))
     said = on_sandbox("apply", "plan.json", "-y", "--quiet", "--max-age", "1h")
     assert said.code == 3
-    assert "seconds ago, and --max-age allows 3600; plan again, or give a longer --max-age\n" in said.err
+    assert "seconds ago, and --max-age allows 3600; plan again, or increase --max-age\n" in said.err
     assert on_sandbox("apply", "plan.json", "-y", "--max-age", "2h").code == 0
     assert on_sandbox("apply", "-y", "--max-age", "2h").code == 64
 
@@ -131,7 +131,7 @@ def test_an_unsigned_file_is_said_to_be_unsigned(on_sandbox: Project) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("plan", "--out", "plan.json")
     for words in (("show", "plan.json"), ("apply", "plan.json", "-y")):
-        assert "note: plan.json is not signed: " in on_sandbox(*words).err
+        assert "note: plan.json is not signed, so it may differ" in on_sandbox(*words).err
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = "k" * 16
     on_sandbox.declare(*policies("a", "b"))
     on_sandbox("plan", "--out", "plan.json")
@@ -173,7 +173,7 @@ COMMAND = Delivery("to_command", "sh", None, {"run": ["sh", "-c", "touch stolen"
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (every_call(deliver={"token": COMMAND}), "delivers its token elsewhere than the manifests say"),
+        (every_call(deliver={"token": COMMAND}), "delivers its token to another target than the manifests declare"),
         (every_call(path="/api_keys"), "/api_keys is not a path of TunnelCredential for this"),
         (every_call(path="/credentials/../api_keys"), "is not a path of TunnelCredential for this"),
         (
@@ -208,7 +208,7 @@ def test_a_file_is_refused_where_the_manifests_send_the_token_elsewhere_by_now(
     assert on_sandbox("apply", "plan.json", "-y", "--quiet").code == 1
     on_sandbox.declare()
     said = on_sandbox("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, "issues a token, and the manifests do not declare it" in said.err) == (1, True)
+    assert (said.code, "issues a token that the manifests do not declare" in said.err) == (1, True)
     assert sandbox.get("/credentials")["credentials"] == []
 
 

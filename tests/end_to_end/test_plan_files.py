@@ -48,7 +48,7 @@ def test_each_field_that_moved_is_named_with_what_it_was_and_is(on_sandbox: Proj
     assert said.err == (
         'HTTPResponseBackend/sorry.headers: was {}, is now {x-a: "1"}\n'
         "HTTPResponseBackend/sorry.status_code: was 503, is now 500\n"
-        "error: the platform changed after the plan was made; plan again\n"
+        "error: the platform changed after the plan was created; plan again\n"
     )
 
 

@@ -123,7 +123,7 @@ ANYTIME = (
     "policy: anytime\nscope: {kinds: [IPPolicy]}\ncheck: now > timestamp('2020-01-01T00:00:00Z')\nmessage: early\n"
 )
 UNREADABLE = "note: the manifests cannot be read; "
-CHANGED = "note: the manifests or their variables changed after this plan was made; "
+CHANGED = "note: the manifests or their variables changed after this plan was created; "
 NOT_THESE = [
     (broken, UNREADABLE, "manifests/more.yaml:2:1: invalid YAML"),
     (without_a_secret, UNREADABLE, "the environment variable HOOK is not set"),
@@ -155,7 +155,10 @@ def test_a_plan_of_other_manifests_is_not_carried_out_where_a_policy_would_have_
     said = reviewed("apply", "plan.json", "-y", "-q", *meanwhile(reviewed))
     assert (said.code, sandbox.calls()) == (4, [])
     name = policy.split()[1]
-    told = f"the policy {name} cannot be asked anew about IPPolicy/office: the manifests are not those of the plan"
+    told = (
+        f"the policy {name} cannot be evaluated again for IPPolicy/office: "
+        "the manifests changed after the plan was created"
+    )
     assert note in said.err
     assert why in said.err
     assert f"policies/offices.yaml:1:1: {told}; plan again" in said.err

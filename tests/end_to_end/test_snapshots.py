@@ -91,7 +91,7 @@ def connected(on_sandbox: Project) -> Project:
 def comparable(written: str) -> dict[str, Any]:
     """A plan without what tells that it was made from a snapshot."""
     plan = json.loads(written)
-    plan["problems"] = [each for each in plan["problems"] if "made from a snapshot" not in each["text"]]
+    plan["problems"] = [each for each in plan["problems"] if "planned from a snapshot" not in each["text"]]
     return {
         key: each for key, each in plan.items() if key not in ("snapshot_time", "created", "integrity", "signature")
     }
@@ -127,7 +127,7 @@ def test_nothing_to_do_is_nothing_to_do_though_the_secret_is_not_here(stranger: 
     told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
     assert told.code == 0
     assert "No changes. 4 resources match the manifests." in told.out
-    assert re.search(r"warning: made from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
+    assert re.search(r"warning: planned from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
     assert (
         told.err
         == "Planned from snapshot snapshot.json, which is less than a minute old.\n1 warning: planned-from-snapshot\n"
@@ -154,7 +154,10 @@ def test_apply_refuses_a_plan_that_was_made_from_a_snapshot(stranger: Project, s
     stranger.at(sandbox)
     refused = stranger("apply", "plan.json", "-y")
     assert refused.code == 1
-    assert refused.err == "error: plan.json was made from a snapshot, not from the account; plan again there\n"
+    assert (
+        refused.err
+        == "error: plan.json was created from a snapshot and cannot be applied; create a plan from the account\n"
+    )
     assert sandbox.log() == []
 
 

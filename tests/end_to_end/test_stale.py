@@ -20,7 +20,7 @@ from reconciler.model.plan import VERSION
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.platform import Sandbox
 
-STALE = "error: the platform changed after the plan was made; plan again\n"
+STALE = "error: the platform changed after the plan was created; plan again\n"
 
 
 def the_only(sandbox: Sandbox, path: str, key: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def test_a_field_that_the_plan_leaves_alone_counts_too(on_sandbox: Project, sand
 
 def test_an_object_that_is_gone_is_named(changed: Project, sandbox: Sandbox) -> None:
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(changed, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 is gone\n{STALE}")
+    assert applied(changed, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
 
 
 def test_an_object_that_is_to_be_deleted_and_is_gone_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -83,7 +83,7 @@ def test_an_object_that_is_to_be_deleted_and_is_gone_is_named(on_sandbox: Projec
     on_sandbox.declare(*policies("b"))
     planned(on_sandbox)
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 is gone\n{STALE}")
+    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
 
 
 def test_what_was_created_meanwhile_by_another_apply_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -100,13 +100,13 @@ def test_what_was_created_meanwhile_by_another_apply_is_named(on_sandbox: Projec
             resource("ReservedDomain", "a", domain="a.example.com"),
             "/reserved_domains",
             {"domain": "a.example.com"},
-            "ReservedDomain/a: rd_1 exists now, with the same domain, and is nobody's\n",
+            "ReservedDomain/a: rd_1 exists now, with the same domain, and is not managed by any stack\n",
         ),
         (
             resource("BotUser", "a", name="robot"),
             "/bot_users",
             {"name": "robot"},
-            "BotUser/a: bot_1 exists now, with the same name, and is nobody's\n",
+            "BotUser/a: bot_1 exists now, with the same name, and is not managed by any stack\n",
         ),
     ],
 )
@@ -132,8 +132,8 @@ def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandb
     assert applied(on_sandbox, sandbox) == Said(
         3,
         "",
-        "HTTPSEdgeRoute/root: edghtsrt_1 exists now, with the same edge_id and match_type and match, and is nobody's\n"
-        + STALE,
+        "HTTPSEdgeRoute/root: edghtsrt_1 exists now, with the same edge_id and match_type and match, "
+        "and is not managed by any stack\n" + STALE,
     )
 
 
@@ -141,7 +141,7 @@ def test_an_object_that_changed_hands_is_named(changed: Project, sandbox: Sandbo
     path = policy(sandbox, "a")
     sandbox.patch(path, {"metadata": sandbox.get(path)["metadata"].replace("prod", "theirs")})
     assert applied(changed, sandbox) == Said(
-        3, "", f"IPPolicy/a: ipp_1 was of prod IPPolicy/a, is now of theirs IPPolicy/a\n{STALE}"
+        3, "", f"IPPolicy/a: ipp_1 was managed by prod IPPolicy/a, is now managed by theirs IPPolicy/a\n{STALE}"
     )
 
 
@@ -153,7 +153,9 @@ def test_an_object_that_was_protected_meanwhile_is_named(on_sandbox: Project, sa
     on_sandbox.declare({**policies("a")[0], "lifecycle": {"protect": True}})
     on_sandbox("apply", "-y")
     assert applied(on_sandbox, sandbox) == Said(
-        3, "", f"IPPolicy/a: ipp_1 was of prod IPPolicy/a, is now of prod IPPolicy/a, protected\n{STALE}"
+        3,
+        "",
+        f"IPPolicy/a: ipp_1 was managed by prod IPPolicy/a, is now managed by prod IPPolicy/a, protected\n{STALE}",
     )
 
 
@@ -164,7 +166,9 @@ def test_what_a_call_refers_to_and_is_gone_is_named(on_sandbox: Project, sandbox
     on_sandbox.declare(*policies("a"), rule)
     planned(on_sandbox)
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicyRule/lan: ipp_1, which it refers to, is gone\n{STALE}")
+    assert applied(on_sandbox, sandbox) == Said(
+        3, "", f"IPPolicyRule/lan: ipp_1, which it refers to, was deleted\n{STALE}"
+    )
 
 
 def test_what_moved_elsewhere_does_not_matter(changed: Project, sandbox: Sandbox) -> None:
@@ -203,9 +207,9 @@ def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandb
     assert applied(on_sandbox, sandbox, "--partial") == Said(
         5,
         "Applied: 2 created.\n",
-        "ReservedDomain/a: rd_1 exists now, with the same domain, and is nobody's\n"
+        "ReservedDomain/a: rd_1 exists now, with the same domain, and is not managed by any stack\n"
         "skipped: create ReservedDomain/a: it changed since the plan was created\n"
-        "skipped: create TLSEdge/a: it needs what changed\n",
+        "skipped: create TLSEdge/a: it needs a resource that changed\n",
     )
     assert sandbox.calls() == ["POST /reserved_domains", "POST /edges/tls"]
 
@@ -248,7 +252,7 @@ def test_manifests_have_no_say_once_a_plan_was_reviewed(
     said = applied(changed, sandbox)
     assert (said.code, said.out) == (0, "Applied: 2 updated.\n")
     assert said.err.startswith(f"note: the manifests {what}")
-    assert "the plan is carried out as it was reviewed, without what they say now" in said.err
+    assert "the plan is applied as it was reviewed, without these changes" in said.err
     assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"new a", "new b"}
 
 
@@ -329,9 +333,9 @@ def test_a_secret_that_is_another_by_now_stops_its_object(
 ) -> None:
     hooked(on_sandbox, secret)
     keep(on_sandbox, LATER)
-    told = f"HTTPSEdgeRoute/root: the secret from {source} is not the one the plan was made with\n"
+    told = f"HTTPSEdgeRoute/root: the secret from {source} changed after the plan was created\n"
     assert applied(on_sandbox, sandbox) == Said(
-        3, "", told + "error: a secret is not what it was for the plan; plan again\n"
+        3, "", told + "error: a secret changed after the plan was created; plan again\n"
     )
     assert applied(on_sandbox, sandbox, "--partial").out == "Applied: 3 created.\n"
 
@@ -397,11 +401,14 @@ def nested(levels: int) -> Any:
         (lambda plan: plan["forecast"].update(estimated_seconds=10**400), "plan: forecast: a number is too large"),
         (lambda plan: plan["calls"][0].update(body={"n": float("nan")}), "plan: call: nan is not a number that JSON"),
         (lambda plan: plan["calls"][0].update(path=["/ip_policies"]), "plan: call: ['/ip_policies'] is not one of str"),
-        (lambda plan: plan["calls"][0].update(address="No/a"), "it names No/a, and there is no such kind"),
-        (lambda plan: plan["changes"][0].update(address="AgentConfig/a"), "it names AgentConfig/a, and there is no"),
+        (lambda plan: plan["calls"][0].update(address="No/a"), "it contains No/a, whose kind does not exist"),
+        (
+            lambda plan: plan["changes"][0].update(address="AgentConfig/a"),
+            "it contains AgentConfig/a, whose kind does not exist",
+        ),
         (
             lambda plan: plan.update(observed={"No/a": plan["observed"]["IPPolicy/a"]}),
-            "it names No/a, and there is no such",
+            "it contains No/a, whose kind does not exist",
         ),
         (lambda plan: plan["calls"][0].update(needs=["gone"]), "'update IPPolicy/a' needs 'gone', which is not before"),
         (lambda plan: plan["calls"][0].update(needs=["update IPPolicy/b"]), "'update IPPolicy/a' needs 'update IPPo"),

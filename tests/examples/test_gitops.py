@@ -292,7 +292,7 @@ def test_github_a_fork_is_planned_from_the_last_snapshot(clone: Clone, forge: Fo
     good(stranger.job("plan.yml", "fork"))
     told = (stranger.clone / "summary").read_text()
     assert "2 to create" in told
-    assert "made from a snapshot" in told
+    assert "planned from a snapshot" in told
     assert sandbox.log() == []
 
 

@@ -31,7 +31,7 @@ async def test_an_import_writes_nothing_where_a_file_says_something_else(sandbox
     assert import_files.write(root, proposal) == {path}
     assert import_files.write(root, proposal) == frozenset()
     (root / path).write_text("kind: IPPolicy\nname: other\nspec: {}\n")
-    with pytest.raises(UnwritableProposal, match=f"{path} exists and says something else"):
+    with pytest.raises(UnwritableProposal, match=f"{path} exists with other content"):
         import_files.write(root, proposal)
 
 

@@ -1,1 +1,1 @@
-"""Carrying out a plan, made now or read from a file."""
+"""Applies a plan: a new one, or one from a plan file that is checked against the account first."""

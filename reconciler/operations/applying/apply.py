@@ -1,5 +1,5 @@
-"""Carries out a plan from first reading to last: settle what an earlier run left open, plan, ask, apply, and read the
-account again to see whether everything is as declared.
+"""Applies a plan: takes the lock, settles open intents of earlier runs, plans or compares, asks for approval, runs the
+calls, and reads the account again to verify the result.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
     from reconciler.planning.policies.rule import Rule
 
-FRESH = 60.0  # seconds for which an approval needs no new reading of the platform
+FRESH = 60.0  # seconds after which an approval requires that the platform is read again
 
 Approve = Callable[[Plan], Awaitable[bool]]
-"""Asked with the plan before the first call; whether to carry it out."""
+"""Called with the plan before the first call; returns whether to apply it."""
 
 
 async def apply(
@@ -55,7 +55,7 @@ async def apply(
     partial: bool,
     command: str,
 ) -> ApplyResult:
-    """Carries out a fresh plan, or the one that is `planned`; see `Workspace.apply`."""
+    """Applies a new plan, or the plan file `planned`; see `Workspace.apply`."""
     halt = _StopSignal(stop or asyncio.Event())
     stack = workspace.manifest.stack
     rules = workspace.load_rules()
@@ -75,13 +75,13 @@ async def apply(
 
 
 class _StopSignal:
-    """Why no further call may start: the caller asked for that, or the store cannot be written any more.
+    """The engine's `Stop`: set if the caller asked for it, or if the store cannot be written any more.
 
-    It is the engine's `Stop`. The caller's event is only read: other runs may share it.
+    The caller's event is only read, since other runs may share it.
     """
 
-    def __init__(self, asked: asyncio.Event) -> None:
-        self._asked = asked
+    def __init__(self, requested: asyncio.Event) -> None:
+        self._requested = requested
         self._store_failed = asyncio.Event()
         self.failure: StoreError | None = None
 
@@ -91,13 +91,13 @@ class _StopSignal:
 
     @property
     def is_interrupted(self) -> bool:
-        return self._asked.is_set()
+        return self._requested.is_set()
 
     def is_set(self) -> bool:
-        return self._asked.is_set() or self._store_failed.is_set()
+        return self._requested.is_set() or self._store_failed.is_set()
 
     async def wait(self) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._asked, self._store_failed)]
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._requested, self._store_failed)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -107,7 +107,7 @@ class _StopSignal:
 
 @dataclass
 class _Run:
-    """One apply: its ports, and how its calls ended."""
+    """One apply: its parameters and ports, and how its calls ended."""
 
     workspace: Workspace
     planned: PlanFile | None
@@ -151,7 +151,7 @@ class _Run:
 
     @property
     def _is_foreign(self) -> bool:
-        """Whether the plan is of other manifests than those at hand: nothing is there to compare the account with."""
+        """Whether the plan file was created from other manifests, so that the result cannot be verified."""
         return self.planned is not None and not self.planned.is_of_these_manifests
 
     @property
@@ -159,12 +159,12 @@ class _Run:
         return None if self._is_foreign else self.workspace.manifest
 
     async def _reason_applied(self) -> str | None:
-        """Why the whole plan counts as applied before; None if it does not."""
+        """Why the plan file counts as applied already; None if it does not."""
         if self.planned is None:
             return None
         name = self.planned.name
         if store_location(self.workspace.config) == MEMORY:
-            text = f"the store is in memory: whether {name} was applied before is judged by the account alone"
+            text = f"the store is in memory, so only the account shows whether {name} was applied before"
             self.on_event(Note(f"note: {text}", is_detail=True))
         progress = await self.store.progress(self.planned.digest)
         calls = {call.id for call in self.planned.plan.calls}
@@ -191,7 +191,7 @@ class _Run:
             self.on_event(Note(text, is_detail=True))
 
     async def _refuse(self, plan: Plan, approve: Approve | None) -> ApplyResult | None:
-        """What stops the plan before its first call, if anything does."""
+        """The result if the plan is blocked, not approved or stale; None if it may be applied."""
         if plan.blocking_errors:
             is_policy = all(problem.rule for problem in plan.blocking_errors)
             return ApplyResult(Status.BLOCKED if is_policy else Status.FAILED, plan, problems=plan.blocking_errors)
@@ -210,9 +210,9 @@ class _Run:
         return ApplyResult(Status.STALE, plan, reasons=(*changed, reason))
 
     async def _changes_meanwhile(self, plan: Plan) -> list[str]:
-        """Reads again what the plan touches, and names what changed on the platform while the question was open.
+        """Reads the objects of the plan again; returns a line for each change since the approval was requested.
 
-        Of a plan file `plan` may be the rest, whose objects differ from what the file saw by what earlier runs wrote.
+        Of a plan file that was applied in part, the whole file is compared, except what earlier runs wrote.
         """
         now = await read_account(
             self.workspace, self.platform, self.store, only=staleness.kinds_of(plan), by_id=staleness.by_id(plan)
@@ -268,7 +268,7 @@ class _Run:
         return Status.UNAUTHORIZED if failed and all(ended.denied for ended in failed) else Status.FAILED
 
     async def _run_calls(self, plan: Plan, *, is_cleanup: bool = False) -> None:
-        """Every event to the caller, every end to the journal, and then what the store is to remember."""
+        """Runs the calls; passes events to the caller and results to the journal, and then stores the bindings."""
         self.on_event(CallsBegan(len(plan.calls), is_cleanup))
         runtime = self.workspace.runtime
         events = engine.apply(
@@ -283,7 +283,7 @@ class _Run:
             concurrency=self.workspace.parallelism,
             on_checkpoint=runtime.on_checkpoint,
         )
-        recording: list[asyncio.Task[None]] = []  # nobody waits for the history while there are calls to be made
+        recording: list[asyncio.Task[None]] = []  # no call waits for the history
         try:
             async with aclosing(events):
                 async for event in events:
@@ -307,7 +307,7 @@ class _Run:
             self.on_event(event)
 
     async def _record(self, ended: Ended) -> None:
-        """A history that cannot be written any more ends the run; how its calls end is reported all the same."""
+        """Stores how a call ended. If that fails the run is stopped, but its results are still reported."""
         if self.halt.failure is None:
             try:
                 await self.journal.record(ended)
@@ -317,9 +317,9 @@ class _Run:
     async def _remember_account(
         self, plan: Plan, snapshot: Snapshot, known: AccountMembership | None
     ) -> AccountMembership | None:
-        """Remembers the account by what is there and the plan leaves there."""
+        """Stores the account of the stack, identified by the objects that exist and that the plan does not delete."""
         if plan.is_empty and snapshot.doubt:
-            return known  # nobody was asked
+            return known  # no one approved the account
         membership = account_identity.membership_after(known, self.workspace.account_name, plan, snapshot)
         if membership != known:
             await self.journal.record_account(membership)
@@ -328,10 +328,10 @@ class _Run:
     async def _verify(
         self, result: ApplyResult, before: Snapshot | None, known: AccountMembership | None
     ) -> ApplyResult:
-        """A fresh reading of what was carried out. Without a reading of everything `before` only what the plan touched
-        counts."""
+        """Reads the account again and plans: what still differs is part of the result. With a plan file, for which
+        `before` is None, only its own objects count."""
         plan = result.plan
-        # What was to be replaced has been: it counts once.
+        # --replace is done, and must not be planned a second time.
         options = replace(self.workspace.options, to_replace=frozenset())
         workspace = replace(self.workspace, options=options)
         concerned = {change.address for change in plan.changes} if before is None else None
@@ -343,15 +343,15 @@ class _Run:
             again = workspace.plan_for(await self._read_again(plan, after))
         names = None if concerned is None else set(map(str, concerned))
         wrong = tuple(problem for problem in again.blocking_errors if names is None or problem.subject in names)
-        left = tuple(change for change in again.changes if concerned is None or change.address in concerned)
-        if wrong or left:
-            return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else left)
+        remaining = tuple(change for change in again.changes if concerned is None or change.address in concerned)
+        if wrong or remaining:
+            return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else remaining)
         is_partial = again.confined_errors or (result.status is Status.PARTIAL and result.reasons)
         status = Status.PARTIAL if is_partial else Status.APPLIED
         return replace(result, status=status, problems=again.confined_errors)
 
     async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
-        """The snapshot with the kinds that were touched listed anew; with all of them, if there was no whole one."""
+        """The snapshot `before` with the changed kinds listed again; the whole account if there is none."""
         if before is None:
             return await read_account(self.workspace, self.platform, self.store)
         touched = frozenset(call.address.kind for call in plan.calls)

@@ -1,4 +1,4 @@
-"""What two runs that knew nothing of each other both created at the same moment: the later objects are removed."""
+"""Finds duplicates that two concurrent runs created, so that an apply deletes the newer objects at its end."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from reconciler.operations.reporting import Note, OnEvent
 
 
 def cleanup_plan(plan: Plan, on_event: OnEvent) -> Plan | None:
-    """The part of a plan that deletes duplicates, with what these deletes wait for; None if there is nothing to do.
+    """The part of a plan that deletes duplicates, with the calls that these deletes need; None if there is none.
 
-    What waits for approval is left out.
+    Deletes that need approval are left out.
     """
     later = {(change.address, change.id) for change in plan.changes if change.reason is Reason.DUPLICATE}
     unapproved = {approval.kind for approval in plan.missing_approvals}
@@ -27,14 +27,16 @@ def cleanup_plan(plan: Plan, on_event: OnEvent) -> Plan | None:
         needed = _with_needs(call, calls)
         if unapproved.isdisjoint(calls[id].address.kind for id in needed):
             chosen |= needed
-            on_event(Note(f"{call.address} was created twice by two runs at once; {call.target} will be deleted"))
+            on_event(
+                Note(f"{call.address} was created by two concurrent runs; its duplicate {call.target} will be deleted")
+            )
     if not chosen:
         return None
     return replace(plan, calls=tuple(call for call in plan.calls if call.id in chosen), bindings={})
 
 
 def _with_needs(call: Call, calls: Mapping[str, Call]) -> set[str]:
-    """The ids of a call and of all that it waits for."""
+    """The ids of a call and of all calls that it needs, directly or not."""
     found: set[str] = set()
     pending = [call.id]
     while pending:

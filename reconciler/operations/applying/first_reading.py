@@ -1,4 +1,4 @@
-"""The first reading of an apply: the account, and what an earlier run could not write down any more."""
+"""Reads the account at the start of an apply, and settles creates of earlier runs whose result was never stored."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def read_for_apply(
     planned: PlanFile | None,
     on_event: OnEvent,
 ) -> Snapshot:
-    """The whole account, or for a plan file what the file touches. Creates that were cut off are settled."""
+    """A snapshot of the whole account, or of the kinds of a plan file. Settles open intents; waits for late creates."""
     intents = await store.find_open_intents(workspace.manifest.stack)
     only, by_id = None, None
     if planned is not None:
@@ -44,15 +44,17 @@ async def read_for_apply(
 
 
 async def _wait_for(unsettled: Sequence[Intent], workspace: Workspace, on_event: OnEvent) -> bool:
-    """Whether there was something to wait for: a request may outlive its sender, and take effect after our reading."""
+    """Waits for creates of an earlier run, which may take effect after its process died. Returns whether it waited."""
     if not unsettled:
         return False
     latest = max(unsettled, key=lambda intent: intent.opened)
     limit = workspace.config.limits.settle_seconds
-    remaining = min(latest.opened + limit - time.time(), limit)  # the store's clock, which may be another machine's
+    remaining = min(
+        latest.opened + limit - time.time(), limit
+    )  # by the wall clock, with which the store's times were written
     if remaining <= 0:
         return False
-    text = f"waiting {remaining:.0f} s: the create of {latest.address} was cut off, and may still take effect"
+    text = f"waiting {remaining:.0f} s: the create of {latest.address} was interrupted and may still take effect"
     on_event(Note(text))
     await workspace.runtime.clock.sleep(remaining)
     return True

@@ -1,7 +1,7 @@
-"""Plan files: written, signed where there is a key, and read again with their secrets from where they came from.
+"""Writes and reads plan files: signature, secrets (read again from their sources), and checks against the manifests.
 
-Where tokens go is read from the manifests and not from the file. Whether the platform is still as the file saw it is
-for `staleness` to say, and what a file may say at all for `plan_rules`.
+Delivery targets are taken from the manifests, not from the file. `staleness` compares a plan with the platform, and
+`plan_rules` checks what a file may contain.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 KEY = "RECONCILER_PLAN_KEY"
-_SHORTEST = 16  # characters: what is shorter can be guessed from one signed file
-LIVE = "live"  # the source of a secret that was read from the platform, and is to stay as it is there
+_SHORTEST = 16  # characters: a shorter key can be guessed from a signed file
+LIVE = "live"  # the source of a secret that was read from the platform and stays unchanged
 
 
 class _Text(BaseModel):
@@ -47,12 +47,13 @@ class _Text(BaseModel):
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan as it was reviewed, and what became of its surroundings since.
+    """A plan from a file, with the current manifests.
 
-    name      as the user knows it: the path of the file
-    plan      its secrets are there only after `with_secrets`
-    loaded    the manifests as they are now; None if they cannot be read, because of `problems`
-    changed   objects whose secrets are others by now, and what to say of each
+    name      the path of the file
+    plan      without secrets, until `with_secrets`
+    loaded    the current manifests; None if they cannot be read, because of `problems`
+    text      the content of the file
+    changed   lines for the user, by address, about secrets that changed
     environ   environment variables that secrets are read from
     """
 
@@ -66,7 +67,7 @@ class PlanFile:
 
     @property
     def digest(self) -> str:
-        """What tells this plan from any other, another one of the same content included."""
+        """The identity of this plan; differs also between two plans with the same changes."""
         return plan_json.digest(self.text)
 
     @property
@@ -79,15 +80,15 @@ class PlanFile:
 
     @property
     def note(self) -> str:
-        """What the user should know of the manifests; empty if they are those of the plan."""
+        """A note about changed or unreadable manifests; empty if they are those of the plan."""
         if self.is_of_these_manifests:
             return ""
-        what = "cannot be read" if self.loaded is None else "or their variables changed after this plan was made"
-        return f"note: the manifests {what}; the plan is carried out as it was reviewed, without what they say now"
+        what = "cannot be read" if self.loaded is None else "or their variables changed after this plan was created"
+        return f"note: the manifests {what}; the plan is applied as it was reviewed, without these changes"
 
 
 def plan_key(environ: Mapping[str, str]) -> bytes | None:
-    """What plan files are signed with, if anything. Raises UnusableSetting."""
+    """The key that plan files are signed with, or None. Raises UnusableSetting if it is too short."""
     text = environ.get(KEY)
     if not text:
         return None
@@ -97,30 +98,30 @@ def plan_key(environ: Mapping[str, str]) -> bytes | None:
 
 
 def signature_note(name: str) -> str:
-    """What the user should know of a file without a signature."""
-    return f"note: {name} is not signed: nothing shows that it is the plan that was reviewed; set {KEY} to sign plans"
+    """The note about a plan file without a signature."""
+    return f"note: {name} is not signed, so it may differ from the plan that was reviewed; set {KEY} to sign plans"
 
 
 def reason_too_old(planned: PlanFile, max_age: int | None, now: float) -> str:
-    """Why the file is older than `max_age` seconds; empty if it is not, or if its age does not matter."""
+    """Why the file is older than `max_age` seconds; empty if it is not, or if there is no limit."""
     if max_age is None:
         return ""
     if not planned.plan.created:
-        return f"{planned.name} does not say when it was created; plan again"
+        return f"{planned.name} has no creation time; plan again"
     age = now - planned.plan.created
     if age <= max_age:
         return ""
     text = f"{planned.name} was created {age:.0f} seconds ago, and --max-age allows {max_age}"
-    return f"{text}; plan again, or give a longer --max-age"
+    return f"{text}; plan again, or increase --max-age"
 
 
 def write_plan(file: Path, plan: Plan, environ: Mapping[str, str]) -> None:
-    """The whole file or none of it, readable by its owner: a plan says a lot about an account."""
+    """Writes a plan file atomically, readable by its owner only."""
     atomic_write.write(file, plan_json.write(plan, plan_key(environ)))
 
 
 def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, str]:
-    """A plan to look at, with its secrets unread, and what the user should know of its signature."""
+    """A plan to display, without its secrets, and a note about its signature; empty if there is none."""
     key = plan_key(environ)
     plan = _read_without_secrets(text, name, key)
     is_unchecked = key is None and plan_json.is_signed(text)
@@ -128,21 +129,21 @@ def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, s
 
 
 def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, PlanFile]:
-    """A plan of this process, to be applied like one from a file, and the workspace that it was made in.
+    """The workspace of a PlanResult, and its plan as a PlanFile, to be applied in the same way.
 
-    Raises WrongAccount if that is of another stack or account than the one that is to apply it.
+    Raises WrongAccount if the plan is of another stack or account than `workspace`.
     """
     plan, source = planned.plan, planned.workspace
     if (plan.stack, plan.account) != (workspace.manifest.stack, workspace.account_name):
-        there = f"the stack {workspace.manifest.stack} on {workspace.account_name}"
-        raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {there}")
+        own = f"the stack {workspace.manifest.stack} on {workspace.account_name}"
+        raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {own}")
     source = replace(source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow}))
     loaded = Loaded(source.manifest, source.warnings)
     return source, PlanFile("the plan", plan, loaded, plan_json.write(plan), environ=source.runtime.environ)
 
 
 def _read_without_secrets(text: str, name: str, signed_with: bytes | None) -> Plan:
-    """The plan with its secrets unread. Raises Rejected, also where the engine could not make sense of it."""
+    """Decodes a plan without its secrets. Raises Rejected if it is invalid, or the engine would reject its calls."""
     try:
         plan = plan_json.read(text, lambda source, _digest: Secret("", source), signed_with)
         _check(plan)
@@ -156,7 +157,7 @@ def _check(plan: Plan) -> None:
     for address in (*changed, *called, *plan.observed):
         kind = kinds.find(address.kind)
         if kind is None or kind.home is Home.FILE:
-            raise plan_json.refused(f"it names {address}, and there is no such kind")
+            raise plan_json.refused(f"it contains {address}, whose kind does not exist")
     try:
         Schedule(plan.calls)
     except ValueError as error:
@@ -166,9 +167,9 @@ def _check(plan: Plan) -> None:
 def read(
     file: Path, config: Config, account: str, variables: Mapping[str, Variable], environ: Mapping[str, str]
 ) -> PlanFile:
-    """The plan of a file for this stack and account.
+    """Reads a plan file of this stack and account.
 
-    Raises WrongAccount, UnusablePlan, or Rejected if the file was changed.
+    Raises WrongAccount, UnusablePlan, or Rejected if the file is invalid or was modified.
     """
     text = read_text(file)
     key = plan_key(environ)
@@ -176,7 +177,7 @@ def read(
     if key is None and plan_json.is_signed(text):
         raise UnusablePlan(f"{file} is signed, but {KEY} is not set")
     if plan.snapshot_time:
-        raise UnusablePlan(f"{file} was made from a snapshot, not from the account; plan again there")
+        raise UnusablePlan(f"{file} was created from a snapshot and cannot be applied; create a plan from the account")
     if plan.stack != config.stack:
         raise WrongAccount(f"{file} is a plan for the stack {plan.stack}, not {config.stack}")
     if plan.account != account:
@@ -191,7 +192,7 @@ def read(
 
 
 def read_text(file: Path) -> str:
-    """A file that the user named. Raises UnusablePlan if it is not text, or OSError."""
+    """The text of a file. Raises UnusablePlan if it is not UTF-8, or OSError."""
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -199,7 +200,7 @@ def read_text(file: Path) -> str:
 
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
-    """The plan with its secrets as they are now. `forms` is what the platform holds, in canonical form."""
+    """The plan with its secrets, read again from their sources. `forms`: live fields in canonical form, by address."""
     sources = _Sources(config, file, [secret for form in forms.values() for secret in secrets_in(form)])
     plan = plan_json.read(file.text, sources.restore)
     changed: dict[Address, list[str]] = {}
@@ -213,35 +214,38 @@ def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value])
 
 
 def check_rules(file: PlanFile, plan: Plan) -> None:
-    """Raises Rejected if the plan of a file breaks a rule of manifests, or delivers a token elsewhere than they say."""
+    """Raises Rejected if a plan breaks a rule of manifests, or has another delivery than the manifests declare."""
     declared = file.loaded.manifest.declarations.items() if file.loaded is not None else ()
-    absent = {address for address, each in declared if each.ensure is Ensure.ABSENT}
+    absent = {address for address, declaration in declared if declaration.ensure is Ensure.ABSENT}
     problems = [*plan_rules.find_problems(plan, absent), *_check_deliveries(file, plan)]
     if problems:
         raise Rejected([replace(problem, subject=f"{file.name}: {problem.subject}") for problem in problems])
 
 
 def _check_deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
-    """Tokens go where the manifests at hand send them: a file that says otherwise is no plan of this project."""
+    """Yields a problem for each delivery that differs from the current manifests."""
     for call in plan.calls:
         if not call.deliver:
             continue
         declaration = file.loaded.manifest.declarations.get(call.address) if file.loaded is not None else None
-        told = {name: replace(each, position=None) for name, each in call.deliver.items()}
+        planned = {name: replace(delivery, position=None) for name, delivery in call.deliver.items()}
         declared = declaration.deliver.items() if declaration is not None else ()
-        if told == {name: replace(each, position=None) for name, each in declared}:
+        if planned == {name: replace(delivery, position=None) for name, delivery in declared}:
             continue
         if file.loaded is None:
-            text, remedy = "issues a token, and the manifests that say where it goes cannot be read", "correct these"
+            text, remedy = (
+                "issues a token, and the manifests, which declare its delivery, cannot be read",
+                "correct them",
+            )
         elif declaration is None:
-            text, remedy = "issues a token, and the manifests do not declare it", "plan again"
+            text, remedy = "issues a token that the manifests do not declare", "plan again"
         else:
-            text, remedy = "delivers its token elsewhere than the manifests say", "plan again"
+            text, remedy = "delivers its token to another target than the manifests declare", "plan again"
         yield Problem(text, remedy, str(call.address), code="plan-delivery-differs")
 
 
 class _Sources:
-    """Reads secrets again; `wrong` says why one is not what it was, by the identity of what stands in its place."""
+    """Reads secrets again from their sources. `wrong`: why a secret changed, by the `id()` of its placeholder."""
 
     def __init__(self, config: Config, file: PlanFile, live: list[Secret]) -> None:
         self._config = config
@@ -249,12 +253,12 @@ class _Sources:
         self._stack = file.plan.stack
         declared = file.loaded.manifest.declarations.values() if file.loaded else ()
         named = {call.address.kind for call in file.plan.calls}
-        self._canonical = _canonical_functions(each for name in sorted(named) for each in kinds.get(name).fields)
+        self._canonical = _canonical_functions(field for name in sorted(named) for field in kinds.get(name).fields)
         self._known: dict[str, list[Secret]] = {}  # by source
         for secret in (*live, *(secret for declaration in declared for secret in secrets_in(declaration.spec))):
             self._known.setdefault(secret.source, []).append(secret)
-        self._by_digest: dict[str, Mapping[str, str]] = {}  # of each source that was asked for: digest → text
-        self._placeholders: list[Secret] = []  # alive, so that no other secret gets the same identity
+        self._by_digest: dict[str, Mapping[str, str]] = {}  # source → digest → text
+        self._placeholders: list[Secret] = []  # kept alive, so that no other object gets the same `id()`
         self.wrong: dict[int, str] = {}
 
     def restore(self, source: str, digest: str) -> Secret:
@@ -265,25 +269,25 @@ class _Sources:
             return Secret(texts[digest], source)
         missing = Secret("", source)
         self._placeholders.append(missing)
-        shown = "on the platform" if source == LIVE else f"from {source}"
-        state = "is not the one the plan was made with" if texts else "cannot be read"
-        self.wrong[id(missing)] = f"the secret {shown} {state}"
+        origin = "on the platform" if source == LIVE else f"from {source}"
+        state = "changed after the plan was created" if texts else "cannot be read"
+        self.wrong[id(missing)] = f"the secret {origin} {state}"
         return missing
 
     def _read(self, source: str) -> Mapping[str, str]:
-        """Every text that a source holds now, in each spelling, by its digest."""
+        """The current texts of a source by digest, each also in the canonical forms of fields."""
         found = [*self._read_source(source), *self._known.get(source, ())]
-        spelt = dict.fromkeys(text for each in found for text in self._spellings(each.reveal()))
-        return {plan_json.secret_digest(Secret(text, source), self._stack): text for text in spelt}
+        texts = dict.fromkeys(text for secret in found for text in self._spellings(secret.reveal()))
+        return {plan_json.secret_digest(Secret(text, source), self._stack): text for text in texts}
 
     def _spellings(self, text: str) -> Iterator[str]:
-        """As it is sent, and as records know it: in the canonical form of its field."""
+        """The text as it is sent, and in each canonical form, as owner records have it."""
         yield text
         for canonical in self._canonical:
             yield str(canonical(text))
 
     def _read_source(self, source: str) -> Iterator[Secret]:
-        """From a variable or a file, without any manifest."""
+        """Reads an environment variable or a secret file."""
         word, _, operand = source.partition(":")
         if word not in ("env", "file"):
             return
@@ -295,8 +299,8 @@ class _Sources:
 
 def _canonical_functions(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:
     found: set[Callable[[Any], Any]] = set()
-    for each in fields:
-        if each.canonical is not None and each.shape in (Shape.TEXT, Shape.ANY):
-            found.add(each.canonical)
-        found |= _canonical_functions((*each.fields, *((each.item,) if each.item else ())))
+    for spec in fields:
+        if spec.canonical is not None and spec.shape in (Shape.TEXT, Shape.ANY):
+            found.add(spec.canonical)
+        found |= _canonical_functions((*spec.fields, *((spec.item,) if spec.item else ())))
     return found

@@ -1,4 +1,4 @@
-"""What may still be carried out of a plan file: without finished calls, and without what changed meanwhile."""
+"""Computes the part of a plan file that may still be applied: without finished calls and without changed objects."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from reconciler.project.settings.config import Config
 
 @dataclass(frozen=True)
 class RemainingPlan:
-    """The part of a plan file that may be carried out.
+    """The part of a plan file that may be applied.
 
-    changed  what changed since the plan was created: lines for the user, by address
-    skipped  the calls that are left out because of that
+    changed  lines for the user, by address: what changed since the plan was created
+    skipped  the calls that are left out because of these changes
+    reason   a summary of the changes
     """
 
     plan: Plan
@@ -44,11 +45,13 @@ def find_remaining_plan(
 ) -> RemainingPlan:
     """Compares a plan file with the account. Raises Rejected if the file breaks a rule of manifests.
 
-    done  the ids of the calls that earlier runs of the file carried out
+    done  ids of the calls of the file that succeeded in earlier runs
     """
     found = plan_files.with_secrets(planned, config, live_fields(planned.plan, snapshot))
     changed = find_changed_objects(found.plan, snapshot, done)
-    reason = "the platform changed after the plan was made" if changed else "a secret is not what it was for the plan"
+    reason = (
+        "the platform changed after the plan was created" if changed else "a secret changed after the plan was created"
+    )
     plan, lost = without_finished_calls(found.plan, snapshot, done)
     open_calls = {call.address for call in plan.calls}
     for address, lines in (*lost.items(), *found.changed.items()):
@@ -61,7 +64,7 @@ def find_remaining_plan(
 
 
 def _reason_skipped(call: Call, changed: Collection[Address]) -> str:
-    return "it changed since the plan was created" if call.address in changed else "it needs what changed"
+    return "it changed since the plan was created" if call.address in changed else "it needs a resource that changed"
 
 
 def _with_approvals(plan: Plan, snapshot: Snapshot, allow: Mapping[tuple[str, str], int]) -> Plan:
@@ -79,48 +82,51 @@ def _with_approvals(plan: Plan, snapshot: Snapshot, allow: Mapping[tuple[str, st
 def without_finished_calls(
     plan: Plan, snapshot: Snapshot, done: Collection[str]
 ) -> tuple[Plan, dict[Address, list[str]]]:
-    """The plan without the calls that earlier runs of it carried out, and what its other calls need and do not find.
+    """The plan without the calls that succeeded in earlier runs, and lines for the user, by address, about objects that
+    these calls created and that do not exist any more.
 
-    References to what these calls created become the values that the platform shows.
+    References to objects that these calls created are resolved from the snapshot.
     """
     if not done:
         return plan, {}
     comparison = Comparison(plan, snapshot, done)
     needed = {ref for call in plan.calls if call.id not in done for ref in references(_parts(call))}
     resolved: dict[str, Json] = dict(plan.resolved)
-    made: dict[Address, Live] = {}
+    created: dict[Address, Live] = {}
     for address in {ref.target for ref in needed if create_id(ref.target) in done}:
         if (live := comparison.find_created(address)) is not None:
-            made[address] = live
-    for ref in needed & {ref for ref in needed if ref.target in made}:
-        resolved[f"{ref.target}.{ref.output}"] = _output(made[ref.target], ref.output)
+            created[address] = live
+    for ref in needed & {ref for ref in needed if ref.target in created}:
+        resolved[f"{ref.target}.{ref.output}"] = _output(created[ref.target], ref.output)
     lost: dict[Address, list[str]] = {}
     calls: list[Call] = []
     for call in plan.calls:
         if call.id in done:
             continue
         for target in dict.fromkeys(ref.target for ref in references(_parts(call))):
-            if create_id(target) in done and target not in made:
-                lost.setdefault(call.address, []).append(f"{call.address}: {target}, which this plan created, is gone")
-        draft, live = call.owner, made.get(call.address)
+            if create_id(target) in done and target not in created:
+                lost.setdefault(call.address, []).append(
+                    f"{call.address}: {target}, which this plan created, does not exist any more"
+                )
+        draft, live = call.owner, created.get(call.address)
         if draft is not None and draft.intent is None and live is not None and live.owner is not None:
             draft = replace(draft, intent=live.owner.intent)  # the object keeps the intent of its create
         needs = tuple(need for need in call.needs if need not in done)
         calls.append(replace(call, needs=needs, owner=draft))
     changes = tuple(change for change in plan.changes if change.address not in comparison.finished)
-    consents = tuple(_approvals_for(plan, changes))
+    approvals = tuple(_approvals_for(plan, changes))
     forecast = _scale_forecast(plan, len(calls))
-    rest = replace(plan, changes=changes, calls=tuple(calls), approvals=consents, resolved=resolved, forecast=forecast)
+    rest = replace(plan, changes=changes, calls=tuple(calls), approvals=approvals, resolved=resolved, forecast=forecast)
     return rest, lost
 
 
 def _parts(call: Call) -> Value:
-    """All of a call in which a reference may stand."""
+    """The parts of a call that may contain references."""
     return [call.path, call.body, *((call.owner.text, dict(call.owner.applied)) if call.owner else ())]
 
 
 def _output(live: Live, output: str) -> Json:
-    """What `Kind/name.output` stands for; None where the platform does not show it."""
+    """The live value of `Kind/name.output`; None if no response has it."""
     if output == "id":
         return live.id
     value: Json = live.body
@@ -130,46 +136,46 @@ def _output(live: Live, output: str) -> Json:
 
 
 def without_changed(plan: Plan, refused: Collection[Address]) -> tuple[Plan, tuple[Call, ...]]:
-    """The plan without what concerns these objects or needs what does, and the calls that fell away."""
-    left, dropped = _find_dropped(plan, refused)
-    gone = tuple(call for call in plan.calls if call.id in dropped)
-    # What is not renamed after all keeps the name that it is remembered by.
-    unbound = left | {change.former for change in plan.changes if change.address in left}
-    changes = tuple(change for change in plan.changes if change.address not in left)
+    """The plan without the changes of these addresses and the changes that need them, and the calls left out."""
+    addresses, dropped = _find_dropped(plan, refused)
+    skipped = tuple(call for call in plan.calls if call.id in dropped)
+    # A resource whose move is skipped keeps the binding of its former address.
+    unbound = addresses | {change.former for change in plan.changes if change.address in addresses}
+    changes = tuple(change for change in plan.changes if change.address not in addresses)
     calls = tuple(call for call in plan.calls if call.id not in dropped)
     rest = replace(
         plan,
         changes=changes,
         calls=calls,
-        approvals=tuple(_approvals_for(plan, changes)) if left else plan.approvals,
+        approvals=tuple(_approvals_for(plan, changes)) if addresses else plan.approvals,
         forecast=_scale_forecast(plan, len(calls)),
-        bindings={address: each for address, each in plan.bindings.items() if address not in unbound},
+        bindings={address: binding for address, binding in plan.bindings.items() if address not in unbound},
     )
-    return rest, gone
+    return rest, skipped
 
 
 def _find_dropped(plan: Plan, refused: Collection[Address]) -> tuple[set[Address], set[str]]:
-    """The addresses and the calls that fall away with these addresses.
+    """The addresses and the ids of the calls to leave out if these addresses are refused.
 
-    A change that loses one of its calls loses all of them, and so does each change with a call that needs one of those.
+    If one call of a change is left out, all of them are, and all changes with a call that needs one of them.
     """
     calls_of, dependents = calls_by_address(plan), _dependents(plan)
-    left: set[Address] = set()
+    addresses: set[Address] = set()
     dropped: set[str] = set()
     pending = list(refused)
     while pending:
         address = pending.pop()
-        if address in left:
+        if address in addresses:
             continue
-        left.add(address)
+        addresses.add(address)
         for call in calls_of.get(address, ()):
             dropped.add(call.id)
-            pending += [each.address for each in dependents.get(call.id, ())]
-    return left, dropped
+            pending += [dependent.address for dependent in dependents.get(call.id, ())]
+    return addresses, dropped
 
 
 def _dependents(plan: Plan) -> Mapping[str, list[Call]]:
-    """The calls that need each call, by its id."""
+    """The calls that need a call, by its id."""
     found: dict[str, list[Call]] = {}
     for call in plan.calls:
         for need in call.needs:
@@ -177,18 +183,18 @@ def _dependents(plan: Plan) -> Mapping[str, list[Call]]:
     return found
 
 
-def _approvals_for(plan: Plan, left: Sequence[Change]) -> Iterator[Approval]:
-    """With how much there is left to consent to, at most. Parts that go with something are not among the changes."""
+def _approvals_for(plan: Plan, remaining: Sequence[Change]) -> Iterator[Approval]:
+    """The approvals that the remaining changes need at most. Parts that are deleted with their object count too."""
     for approval in plan.approvals:
         if (actions := _COUNTED.get(approval.what)) is None:
             yield approval
             continue
-        changes = sum(change.action in actions and approval.kind in ("*", change.address.kind) for change in left)
+        changes = sum(change.action in actions and approval.kind in ("*", change.address.kind) for change in remaining)
         if count := min(approval.count, changes + approval.parts):
             yield replace(approval, count=count)
 
 
-_COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: rather too much than too little
+_COUNTED: Mapping[str, Collection[Action]] = {  # approvals → actions that may need them: rather too many than too few
     "update": (Action.UPDATE, Action.MOVE),
     "adopt": (Action.ADOPT, Action.REPLACE),
     "overwrite": (Action.CREATE, Action.REPLACE),
@@ -198,5 +204,5 @@ _COUNTED: Mapping[str, Collection[Action]] = {  # what a consent may be about: r
 
 
 def _scale_forecast(plan: Plan, calls: int) -> Forecast:
-    """Of so many calls of the plan, as if each took its share of the time."""
+    """The forecast for this number of calls of the plan, as if each took the same time."""
     return Forecast(calls, plan.forecast.estimated_seconds * calls / max(len(plan.calls), 1))

@@ -1,6 +1,6 @@
-"""Whether the platform is still as a plan saw it, object by object, and what is left of the plan where it is not.
+"""Compares the objects of a plan with a new snapshot: what changed on the platform since the plan was created.
 
-Looks at what the plan touches and at nothing else; the manifests have no say in it.
+Only objects that the plan changes or refers to are compared; manifests are not used.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _ID = re.compile(r"([a-z0-9]+_)[A-Za-z0-9]{27}")  # prefix and KSUID
 
 
 def kinds_of(plan: Plan) -> frozenset[str]:
-    """The kinds that have to be looked at: those of the objects that change, and of those that calls name by id."""
+    """The kinds to list for the comparison: those of changes, and those of objects whose ids the calls contain."""
     touched = {change.address.kind for change in plan.changes}
     return frozenset(touched | {kind for call in plan.calls for kind, _ in _ids_in_call(call)})
 
 
 def by_id(plan: Plan) -> ById:
-    """The objects that are known by id and whose modules alone are managed, for `observe`."""
+    """The objects of the plan of which only modules are managed, for `observe`."""
     named: dict[str, list[tuple[str, str | None]]] = {}
     for address, seen in plan.observed.items():
         parent, slash, id = seen.id.rpartition("/")
@@ -44,23 +44,24 @@ def by_id(plan: Plan) -> ById:
 
 
 def live_fields(plan: Plan, snapshot: Snapshot) -> Mapping[Address, CanonicalFields]:
-    """What the objects that the plan saw are now, in canonical form."""
-    register = _build_index(plan, snapshot)
-    found = {address: register.by_locator.get((address.kind, seen.id)) for address, seen in plan.observed.items()}
-    return {address: register.form(kinds.get(address.kind), live) for address, live in found.items() if live}
+    """The live fields of the objects that the plan observed, in canonical form, by address."""
+    index = _build_index(plan, snapshot)
+    found = {address: index.by_locator.get((address.kind, seen.id)) for address, seen in plan.observed.items()}
+    return {address: index.form(kinds.get(address.kind), live) for address, live in found.items() if live}
 
 
 def find_changed_objects(plan: Plan, snapshot: Snapshot, done: Collection[str] = ()) -> dict[Address, list[str]]:
-    """Every object of the plan that changed on the platform since the plan was created, and what to say of each.
+    """Lines for the user, by address, about objects of the plan that changed on the platform since it was created.
 
-    `done`: the ids of the calls that earlier runs of the plan carried out. What these calls wrote is not compared.
+    done  ids of calls of the plan that succeeded in earlier runs: what they wrote is not compared
     """
     comparison = Comparison(plan, snapshot, done)
-    told = {change.address: list(dict.fromkeys(comparison.at(change))) for change in plan.changes}
-    return {address: lines for address, lines in told.items() if lines}
+    lines_of = {change.address: list(dict.fromkeys(comparison.compare(change))) for change in plan.changes}
+    return {address: lines for address, lines in lines_of.items() if lines}
 
 
 def calls_by_address(plan: Plan) -> Mapping[Address, list[Call]]:
+    """The calls of a plan, by address, in its order."""
     found: dict[Address, list[Call]] = {}
     for call in plan.calls:
         found.setdefault(call.address, []).append(call)
@@ -68,7 +69,7 @@ def calls_by_address(plan: Plan) -> Mapping[Address, list[Call]]:
 
 
 class Comparison:
-    """Compares one snapshot with what a plan says of it. Every object is found by an index: by id, owner or key."""
+    """Compares a snapshot with what a plan observed. Objects are looked up by id, owner and natural key."""
 
     def __init__(self, plan: Plan, snapshot: Snapshot, done: Collection[str] = ()) -> None:
         self._plan = plan
@@ -88,7 +89,7 @@ class Comparison:
         }
 
     def find_created(self, address: Address) -> Live | None:
-        """The object that an earlier run of the plan created for an address; None if it is not there any more."""
+        """The object that an earlier run of the plan created for an address; None if it does not exist any more."""
         seen = self._plan.observed.get(address)
         found = [live for live in self._by_owner.get(address, ()) if seen is None or live.locator != seen.id]
         binding = self._snapshot.bindings.get(address)
@@ -97,7 +98,8 @@ class Comparison:
             found = [bound] if bound is not None and bound.owner is None else []
         return found[0] if len(found) == 1 else None
 
-    def at(self, change: Change) -> Iterator[str]:
+    def compare(self, change: Change) -> Iterator[str]:
+        """Yields a line for each difference between the account and what the plan observed for a change."""
         address, kind = change.address, kinds.get(change.address.kind)
         if address in self.finished:
             return
@@ -106,14 +108,14 @@ class Comparison:
         done = [call for call in self._calls.get(address, ()) if call.id in self._done]
         deleted = {call.target for call in done if call.verb is Verb.DELETE}
         if not listing.complete and not (seen and (kind.name, seen.id) in self._index.by_locator):
-            yield f"{address}: cannot be seen: {listing.why}"
+            yield f"{address}: cannot be read: {listing.why}"
             return
         if seen is not None and _id(seen) not in deleted:
             yield from self._compare_observed(address, kind, seen, done)
         if change.id is not None and change.id not in deleted and (seen is None or change.id != _id(seen)):
             yield from self._compare_duplicate(change, change.id)
         if create_id(address) in self._done and self.find_created(address) is None:
-            yield f"{address}: what this plan created is gone"
+            yield f"{address}: the object that this plan created does not exist any more"
         for call in self._calls.get(address, ()):
             if call.id in self._done:
                 continue
@@ -124,11 +126,13 @@ class Comparison:
     def _compare_observed(self, address: Address, kind: Kind, seen: Observed, done: Sequence[Call]) -> Iterator[str]:
         live = self._index.by_locator.get((kind.name, seen.id))
         if live is None:
-            yield f"{address}: {_id(seen)} is gone"
+            yield f"{address}: {_id(seen)} was deleted"
             return
-        ours = any(call.owner is not None and call.target == live.id for call in done)
+        is_written = any(call.owner is not None and call.target == live.id for call in done)
         is_same = (
-            live in self._by_owner.get(address, ()) if ours and kind.keeps_owner else describe_owner(live) == seen.owner
+            live in self._by_owner.get(address, ())
+            if is_written and kind.keeps_owner
+            else describe_owner(live) == seen.owner
         )
         if kind.keeps_owner and not is_same:
             now = describe_owner(live)
@@ -141,19 +145,19 @@ class Comparison:
                 yield f"{address}.{name}: was {format_value(old)}, is now {format_value(new)}"
 
     def _compare_duplicate(self, change: Change, id: str) -> Iterator[str]:
-        """A second object of the address, which the plan deletes and of which it keeps no fields."""
-        address, ours = change.address, (change.address, change.former)
+        """Compares the owner of a duplicate that the plan deletes, of which it has no fields."""
+        address, is_written = change.address, (change.address, change.former)
         live = self._by_id.get((address.kind, id))
         if live is None:
-            yield f"{address}: {id} is gone"
-        elif live.owner is not None and not (live.owner.stack == self._plan.stack and live.owner.address in ours):
+            yield f"{address}: {id} was deleted"
+        elif live.owner is not None and not (live.owner.stack == self._plan.stack and live.owner.address in is_written):
             yield f"{address}: {id} is now {_owner_text(describe_owner(live))}"
 
     def _check_references(self, call: Call) -> Iterator[str]:
-        """What a call names by its id has to be there."""
+        """Yields a line for each object that a call refers to by id and that does not exist any more."""
         for kind, id in _ids_in_call(call):
             if id != call.target and (kind, id) not in self._by_id and self._snapshot.of(kind).complete:
-                yield f"{call.address}: {id}, which it refers to, is gone"
+                yield f"{call.address}: {id}, which it refers to, was deleted"
 
     def _find_conflicts(self, call: Call, kind: Kind, seen: Observed | None, change: Change) -> Iterator[str]:
         known = {seen.id if seen else None, change.id}
@@ -171,9 +175,9 @@ class Comparison:
                 yield f"{call.address}: {lines[live.key]}"
 
     def _key(self, call: Call, kind: Kind) -> tuple[object, ...] | None:
-        """The natural key of what a call creates, if the platform refuses a second one."""
+        """The natural key of the object that a call creates, if the platform refuses a second one."""
         if not kind.is_unique(call.body or {}) or not isinstance(call.path, str):
-            return None  # below a parent that is new itself there is nothing yet
+            return None  # a new parent has no children yet
         spec: dict[str, Value] = dict(call.body or {})
         if kind.parent is not None:
             spec[kind.parent.field] = self._parents_of(kind).get(call.path)
@@ -183,7 +187,7 @@ class Comparison:
         """The id of the parent of each collection of this kind, by the collection's path."""
         if kind.name not in self._parents:
             ids = {live.parent_id for live in self._snapshot.of(kind.name).objects}
-            self._parents[kind.name] = {collection_path(kind, each): each for each in ids}
+            self._parents[kind.name] = {collection_path(kind, parent_id): parent_id for parent_id in ids}
         return self._parents[kind.name]
 
 
@@ -207,11 +211,11 @@ def _fields_set_by(kind: Kind, call: Call) -> Iterator[str]:
 
 
 def _owner_text(owner: str) -> str:
-    return f"of {owner}" if owner else "nobody's"
+    return f"managed by {owner}" if owner else "not managed by any stack"
 
 
 def _ids_in_call(call: Call) -> Iterator[tuple[str, str]]:
-    """Kind and id of every object that the call's body or path names outright."""
+    """Yields kind and id of every object whose id the call's body or path contains."""
     prefixes = _prefixes()
     parts = (call.path,) if isinstance(call.path, str) else call.path.parts
     segments = (segment for part in parts if isinstance(part, str) for segment in part.split("/"))
@@ -223,7 +227,7 @@ def _ids_in_call(call: Call) -> Iterator[tuple[str, str]]:
 
 @cache
 def _prefixes() -> Mapping[str, str]:
-    """The kind that each prefix of ids stands for."""
+    """The kinds by the prefixes of their ids."""
     return {kind.id_prefix: kind.name for kind in kinds.every() if kind.id_prefix}
 
 

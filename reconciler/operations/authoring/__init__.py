@@ -1,1 +1,1 @@
-"""Files of a project: written for it, or drawn from what it declares."""
+"""Writes and reads files of a project: new projects, imports, snapshots, agent configurations; explains values."""

@@ -1,4 +1,4 @@
-"""The configuration file of an agent: manifests of the kind AgentConfig, with the token and the server's address."""
+"""Renders the configuration file of an agent from AgentConfig manifests, with the token and the server's address."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ from reconciler.rendering.agent_config import Merged
 async def render_agent_config(
     source: ProjectSource, names: Sequence[str], *, with_token: bool, on_event: OnEvent = ignore_event
 ) -> str:
-    """The text of the file, merged from the AgentConfigs of these names. Reads the platform only if the address of an
-    agent ingress is needed. Raises InvalidProject or IncompleteAgentConfig.
+    """The text of the file, merged from the AgentConfigs with these names.
+
+    with_token  include the token; otherwise the file has none
+
+    Reads the platform only if the address of an agent ingress is needed. Raises InvalidProject or
+    IncompleteAgentConfig.
     """
     config, loaded = read_project(source)
     merged, problems = agent_config.merge(_addresses(names, loaded), loaded.rendered)
@@ -36,7 +40,7 @@ async def render_agent_config(
 
 
 def write_agent_config(file: Path, text: str) -> None:
-    """Writes the file so that nobody but its owner can read it."""
+    """Writes the file, readable by its owner only."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     atomic_write.write(file, text)
 
@@ -51,7 +55,7 @@ def _addresses(names: Sequence[str], loaded: Loaded) -> list[Address]:
 
 
 def _token(merged: Merged, loaded: Loaded, root: Path) -> str:
-    """The token itself, or that of the credential as it was delivered."""
+    """The declared token, or the delivered token of the credential."""
     assert merged.signs_in is not None
     value = merged.signs_in.value
     if isinstance(value, Secret):
@@ -60,32 +64,34 @@ def _token(merged: Merged, loaded: Loaded, root: Path) -> str:
     where = f"{merged.signs_in.position}: {merged.signs_in.by}.credential: the token of {value.target}"
     delivery = credential.deliver.get("token")
     if delivery is None:
-        raise IncompleteAgentConfig(f"{where} is delivered nowhere; add deliver: to it ({credential.position})")
+        raise IncompleteAgentConfig(
+            f"{where} has no delivery; add `deliver:` to the credential ({credential.position})"
+        )
     try:
         return read_back.read_secret(root, delivery).reveal()
     except Undeliverable as why:
         ways = " or ".join(read_back.WAYS)
-        remedy = "apply first" if delivery.way in read_back.WAYS else f"deliver it {ways}, or give an authtoken"
-        raise IncompleteAgentConfig(f"{where} is not there: {why}; {remedy}") from None
+        remedy = "apply first" if delivery.way in read_back.WAYS else f"deliver it {ways}, or set authtoken"
+        raise IncompleteAgentConfig(f"{where} cannot be read: {why}; {remedy}") from None
 
 
 async def _server_addr(merged: Merged, loaded: Loaded, source: ProjectSource, on_event: OnEvent) -> str | None:
-    """Where the agent connects to: as written, or the regional domain of the ingress as it is on the platform."""
-    said = merged.connects_to
-    if said is None or isinstance(said.value, str):
-        return said.value if said is not None else None
-    domain = canonical.host(loaded.manifest.declarations[said.value.target].spec.get("domain"))
+    """The server address: as declared, or the regional domain of the declared ingress, read from the platform."""
+    setting = merged.connects_to
+    if setting is None or isinstance(setting.value, str):
+        return setting.value if setting is not None else None
+    domain = canonical.host(loaded.manifest.declarations[setting.value.target].spec.get("domain"))
     snapshot = await open_project(source).take_snapshot(only=frozenset({"AgentIngress"}), on_event=on_event)
     listing = snapshot.of("AgentIngress")
-    where = f"{said.position}: {said.by}.ingress: {said.value.target}"
-    live = next((each for each in listing.objects if canonical.host(each.body.get("domain")) == domain), None)
+    where = f"{setting.position}: {setting.by}.ingress: {setting.value.target}"
+    live = next((ingress for ingress in listing.objects if canonical.host(ingress.body.get("domain")) == domain), None)
     if live is None:
         why = f"could not be read: {listing.why}" if not listing.complete else "is not on the platform; apply first"
         raise IncompleteAgentConfig(f"{where} {why}")
     found = live.body.get("region_domains")
-    regional = [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+    regional = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
     chosen = agent_config.regional(regional, domain, merged.region)
     if chosen is None:
-        named = f"no regional domain of {merged.region}" if merged.region else "several regional domains, if any"
-        raise IncompleteAgentConfig(f"{where} has {named}; name a region of {', '.join(regional) or 'those to come'}")
+        what = f"no regional domain for {merged.region}" if merged.region else "not exactly one regional domain"
+        raise IncompleteAgentConfig(f"{where} has {what}; set `region` to one of {', '.join(regional) or '(none yet)'}")
     return chosen

@@ -1,4 +1,4 @@
-"""Where the values of a declared resource come from, and what the platform holds in their place."""
+"""Traces declared values to the files that set them, and reads the live values for comparison."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from reconciler.rendering.provenance import LiveValue
 
 @dataclass(frozen=True)
 class DeclaredValues:
-    """What a project declares, with the places where each value was written. To be made by `read_values`."""
+    """The declarations of a project, with the positions where values are set. Created by `read_values`."""
 
     source: ProjectSource
     config: Config
@@ -37,11 +37,14 @@ class DeclaredValues:
 
     @cached_property
     def declarations(self) -> Mapping[Address, Declaration]:
-        """Resources, and what is rendered to a file."""
+        """Declared resources, and declarations that are rendered to a file, such as AgentConfig."""
         return {**self.loaded.manifest.declarations, **self.loaded.rendered}
 
     def find(self, text: str) -> tuple[Address, Path] | None:
-        """`TLSEdge/payments.hostports[0]`: the longest declared address that the text begins with, and the path."""
+        """Splits a text such as `TLSEdge/payments.hostports[0]` into the longest declared address and a path.
+
+        None if the text begins with no declared address.
+        """
         kind, _, rest = text.partition("/")
         name = rest
         while Address(kind, name) not in self.declarations:
@@ -51,7 +54,7 @@ class DeclaredValues:
         return Address(kind, name), value_trace.path_of(rest[len(name) + 1 :])
 
     def trace(self, address: Address, path: Path) -> list[Trace]:
-        """The values at and below a path of the spec, each with its origins."""
+        """The values at and below a path of the spec, each with the positions that set it."""
         settings = variables.settle_variables(self.config.settings, self.source.variables, [])
         return value_trace.trace_values(self.declarations[address], path, self.config, settings, self.declarations)
 
@@ -64,12 +67,12 @@ def read_values(source: ProjectSource) -> DeclaredValues:
 async def read_live_values(
     workspace: Workspace, address: Address, traces: Sequence[Trace], *, on_event: OnEvent = ignore_event
 ) -> list[LiveValue | None]:
-    """What the platform holds at each trace's path; None where no response shows it, or it could not be read."""
+    """The live value at the path of each trace; None if no response has it, or the list could not be read."""
     snapshot = await workspace.take_snapshot(on_event=on_event)
     held = _live_fields(workspace.manifest, snapshot, address)
     listing = snapshot.of(address.kind)
     if not held and not listing.complete:
-        on_event(Note(f"note: what the platform has of {address.kind} is not known: {listing.why}"))
+        on_event(Note(f"note: the live values of {address.kind} are unknown: {listing.why}"))
         return [None] * len(traces)
     changes = workspace.plan_for(snapshot).changes
     changed = [field for change in changes if change.address == address for field in change.fields]
@@ -94,8 +97,8 @@ def _live_value(
 
 
 def _live_fields(manifest: Manifest, snapshot: Snapshot, address: Address) -> Mapping[str, Value]:
-    """The object that a declaration means, in the write shape and without secrets; empty if there is none."""
-    matched = {whose: key for key, whose in planner.match_all(manifest, snapshot, kinds.list_planned()).items()}
-    live = next((each for each in snapshot.of(address.kind).objects if each.key == matched.get(address)), None)
+    """The fields of the live object of a declaration, in canonical form and without secrets; empty if there is none."""
+    matched = {owner: key for key, owner in planner.match_all(manifest, snapshot, kinds.list_planned()).items()}
+    live = next((item for item in snapshot.of(address.kind).objects if item.key == matched.get(address)), None)
     kind = kinds.get(address.kind)
     return {} if live is None else plan_fields.show_fields(kind, canonical_fields.canonical_live(kind, live), address)

@@ -1,4 +1,4 @@
-"""The files of an import: what they say already, and writing what is proposed. Never changes what a file says."""
+"""Reads existing manifests for an import, and writes the proposed files. Never changes existing content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reconciler.project.yaml.errors import MAX_BYTES
 if TYPE_CHECKING:
     from reconciler.operations.authoring.import_proposal import Proposal
 
-_MODE = 0o644  # nothing that is written is secret
+_MODE = 0o644  # the files contain no secrets
 
 
 def default_folder(config: Config) -> str:
@@ -31,13 +31,13 @@ def default_folder(config: Config) -> str:
 
 
 def is_read(config: Config, folder: str) -> bool:
-    """Whether manifests in the folder are the project's."""
+    """Whether the project reads manifests from the folder."""
     named = map(files.path_inside, config.manifests)
-    return any(each in (".", folder) or folder.startswith(f"{each}/") for each in named)
+    return any(path in (".", folder) or folder.startswith(f"{path}/") for path in named)
 
 
 def read_manifests(root: Path, folder: str) -> dict[str, str]:
-    """The manifests right in a folder, by path. Without those that cannot be read: `write` raises if it needs one."""
+    """The texts of the manifests directly in a folder, by path. Omits unreadable files, for which `write` raises."""
     found = {}
     for path in sorted(write_manifests.join_path(folder, path.name) for path in (root / folder).glob("*.yaml")):
         with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
@@ -46,13 +46,13 @@ def read_manifests(root: Path, folder: str) -> dict[str, str]:
 
 
 def write(root: Path, proposal: Proposal, *, append: bool = False) -> frozenset[str]:
-    """Writes the files of a proposal and returns the paths of those that changed. Raises UnwritableProposal, before
-    anything is written, if a file exists with other text.
+    """Writes the files of a proposal; returns the paths of those that changed. Raises UnwritableProposal, before
+    anything is written, if a file exists with other content.
 
-    append  manifests that exist may be added to, if the proposal holds their text
+    append  existing manifests may be extended, if the proposal contains their text
     """
     changed = _find_changed_files(root, proposal, append=append)
-    # What manifests include comes first: an interrupted import leaves no manifest that cannot be read.
+    # Included files come first: an interrupted import leaves no manifest that includes a missing file.
     for path in sorted(changed, key=lambda path: (path.endswith(".yaml"), path)):
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,14 +76,14 @@ def _find_changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict
             others.append(path)
     if others:
         raise UnwritableProposal(
-            *(f"{path} exists and says something else" for path in others),
+            *(f"{path} exists with other content" for path in others),
             remedy="nothing was written; name another folder with --out, or add to these manifests with --append",
         )
     return changed
 
 
 def _check_unchanged(path: str, present: bytes, text: str) -> None:
-    """Checks that the text says what the file says now: a last line may end where it did not before."""
+    """Raises UnwritableProposal if the new text changes existing documents, such as an unterminated last one."""
     before, after = yaml.read(present, path), yaml.read(text.encode(), path)
     if before.problems:
         raise InvalidProject(before.problems)
@@ -92,6 +92,6 @@ def _check_unchanged(path: str, present: bytes, text: str) -> None:
     )
     if new[: len(old)] != old:
         raise UnwritableProposal(
-            f"{path} would say something else with anything added to it",
-            remedy="nothing was written; let its last line end with a line break, or name another folder with --out",
+            f"{path} cannot be appended to: its last document would change",
+            remedy="nothing was written; end its last line with a line break, or name another folder with --out",
         )

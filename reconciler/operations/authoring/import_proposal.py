@@ -1,6 +1,6 @@
-"""What `import` would write: surveyed, spelt, read back as the project's own manifests, and planned, all in memory.
+"""Proposes manifests for unmanaged objects: renders them, loads them as part of the project and plans, all in memory.
 
-What would not come out as it is on the platform is left out, and the rest is proposed anew without it. Writes nothing.
+An object whose manifest would not be in sync with it is left out, and the others are proposed again. Writes nothing.
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from reconciler.project.manifests.load import load_manifests_with
 
 @dataclass(frozen=True)
 class Proposal:
-    """Texts by path below the project's root: manifests, and what they include.
+    """The result of `propose_import`.
 
-    folder  where the manifests are to be; `is_read`: the project reads manifests from there
-    owners  of the imported objects that other stacks own: those stacks must release them first
+    imported   the objects with their future declarations
+    left_out   objects that are not imported, with the reason
+    manifests  texts by path below the project's root
+    included   texts of files that the manifests include, by path
+    folder     of the manifests; `is_read`: whether the project reads manifests from it
+    owners     owner records of other stacks, which must release these objects first
     """
 
     imported: tuple[Imported, ...]
@@ -44,13 +48,13 @@ class Proposal:
     def files(self) -> Mapping[str, str]:
         return {**self.manifests, **self.included}
 
-    def file_of(self, each: Imported) -> str:
-        """The manifest it stands in."""
-        return write_manifests.file_of(each, {kind.name: kind for kind in kinds.every()}, self.folder)
+    def file_of(self, imported: Imported) -> str:
+        """The path of the manifest with an object's declaration."""
+        return write_manifests.file_of(imported, {kind.name: kind for kind in kinds.every()}, self.folder)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing that could have been imported."""
+        """Whether every object that can be imported is."""
         return not any(left_out.wrong for left_out in self.left_out)
 
 
@@ -85,7 +89,7 @@ async def find_proposal(
 
 
 def _other_owners(stack: str, imported: tuple[Imported, ...], snapshot: Snapshot) -> dict[Address, Owner]:
-    addresses = {(each.live.kind, each.live.locator): each.address for each in imported}
+    addresses = {(item.live.kind, item.live.locator): item.address for item in imported}
     every = (live for listing in snapshot.listings.values() for live in listing.objects)
     return {
         addresses[live.kind, live.locator]: live.owner
@@ -102,7 +106,11 @@ def propose(
     selects: Callable[[Address], bool],
     present: Mapping[str, str] | None = None,
 ) -> Proposal:
-    """Everything selected that can be declared as it is. `present` are texts of manifests that are added to."""
+    """Proposes every selected object whose manifest would be in sync with it.
+
+    selects  whether to import an object, by its future address
+    present  texts of existing manifests to add to, by path; None: new files
+    """
     refused: dict[survey.Key, str] = {}
     while True:
         found = survey.survey(workspace.manifest, snapshot, kinds.list_planned(), selects=selects, refused=refused)
@@ -110,7 +118,7 @@ def propose(
             found.imported, {kind.name: kind for kind in kinds.every()}, folder
         )
         texts = {path: write_manifests.append((present or {}).get(path, ""), text) for path, text in texts.items()}
-        # What is there stays there: a new text counts beside it, unless it is the old one with something added.
+        # Existing manifests stay: a proposed text is loaded in addition, or instead if it extends an existing one.
         read = {path if present is not None else f"{path} (new)": text for path, text in texts.items()}
         objections = _objections(workspace, snapshot, found.imported, read, included)
         if not objections:
@@ -125,7 +133,7 @@ def _objections(
     texts: Mapping[str, str],
     included: Mapping[str, str],
 ) -> dict[survey.Key, str]:
-    """What keeps each from being declared. Rejected, if it is about none of them."""
+    """Why objects cannot be declared, by key. Raises InvalidProject for problems that concern no imported object."""
     if unspellable := survey.find_unencodable(imported):
         return unspellable
     try:

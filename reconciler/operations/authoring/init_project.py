@@ -1,4 +1,4 @@
-"""A new project: what is proposed for it, trying its API key, and writing its files. Overwrites nothing."""
+"""Creates a project: proposes its settings, tries the API key, writes its files. Overwrites nothing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas.project import editor_schemas
 
 KEY = "RECONCILER_API_KEY"
-_PLACEHOLDER = "https://api.example.com"  # stands in the file until the address is known
-_SCHEMAS = ".schemas"  # what editors check manifests with
+_PLACEHOLDER = "https://api.example.com"  # in the project file until the address is known
+_SCHEMAS = ".schemas"  # JSON schemas for editors
 _EXAMPLE = "manifests/access.yaml"
-_EMPTY_FILE = "manifests/.gitkeep"  # Git keeps no empty folder, and a project whose folder is missing is refused
+_EMPTY_FILE = "manifests/.gitkeep"  # Git stores no empty folder, and the folder must exist
 _IGNORED = (
     *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
     *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
@@ -32,11 +32,13 @@ _IGNORED = (
 
 @dataclass(frozen=True)
 class ProjectChoices:
-    """What a new project is about.
+    """The settings of a new project.
 
-    base_url  None: the profile knows its own, or it is not known yet
-    host      of the code: its pipelines are written; `none` for none
-    package   what the pipelines install; empty: not known yet
+    stack     its name
+    profile   the dialect of the platform
+    base_url  None: that of the profile, or not known yet
+    host      code host whose pipelines are written: `github`, `gitlab` or `none`
+    package   pip requirement that the pipelines install; empty: not known yet
     """
 
     stack: str
@@ -47,15 +49,16 @@ class ProjectChoices:
 
     @property
     def platform_address(self) -> str | None:
-        """The address of the platform, as far as it is known."""
+        """The base URL of the platform; None if it is not known yet."""
         return self.base_url or dialect.DIALECTS[self.profile].base_url
 
 
 @dataclass(frozen=True)
 class WrittenProject:
-    """The files by path, in order: True for one that was written, False for one that existed and was kept.
+    """The result of `write_project`.
 
-    unignored  what the folder's own .gitignore does not keep out of Git, and should
+    files      by path, in order: True if it was written, False if it existed and was kept
+    unignored  patterns that are missing in an existing .gitignore
     """
 
     files: Mapping[str, bool]
@@ -63,13 +66,13 @@ class WrittenProject:
 
 
 def default_stack(folder: Path) -> str:
-    """A name for the stack: the folder's, as far as it is one."""
+    """A name for the stack: that of the folder, without characters that a stack name cannot have."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._")[:63]
     return name or "main"
 
 
 def default_host(folder: Path) -> str:
-    """Whose pipelines the repository has already, or where it came from."""
+    """The code host whose pipelines the repository has, or of its remote; `none` if unknown."""
     if (folder / ".github").is_dir():
         return "github"
     if (folder / ".gitlab-ci.yml").is_file():
@@ -83,7 +86,7 @@ def default_host(folder: Path) -> str:
 
 
 def check_choices(choices: ProjectChoices) -> Mapping[str, str]:
-    """What is wrong with each choice, in the words that the project file's own check has for it."""
+    """The problem of each invalid choice, with the texts of the project file's validation."""
     wrong = {"stack": project_file.check_stack_name(choices.stack)}
     if choices.base_url is not None:
         wrong["base_url"] = connection.check_platform_url(choices.base_url)
@@ -102,9 +105,9 @@ async def try_key(base_url: str, profile: dialect.Name, key: Secret, runtime: Ru
 
 
 def write_project(folder: Path, choices: ProjectChoices, *, example: bool) -> WrittenProject:
-    """Writes the project's files, without those that exist.
+    """Writes the project's files; keeps those that exist.
 
-    example  also a first manifest, unless there is a project already
+    example  also an example manifest, unless a project exists
     """
     wanted = _render_files(choices)
     if _is_begun(folder):
@@ -124,7 +127,7 @@ def write_project(folder: Path, choices: ProjectChoices, *, example: bool) -> Wr
 
 
 def _is_begun(folder: Path) -> bool:
-    """Whether there is a project already, or manifests for one."""
+    """Whether the folder has a project file or manifests."""
     if (folder / "reconciler.yaml").exists():
         return True
     return any(path.suffix in (".yaml", ".yml") for path in (folder / _EXAMPLE).parent.rglob("*"))
@@ -133,10 +136,10 @@ def _is_begun(folder: Path) -> bool:
 def _find_unignored(folder: Path) -> tuple[str, ...]:
     try:
         text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # a folder, say: nothing that Git would heed
+    except OSError:  # for example a folder, which Git ignores
         return ()
-    said = {line.strip().removeprefix("**").lstrip("/").rstrip("/*") for line in text.splitlines()}
-    return tuple(each for each in _IGNORED if each.strip("/") not in said)
+    patterns = {line.strip().removeprefix("**").lstrip("/").rstrip("/*") for line in text.splitlines()}
+    return tuple(pattern for pattern in _IGNORED if pattern.strip("/") not in patterns)
 
 
 def _render_files(choices: ProjectChoices) -> dict[str, str]:
@@ -146,7 +149,7 @@ def _render_files(choices: ProjectChoices) -> dict[str, str]:
         _EXAMPLE: _MANIFEST,
         _EMPTY_FILE: "",
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
-        **{f"{_SCHEMAS}/{name}": json.dumps(each, indent=1) + "\n" for name, each in schemas.items()},
+        **{f"{_SCHEMAS}/{name}": json.dumps(schema, indent=1) + "\n" for name, schema in schemas.items()},
     }
     return {
         **found,
@@ -157,7 +160,7 @@ def _render_files(choices: ProjectChoices) -> dict[str, str]:
 def _render_project_file(choices: ProjectChoices) -> str:
     lines = [
         f"# yaml-language-server: $schema={_SCHEMAS}/project.json",
-        "# Which account this is about, under which name, and where the manifests are.",
+        "# The project: its stack, its account and the folders of its manifests.",
         "version: 1",
         f"stack: {_quote(choices.stack)}",
         "platform:",
@@ -167,13 +170,13 @@ def _render_project_file(choices: ProjectChoices) -> str:
     if choices.base_url is not None:
         lines.append(f"  base_url: {_quote(choices.base_url)}")
     elif choices.profile == "specification":
-        lines.append(f"  base_url: {_PLACEHOLDER} # where the platform's API is")
+        lines.append(f"  base_url: {_PLACEHOLDER} # base URL of the platform's API")
     lines += [f"  api_key: {{from_env: {KEY}}}", "manifests: [manifests/]", ""]
     return "\n".join(lines)
 
 
 def _quote(text: str) -> str:
-    """A name that YAML would take for something else, in quotes."""
+    """The text as a YAML scalar, in quotes if it would not be read as this text."""
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9._:/-]*", text) and not re.fullmatch(r"(?i)true|false|null", text)
     return text if plain else json.dumps(text)
 
@@ -181,7 +184,7 @@ def _quote(text: str) -> str:
 _MANIFEST = f"""\
 # yaml-language-server: $schema=../{_SCHEMAS}/manifest.json
 # A resource is a kind, a name and a spec; the kinds: `reconciler kinds`, one of them: `reconciler explain IPPolicy`.
-# What exists already is written down by `reconciler import`.
+# `reconciler import` writes manifests for objects that exist already.
 kind: IPPolicy
 name: office
 spec:

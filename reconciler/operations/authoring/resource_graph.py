@@ -1,4 +1,4 @@
-"""What depends on what, of what a project declares."""
+"""Reads the dependencies between declared resources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reconciler.planning.ordering import dependencies
 
 
 def read_dependencies(source: ProjectSource) -> Mapping[Address, tuple[Address, ...]]:
-    """What each declared resource needs. Sends nothing; raises InvalidProject."""
+    """The addresses that each declared resource depends on. Sends no request; raises InvalidProject."""
     _, loaded = read_project(source)
     catalogue = {kind.name: kind for kind in kinds.list_planned()}
     hosts: dependencies.HostIndex[Address] = dependencies.HostIndex()

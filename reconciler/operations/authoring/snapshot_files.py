@@ -1,4 +1,4 @@
-"""Snapshot files: written where there is an API key, and planned from where there is none."""
+"""Writes snapshot files, and plans from them without an API key."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ from reconciler.project import atomic_write, snapshots
 from reconciler.rendering.wire.snapshot_json import SnapshotFile
 
 KEY = "RECONCILER_SNAPSHOT_KEY"
-_MODE = 0o644  # it is made to be given away
+_MODE = 0o644  # it is meant to be shared, and has no secrets
 
 
 @dataclass(frozen=True)
 class WrittenSnapshot:
-    """What was written: how many objects, and the kinds that could not be listed to the end, each with the reason."""
+    """The result of `write_snapshot`.
+
+    objects     number of objects
+    incomplete  kinds whose list is incomplete, with the reason
+    """
 
     objects: int
     is_signed: bool
@@ -38,9 +42,9 @@ class WrittenSnapshot:
 class OfflineWorkspace:
     """A workspace whose account is a snapshot file.
 
-    age          of the snapshot, in seconds
-    is_verified  the project has a public key, and the file's signature is of that key
-    unread       sources of secrets that are neither here nor in the file
+    age          seconds since the snapshot was taken
+    is_verified  whether the signature was verified with the project's public key
+    unread       sources of secrets that are neither in the environment nor in the file
     """
 
     workspace: Workspace
@@ -51,7 +55,7 @@ class OfflineWorkspace:
 
 
 def read_signing_key(environ: Mapping[str, str]) -> Secret | None:
-    """The private key that snapshots are signed with, if there is one. Raises InvalidProject if it is no such key."""
+    """The private key that signs snapshots, or None. Raises InvalidProject if it is not a valid key."""
     text = environ.get(KEY)
     if not text:
         return None
@@ -64,7 +68,7 @@ def read_signing_key(environ: Mapping[str, str]) -> Secret | None:
 async def write_snapshot(
     workspace: Workspace, file: Path, key: Secret | None, *, on_event: OnEvent = ignore_event
 ) -> WrittenSnapshot:
-    """Takes a snapshot and writes it without its secrets, signed if there is a key."""
+    """Takes a snapshot and writes it, redacted and signed with `key` if there is one."""
     found = await workspace.take_snapshot(on_event=on_event)
     planned = kinds.list_planned()
     taken = SnapshotFile(
@@ -85,8 +89,11 @@ async def write_snapshot(
 
 
 def open_with_snapshot(source: ProjectSource, file: Path, max_age: int) -> OfflineWorkspace:
-    """The workspace of a snapshot file. Raises InvalidProject if it is of another stack or account, or older than
-    `max_age` seconds.
+    """The workspace for plans from a snapshot file.
+
+    max_age  seconds
+
+    Raises InvalidProject if the snapshot is of another stack or account, or older than `max_age`.
     """
     settings = source.read_settings()
     public_key = settings.snapshots.public_key
@@ -102,8 +109,8 @@ def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = N
     """The plan for the account of a snapshot file, for review only. `base` as of `Workspace.plan`."""
     when = datetime.fromtimestamp(taken.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     warning = Problem(
-        f"made from a snapshot of {when}, not from the account",
-        "the account may have moved since",
+        f"planned from a snapshot of {when}, not from the account",
+        "the account may have changed since then",
         severity=Severity.WARNING,
         code="planned-from-snapshot",
     )

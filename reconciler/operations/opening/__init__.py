@@ -1,1 +1,1 @@
-"""Opening a project, its store and its account."""
+"""Opens a project: settings and manifests, the store, the account."""

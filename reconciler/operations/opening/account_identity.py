@@ -1,7 +1,7 @@
-"""Whether this account is the one that a stack belongs to.
+"""Checks whether the current account is the one that a stack belongs to.
 
-The platform names no account. What tells one from another is its address, the name that the project gives it, and above
-all the objects that were there when the stack was last applied.
+The platform has no account id. An account is recognized by its base URL, the name that the project gives it, and above
+all by the objects of the last apply.
 """
 
 from __future__ import annotations
@@ -15,61 +15,62 @@ from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Snapshot
 from reconciler.store.account import AccountMembership
 
-MANY = 100  # witnesses that are kept: one alone would do, if nobody ever deleted it by hand
-FEW = 3  # of fewer objects all may well have been deleted by hand
+MANY = 100  # objects that are stored as witnesses: more than one, since any may be deleted by hand
+FEW = 3  # fewer missing objects may all have been deleted by hand
 
 
 def account_of(base_url: str, name: str | None) -> str:
-    """The account in a few words. ValueError if the base address will not do."""
+    """The account: base URL and name. Raises ValueError for an invalid base URL."""
     origin = Origin.parse(base_url)
     return f"{origin}{origin.prefix}" + (f" ({name})" if name else "")
 
 
 def account_mismatch(remembered: AccountMembership | None, account: str, stack: str, snapshot: Snapshot) -> str:
-    """Why this may be another account than the one remembered; empty if there is no reason to think so.
+    """Why this may be another account than that of the last apply; empty if there is no reason.
 
-    An object that is still there tells that it is the same one, under whatever address. What could not be listed may
-    hold one.
+    One object of the last apply that still exists proves that it is the same account, at any URL. An incomplete list
+    may contain one.
     """
     if remembered is None or any(_may_be_there(witness, snapshot) for witness in remembered.witnesses):
         return ""
     count = len(remembered.witnesses)
-    gone = f"none of the {count} objects it was last seen with is there" if count else ""
+    gone = f"none of the {count} objects of its last apply exists" if count else ""
     if remembered.account != account:
         more = f", and {gone}" if gone else ""
-        return f"stack {stack} belongs to {remembered.account}, and this is {account}{more}"
+        return f"stack {stack} belongs to {remembered.account}, but the current account is {account}{more}"
     if count < FEW:
         return ""
-    return f"stack {stack} belongs to {account}, but {gone}: the key may be of another account"
+    return f"stack {stack} belongs to {account}, but {gone}: the API key may belong to another account"
 
 
 def membership_after(
     remembered: AccountMembership | None, account: str, plan: Plan, snapshot: Snapshot
 ) -> AccountMembership:
-    """What to remember of a stack before the deletes of a plan are sent."""
-    doomed = {call.target for call in plan.calls if call.verb is Verb.DELETE and call.target is not None}
-    return membership(remembered, account, plan.stack, snapshot, doomed)
+    """The account to store for a stack before the deletes of a plan are sent."""
+    deleted = {call.target for call in plan.calls if call.verb is Verb.DELETE and call.target is not None}
+    return membership(remembered, account, plan.stack, snapshot, deleted)
 
 
 def membership(
-    remembered: AccountMembership | None, account: str, stack: str, snapshot: Snapshot, doomed: Collection[str]
+    remembered: AccountMembership | None, account: str, stack: str, snapshot: Snapshot, deleted: Collection[str]
 ) -> AccountMembership:
-    """What to remember of a stack before the objects with the ids `doomed` are deleted."""
+    """The account to store for a stack, without the objects with the ids `deleted` as witnesses."""
     bound = {(address.kind, binding.id) for address, binding in snapshot.bindings.items()}
     found = {
         f"{kind}:{live.locator}"
         for kind, listing in snapshot.listings.items()
-        if kinds.get(kind).home is Home.PLATFORM  # what ends with an agent says nothing of the account
+        if kinds.get(kind).home is Home.PLATFORM  # objects of an agent do not identify the account
         for live in listing.objects
-        if live.id not in doomed
+        if live.id not in deleted
         and ((live.owner is not None and live.owner.stack == stack) or (kind, live.locator) in bound)
     }
-    unseen = {
-        each
-        for each in (remembered.witnesses if remembered and remembered.account == account else ())
-        if not snapshot.of(each.partition(":")[0]).complete and each.rpartition("/")[2].rpartition(":")[2] not in doomed
+    unlisted = {
+        witness
+        for witness in (remembered.witnesses if remembered and remembered.account == account else ())
+        if not snapshot.of(witness.partition(":")[0]).complete
+        and witness.rpartition("/")[2].rpartition(":")[2] not in deleted
     }
-    return AccountMembership(account, tuple(sorted(found | unseen)[:MANY]))
+    return AccountMembership(account, tuple(sorted(found | unlisted)[:MANY]))
 
 
 def _may_be_there(witness: str, snapshot: Snapshot) -> bool:

@@ -1,4 +1,4 @@
-"""Reading an account: lists of its objects, with what the store knows of them."""
+"""Reads an account into a snapshot, with the data of the store."""
 
 from __future__ import annotations
 
@@ -34,7 +34,12 @@ async def read_account(
     only: frozenset[str] | None = None,
     by_id: ById | None = None,
 ) -> Snapshot:
-    """Lists every kind, since what the stack owns may be of any, or only the kinds named."""
+    """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
+
+    by_id  objects of which only modules are managed; None: those of the manifests
+
+    Raises UnreadableAccount if no list can be read, or an engine `Failure` if the key is not accepted.
+    """
     manifest, stack = workspace.manifest, workspace.manifest.stack
     bindings = await store.bindings(stack) if store else {}
     snapshot = await observe(
@@ -65,7 +70,7 @@ async def read_account(
 async def _find_targets(
     workspace: Workspace, snapshot: Snapshot, issued: Sequence[IssuedSecret]
 ) -> Mapping[Address, Target]:
-    """What is known of the files that declared secrets are delivered to."""
+    """The state of the delivery targets of declared secrets."""
     declared = delivery_targets.find_file_deliveries(workspace.manifest, kinds.list_planned())
     if not declared:
         return {}
@@ -79,8 +84,8 @@ async def _find_targets(
 
 
 def _kinds_to_read(manifest: Manifest, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:
-    """Every kind of the platform, one of two that share their objects. Of an agent, which few projects have, and of
-    such a second kind, those that are or were declared."""
+    """Yields the kinds of the platform. Kinds of an agent, and kinds whose objects are aliases of another kind, only if
+    they are used."""
     used = {*named, *(address.kind for address in (*manifest.declarations, *bindings))}
     return (
         kind
@@ -90,7 +95,7 @@ def _kinds_to_read(manifest: Manifest, bindings: Iterable[Address], named: Itera
 
 
 def _objects_named_by_id(manifest: Manifest) -> ById:
-    """Objects that belong to somebody else and of which only modules are managed."""
+    """The declared objects of which only modules are managed, by kind: id and id of the parent."""
     named: Mapping[str, list[tuple[str, str | None]]] = defaultdict(list)
     for address, declaration in manifest.declarations.items():
         if declaration.id is None:
@@ -103,14 +108,14 @@ def _objects_named_by_id(manifest: Manifest) -> ById:
 
 
 def _refuse_unreadable(snapshot: Snapshot, base_url: str) -> None:
-    """If not one list could be had, the platform is the problem, and a problem per kind would bury it."""
-    listings = [each for name, each in snapshot.listings.items() if kinds.get(name).home is Home.PLATFORM]
+    """Raises UnreadableAccount if no list could be read: one error instead of one for each kind."""
+    listings = [listing for name, listing in snapshot.listings.items() if kinds.get(name).home is Home.PLATFORM]
     if not listings or any(listing.complete for listing in listings):
         return
     reasons = {without_operation_id(listing.why): listing.why for listing in listings}
     if len(reasons) > 1 and not any(listing.is_offered for listing in listings):
         raise UnreadableAccount(
-            f"{base_url} does not lead to the platform's API, of which nothing is there; "
+            f"{base_url} is not the address of the platform's API: none of its paths exists; "
             "correct platform.base_url, or RECONCILER_BASE_URL"
         )
     more = f" (and {len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
@@ -121,5 +126,5 @@ _OPERATION = re.compile(r"\bop_[A-Za-z0-9]+")
 
 
 def without_operation_id(why: str) -> str:
-    """The text of a failure without the number that the platform gave the request."""
+    """The text of a failure without the operation id of the request, for comparison."""
     return _OPERATION.sub("op_", why)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reconciler.operations.errors import UnusableBase
 
-_PASSED = ("PATH", "HOME", "GIT_DIR")  # the environment is full of secrets, and Git needs none of them
+_PASSED = ("PATH", "HOME", "GIT_DIR")  # the environment contains secrets, which Git does not need
 _TREE_TIMEOUT = 60.0  # seconds for reading a whole tree
 _MAX_FILE = 8 * 1024 * 1024  # bytes; no larger file is read from a project
 _SYMLINK = "120000"
@@ -19,7 +19,7 @@ _FILES = ("100644", "100755", _SYMLINK)
 
 
 def read_commit(root: Path, environ: Mapping[str, str], timeout: float) -> str:
-    """The commit that is checked out at `root`; empty if Git does not answer within `timeout` seconds."""
+    """The commit that is checked out at `root`; empty if there is none, or Git takes more than `timeout` seconds."""
     try:
         return _run(root, environ, timeout, "rev-parse", "HEAD").decode().strip()
     except _GitError:

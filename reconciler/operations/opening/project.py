@@ -1,4 +1,4 @@
-"""Opening a project: its files and the environment become a workspace. Sends nothing."""
+"""Opens a project as a workspace: with or without manifests, offline, or with a plan file. Sends no request."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 def open_project(source: ProjectSource) -> Workspace:
-    """The project with its manifests."""
+    """The workspace of a project with its manifests; raises InvalidProject."""
     settings = source.read_settings()
     with invalid_project():
         return _workspace(source, settings, load_manifests(settings, source.runtime.environ, source.variables))
 
 
 def open_without_manifests(source: ProjectSource) -> Workspace:
-    """For operations in which manifests have no say, such as `destroy`: they may be broken."""
+    """The workspace without its manifests, which may be invalid, for operations such as `destroy`."""
     settings = source.read_settings()
     with invalid_project():
         check_names(settings.settings, source.variables)
@@ -42,18 +42,18 @@ def open_without_manifests(source: ProjectSource) -> Workspace:
 
 
 def open_to_import(source: ProjectSource) -> Workspace:
-    """Also where the folders of manifests do not exist yet: Git keeps no empty ones."""
+    """The workspace for an import: the folders of manifests need not exist, since Git stores no empty folders."""
     settings = source.read_settings()
     with invalid_project():
         loaded = load_manifests_with(settings, source.runtime.environ, source.variables, {}, {})
         return _workspace(source, settings, loaded)
 
 
-def open_offline(source: ProjectSource, taken: SnapshotFile) -> tuple[Workspace, tuple[str, ...]]:
-    """The workspace of a plan from a snapshot file, without key and network, and the sources of secrets that are
-    neither here nor in the file.
+def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Workspace, tuple[str, ...]]:
+    """The workspace for a plan from a snapshot file, without API key and network, and the sources of secrets that are
+    neither in the environment nor in the file.
 
-    A secret that is not here is the one that was there when the snapshot was taken.
+    A secret that the environment does not have counts as unchanged since the snapshot.
     """
     settings = source.read_settings()
     unread: dict[str, None] = {}
@@ -61,21 +61,21 @@ def open_offline(source: ProjectSource, taken: SnapshotFile) -> tuple[Workspace,
     def absent(name: str, is_secret: bool) -> Secret | None:
         if not is_secret:
             return None
-        if name not in taken.secrets:
+        if name not in snapshot_file.secrets:
             unread[name] = None
-        return taken.secrets.get(name) or Sealed(name)
+        return snapshot_file.secrets.get(name) or Sealed(name)
 
     with invalid_project():
         loaded = load_manifests(settings, source.runtime.environ, source.variables, absent)
         nobody = Secret("", "nowhere")
-        there = replace(settings, base_url=taken.base_url, account=taken.account, api_key=nobody)
-        return _workspace(source, there, loaded), tuple(unread)
+        offline = replace(settings, base_url=snapshot_file.base_url, account=snapshot_file.account, api_key=nobody)
+        return _workspace(source, offline, loaded), tuple(unread)
 
 
 def open_with_plan(source: ProjectSource, file: Path) -> tuple[Workspace, PlanFile]:
-    """The workspace in which a plan file is applied, and the file. Raises WrongAccount or UnusablePlan.
+    """The workspace for applying a plan file, and the file. Raises WrongAccount, UnusablePlan or InvalidProject.
 
-    The manifests need not be readable, nor those of the plan: it is applied as it was reviewed.
+    The manifests may be invalid or changed: the plan is applied as it was reviewed.
     """
     from reconciler.operations.applying import plan_files
     from reconciler.operations.workspace import Selection
@@ -127,5 +127,5 @@ def _base_url(settings: Config) -> str:
 
 
 def _secrets_of(manifest: Manifest) -> tuple[Secret, ...]:
-    """Every secret that is declared."""
+    """Every secret in the specs of declarations."""
     return tuple(secret for declaration in manifest.declarations.values() for secret in secrets_in(declaration.spec))

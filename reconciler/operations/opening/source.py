@@ -1,4 +1,4 @@
-"""Where a project is, and reading its settings. Imports little: `validate` and shell completion start with it."""
+"""Locates a project and reads its settings. Imports little, since `validate` and shell completion use it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from reconciler.project.settings.config import Config, load_config
 
 @dataclass(frozen=True)
 class ProjectSource:
-    """Where a project is, and how it is to be read.
+    """The location of a project, and how to read it.
 
+    environment  name of a file in `environments/`
     variables    values for `${{ var.NAME }}`
-    parallelism  requests at a time instead of the project's number
+    parallelism  requests at a time; None: as in the project file
     """
 
     path: Path
@@ -50,7 +51,7 @@ def read_project(source: ProjectSource) -> tuple[Config, Loaded]:
 
 @contextmanager
 def invalid_project() -> Iterator[None]:
-    """What a reader of the project rejects is raised as InvalidProject."""
+    """Raises a Rejected of the block as InvalidProject."""
     try:
         yield
     except InvalidProject:

@@ -1,4 +1,4 @@
-"""Where a project's store is, and opening it if there is one."""
+"""Locates the store of a project, and opens it if it exists."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def store_location(config: Config) -> str:
 
 
 def ledger_path(config: Config) -> Path | None:
-    """The file of sent requests, beside the store's file: processes that share the store share the account's budget."""
+    """The file that counts requests, beside the file of the store: processes that share the store share the budget."""
     location = store_location(config)
     return None if "://" in location or location == MEMORY else Path(location).with_name("requests.db")
 
 
 @asynccontextmanager
 async def open_existing_store(config: Config) -> AsyncIterator[Store | None]:
-    """The store, or None where there is none yet: an operation that only reads creates none."""
+    """The store, or None if it does not exist: an operation that only reads does not create it."""
     location = store_location(config)
     if location == MEMORY or ("://" not in location and not (_exists(location) or _exists(f"{location}-wal"))):
         yield None
@@ -41,7 +41,7 @@ async def open_existing_store(config: Config) -> AsyncIterator[Store | None]:
 
 
 def _exists(path: str) -> bool:
-    """True also if the path may not be read: opening it says so, and nothing is planned without its content."""
+    """Whether a path exists. True also if it cannot be read: opening it raises the error, and nothing is planned."""
     try:
         os.stat(path)  # noqa: PTH116 - a path of the store's
     except FileNotFoundError:

@@ -132,7 +132,7 @@ def test_what_was_made_twice_at_once_is_settled_by_the_run_that_ends_last(prepar
         first.send_signal(signal.SIGCONT)
         _, err = first.communicate(timeout=60)
         assert first.returncode == 0, err
-        assert "IPPolicy/office was created twice by two runs at once; " in err
+        assert "IPPolicy/office was created by two concurrent runs; " in err
         assert {body["id"] for _, body in scene.live()} == kept
 
 
