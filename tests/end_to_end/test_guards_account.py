@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -100,6 +101,7 @@ def test_what_a_killed_destroy_had_deleted_is_not_missed(applied: Project, sandb
     process = applied.started("destroy", "-y", "--quiet", "--parallelism", "1")
     while sandbox.get("/ip_policies")["ip_policies"]:
         assert process.poll() is None
+        time.sleep(0.02)
     process.kill()
     process.communicate()
     assert quietly(applied, "apply") == Said(0, "Applied: 3 created.\n", "")

@@ -25,6 +25,8 @@ from tests.examples.forge import NUMBER, Forge
 from tests.examples.workflows import Ran, Runner, read
 from tests.platform import KEY, Sandbox
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 ROOT = Path(__file__).parents[2]
 GITOPS = ROOT / "examples" / "gitops"
 WORKFLOWS = sorted((GITOPS / "github/.github/workflows").glob("*.yml"))

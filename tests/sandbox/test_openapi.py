@@ -16,6 +16,8 @@ from reconciler.sandbox.wire.openapi import document
 from tests.platform import HEADERS, Sandbox
 from tests.tiers import full
 
+pytestmark = pytest.mark.usefixtures("over_socket")
+
 TABLE = tuple(operations(read_only.list_served()))
 DOCUMENT = document(TABLE, "http://sandbox.test")
 AREAS = ["/edges/https/[^/]+/routes", "/edges/(?!https/[^/]+/routes)", "/[a-d]", "/(?!edges)[e-z]"]
@@ -42,7 +44,6 @@ def test_no_random_request_breaks_the_sandbox(sandbox: Sandbox, tmp_path: Path) 
 
 @full
 @pytest.mark.parametrize("area", AREAS)
-@pytest.mark.usefixtures("over_socket")
 def test_no_request_breaks_the_sandbox(area: str, sandbox: Sandbox, tmp_path: Path) -> None:
     """Some ten thousand requests in all, at the edge of what the document allows and beyond it."""
     assert requests_that_pass(area, "--phases=coverage,fuzzing --max-examples=4", sandbox, tmp_path) > 1_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections import Counter
 
 import httpx
@@ -66,7 +67,7 @@ def test_more_requests_at_a_time_than_the_account_may_have_are_turned_away(sandb
     first = threading.Thread(target=lambda: _given_up(sandbox))
     first.start()
     while not sandbox.log():
-        pass  # the first request is in the log as soon as it hangs
+        time.sleep(0.01)  # the first request is in the log as soon as it hangs
     answer = get("/ip_policies")(Account(sandbox))
     assert (answer.status_code, answer.json()["error_code"]) == (429, "ERR_NGROK_225")
     sandbox.reset()

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -168,6 +169,7 @@ def test_a_create_whose_answer_was_lost_is_not_repeated_though_nothing_was_ever_
     assert process.stderr is not None
     while not sandbox.get("/ip_policies")["ip_policies"]:
         assert process.poll() is None
+        time.sleep(0.02)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
