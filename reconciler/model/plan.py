@@ -87,7 +87,7 @@ class Observed:
 class Approval:
     """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
-    what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account"
+    what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account", or a risk
     kind: str  # a kind, or "*" for a guard over all kinds
     count: int
     why: str

@@ -14,6 +14,7 @@ from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
+from reconciler.planning.deciding.risks import find_risks
 from reconciler.planning.matching.index import LiveIndex
 
 SMALL_STACK = 10  # objects below which no share of them is guarded
@@ -49,6 +50,7 @@ def find_required_approvals(
         *_check_shares(decisions, owned, options),
         *_check_empty_manifests(owned, len(index.manifest.declarations), options),
         *_check_additions(additions),
+        *_check_risks(decisions, options),
     ]
     return tuple(
         replace(
@@ -98,6 +100,20 @@ def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
     for kind, count in sorted(wanted.items()):
         why = "added on the platform; `unmanaged_children: delete` deletes it only with this approval"
         yield Approval("delete", kind, count, why, is_optional=True)
+
+
+def _check_risks(decisions: Sequence[Decision], options: PlanOptions) -> Iterator[Approval]:
+    """The risks for which the project requires approval (`guards.require_approval`)."""
+    if not options.require_approval:
+        return
+    counts = Counter(
+        (risk, decision.kind.name)
+        for decision in decisions
+        for risk in find_risks(decision)
+        if risk in options.require_approval
+    )
+    for (risk, kind), count in sorted(counts.items()):
+        yield Approval(str(risk), kind, count, risk.text)
 
 
 def _is_owned_by_store_only(decision: Decision) -> bool:

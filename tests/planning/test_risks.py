@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from click.testing import CliRunner
 
 from reconciler import kinds
+from reconciler.cli.commands.plan import command as plan_command
 from reconciler.model.change import Risk
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home
 from reconciler.planning.planner import PlanOptions
+from reconciler.project.settings.project_file import Guards
 from tests.planning.builders import LENIENT, apply_to, at, declare, make_plan, ref, secret, settle
 
 Spec = dict[str, Any]
@@ -247,3 +250,26 @@ def _marked(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
             found.add(f"{prefix}{field.name}")
         found |= _marked(field.fields, f"{prefix}{field.name}.")
     return found
+
+
+# --- approvals of risks -----------------------------------------------------------------------------------------------
+
+
+def test_a_project_may_require_approval_for_a_risk() -> None:
+    world = settle(*AROUND, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
+    after = (*AROUND, declare("TLSEdge/x"), declare("TLSEdge/y", RESTRICTED))
+    required = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
+    (approval,) = make_plan(*after, seen=world.snapshot(), policy=required).missing_approvals
+    assert approval.flag == "--allow widens_access:TLSEdge=1"
+    given = PlanOptions(require_approval=required.require_approval, allow={("widens_access", "TLSEdge"): 1})
+    assert make_plan(*after, seen=world.snapshot(), policy=given).missing_approvals == ()
+    assert make_plan(*after, seen=world.snapshot()).missing_approvals == ()
+
+
+def test_settings_and_flags_know_every_risk_of_a_change() -> None:
+    risks = [str(risk) for risk in Risk if risk is not Risk.ADDED]
+    annotation = Guards.model_fields["require_approval"].annotation
+    assert list(get_args(get_args(annotation)[0])) == risks
+    for risk in risks:
+        plan = CliRunner().invoke(plan_command, ["--allow", f"{risk}:TLSEdge=1", "--project", "/nowhere"])
+        assert "allows nothing" not in plan.output

@@ -105,7 +105,7 @@ def _parse_approvals(
     return given
 
 
-_APPROVAL = re.compile(r"(?P<what>[a-z-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
+_APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
 _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kinds together with `*`)
     "delete": (True, True),
     "delete-protected": (True, False),
@@ -114,6 +114,18 @@ _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kind
     "update": (False, True),
     "empty": (False, True),
     "account": (False, True),
+    # Risks for which a project may require approval; `guards.require_approval` of reconciler.yaml has the same.
+    **dict.fromkeys(
+        (
+            "widens_access",
+            "irreversible",
+            "interrupts_traffic",
+            "runs_command",
+            "issues_credential",
+            "disables_agent",
+        ),
+        (True, False),
+    ),
 }
 
 

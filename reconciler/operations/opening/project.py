@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.api.client import Account
 from reconciler.api.origin import Origin
+from reconciler.model.change import Risk
 from reconciler.model.manifest import Manifest
 from reconciler.model.value import Sealed, Secret, secrets_in
 from reconciler.operations.errors import UnreadableAccount
@@ -108,6 +109,7 @@ def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Works
     options = PlanOptions(
         max_delete_percent=settings.guards.max_delete_percent,
         max_update_percent=settings.guards.max_update_percent,
+        require_approval=frozenset(risk for risk in Risk if risk in settings.guards.require_approval),
         requests_per_minute=account.budget,
         commit=read_commit(settings.root, runtime.environ, runtime.git_timeout),
         now=runtime.now(),

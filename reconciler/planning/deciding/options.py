@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from reconciler.model.address import Address
+from reconciler.model.change import Risk
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class PlanOptions:
     targets, excludes      globs over addresses; no target selects everything
     to_replace             declared resources to replace even if nothing differs (`--replace`)
     max_…_percent          the share of ten or more owned objects that may be deleted or updated without approval
+    require_approval       risks of which each change needs approval: `--allow widens_access:TLSEdge=1`
     requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
     commit                 the Git commit of the manifests, for display
     now                    seconds since 1970, to find secrets that are due for rotation
@@ -32,6 +34,7 @@ class PlanOptions:
     to_replace: frozenset[Address] = frozenset()
     max_delete_percent: int = 30
     max_update_percent: int = 30
+    require_approval: frozenset[Risk] = frozenset()
     requests_per_minute: int = 0
     commit: str = ""
     now: float = 0.0

@@ -69,7 +69,7 @@ class Limits(StrictModel):
 
 
 class Guards(StrictModel):
-    """Shares of the managed objects that one plan may change without approval."""
+    """What one plan may not do without approval, beside irreversible deletions."""
 
     max_delete_percent: Annotated[
         int, Between(0, 100), Doc("Share of managed objects, in percent, that one plan may delete without approval.")
@@ -77,6 +77,19 @@ class Guards(StrictModel):
     max_update_percent: Annotated[
         int, Between(0, 100), Doc("Share of managed objects, in percent, that one plan may update without approval.")
     ] = 30
+    require_approval: Annotated[
+        list[
+            Literal[
+                "widens_access",
+                "irreversible",
+                "interrupts_traffic",
+                "runs_command",
+                "issues_credential",
+                "disables_agent",
+            ]
+        ],
+        Doc("Risks of which each change needs approval, by risk, kind and count: `--allow widens_access:TLSEdge=1`."),
+    ] = []
 
 
 def _check_date(text: str) -> str | None:
