@@ -134,7 +134,7 @@ def test_a_credential_whose_bot_was_made_anew_is_replaced_and_its_token_delivere
     there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/c", was))
     made = make_plan(declare("TunnelCredential/c", {"owner_id": "bot_2"}), seen=snapshot(there))
     change = change_of(made, "TunnelCredential/c")
-    assert (change.order, change.risks) == (Order.CREATE_FIRST, (Risk.ISSUES_CREDENTIAL,))
+    assert (change.order, change.risks) == (Order.CREATE_FIRST, (Risk.ISSUES_CREDENTIAL, Risk.DISABLES_AGENT))
 
 
 # --- one-time secrets -------------------------------------------------------------------------------------------------
