@@ -259,10 +259,10 @@ def test_a_project_may_require_approval_for_a_risk() -> None:
     world = settle(*AROUND, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
     after = (*AROUND, declare("TLSEdge/x"), declare("TLSEdge/y", RESTRICTED))
     required = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
-    (approval,) = make_plan(*after, seen=world.snapshot(), policy=required).missing_approvals
+    (approval,) = make_plan(*after, seen=world.snapshot(), options=required).missing_approvals
     assert approval.flag == "--allow widens_access:TLSEdge=1"
     given = PlanOptions(require_approval=required.require_approval, allow={("widens_access", "TLSEdge"): 1})
-    assert make_plan(*after, seen=world.snapshot(), policy=given).missing_approvals == ()
+    assert make_plan(*after, seen=world.snapshot(), options=given).missing_approvals == ()
     assert make_plan(*after, seen=world.snapshot()).missing_approvals == ()
 
 
