@@ -1,4 +1,4 @@
-"""Writes a file whole or not at all, readable by nobody it should not be at any time. Knows no format."""
+"""Writes files atomically: completely or not at all, with the final permissions from the start."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write(file: Path, text: str, mode: int = 0o600) -> None:
-    """In the place of the file that is there; through no link, and by a draft with a name that nobody can prepare."""
-    if there := describe_non_file(file):
-        raise OSError(errno.EINVAL, f"it is {there}, and no file", str(file))
+    """Replaces a file atomically, by a temporary file with a random name. Never follows a symlink. Raises OSError."""
+    if other := describe_non_file(file):
+        raise OSError(errno.EINVAL, f"{other}, not a regular file", str(file))
     draft = file.with_name(f".{file.name[:200]}.{secrets.token_hex(6)}")
     try:
         _write(draft, text, mode)
@@ -24,12 +24,12 @@ def write(file: Path, text: str, mode: int = 0o600) -> None:
         with contextlib.suppress(OSError):
             draft.unlink()
         if isinstance(error, OSError):
-            raise OSError(error.errno, error.strerror, str(file)) from error  # by the name that the user knows
+            raise OSError(error.errno, error.strerror, str(file)) from error  # with the name that the user knows
         raise
 
 
 def write_output(file: Path, text: str) -> None:
-    """Writes what a user may give away: replaces a file as a whole, and writes into a device or pipe as it is.
+    """Writes output without secrets: replaces a file atomically, and writes into a device or pipe directly.
 
     Raises OSError with the file's name.
     """
@@ -43,12 +43,12 @@ def write_output(file: Path, text: str) -> None:
 
 
 def describe_non_file(file: Path) -> str:
-    """`a device`, `a pipe`: what is there and is no file. A file in its place would be its end, as of /dev/null."""
+    """`a device`, `a pipe` or `a socket` for a path that must not be replaced by a file; otherwise empty."""
     try:
         is_link, mode = stat.S_ISLNK(file.lstat().st_mode), file.stat().st_mode
     except OSError:
-        return ""  # nothing is there, or a link to nothing
-    # /dev/stdout is a link, to a file perhaps: what would be replaced is the link.
+        return ""  # does not exist, or is a dangling symlink
+    # /dev/stdout is a symlink, perhaps to a file: replacing it would replace the symlink.
     folder = os.path.realpath(file.parent)
     if is_link and (folder == "/dev" or folder.startswith("/proc/")):
         return "a device"

@@ -1,7 +1,7 @@
-"""Reads files below the project's root, and nothing else.
+"""Reads and finds files below the project's root, and no others.
 
-A path that leads out of the root, by `..` or by a symlink, is refused; so is what is not a regular file. Between the
-check and the reading nobody can slip a symlink in: each folder is opened from the one above, following none.
+Refuses paths that leave the root by `..` or by a symlink, and everything but regular files. Each folder is opened from
+the one above without following symlinks, so that a symlink cannot be swapped in between check and read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Unreadable(Exception):
 
 
 def path_inside(path: str) -> str:
-    """The path in its shortest form, relative to the project's root. Unreadable if it leads out."""
+    """Normalizes a path relative to the project's root. Raises Unreadable if it leaves the root."""
     if "\0" in path or not path:
         raise Unreadable("not a path", "write a path below the project's root", code="path-outside-project")
     if PurePosixPath(path).is_absolute() or path.startswith("~"):
@@ -44,10 +44,10 @@ def path_inside(path: str) -> str:
 
 
 def read(root: Path, path: str, limit: int) -> bytes:
-    """The bytes of a regular file below the root; Unreadable for anything else and for more than `limit` bytes."""
+    """Reads a regular file below the root. Raises Unreadable for anything else, and for more than `limit` bytes."""
     home = os.path.realpath(root)
     try:
-        real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it follows a ring to itself
+        real = os.path.realpath(os.path.join(home, path))  # noqa: PTH118 - unlike resolve(), it accepts a circular symlink
         if os.path.commonpath((home, real)) != home:
             raise Unreadable(
                 f"{cut(path)} is a symlink to a place outside the project",
@@ -72,7 +72,7 @@ def read(root: Path, path: str, limit: int) -> bytes:
 
 
 def _open(home: str, path: str) -> int:
-    """A descriptor of the file, each folder on the way opened from the one above without following a symlink."""
+    """Opens the file, each folder on the way from the one above without following a symlink. Returns a descriptor."""
     *folders, name = PurePosixPath(path).parts
     here = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -80,14 +80,14 @@ def _open(home: str, path: str) -> int:
             below = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
             os.close(here)
             here = below
-        # Without O_NONBLOCK a FIFO that nobody writes to would hold us for ever.
+        # Without O_NONBLOCK a FIFO without a writer would block forever.
         return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=here)
     finally:
         os.close(here)
 
 
 def refuse_symlink(root: Path, path: str) -> None:
-    """Unreadable if a file written to the path would end up elsewhere, by a symlink on the way."""
+    """Raises Unreadable if a symlink on the way leads a file written to the path elsewhere."""
     home = os.path.realpath(root)
     if os.path.realpath(root / path) != os.path.normpath(f"{home}/{path}"):
         raise Unreadable(
@@ -96,11 +96,11 @@ def refuse_symlink(root: Path, path: str) -> None:
 
 
 def find_manifests(root: Path, path: str) -> Iterator[str]:
-    """The manifest files at or below a path, relative to the root; hidden files and folders are skipped.
+    """Finds manifest files at or below a path, relative to the root. Skips hidden files and folders.
 
-    Unreadable if a folder cannot be looked into.
+    Raises Unreadable if a folder cannot be listed.
     """
-    if not os.path.isdir(root / path):  # noqa: PTH112 - of a name that is too long the method of a path raises
+    if not os.path.isdir(root / path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         yield path
         return
     home = os.path.realpath(root)
@@ -115,7 +115,7 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
         here = Path(folder).relative_to(root)
         for name in folders:
             if Path(folder, name).is_symlink():
-                # What is passed over in silence counts as no longer declared, and is deleted.
+                # A skipped manifest would count as no longer declared, and its object would be deleted.
                 raise Unreadable(f"{here / name} is a symlink to a folder", "list its target under manifests: instead")
         for name in names:
             if name.endswith(MANIFESTS) and not name.startswith("."):

@@ -1,5 +1,6 @@
-"""The pipelines that a new project begins with: those of `examples/gitops`, which the package carries with it, and what
-they install. No index has this package under a name that can be relied on, so nothing is installed that nobody named.
+"""Pipelines of a new project, from `examples/gitops`, and the package requirement that they install.
+
+No package index is assumed: a pipeline installs only the requirement that the user chose.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 HOSTS: Final = ("github", "gitlab")
-_PACKAGED: Final = Path(__file__).parents[1] / "pipelines"  # where a wheel has them
+_PACKAGED: Final = Path(__file__).parents[1] / "pipelines"  # in a wheel
 _SOURCE: Final = Path(__file__).parents[2] / "examples" / "gitops"
 
 PACKAGE_IN: Final = {"github": ".github/actions/reconciler/action.yml", "gitlab": ".gitlab-ci.yml"}
-"""The file that says what is installed, by host."""
+"""The file with the package requirement, by host."""
 _UNSAID: Final = {
     "github": re.compile(r'(?<=\n  package:\n)(    description: .*\n    default: )""'),
     "gitlab": re.compile(r'(?<=\nvariables:\n)(  RECONCILER_PACKAGE: )""'),
 }
 _NAME: Final = "reconciler"
-_STORE: Final = "postgres"  # the extra for the database that the pipelines may keep their history in
+_STORE: Final = "postgres"  # extra for a store in PostgreSQL
 _REQUIREMENT: Final = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(\[(?P<extras>[^\]]*)\])?(?P<rest>.*)")
 _NO_PACKAGE: Final = (
     "is not a package requirement; write a wheel's URL, git+https://…@commit, or a name and its version"
@@ -31,10 +32,10 @@ _NO_PACKAGE: Final = (
 
 
 def read_pipelines(host: str, package: str = "") -> Mapping[str, str]:
-    """Texts by path below the repository's root, for one of HOSTS; they install this package, if it is said."""
+    """Pipeline files of one of HOSTS, by path in the repository. `package`: the requirement that they install."""
     root = (_PACKAGED if _PACKAGED.is_dir() else _SOURCE) / host
-    found = sorted(file for file in root.rglob("*") if file.is_file())
-    texts = {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in found}
+    paths = sorted(file for file in root.rglob("*") if file.is_file())
+    texts = {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in paths}
     if package:
         quoted = json.dumps(with_store(package))
         place = PACKAGE_IN[host]
@@ -43,29 +44,29 @@ def read_pipelines(host: str, package: str = "") -> Mapping[str, str]:
 
 
 def is_mentioned(host: str, text: str) -> bool:
-    """Whether the file of PACKAGE_IN, as it is now, names something."""
+    """Whether the text of the file in PACKAGE_IN names a package."""
     return _UNSAID[host].search(text) is None
 
 
 def with_store(package: str) -> str:
-    """The same package with what a store in PostgreSQL needs."""
+    """Adds the extra for a store in PostgreSQL to a package requirement."""
     if _is_address(package):
         return f"{_NAME}[{_STORE}] @ {package}"
     if _is_path(package):
         return package if package.endswith("]") else f"{package}[{_STORE}]"
     parts = _REQUIREMENT.fullmatch(package)
     assert parts is not None, "its form was checked"
-    extras = [each.strip() for each in (parts["extras"] or "").split(",") if each.strip()]
+    extras = [extra.strip() for extra in (parts["extras"] or "").split(",") if extra.strip()]
     return f"{parts['name']}[{','.join(dict.fromkeys([*extras, _STORE]))}]{parts['rest']}"
 
 
 def wants_index(package: str) -> bool:
-    """Whether it is a name, which means something else on each index."""
+    """Whether a requirement is a name, which must be looked up in a package index."""
     return bool(package) and not _is_path(package) and "://" not in package
 
 
 def check_package(text: str) -> str | None:
-    """What is wrong with something to install, as `what; what to do`."""
+    """Checks a package requirement. Returns `problem; remedy` or None."""
     if not text.isprintable() or text != text.strip() or not (_is_path(text) or _REQUIREMENT.fullmatch(text)):
         return _NO_PACKAGE
     if "$" in text:
@@ -78,13 +79,13 @@ def check_package(text: str) -> str | None:
 
 
 def find_install_source() -> str:
-    """Where this very reconciler came from, as pip spells it, if that is to be had elsewhere too (PEP 610)."""
+    """The requirement that installed this program (PEP 610), if other machines can use it; otherwise empty."""
     try:
         origin = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
-        found = _requirement(origin)
+        requirement = _requirement(origin)
     except (metadata.PackageNotFoundError, OSError, ValueError, AttributeError, KeyError, TypeError):
         return ""
-    return found if found and check_package(found) is None else ""
+    return requirement if requirement and check_package(requirement) is None else ""
 
 
 def _requirement(origin: Mapping[str, Any]) -> str:

@@ -1,8 +1,7 @@
-"""The rules that a plan read from a file must keep before it is applied: what a manifest may not ask for, neither may a
-file.
+"""Checks a plan read from a file before it is applied: a file must not request more than manifests can declare.
 
-Each call must fit its kind, belong to a change that reviewers are shown, act on the object that the plan saw, and carry
-a body that a manifest could have declared. A plan that `plan` made keeps all of them.
+Each call must match its kind, belong to a listed change, act on the observed object, and have a body that a manifest
+could declare. Every plan that `plan` creates passes.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from reconciler.model.value import JsonTemplate, Ref, Secret, Template
 from reconciler.project.documents import validation
 
 _REMEDY = "the file was edited, or was not created by `plan`; plan again"
-_SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()*+,;=-]+"  # of a path: nothing that leads elsewhere
+_SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()*+,;=-]+"  # of a path: no `.` and `..`
 _VERBS: Mapping[Action, Collection[Verb]] = {
     Action.CREATE: (Verb.CREATE, Verb.UPDATE),
     Action.REPLACE: (Verb.CREATE, Verb.UPDATE, Verb.DELETE),
@@ -42,7 +41,7 @@ _VERBS: Mapping[Action, Collection[Verb]] = {
 
 
 def find_problems(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Problem]:
-    """Everything in the plan that breaks a rule. `absent`: the addresses that manifests declare absent."""
+    """Yields every violation of the rules. `absent`: addresses that manifests declare absent."""
     changes: dict[Address, list[Change]] = {}
     for change in plan.changes:
         changes.setdefault(change.address, []).append(change)
@@ -80,7 +79,7 @@ def _check_call(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
 
 
 def _is_path_of_kind(kind: Kind, call: Call) -> bool:
-    """Whether the path is one to which the kind sends such a request, and names the call's target."""
+    """Whether the kind sends such a request to the path, and the path names the call's target."""
     path = _path_text(call.path)
     collection, item, module = _paths(kind)
     match call.verb:
@@ -98,7 +97,7 @@ def _is_path_of_kind(kind: Kind, call: Call) -> bool:
 
 
 def _path_text(path: str | Template) -> str:
-    """The path with a word in the place of each reference."""
+    """The path with a placeholder for each reference."""
     return path if isinstance(path, str) else "".join("_" if isinstance(part, Ref) else part for part in path.parts)
 
 
@@ -116,7 +115,7 @@ def _paths(kind: Kind) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str
 
 
 def _check_owner_record(kind: Kind, call: Call, changes: list[Change]) -> Iterator[str]:
-    """The owner record names this address and nobody else's, and nothing but the engine writes one."""
+    """Checks that an owner record names the address of its call, and that only the engine writes owner records."""
     if call.owner is None:
         if call.verb is Verb.CREATE:
             yield "creates an object without an owner record"
@@ -126,7 +125,7 @@ def _check_owner_record(kind: Kind, call: Call, changes: list[Change]) -> Iterat
         yield "has an owner record in its metadata"
     body = call.body or {}
     if "metadata" not in body or not kind.keeps_owner or call.owner is not None:
-        return  # the engine writes what the record says in its place
+        return  # the engine writes the owner record into metadata
     if not any(change.action is Action.FORGET for change in changes) or _has_record(body["metadata"]):
         yield "overwrites the owner record"
 
@@ -137,7 +136,7 @@ def _has_record(text: Any) -> bool:
 
 
 def _check_body(kind: Kind, call: Call) -> Iterator[str]:
-    """What no manifest could have asked for in a body. Sensitive values are not told."""
+    """Reports content of a body that no manifest could declare. Does not repeat sensitive values."""
     if call.verb in (Verb.DELETE, Verb.REMOVE):
         if call.body is not None:
             yield "sends a body"
@@ -159,7 +158,7 @@ def _check_body(kind: Kind, call: Call) -> Iterator[str]:
 
 
 def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[Finding]:
-    """By the rules of the kind's spec. A part of a body need not be complete, and may empty a field."""
+    """Validates a body by the spec of its kind. A partial body may lack fields, and may empty a field."""
     spec = dict(body)
     if kind.parent is not None and is_whole:
         spec[kind.parent.field] = Ref(Address(kind.parent.kind, "parent"))
@@ -179,7 +178,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
         is_missing = (
             finding.text == validation.MISSING and len(finding.path) == 1 and (not is_whole or finding.path[0] in later)
         )
-        # What is not known yet cannot be judged. A secret that cannot be read is told by `stale`, with its source.
+        # Unknown values cannot be validated. `stale` reports a secret that cannot be read, with its source.
         is_unread = isinstance(value, JsonTemplate) or (isinstance(value, Secret) and not value.reveal())
         if not (is_missing or is_unread or (not is_whole and value in (None, "", [], {}))):
             yield finding
@@ -188,7 +187,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
 def _find_unapproved(
     plan: Plan, changes: Mapping[Address, list[Change]], absent: Collection[Address]
 ) -> Iterator[Problem]:
-    """Deletions that need approval, for which the file lists no approval."""
+    """Reports deletions that need an approval which the file does not list."""
     needed: Counter[tuple[str, str]] = Counter()
     for call in plan.calls:
         if call.verb is not Verb.DELETE:

@@ -1,7 +1,7 @@
-"""Snapshot files: the account as it was seen, so that a plan can be made where there is no key.
+"""Snapshot files: writes, signs, reads and verifies them. A snapshot allows a plan without an API key.
 
-Whoever takes one signs it with a private key, and whoever reads it needs the public one only, which lies in the
-repository (`snapshots.public_key` in the project file): a pipeline that runs for strangers holds nothing worth taking.
+The file is signed with a private key and verified with the public key in the repository (`snapshots.public_key` in the
+project file), so that a pipeline for untrusted contributions needs no secret.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from reconciler.rendering.wire.snapshot_json import SnapshotFile
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-_AHEAD = 300  # seconds: clocks differ, but not by more
+_AHEAD = 300  # seconds: tolerance for clocks that differ
 _SCHEME = "ed25519:"
-_MAKE_ONE = "create a key with `openssl genpkey -algorithm ed25519`"
+_CREATE_KEY = "create a key with `openssl genpkey -algorithm ed25519`"
 
 
 def write(taken: SnapshotFile, key: Secret | None) -> str:
-    """The text of a file, signed if there is a private key (PEM)."""
+    """Renders a snapshot file, signed if there is a private key (PEM)."""
     content = snapshot_json.encode(taken)
     signature = None
     if key is not None:
@@ -37,39 +37,39 @@ def write(taken: SnapshotFile, key: Secret | None) -> str:
 
 
 def read(text: str, file: str, public_key: str | None) -> SnapshotFile:
-    """What was taken. Rejected if the file was changed, or the public key does not vouch for it."""
+    """Reads a snapshot file. Raises Rejected if it was changed, or its signature does not match `public_key`."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise _reject(file, "it is not JSON, or is truncated", _TAKE) from None
+        raise _reject(file, "it is not JSON, or is truncated", _RETAKE) from None
     if not isinstance(content, dict) or content.get("format") != snapshot_json.FORMAT:
-        raise _reject(file, "it is not a snapshot file", _TAKE)
+        raise _reject(file, "it is not a snapshot file", _RETAKE)
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
-        raise _reject(file, "it was changed after it was written", _TAKE)
+        raise _reject(file, "it was changed after it was written", _RETAKE)
     if public_key is not None:
         _verify(file, content, signature, public_key)
     try:
         return snapshot_json.decode(content)
     except Malformed as wrong:
-        raise _reject(file, str(wrong), _TAKE) from None
+        raise _reject(file, str(wrong), _RETAKE) from None
 
 
 def refuse_stale(taken: SnapshotFile, file: str, stack: str, account: str | None, now: float, max_age: int) -> None:
-    """Rejected if it is of another stack or account, or too old (seconds)."""
+    """Raises Rejected if the snapshot belongs to another stack or account, or is older than `max_age` seconds."""
     if taken.stack != stack:
-        raise _reject(file, f"it belongs to the stack {taken.stack}, not {stack}", _TAKE)
+        raise _reject(file, f"it belongs to the stack {taken.stack}, not {stack}", _RETAKE)
     if account is not None and taken.account != account:
-        raise _reject(file, f"it belongs to the account {taken.account or '(no name)'}, not {account}", _TAKE)
+        raise _reject(file, f"it belongs to the account {taken.account or '(no name)'}, not {account}", _RETAKE)
     age = now - taken.at
     if age < -_AHEAD:
         raise _reject(file, "its time is in the future", "check the clock, or take a new snapshot")
     if age > max_age:
-        raise _reject(file, f"it is {format_age(age)} old", f"{_TAKE}, or allow more with --max-age")
+        raise _reject(file, f"it is {format_age(age)} old", f"{_RETAKE}, or allow more with --max-age")
 
 
 def format_age(seconds: float) -> str:
-    """`3 hours`, of an age."""
+    """Formats an age, as in `3 hours`."""
     for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):
         if (number := int(max(seconds, 0) // size)) > 0:
             return f"{number} {noun}{'' if number == 1 else 's'}"
@@ -77,20 +77,20 @@ def format_age(seconds: float) -> str:
 
 
 def check_private_key(key: Secret) -> None:
-    """Rejected if nothing can be signed with it."""
+    """Raises Rejected if the text is not a private key for signatures."""
     _load_private_key(key)
 
 
 def check_public_key(text: str) -> str | None:
-    """What is wrong with a public key, as `what; what to do`."""
+    """Checks a public key. Returns `problem; remedy` or None."""
     try:
         _load_public_key(text)
     except ValueError:
-        return f"is not an Ed25519 public key; {_MAKE_ONE}, and use the public key that `openssl pkey -pubout` prints"
+        return f"is not an Ed25519 public key; {_CREATE_KEY}, and use the public key that `openssl pkey -pubout` prints"
     return None
 
 
-_TAKE = "take a new one with `reconciler snapshot`"
+_RETAKE = "take a new one with `reconciler snapshot`"
 
 
 def _verify(file: str, content: Mapping[str, Json], signature: Json, public_key: str) -> None:
@@ -117,12 +117,12 @@ def _load_private_key(key: Secret) -> Ed25519PrivateKey:
         found = None
     if not isinstance(found, Ed25519PrivateKey):
         what = f"the value of {key.source} is not an Ed25519 private key in PEM"
-        raise Rejected([Problem(what, _MAKE_ONE, code="invalid-signing-key")])
+        raise Rejected([Problem(what, _CREATE_KEY, code="invalid-signing-key")])
     return found
 
 
 def _load_public_key(text: str) -> Ed25519PublicKey:
-    """ValueError if it is none."""
+    """Raises ValueError if the text is not an Ed25519 public key."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -132,7 +132,7 @@ def _load_public_key(text: str) -> Ed25519PublicKey:
     except UnsupportedAlgorithm as wrong:
         raise ValueError(str(wrong)) from None
     if not isinstance(found, Ed25519PublicKey):
-        raise ValueError("another sort of key")
+        raise ValueError("another type of key")
     return found
 
 
@@ -141,7 +141,7 @@ def _integrity(content: Mapping[str, Json]) -> str:
 
 
 def _canonical_bytes(content: Mapping[str, Json]) -> bytes:
-    """What is signed; it begins with what it is, so that no other signature of the key is one of these."""
+    """The signed bytes. They begin with the format, so that a signature of another format is never valid."""
     return f"{snapshot_json.FORMAT}\n".encode() + json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 

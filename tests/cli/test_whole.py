@@ -38,7 +38,7 @@ def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
         listener.bind(str(tmp_path / "socket"))
         for name, what in (("pipe", "a pipe"), ("null", "a device"), ("socket", "a socket")):
             before = os.lstat(tmp_path / name)
-            with pytest.raises(OSError, match=f"it is {what}, and no file"):
+            with pytest.raises(OSError, match=f"{what}, not a regular file"):
                 atomic_write.write(tmp_path / name, "{}")
             assert os.lstat(tmp_path / name) == before
     assert len(list(tmp_path.iterdir())) == 3

@@ -109,7 +109,7 @@ def test_the_last_key_of_a_document_is_followed_by_a_new_one_before_the_comments
 
 def test_a_comment_inside_what_goes_is_not_thrown_away() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n    # why\n    c: 2\n"
-    with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
+    with pytest.raises(Unpatchable, match="a comment inside the value would be lost"):
         patch.patch_text(text, 1, ("spec", "a"), "x")
 
 
@@ -250,7 +250,7 @@ def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> N
 )
 def test_a_comment_beside_what_goes_is_not_thrown_away(text: str) -> None:
     value: list[Any] = [{"c": 2}] if "c: 2" in text else []
-    with pytest.raises(Unpatchable, match="a comment inside it would be lost"):
+    with pytest.raises(Unpatchable, match="a comment inside the value would be lost"):
         patch.patch_text(text, 1, ("spec", "a"), value)
 
 

@@ -140,7 +140,7 @@ class MergedDocument(Places):
 
     def __contains__(self, path: object) -> bool:
         try:
-            self[path]  # type: ignore[index]  # anything may be asked for
+            self[path]  # type: ignore[index]  # any object can be asked for
         except (KeyError, TypeError):
             return False
         return True

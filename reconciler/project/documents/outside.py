@@ -20,14 +20,14 @@ class Outside:
     def __init__(self, root: Folder, environ: Mapping[str, str]) -> None:
         self._root = root
         self._environ = environ
-        self.included: dict[str, bytes] = {}
+        self.included_files: dict[str, bytes] = {}
 
     def has(self, word: str, operand: str, *, is_secret: bool) -> bool:
         """Whether the source exists. An empty environment variable does not count as a secret."""
         if word == "from_env":
             return bool(self._environ.get(operand)) or (not is_secret and operand in self._environ)
         where = files.path_inside(operand)
-        return where in self.included or os.path.lexists(self._root / where)
+        return where in self.included_files or os.path.lexists(self._root / where)
 
     def read(self, word: str, operand: str, *, is_secret: bool) -> str:
         """Returns the text of `{from_env: NAME}` or `{from_file: path}`. Raises Unresolved or Unreadable."""
@@ -57,9 +57,9 @@ class Outside:
 
     def _read_file(self, path: str) -> str:
         where = files.path_inside(path)
-        content = self.included.get(where)
+        content = self.included_files.get(where)
         if content is None:
-            content = self.included[where] = files.read(self._root, where, MAX_INCLUDE)
+            content = self.included_files[where] = files.read(self._root, where, MAX_INCLUDE)
         try:
             text = content.decode()
         except UnicodeDecodeError as error:

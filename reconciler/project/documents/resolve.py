@@ -83,9 +83,9 @@ class Resolver:
         self._subject: str | Address = ""
 
     @property
-    def included(self) -> dict[str, bytes]:
+    def included_files(self) -> dict[str, bytes]:
         """Contents of the files that were read, by path relative to the root."""
-        return self._outside.included
+        return self._outside.included_files
 
     def resolve(self, model: type[BaseModel], subject: str | Address, raw: dict[str, Json]) -> dict[str, Value]:
         """Returns the spec `raw`, of the shape of `model`, with every expression resolved. Errors are in `findings`."""

@@ -143,19 +143,21 @@ def _assemble(
     resolver = Resolver(
         config.root, environ, {**config.variables, **values}, declared, absent, variables.sources(settings)
     )
-    resolver.included.update(included or {})
-    written = ChainMap(dict(texts), resolver.included, dict(config.sources))
+    resolver.included_files.update(included or {})
+    written = ChainMap(dict(texts), resolver.included_files, dict(config.sources))
     declarations, links = _declarations(drafts, resolver, written, problems)
     problems += config.warnings
     problems += find_exposed_secrets(config, environ, declarations, resolver)
-    problems += _check_together(declarations, links, config, partial(_places_with, config, texts, resolver.included))
+    problems += _check_together(
+        declarations, links, config, partial(_places_with, config, texts, resolver.included_files)
+    )
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
     if any(problem.is_error for problem in problems):
         raise Rejected(problems)
     for draft in drafts if sources else ():
         draft.document.places.release(sources[draft.file])
     digest = digest_of(
-        {**texts, **resolver.included, **config.sources, **_digest_variables(overrides or {}, config.stack)}
+        {**texts, **resolver.included_files, **config.sources, **_digest_variables(overrides or {}, config.stack)}
     )
     rendered = {
         address: declaration

@@ -114,12 +114,12 @@ def load_policies(config: Config) -> tuple[Rule, ...]:
                     )
                 )
     if problems:
-        raise Rejected(sorted(problems, key=lambda each: (each.position or Position("", 0, 0), each.text)))
+        raise Rejected(sorted(problems, key=lambda problem: (problem.position or Position("", 0, 0), problem.text)))
     return tuple(rules[name] for name in sorted(rules))
 
 
 def _texts(config: Config, problems: list[Problem]) -> Iterator[tuple[str, bytes]]:
-    """The policy files, each once. A folder that nobody asked for need not be there."""
+    """Yields the path and text of each policy file once. The default folder need not exist."""
     read: set[str] = set()
     for index, entry in enumerate(config.policies):
         where = config.positions.get(("policies", index))
@@ -136,7 +136,7 @@ def _texts(config: Config, problems: list[Problem]) -> Iterator[tuple[str, bytes
 
 @dataclass
 class _Reader:
-    """Of one document. `findings` are about what is written, `problems` about expressions, at their very place."""
+    """Reads one policy document. `findings` are about its values, `problems` about expressions, at their position."""
 
     lines: Sequence[str]
     places: Places
@@ -184,28 +184,28 @@ class _Reader:
         )
 
     def _exemptions(self, form: PolicyDocument) -> Iterator[Exemption]:
-        for index, each in enumerate(form.exemptions):
+        for index, entry in enumerate(form.exemptions):
             where = self.places.nearest(("exemptions", index))
-            yield Exemption(each.address, each.reason, date.fromisoformat(each.until), where)
+            yield Exemption(entry.address, entry.reason, date.fromisoformat(entry.until), where)
 
     def _message(self, text: str) -> tuple[str | Expression, ...] | None:
-        """The message's parts, texts and expressions in turn; None if one of them is none."""
+        """Splits a message into texts and expressions; None if an expression is invalid."""
         parts: list[str | Expression] = []
         end = 0
-        for found in _EMBEDDED.finditer(text):
-            expression = self._expression(("message",), text, found.start(1), found[1], "")
+        for match in _EMBEDDED.finditer(text):
+            expression = self._expression(("message",), text, match.start(1), match[1], "")
             if expression is None:
                 return None
-            parts += [text[end : found.start()], expression]
-            end = found.end()
+            parts += [text[end : match.start()], expression]
+            end = match.end()
         return tuple(part for part in (*parts, text[end:]) if part != "")
 
     def _expression(self, path: tuple[str], whole: str, begin: int, text: str, answers: str) -> Expression | None:
-        """The expression that begins at an offset of a text."""
+        """Compiles the expression at an offset of a text; adds a problem and returns None if it is invalid."""
         try:
             return LANGUAGE.expression(text, answers)
-        except InvalidExpression as unfit:
-            wrong = unfit.wrong
+        except InvalidExpression as invalid:
+            wrong = invalid.wrong
             where = self._at(path, whole, begin + offsets.offset(text, wrong.line, wrong.column))
             remedy = f"use {phrases.join_words(sorted(LANGUAGE.names))}" if "unknown name" in wrong.text else ""
             subject = f"{self.subject}.{path[0]}"

@@ -1,7 +1,6 @@
-"""Where a character of a text stands in the YAML file that the text was read from.
+"""Maps an offset in a text to its position in the YAML file that contains the text.
 
-Texts are quoted, folded and indented in many ways. What is not understood for certain is placed at the text's
-beginning.
+Supports plain, quoted, literal and folded texts. In any other case the position is the beginning of the text.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from reconciler.model.value import Json, Value
 from reconciler.project import files
 from reconciler.project.yaml import reader as yaml
 
-_Placed = tuple[str, int, int]  # a character, and its line and column from 1
+_Placed = tuple[str, int, int]  # a character with its line and column, from 1
 
 
 def place(lines: Sequence[str], start: Position, text: str, offset: int) -> Position:
-    """Where the character at an offset stands. `lines` are the file's, `start` is where the text's scalar begins."""
-    found = list(_characters(lines, start))
-    content = "".join(each[0] for each in found)
-    if content.rstrip() != text.rstrip() or not found:
+    """The position of the character at an offset. `lines`: of the file; `start`: position of the text's scalar."""
+    characters = list(_characters(lines, start))
+    content = "".join(placed[0] for placed in characters)
+    if content.rstrip() != text.rstrip() or not characters:
         return start
-    _, line, column = found[min(offset, len(found) - 1)]
-    return Position(start.file, line, column + max(0, offset - len(found) + 1))
+    _, line, column = characters[min(offset, len(characters) - 1)]
+    return Position(start.file, line, column + max(0, offset - len(characters) + 1))
 
 
 def pinpoint(problem: Problem, finding: Finding, written: Value, text: Value, sources: Mapping[str, bytes]) -> Problem:
-    """The problem of a finding with a `spot`, or `within` a text, at its exact place.
+    """Moves the problem of a finding with a `spot`, or `within` a text, to its exact position.
 
-    `problem` stands where the value begins, which is `written` there and spells `text`; `sources` are the files. Where
-    the exact place cannot be told from the file, the problem says where in the text it is.
+    `problem` has the position of the value `written`, which is resolved to `text`; `sources` are contents of files. If
+    the position in the file is unknown, the message names the position in the text.
     """
     start = problem.position
     if start is None or not isinstance(text, str) or not (finding.within or finding.spot):
@@ -50,7 +49,7 @@ def pinpoint(problem: Problem, finding: Finding, written: Value, text: Value, so
 
 
 def _locate(finding: Finding, text: str) -> tuple[Position, bool]:
-    """Where a finding is within the text, and whether that is its very place."""
+    """The position of a finding within the text, and whether it is exact."""
     if not finding.within:
         return Position("", *(finding.spot or (1, 1))), True
     documents = yaml.read(text.encode(errors="surrogatepass"), "").documents
@@ -73,8 +72,8 @@ def _lines(text: bytes) -> list[str]:
 
 
 def offset(text: str, line: int, column: int) -> int:
-    """The offset of a place within a text, both from 1."""
-    return sum(len(each) + 1 for each in text.split("\n")[: line - 1]) + column - 1
+    """The offset of a line and column, both from 1, in a text."""
+    return sum(len(part) + 1 for part in text.split("\n")[: line - 1]) + column - 1
 
 
 def _characters(lines: Sequence[str], start: Position) -> Iterator[_Placed]:
@@ -88,7 +87,7 @@ def _characters(lines: Sequence[str], start: Position) -> Iterator[_Placed]:
 
 
 def _read_quoted(first: str, start: Position) -> Iterator[_Placed]:
-    """A text in quotes on one line; of escapes those of the quote and the backslash."""
+    """The characters of a quoted text on one line, with escaped quotes and backslashes."""
     quote, at = first[0], 1
     escape = "\\" if quote == '"' else "'"
     while at < len(first):
@@ -100,7 +99,7 @@ def _read_quoted(first: str, start: Position) -> Iterator[_Placed]:
 
 
 def _block(lines: Sequence[str], line: int, *, folded: bool) -> Iterator[_Placed]:
-    """Indented lines below their `|` or `>`; folded ones only where each continues the one before."""
+    """The characters of a block below `|` or `>`; of a folded one up to the first empty line."""
     indent = 0
     for number in range(line, len(lines)):
         text = lines[number]

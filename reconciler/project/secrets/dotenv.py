@@ -1,7 +1,7 @@
-"""The text of dotenv files: an entry found, or its value set with every other byte as it was.
+"""Reads and sets entries in the text of dotenv files, keeping every other byte.
 
-Shells read such files too, and by their rules more may reach into the next line than by those of dotenv. Where nobody
-can tell what belongs to which entry, that is refused.
+Shells read such files too, with other rules for values that continue on the next line. A file whose entries cannot be
+separated with certainty is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _HEAD: Final = re.compile(
     r"""\ufeff?[ \t]*(?P<export>export[ \t]+)?(?P<name>[^\s=\#"']+)[ \t]*=(?:[ \t]++(?!\#))?""", re.VERBOSE
 )
 _VALUE: Final = re.compile(r"""(?P<quoted>"(?:[^"\\]|\\.)*+"|'[^']*+')|(?!["'])[^\s;"'`]*""", re.DOTALL)
-_CLOSED: Final = re.compile(  # the rest of a line, as far as all that opens is closed again
+_CLOSED: Final = re.compile(  # the rest of a line, up to the end of everything that it opens
     r"""
     (?: [^\#$"'`\\(<\n]++
       | (?<![^\s;\ufeff])\#[^\n]*
@@ -50,9 +50,9 @@ class _Entry(NamedTuple):
 
 
 def entry(text: str, name: str) -> str:
-    """The entry's value; empty if there is none. Raises Undeliverable."""
+    """The value of an entry; empty if there is none. Raises Undeliverable."""
     values = [entry.value for entry in _entries(text, name)]
-    value = values[-1] if values else ""  # whoever reads such a file takes the last
+    value = values[-1] if values else ""  # programs that read the file use the last one
     if value.startswith('"'):
         try:
             return str(json.loads(value, strict=False))
@@ -62,12 +62,12 @@ def entry(text: str, name: str) -> str:
 
 
 def has_value(text: str, name: str) -> bool:
-    """Whether setting this entry would overwrite a value, also one that cannot be read. Raises Undeliverable."""
+    """Whether setting the entry would overwrite a value, even an unreadable one. Raises Undeliverable."""
     return any(entry.value not in ("", '""', "''") for entry in _entries(text, name))
 
 
 def with_entry(text: str, name: str, value: str) -> str:
-    """The text with this entry set, wherever it stands, or added. Raises Undeliverable."""
+    """Sets an entry where it is, or appends it. Returns the new text. Raises Undeliverable."""
     pieces, end = [], 0
     for entry in _entries(text, name):
         pieces += [text[end : entry.start], f"{name}={value}"]
@@ -80,12 +80,12 @@ def with_entry(text: str, name: str, value: str) -> str:
 
 
 def _entries(text: str, name: str) -> Iterator[_Entry]:
-    """Those of this name. The others are looked at too: what a line is depends on those before it."""
+    """The entries of this name. Parses all entries: the meaning of a line depends on those before it."""
     start = 0
     while start < len(text):
         head = _HEAD.match(text, start)
         value = _VALUE.match(text, head.end()) if head else None
-        # What touches a closing quote on a later line shows that the quote was to open there.
+        # Text directly after a closing quote on a later line shows that this quote was meant to open.
         if head and (value is None or ("\n" in value[0] and not _APART.match(text, value.end()))):
             raise _refusal(text, start, "has an unclosed quote; close it")
         rest = value.end() if value else start

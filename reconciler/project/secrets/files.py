@@ -1,7 +1,7 @@
-"""Files that hold secrets, below the project's root.
+"""Reads and writes files that contain secrets, below the project's root.
 
-A file is complete or not there at all, never readable by others, and never written through a symbolic link: every
-directory on the way is opened from the one above it, so that nothing can be swapped in between.
+A file is written atomically, is never readable by other users, and is never written through a symbolic link: every
+directory is opened from the one above it, so that none can be swapped in between.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from reconciler.project.secrets.reserved_places import Reserved
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_ATTEMPTS = 3  # at a file that another program creates at the same moment
-_PROOF = "proof"  # what a trial is called where the folder of the target is missing
+_ATTEMPTS = 3  # to write a file that another program creates at the same time
+_PROOF = "proof"  # name of a trial if the folder of the target is missing
 _LARGEST = 1 << 20  # bytes of an existing file that an entry is added to
 
 
 Content = Callable[[str | None], str]
-"""Makes the new text of a file from its present text, None if there is none; raises Undeliverable."""
+"""Returns the new text of a file for its current text (None if there is none). Raises Undeliverable."""
 
 
 def prove(root: Path, target: str, content: Content, reserved: Reserved | None = None) -> None:
-    """Raises Undeliverable unless a write would succeed now. Leaves nothing behind.
+    """Raises Undeliverable unless a write would succeed now. Leaves no file.
 
-    Creates no folder: another process may begin to use one that is there for a moment. Where folders are missing, the
-    deepest one that exists is tried instead.
+    Creates no folder, since another process could begin to use it. If folders are missing, the deepest existing one is
+    tried instead.
     """
     with _open_place(root, target, reserved, create=False) as (directory, name):
         _lock(directory)
@@ -45,9 +45,9 @@ def prove(root: Path, target: str, content: Content, reserved: Reserved | None =
 
 
 def write(root: Path, target: str, content: Content, reserved: Reserved | None = None) -> None:
-    """Writes the file whole, or raises Undeliverable.
+    """Writes the file atomically, or raises Undeliverable.
 
-    A file that another program creates at the same moment is not replaced unseen: `content` is asked again.
+    If another program creates the file at the same time, `content` is called again with its text.
     """
     with _open_place(root, target, reserved, create=True) as (directory, name):
         assert name is not None
@@ -61,7 +61,7 @@ def write(root: Path, target: str, content: Content, reserved: Reserved | None =
 
 
 def read(root: Path, target: str) -> str | None:
-    """The present text; None if there is no file. Raises Undeliverable for what `write` would not replace."""
+    """The text of a file; None if there is none. Raises Undeliverable for a file that `write` would not replace."""
     with _open_place(root, target, None, create=False) as (directory, name):
         return None if name is None else _read_existing(directory, name)
 
@@ -70,8 +70,10 @@ def read(root: Path, target: str) -> str | None:
 def _open_place(
     root: Path, target: str, reserved: Reserved | None, *, create: bool
 ) -> Iterator[tuple[int, str | None]]:
-    """The open directory of the target, and its name there; the deepest directory there is and None if one is missing
-    and not to be created."""
+    """Opens the directory of the target. Yields its descriptor and the name of the file.
+
+    If a directory is missing and not to be created: the deepest existing directory, and None.
+    """
     directories, name = _split_target(target)
     try:
         if reserved is not None:
@@ -89,8 +91,8 @@ def _open_place(
 
 
 def _lock(directory: int) -> None:
-    """Keeps other processes away from the files of the directory until it is closed."""
-    with suppress(OSError):  # some network file systems know no locks
+    """Locks the directory against other processes until it is closed."""
+    with suppress(OSError):  # some network file systems have no locks
         fcntl.flock(directory, fcntl.LOCK_EX)
 
 
@@ -125,9 +127,9 @@ def _split_target(target: str) -> tuple[list[str], str]:
 def _open_directory(
     root: Path, directories: list[str], reserved: Reserved | None, *, create: bool
 ) -> Iterator[tuple[int, bool]]:
-    """The directory of a target, and whether it is that; otherwise the deepest directory on the way there.
+    """Opens the directory of a target. Yields its descriptor and True, or the deepest existing directory and False.
 
-    Directories that were created stay, also where the write fails: another process may need them by then.
+    Created directories are kept even if the write fails: another process may use them already.
     """
     chain = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
     is_whole = True
@@ -179,21 +181,21 @@ def _check_target(directory: int, name: str, reserved: Reserved | None) -> None:
 
 
 def _remove_leftovers(directory: int, name: str) -> None:
-    """Remove what a process that was killed in the middle of a write left beside the file: it may hold a secret."""
-    ours = re.compile(rf"{re.escape(_temporary_prefix(name))}[0-9a-f]{{12}}")
-    for found in os.listdir(directory):
-        if ours.fullmatch(found):
+    """Removes temporary files of a killed process: they may contain a secret."""
+    pattern = re.compile(rf"{re.escape(_temporary_prefix(name))}[0-9a-f]{{12}}")
+    for name_found in os.listdir(directory):
+        if pattern.fullmatch(name_found):
             with suppress(FileNotFoundError):
-                os.unlink(found, dir_fd=directory)
+                os.unlink(name_found, dir_fd=directory)
 
 
 def _temporary_prefix(name: str) -> str:
-    """With which the temporary files of one target begin, and no file of anybody else."""
+    """The prefix of the temporary files of one target, which no other file has."""
     return f".reconciler-unfinished-{hashlib.blake2b(os.fsencode(name), digest_size=6).hexdigest()}-"
 
 
 def _write_temporary(directory: int, name: str, content: bytes) -> str:
-    """The name of a new file beside the target that holds the content, on disk."""
+    """Writes the content to a new file beside the target and syncs it. Returns its name."""
     temporary = f"{_temporary_prefix(name)}{secrets.token_hex(6)}"
     descriptor = os.open(temporary, _NEW, 0o600, dir_fd=directory)
     try:
@@ -209,7 +211,7 @@ def _write_temporary(directory: int, name: str, content: bytes) -> str:
 
 
 def _replace_file(directory: int, name: str, content: bytes, *, replaces: bool) -> bool:
-    """False: a file was not to be replaced, and there is one by now."""
+    """Replaces or creates the file. Returns False if it was to be created and exists by now."""
     temporary = _write_temporary(directory, name, content)
     try:
         if replaces:
@@ -224,7 +226,7 @@ def _replace_file(directory: int, name: str, content: bytes, *, replaces: bool) 
 
 
 def _link_if_absent(directory: int, temporary: str, name: str) -> bool:
-    """Gives the file its name unless another has it: unlike a rename, a link replaces nothing."""
+    """Gives the temporary file its name unless the name exists: a link replaces nothing, unlike a rename."""
     try:
         os.link(temporary, name, src_dir_fd=directory, dst_dir_fd=directory, follow_symlinks=False)
     except FileExistsError:

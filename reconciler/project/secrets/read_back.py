@@ -1,6 +1,6 @@
-"""Reads a one-time secret back from where it was delivered, as far as that is a file or an entry of one.
+"""Reads a delivered one-time secret back from its file or dotenv entry.
 
-For what is written from it on this machine; commands and Kubernetes Secrets give nothing back.
+Commands and Kubernetes Secrets cannot be read back.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = 2**20  # bytes
 
 
 def read_secret(root: Path, delivery: Delivery) -> Secret:
-    """Undeliverable says why there is nothing to be had."""
+    """Reads the secret of a delivery. Raises Undeliverable with the reason if it cannot be read."""
     if delivery.way not in WAYS:
         raise Undeliverable(f"a secret delivered with {delivery.way} cannot be read back")
     try:

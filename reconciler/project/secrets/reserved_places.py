@@ -1,7 +1,7 @@
-"""Places that no one-time secret may be delivered to: Git's data, CI configuration, and the project's own files.
+"""Reserved places, to which no one-time secret is delivered: Git's data, CI configuration, the project's own files.
 
-Names are compared without regard to case and to what file systems ignore in them, since a project may be checked out on
-a file system on which `.GIT` is `.git`.
+Names are compared without case and without characters that file systems ignore, since `.GIT` may be `.git` on the file
+system of a checkout.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Reserved:
         self._nodes = dict(_nodes(own))
 
     def use(self, place: str) -> str | None:
-        """What a place, given as a real path, is reserved for; None if a secret may go there."""
+        """Why a place (a real path) is reserved; None if a secret may be written there."""
         folded = fold(place)
         own = next((self._own[upward] for upward in _with_parents(folded) if upward in self._own), None)
         if own is not None:
@@ -59,18 +59,20 @@ class Reserved:
         return found or (_PIPELINES if _PIPELINE_FILE.fullmatch(names[-1]) else None)
 
     def use_of(self, found: os.stat_result) -> str | None:
-        """The same of an open folder or a file that exists, by whatever name it was reached."""
+        """As `use`, for an existing folder or file, whatever name it was opened by."""
         own = self._nodes.get((found.st_dev, found.st_ino))
         return None if own is None else f"it belongs to the project's {own}"
 
 
 def fold(place: str) -> str:
-    """A path in the form in which all spellings of one place are equal, on file systems that ignore case too."""
+    """Normalizes a path, so that equal results mean the same place, also on file systems that ignore case."""
     return "/".join(map(_fold_name, place.split("/")))
 
 
 def _fold_name(name: str) -> str:
-    legible = "".join(each for each in unicodedata.normalize("NFKC", name) if unicodedata.category(each) != "Cf")
+    legible = "".join(
+        character for character in unicodedata.normalize("NFKC", name) if unicodedata.category(character) != "Cf"
+    )
     return legible.casefold().rstrip(". ") or name
 
 

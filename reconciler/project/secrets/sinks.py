@@ -1,6 +1,6 @@
-"""Hands one-time secrets over: to a file, a dotenv entry, a Kubernetes Secret manifest, or a command's standard input.
+"""Delivers one-time secrets: to a file, a dotenv entry, a Kubernetes Secret manifest, or a command's standard input.
 
-What a command prints is not shown: it may hold the secret.
+The output of a command is never shown: it may contain the secret.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from reconciler.project.secrets import files as secret_files
 from reconciler.project.secrets.reserved_places import Reserved
 
 WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret", "to_command")
-PATIENCE = 60.0  # seconds that a command may take
-GRACE = 5.0  # seconds of these that are left to it once the run is to stop
-_PRIVATE = "RECONCILER_"  # our own settings, the API key among them, are none of a command's business
-_PASSED = ("PATH", "HOME", "LANG", "LANGUAGE")  # to every command, with LC_*
+PATIENCE = 60.0  # seconds: timeout of a command
+GRACE = 5.0  # seconds until a command is killed after the run was interrupted
+_PRIVATE = "RECONCILER_"  # settings of this program, such as the API key, are never passed to commands
+_PASSED = ("PATH", "HOME", "LANG", "LANGUAGE")  # passed to every command, besides LC_*
 _MACHINE = Path("/etc/machine-id")
 _TRIAL_SECRET = Secret("secret", "proof")
 
@@ -40,15 +40,14 @@ OwnPlaces = Callable[[], Mapping[str, str]]
 
 
 class ProjectSinks:
-    """The engine's sinks, with paths below the project's root."""
+    """Implements the engine's port `Sinks`, with paths relative to the project's root."""
 
     def __init__(self, root: Path, own: OwnPlaces = dict, stop: Stop | None = None) -> None:
-        """`own`: real paths of the project's own files and folders, and what each is for. A command that runs when
-        `stop` is set is killed soon after."""
+        """`own`: real paths of the project's own files and folders, with their purpose. `stop`: interrupts commands."""
         self._root = root
         self._own = own
         self._stop = stop
-        self._turn = asyncio.Lock()  # entries share files
+        self._turn = asyncio.Lock()  # deliveries can share files
 
     @cached_property
     def _reserved_paths(self) -> Reserved:
@@ -69,7 +68,7 @@ class ProjectSinks:
             return
         program = delivery.target
         if "/" in program:
-            program = str(self._root.absolute() / program)  # where `_run` runs it
+            program = str(self._root.absolute() / program)  # the working directory of `_run`
         if shutil.which(program, path=os.environ.get("PATH")) is None:
             raise Undeliverable(f"command {delivery.target} not found; install it, or correct the name")
         if check := delivery.settings.get("check"):
@@ -99,13 +98,13 @@ class ProjectSinks:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # so that whatever it starts can be killed with it
+                start_new_session=True,  # so that its child processes can be killed too
             )
         )
         try:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await _kill(await starting)  # it may have started others by now
+            await _kill(await starting)  # it may have started child processes
             raise
         except OSError as failure:
             raise Undeliverable(f"{program} cannot be run: {failure.strerror or failure}") from None
@@ -126,7 +125,7 @@ class ProjectSinks:
             )
 
     async def _wait(self, talking: asyncio.Future[tuple[bytes, bytes]]) -> str:
-        """Waits for a command as long as it may take; why it is to be killed, or nothing if it ended."""
+        """Waits for a command. Returns the reason to kill it, or an empty text if it ended."""
         stopping = asyncio.ensure_future(self._stop.wait()) if self._stop is not None else None
         both: set[asyncio.Future[Any]] = {talking} if stopping is None else {talking, stopping}
         try:
@@ -143,7 +142,7 @@ class ProjectSinks:
 
 
 def command_environment(environ: Mapping[str, str], passed: Iterable[str]) -> dict[str, str]:
-    """What a command sees of the environment: PATH, HOME, the locale, and the names in `passed`; never our settings."""
+    """The environment of a command: PATH, HOME, the locale and the names in `passed`, but no settings of reconciler."""
     names = {*_PASSED, *passed}
     return {
         name: value
@@ -153,7 +152,7 @@ def command_environment(environ: Mapping[str, str], passed: Iterable[str]) -> di
 
 
 def place(root: Path, delivery: Delivery) -> Place:
-    """Where a delivery goes, as it is recorded."""
+    """The place of a delivery, as recorded in receipts."""
     settings, entry = delivery.settings, ""
     if delivery.way == "to_dotenv":
         entry = str(settings["name"])
@@ -163,7 +162,7 @@ def place(root: Path, delivery: Delivery) -> Place:
 
 
 def _checkout(root: Path) -> str:
-    """What tells a project's folder from every other, also from one of the same path on a machine of the same name."""
+    """A digest that identifies a project's folder, even among equal paths on machines of the same name."""
     real = os.path.realpath(root)
     parts = [real]
     with suppress(OSError):
@@ -174,14 +173,14 @@ def _checkout(root: Path) -> str:
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Ends a command and everything it started."""
+    """Kills a command and its child processes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
 def target_exists(root: Path, delivery: Delivery) -> bool | None:
-    """Whether a delivery to a file would overwrite something; None where that cannot be told."""
+    """Whether a delivery to a file would overwrite a value; None if that is unknown."""
     try:
         return _is_taken(delivery, secret_files.read(root, delivery.target))
     except Undeliverable:
@@ -211,7 +210,7 @@ def _make_content(delivery: Delivery, secret: Secret, overwrites: bool) -> secre
 
 
 def _quote_dotenv(secret: str) -> str:
-    """As the value of a dotenv entry."""
+    """Quotes a secret as the value of a dotenv entry."""
     return secret if re.fullmatch(r"[A-Za-z0-9_./:@%+=-]*", secret) else json.dumps(secret)
 
 

@@ -60,7 +60,7 @@ class Config:
     agent_url: str = AGENT_URL
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
     unmet: tuple[Problem, ...] = ()  # problems that prevent a connection
-    included: tuple[str, ...] = ()  # files read with from_file, except that of the key
+    included_files: tuple[str, ...] = ()  # files read with from_file, except that of the key
     warnings: tuple[Problem, ...] = ()
 
     @property
@@ -80,7 +80,7 @@ class Config:
         """Real paths of the project's own files and folders with their purpose. Secrets are never written there."""
         purposes = {FILE: "settings", environments.FOLDER: "environments"}
         purposes |= {self.environment.file: "environments"} if self.environment else {}
-        purposes |= dict.fromkeys(self.included, "settings, which read it with from_file")
+        purposes |= dict.fromkeys(self.included_files, "settings, which read it with from_file")
         purposes |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")
         places = {self.place(path): what for path, what in purposes.items()}
         store = self.store or DEFAULT_STORE
@@ -111,11 +111,11 @@ def load_config(
     settings, wrong_variables = variables.read_variables(reading.file.variables, written.get("variables"), places)
     findings = [*reading.findings, *wrong_defaults, *wrong_variables]
     problems += [validation.to_problem(finding, places) for finding in findings]
-    included = reading.included
+    included = reading.included_files
     if chosen is not None and not problems:
         resolver = Resolver(root, environ, {}, Declared(), absent)
         settings, problems = _apply_environment(settings, chosen, resolver)
-        included |= resolver.included.keys()
+        included |= resolver.included_files.keys()
     if problems:
         raise Rejected(sorted(problems, key=lambda problem: (problem.position or Position("", 0, 0), problem.text)))
     return _build_config(root, reading, places, overrides, settings, layers, chosen, included)
@@ -132,7 +132,7 @@ class _Reading:
     findings: list[Finding]
     warnings: list[Finding]
     unmet: list[Finding]
-    included: set[str]
+    included_files: set[str]
 
 
 def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out: bool) -> _Reading:
@@ -153,7 +153,7 @@ def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out:
         wrong_values = validation.problems_of(error, values, fields_of(ProjectFile))
         findings += [finding for finding in wrong_values if finding.path not in unresolved]
     findings += [*_check_paths("manifests", file.manifests), *_check_paths("policies", file.policies)]
-    return _Reading(file, findings, warnings, unmet, set(resolver.included))
+    return _Reading(file, findings, warnings, unmet, set(resolver.included_files))
 
 
 def _build_config(
@@ -203,7 +203,7 @@ def _build_config(
         positions=places,
         unmet=tuple(missing or connection.find_missing_settings(places, base_url, api_key)),
         # Without the file of the API key: a rotated key may be delivered there.
-        included=tuple(included - ({written_key.source.removeprefix("file:")} if written_key else set())),
+        included_files=tuple(included - ({written_key.source.removeprefix("file:")} if written_key else set())),
         warnings=tuple(validation.to_problem(secret, places) for secret in _find_literal_secrets(reading, base_url)),
     )
 

@@ -1,6 +1,6 @@
-"""Plain values as YAML in the layout of `fmt`: block style, every text such that any reader of YAML takes it for text.
+"""Renders plain values as YAML in the layout of `fmt`. Every YAML reader reads the texts as text.
 
-Writes what the reader of manifests reads back, whatever the text holds; reads nothing.
+The reader of manifests reads back exactly these values.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from reconciler.languages import yaml_scalars
 INDENT: Final = "  "
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_.(/@+][A-Za-z0-9_.,()'/@+-]*)*")
 _WORDS: Final = frozenset("y n yes no on off true false null".split())  # noqa: SIM905 - one word here, more elsewhere
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # cannot be seen, or end a line
-_JOINERS: Final = "\u200c\u200d"  # part of how words of many scripts and emoji are written
-_NO_CHARACTERS: Final = "\ufffe\uffff"  # YAML takes them only as escapes
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # invisible, or line breaks
+_JOINERS: Final = "\u200c\u200d"  # part of words in many scripts, and of emoji
+_NO_CHARACTERS: Final = "\ufffe\uffff"  # valid in YAML only as escapes
 _SHORT: Final = dict(zip('\0\x07\x08\t\n\x0b\x0c\r\x1b"\\\x85\u2028\u2029', '0abtnvfre"\\NLP', strict=True))
 _FLOW_BREAKERS: Final = frozenset(",[]{}")
 
 
 def block(value: Any, indent: str = "") -> Iterator[str]:
-    """The lines of a map or list that is not empty."""
+    """The lines of a non-empty map or list in block style."""
     if isinstance(value, dict):
-        for key, each in value.items():
-            yield from _entry(f"{indent}{scalar(key)}:", each, indent)
+        for key, item in value.items():
+            yield from _entry(f"{indent}{scalar(key)}:", item, indent)
     else:
-        for each in value:
-            yield from _item(each, f"{indent}{INDENT}")
+        for item in value:
+            yield from _item(item, f"{indent}{INDENT}")
 
 
 def _entry(head: str, value: Any, indent: str) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _item(value: Any, indent: str) -> Iterator[str]:
 
 
 def is_flow(value: Any) -> bool:
-    """Whether it goes on one line: what is empty, and one source of a value."""
+    """Whether a value is rendered on one line: an empty map or list, or a source such as `{ref: …}`."""
     return value in ({}, []) or (
         isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("ref", "from_file")
     )
@@ -68,9 +68,9 @@ def is_flow(value: Any) -> bool:
 
 def flow(value: Any) -> str:
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_inside(key)}: {_inside(each)}" for key, each in value.items()) + "}"
+        return "{" + ", ".join(f"{_inside(key)}: {_inside(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_inside(each) for each in value) + "]"
+        return "[" + ", ".join(_inside(item) for item in value) + "]"
     return scalar(value)
 
 
@@ -81,7 +81,7 @@ def _inside(value: Any) -> str:
 
 
 def scalar(value: Any) -> str:
-    """A value on one line."""
+    """Renders a scalar on one line."""
     if isinstance(value, str):
         return value if _is_plain(value) else quote(value)
     return json.dumps(value)
@@ -94,12 +94,12 @@ def _is_plain(text: str) -> bool:
 
 
 def quote(text: str) -> str:
-    """In double quotes, on one line."""
-    return f'"{"".join(_escape(each, before) for before, each in pairwise(f" {text}"))}"'
+    """Renders a text in double quotes, on one line."""
+    return f'"{"".join(_escape(character, before) for before, character in pairwise(f" {text}"))}"'
 
 
 def _escape(character: str, before: str) -> str:
-    """As ruamel.yaml, and so `fmt`, spells it; but what cannot be seen is always spelt out."""
+    """Escapes a character as ruamel.yaml does, and in addition every invisible character."""
     if character in _SHORT:
         return f"\\{_SHORT[character]}"
     if not _is_hidden(character, before):
@@ -109,13 +109,13 @@ def _escape(character: str, before: str) -> str:
 
 
 def _is_hidden(character: str, before: str) -> bool:
-    if character in _JOINERS:  # behind ASCII they join nothing, and hide
+    if character in _JOINERS:  # after ASCII they join nothing and are invisible
         return before.isascii() or unicodedata.category(before)[0] not in "LMS"
     return unicodedata.category(character) in _HIDDEN or character in _NO_CHARACTERS
 
 
 def _is_literal(text: str) -> bool:
-    """Whether a text of several lines can stand there as it is."""
+    """Whether a text of several lines can be a literal block (`|`)."""
     lines = text.split("\n")
     return (
         len(lines) > 1
@@ -123,5 +123,5 @@ def _is_literal(text: str) -> bool:
         and not text[0].isspace()
         and not text.endswith("\n\n")
         and all(line == line.rstrip() for line in lines)
-        and all(each == "\n" or not _is_hidden(each, before) for before, each in pairwise(f" {text}"))
+        and all(character == "\n" or not _is_hidden(character, before) for before, character in pairwise(f" {text}"))
     )

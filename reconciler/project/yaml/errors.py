@@ -1,4 +1,4 @@
-"""Reports why a file cannot be read as YAML, in words that say what to do."""
+"""Converts encoding errors and libyaml's syntax errors into problems with a remedy."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from yaml import error as yaml_error
 
 from reconciler.model.problem import Position, Problem
 
-MAX_BYTES: Final = 5 * 1024 * 1024  # 10,000 resources of five lines; whatever is wrong is found within 100 ms
+MAX_BYTES: Final = 5 * 1024 * 1024  # 10,000 resources of five lines
 _CONTROLS: Final = bytes(range(0x20)).translate(None, b"\t\n\r") + b"\x7f"
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def bytes_problem(text: bytes, file: str) -> Problem | None:
-    """What keeps the bytes from being YAML at all."""
+    """Reports bytes that cannot be YAML: too many, not UTF-8, or control characters."""
     if len(text) > MAX_BYTES:
         return Problem(
             f"larger than {MAX_BYTES // 1024 // 1024} MiB",
@@ -35,7 +35,7 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
             position=Position(file, before.count(b"\n") + 1, column),
             code="invalid-encoding",
         )
-    # Ten times as fast as looking at each character, and nearly every file passes.
+    # Ten times as fast as the search below, and nearly every file passes.
     if len(text.translate(None, _CONTROLS)) == len(text) and b"\xc2" not in text and b"\xef\xbf" not in text:
         return None
     found = _UNPRINTABLE.search(decoded, 1 if decoded.startswith("\ufeff") else 0)
@@ -86,7 +86,7 @@ _SYNTAX: Final = {
 
 
 def syntax_problem(error: yaml_error.MarkedYAMLError, file: str) -> Problem:
-    """libyaml's message in words that say what to do."""
+    """Converts a syntax error of libyaml into a problem with a remedy."""
     mark = error.problem_mark or error.context_mark
     where = Position(file, mark.line + 1, mark.column + 1) if mark else Position(file, 1, 1)
     message = error.problem or "unreadable"

@@ -1,7 +1,7 @@
-"""`fmt`: one canonical layout for manifests. Text in, text out; comments stay, and so does the meaning.
+"""Formats manifests in one canonical layout (`fmt`). Keeps comments and values, or refuses.
 
-Documents and their keys are moved as pieces of text, so that a comment goes with the key below it; ruamel.yaml then
-writes each piece anew with our indentation. What would come out with another meaning is refused, not written.
+Keys are reordered as pieces of text, so that a comment stays with the key below it. ruamel.yaml then writes each
+document with canonical indentation. The result is read again and must have the same values and comments.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from reconciler.project.yaml import emit
 from reconciler.project.yaml import reader as yaml
 
 ORDER: Final = ("kind", "name", "for_each", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
-_WIDTH: Final = 1 << 20  # lines are never folded: a folded text reads differently in a diff
+_WIDTH: Final = 1 << 20  # never folds lines
 _MARKER: Final = re.compile(r"---(\s+#.*|\s*)")
 _MODELINE: Final = re.compile(r"#\s*yaml-language-server\s*:.*\$schema=\S+.*")
-SCHEMAS: Final = ".schemas"  # below the project's root: what `init` and `schema --all` write for editors
-_END: Final = re.compile(r"^\.\.\.\n\Z", re.MULTILINE)  # ruamel.yaml ends a text with `|+` so
-_ROUNDS: Final = 4  # a comment may settle only when written again
+SCHEMAS: Final = ".schemas"  # folder that `init` and `schema --all` write for editors
+_END: Final = re.compile(r"^\.\.\.\n\Z", re.MULTILINE)  # ruamel.yaml adds it after a text with `|+`
+_ROUNDS: Final = 4  # a comment may move again in a second round
 
 
 class _TextScalars(VersionedResolver):
-    """Takes every unquoted scalar for text, so that it is written as it was: ruamel.yaml would round large numbers."""
+    """Reads every unquoted scalar as text, so that it is written unchanged: ruamel.yaml would round large numbers."""
 
     def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
         if kind is ScalarNode and value:
@@ -42,32 +42,32 @@ class _TextScalars(VersionedResolver):
 
 
 class _EscapingEmitter(RoundTripEmitter):
-    """In double quotes what cannot be seen is spelt out: it may turn the text around it, or pass for nothing."""
+    """Escapes invisible characters in double quotes: they can reverse or hide text."""
 
     def write_double_quoted(self, text: Any, split: Any = True) -> None:
         self.write_indicator(emit.quote(str(text)), need_whitespace=True)
 
 
 def format_text(text: str, file: str) -> str:
-    """The canonical text of a manifest file. Rejected if the file has problems, or cannot be laid out safely."""
+    """Formats a manifest file. Raises Rejected if the file has problems, or a value or comment would be lost."""
     before = yaml.read(text.encode(), file)
     if before.problems:
         raise Rejected(before.problems)
-    laid_out = _format_once(text, file)
+    formatted = _format_once(text, file)
     for _ in range(_ROUNDS):
-        if (lost := _find_loss(before, text, laid_out, file)) is not None:
+        if (lost := _find_loss(before, text, formatted, file)) is not None:
             raise Rejected([lost])
-        again = _format_once(laid_out, file)
-        if again == laid_out:
-            return laid_out
-        laid_out = again
+        again = _format_once(formatted, file)
+        if again == formatted:
+            return formatted
+        formatted = again
     raise Rejected([_cannot_format(file)])
 
 
-def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Problem | None:
-    """What the text says and would not say any more."""
-    after = yaml.read(laid_out.encode(), file)
-    # Nothing between two `---` says nothing; the order of keys means nothing.
+def _find_loss(before: yaml.Reading, text: str, formatted: str, file: str) -> Problem | None:
+    """Reports a value or comment that differs between the text and its formatted form."""
+    after = yaml.read(formatted.encode(), file)
+    # Empty documents and the order of keys have no meaning.
     old, new = (
         [document for document in reading.documents if document.value is not None] for reading in (before, after)
     )
@@ -83,18 +83,18 @@ def _find_loss(before: yaml.Reading, text: str, laid_out: str, file: str) -> Pro
                 one.places.nearest(path),
                 code="cannot-format",
             )
-    kept = _comments(laid_out)
-    if kept == _comments(text):
+    comments = _comments(formatted)
+    if comments == _comments(text):
         return None
     for number, line in enumerate(text.splitlines(), 1):
         for comment in _comments(line):
-            if comment not in kept:
+            if comment not in comments:
                 where = Position(file, number, 1)
                 remedy = "move it above the key"
                 return Problem(
                     "cannot be formatted without losing this comment", remedy, "", where, code="cannot-format"
                 )
-            kept.remove(comment)
+            comments.remove(comment)
     return _cannot_format(file)
 
 
@@ -115,8 +115,10 @@ def _format_once(text: str, file: str) -> str:
 
 
 def add_modeline(text: str, schema: str) -> str:
-    """The text with the line that tells editors its schema, on top of each document without one: the language server
-    takes it to be about one document only."""
+    """Adds the line that names the schema for editors to each document that has none.
+
+    The language server applies the line to one document only.
+    """
     line = f"# yaml-language-server: $schema={schema}\n"
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     pieces = re.split(r"^(---[ \t]*(?:[ \t]#.*)?\n)", text.removeprefix(mark), flags=re.MULTILINE)
@@ -126,13 +128,13 @@ def add_modeline(text: str, schema: str) -> str:
         have_modeline[:2] = [
             True,
             have_modeline[0] or have_modeline[1],
-        ]  # what comes before the first --- is about what follows it
+        ]  # a comment before the first --- belongs to the document after it
     pieces[::2] = [body if has_one else line + body for body, has_one in zip(bodies, have_modeline, strict=True)]
     return mark + "".join(pieces)
 
 
 def _documents(text: str, file: str) -> list[str]:
-    """The text between the `---` lines. Other marks of documents and directives are not ours to move."""
+    """Splits a file at its `---` lines. Raises Rejected for directives and other document markers."""
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").splitlines(keepends=True)
     starts = _marker_lines(text, file)
     pieces: list[list[str]] = [[]]
@@ -150,7 +152,7 @@ def _documents(text: str, file: str) -> list[str]:
 
 
 def _marker_lines(text: str, file: str) -> set[int]:
-    """Lines that begin a document. A `---` within a text is indented, or else libyaml would not have read it."""
+    """Numbers of the lines that begin a document. A `---` within a text is always indented."""
     starts = set()
     for number, line in enumerate(text.splitlines()):
         if line.startswith(("...", "%")):
@@ -176,7 +178,7 @@ def _document(text: str, file: str) -> str:
     text = text.strip("\n") + "\n"
     first, _, rest = text.partition("\n")
     if rest and _MODELINE.fullmatch(first.rstrip()):
-        return f"{first.rstrip()}\n{_document(rest, file)}"  # it is about the document, not about the key below it
+        return f"{first.rstrip()}\n{_document(rest, file)}"  # belongs to the document, not to the key below
     text = _reorder(text, file)
     documents = yaml.read(text.encode(), file).documents
     if not documents or not isinstance(documents[0].value, (dict, list)):
@@ -197,7 +199,7 @@ def _document(text: str, file: str) -> str:
 
 
 def _reorder(text: str, file: str) -> str:
-    """The same document with the keys of a block map in our order, each with the comments right above it."""
+    """Moves the keys of a block map into canonical order, each with the comments above it."""
     reading = yaml.read(text.encode(), file)
     if len(reading.documents) != 1 or not isinstance(reading.documents[0].value, dict):
         return text
@@ -209,7 +211,7 @@ def _reorder(text: str, file: str) -> str:
     first_lines = [_first_comment(lines, where.line - 1) for where, _ in begins]
     end = len(lines)
     while end > begins[-1][0].line and (lines[end - 1].startswith("#") or not lines[end - 1].strip()):
-        end -= 1  # comments behind the last value stay behind
+        end -= 1  # comments after the last value stay there
     ends = [*first_lines[1:], end]
     pieces = {key: lines[start:stop] for (_, key), start, stop in zip(begins, first_lines, ends, strict=True)}
     keys = sorted(pieces, key=lambda key: ORDER.index(key) if key in ORDER else len(ORDER))
@@ -227,12 +229,12 @@ def _first_comment(lines: list[str], line: int) -> int:
 
 
 def _comments(text: str) -> list[str]:
-    """The comments, whatever their order. Of text that looks like one this holds as well."""
+    """The comments of a text, sorted, including text that only looks like a comment."""
     return sorted(match[1].rstrip() for match in re.finditer(r"(?:^|(?<=\s))(#.*)$", text, re.MULTILINE))
 
 
 def _differences(old: Json, new: Json, path: Path) -> Iterator[tuple[Path, Json]]:
-    """What is another value, or one of another type: 1, 1.0 and true differ. The order of keys means nothing."""
+    """Paths and old values that differ, also in type: 1, 1.0 and true differ. The order of keys has no meaning."""
     match old, new:
         case (dict(), dict()) if old.keys() == new.keys():
             for key, item in old.items():

@@ -1,7 +1,7 @@
-"""Changes values in a YAML file and leaves every other byte as it is: comments, order, quotes and blank lines.
+"""Patches values in a YAML file and keeps every other byte: comments, order, quotes and blank lines.
 
-Works on one document at a time, by the places that libyaml tells of. What cannot be done for certain is refused: the
-result is read again, and says exactly what was asked for or is not handed out.
+Works on one document at a time, by libyaml's positions. The result is read again and must have exactly the requested
+values; otherwise the patch is refused.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from reconciler.project.yaml import reader as yaml
 
 _MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"(?:^|\s)#")
-_ODD_BREAKS: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029]")  # lines to libyaml, and to few others
+_ODD_BREAKS: Final = re.compile("\r(?!\n)|[\x85\u2028\u2029]")  # line breaks to libyaml, but not to most editors
 
 
 class Unpatchable(Exception):
-    """The change cannot be made without touching something else; says why."""
+    """The value cannot be changed without other changes to the file. The text is the reason."""
 
 
 def patch_text(text: str, line: int, path: Path, value: Json) -> str:
-    """The file's text with another value at a path of the document whose first key stands in that line, from 1.
+    """Sets the value at a path of the document whose first key is in that line (from 1). Returns the new text.
 
-    GONE takes the key away with its value. Maps and lists that were there are changed item by item.
+    GONE removes the key. Existing maps and lists are changed item by item. Raises Unpatchable.
     """
     if _ODD_BREAKS.search(text):
-        raise Unpatchable("the file has odd line breaks")
+        raise Unpatchable("the file has unusual line breaks")
     start, end = _document(text, line)
     before = text[start:end]
     whole = _value(before)
@@ -55,7 +55,7 @@ def patch_text(text: str, line: int, path: Path, value: Json) -> str:
 
 
 def _document(text: str, line: int) -> tuple[int, int]:
-    """Where the document begins, behind its `---`, and where it ends."""
+    """Offsets of the document's beginning, after its `---`, and of its end."""
     offset = _offsets(text)[line - 1]
     start, end = 0, len(text)
     for mark in _MARKER.finditer(text):
@@ -69,16 +69,16 @@ def _document(text: str, line: int) -> tuple[int, int]:
 def _value(text: str) -> Json:
     reading = yaml.read(text.encode(), "")
     if reading.problems or len(reading.documents) != 1:
-        raise Unpatchable("it would no longer be YAML")
+        raise Unpatchable("the result would not be valid YAML")
     return reading.documents[0].value
 
 
-# --- what is to be done, one value after the other --------------------------------------------------------------------
+# --- the edits, one value after the other -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Edit:
-    """`insert`: the value comes before the item at the path, or last."""
+    """A new value at a path. `insert`: insert it before the item at the path, or last."""
 
     path: Path
     value: Json
@@ -94,7 +94,7 @@ def _edits(whole: Json, path: Path, value: Json) -> Iterator[_Edit]:
         and old
         and not _is_source(old, value)
     ):
-        for key in (*old, *(each for each in value if each not in old)):
+        for key in (*old, *(added for added in value if added not in old)):
             if key not in old or key not in value or canonical(old[key]) != canonical(value[key]):
                 yield from _edits(whole, (*path, key), value.get(key, OMITTED))
     elif value is not OMITTED and isinstance(old, list) and isinstance(value, list) and old and value:
@@ -104,7 +104,7 @@ def _edits(whole: Json, path: Path, value: Json) -> Iterator[_Edit]:
 
 
 def _item_edits(whole: Json, path: Path, old: list[Json], new: list[Json]) -> Iterator[_Edit]:
-    """From the end, so that the places before stay."""
+    """Edits of a list, from its end, so that positions before an edit stay valid."""
     matcher = difflib.SequenceMatcher(None, [*map(canonical, old)], [*map(canonical, new)], autojunk=False)
     for word, i1, i2, j1, j2 in reversed(matcher.get_opcodes()):
         if word == "equal":
@@ -112,14 +112,14 @@ def _item_edits(whole: Json, path: Path, old: list[Json], new: list[Json]) -> It
         same = min(i2 - i1, j2 - j1)
         for index in range(i2 - 1, i1 + same - 1, -1):
             yield _Edit((*path, index), OMITTED)
-        for each in reversed(new[j1 + same : j2]):
-            yield _Edit((*path, i1 + same), each, insert=True)
+        for item in reversed(new[j1 + same : j2]):
+            yield _Edit((*path, i1 + same), item, insert=True)
         for at in range(same - 1, -1, -1):
             yield from _edits(whole, (*path, i1 + at), new[j1 + at])
 
 
 def _is_source(old: dict[str, Json], new: dict[str, Json]) -> bool:
-    """`{ref: …}` is a value, and no map, but beside another one."""
+    """Whether one of the maps is a single value such as `{ref: …}`, which is replaced as a whole."""
     return (emit.is_flow(old) or emit.is_flow(new)) and old.keys() != new.keys()
 
 
@@ -133,12 +133,12 @@ def _at(value: Json, path: Path) -> Any:
 
 
 def _set_value(whole: Json, path: Path, value: Json) -> Json:
-    """The document with the value at the path; maps on the way that are not there are made."""
+    """Returns the document with the value at the path. Creates missing maps on the way."""
     if not path:
         return value
     head, *rest = path
     if isinstance(whole, list) and isinstance(head, int):
-        return [_set_value(each, tuple(rest), value) if at == head else each for at, each in enumerate(whole)]
+        return [_set_value(item, tuple(rest), value) if at == head else item for at, item in enumerate(whole)]
     inside = dict(whole) if isinstance(whole, dict) else {}
     if not rest and value is OMITTED:
         inside.pop(str(head), None)
@@ -160,7 +160,7 @@ def _splice(text: str, edit: _Edit) -> str:
     if isinstance(parent, SequenceNode) and node is not None:
         return where.remove_item(parent, int(last)) if edit.value is OMITTED else where.replace_item(node, edit.value)
     if not isinstance(parent, MappingNode):
-        raise Unpatchable("what surrounds it is no map")
+        raise Unpatchable("the value around it is not a map")
     if edit.value is OMITTED:
         return where.remove_key(parent, str(last))
     if node is None or key is None:
@@ -169,26 +169,26 @@ def _splice(text: str, edit: _Edit) -> str:
 
 
 def _find(root: Node | None, edit: _Edit) -> tuple[Node, Node | None, Node | None]:
-    """What surrounds the place, what is there, and its key."""
+    """Returns the parent node, the node at the path and the node of its key."""
     if root is None or not edit.path:
         raise Unpatchable("there is no document")
     parent, node, key = root, root, None
     for depth, part in enumerate(edit.path):
         parent, key, found = node, None, None
         if isinstance(parent, MappingNode):
-            key, found = next(((name, each) for name, each in parent.value if name.value == part), (None, None))
+            key, found = next(((name, child) for name, child in parent.value if name.value == part), (None, None))
         elif isinstance(parent, SequenceNode) and isinstance(part, int) and part < len(parent.value):
             found = parent.value[part]
         if found is None:
             if depth + 1 < len(edit.path):
-                raise Unpatchable("what surrounds it is not there")
+                raise Unpatchable("the value around it does not exist")
             return parent, None, None
         node = found
     return parent, node, key
 
 
 class _Text:
-    """A document's text with its places as offsets."""
+    """The text of a document, with positions as offsets. Each change returns the new text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -199,7 +199,7 @@ class _Text:
         return self._starts[node.start_mark.line] + node.start_mark.column
 
     def end(self, node: Node) -> int:
-        """Behind its last character: libyaml ends a block where the next thing begins."""
+        """Offset after the last character of a node. libyaml's own mark is at the next node."""
         if isinstance(node, (MappingNode, SequenceNode)) and not node.flow_style and node.value:
             last = node.value[-1]
             return self.end(last[1] if isinstance(last, tuple) else last)
@@ -212,7 +212,7 @@ class _Text:
         return self.text[:start] + put.replace("\n", self._newline) + self.text[end:]
 
     def line_end(self, offset: int) -> int:
-        """Where the line ends, without what breaks it."""
+        """Offset of the end of the line, without its line break."""
         found = self.text.find("\n", offset)
         end = len(self.text) if found < 0 else found
         return end - 1 if self.text[end - 1 : end] == "\r" else end
@@ -227,7 +227,7 @@ class _Text:
     # --- changes
 
     def replace_item(self, node: Node, value: Json) -> str:
-        """An item, or a value that stays on its line."""
+        """Replaces an item, or a value that stays on its line."""
         start, end = self.start(node), self.end(node)
         self._keep_comments(start, end)
         return self.splice(start, end, _inside(value))
@@ -239,12 +239,12 @@ class _Text:
             self._keep_comments(start, end)
             return self.splice(start, end, _entry(str(key.value), value, key.start_mark.column))
         put = _inside(value) if flow else emit.flow(value)
-        if start == end or (node.start_mark.line != key.end_mark.line and not flow):  # nothing, or below the key
+        if start == end or (node.start_mark.line != key.end_mark.line and not flow):  # empty, or below the key
             start, end, put = colon, max(end, colon), f" {put}"
         self._keep_comments(start, end)
         is_block = isinstance(node, (MappingNode, SequenceNode)) and not node.flow_style
         if value in ([], {}) and is_block and "\n" in self.text[start:end]:
-            end = self.line_end(end)  # what is said of the last that goes, goes with it
+            end = self.line_end(end)  # a comment on the last removed line is removed too
         return self.splice(start, end, put)
 
     def add_key(self, parent: MappingNode, name: str, value: Json) -> str:
@@ -274,24 +274,24 @@ class _Text:
                 self.end(parent.value[index - 1][1]) if index else None, start, end, following
             )
         self._keep_comments(start, end)
-        if self.text[self.line_start(start) : start].strip():  # the first key behind a dash
+        if self.text[self.line_start(start) : start].strip():  # the first key after a dash
             self._keep_comments(self.line_end(end), following)
             return self.splice(start, following, "")
         return self.splice(self.line_start(start), self.next_line(end), "")
 
     def _empty_parent(self, parent: Node, put: str, end: int) -> str:
-        """A map or list with nothing left in it stays on the line of its key."""
+        """Replaces a map or list without remaining items by an empty one on the line of its key."""
         if getattr(parent, "flow_style", False):
             self._keep_comments(self.start(parent), self.end(parent))
             return self.splice(self.start(parent), self.end(parent), put)
         self._keep_comments(self.start(parent), end)
         before = self.text[: self.start(parent)].rstrip()
         if "\n" in self.text[len(before) : self.start(parent)]:
-            end = self.line_end(end)  # what is said of it goes with it
+            end = self.line_end(end)  # its comment is removed too
         return self.splice(len(before), end, f" {put}") if before else self.splice(self.start(parent), end, put)
 
     def _remove_from_flow(self, before: int | None, start: int, end: int, following: int) -> str:
-        """Without what stands between brackets from the start to the end; `before` is the end of what comes before."""
+        """Removes an item between brackets. `before`: offset of the end of the previous item, if there is one."""
         first, last = (before, end) if before is not None else (start, following)
         rest = self.text[end : self.line_end(end)].lstrip(", \t")
         is_alone = not self.text[self.line_start(start) : start].strip() and (not rest or rest.startswith("#"))
@@ -332,7 +332,7 @@ class _Text:
 
     def _keep_comments(self, start: int, end: int) -> None:
         if "\n" in self.text[start:end] and _COMMENT.search(self.text[start:end]):
-            raise Unpatchable("a comment inside it would be lost")
+            raise Unpatchable("a comment inside the value would be lost")
 
 
 def _offsets(text: str) -> list[int]:
@@ -346,21 +346,21 @@ def _is_one_line(value: Json) -> bool:
 
 
 def _inside(value: Json) -> str:
-    """As an item of a list in brackets: what may stand there may stand anywhere."""
+    """Renders a value as an item in brackets, a form that is valid everywhere."""
     return emit.flow([value])[1:-1]
 
 
 def _entry(name: str, value: Json, column: int) -> str:
-    """A key with its value, whose further lines are indented to the key's column."""
+    """Renders a key with its value, indented to the column of the key."""
     return "\n".join(emit.block({name: value}, " " * column)).lstrip(" ")
 
 
 def order_like(old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
-    """The same items, those that were there before in the order they had."""
-    left = list(new)
-    kept = []
-    for each in old:
-        if each in left:
-            left.remove(each)
-            kept.append(each)
-    return [*kept, *left]
+    """Returns the items of `new`, those of `old` first and in their order."""
+    remaining = list(new)
+    retained = []
+    for item in old:
+        if item in remaining:
+            remaining.remove(item)
+            retained.append(item)
+    return [*retained, *remaining]

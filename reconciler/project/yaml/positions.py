@@ -1,4 +1,4 @@
-"""Where each value of a YAML document was written, held as one number per key and value."""
+"""Positions of the values of a YAML document, stored as one number per key and value."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _Written = tuple[Json, "array[int]", int]  # the document, the marks of its file
 
 
 class Places(Mapping[Path, Position]):
-    """Where each value of a document was written.
+    """Positions of the values of a document, by path.
 
-    Kept as one number per key and value, in the order of the text; a place is looked up by walking the document.
-    A map or list that begins on a line below its key is found at the key. Of thousands of documents few are ever asked:
-    they may be let go, and are read again then.
+    Stored as one number per key and value, in the order of the text; a lookup walks the document. A map or list that
+    begins on a line below its key has the position of the key. Few documents are ever asked for positions: they can be
+    released, and are read again on demand.
     """
 
     __slots__ = ("_again", "_file", "_index", "_start", "_written")
 
     def __init__(self, file: str, root: Json, marks: array[int], first: int = 0, index: int = 0) -> None:
-        """`marks` are those of the whole file, the document's own from the `first`; it is the file's `index`-th."""
+        """`marks`: of the whole file, those of the document from `first`. `index`: number of the document."""
         self._file = file
         self._index = index
         self._start = marks[first]
@@ -38,14 +38,14 @@ class Places(Mapping[Path, Position]):
 
     @classmethod
     def unread(cls, file: str, start: int, index: int, again: Again) -> Self:
-        """Those of a document of which only the mark of its start is known; `again` as for `release`."""
-        made = cls.__new__(cls)
-        made._file, made._start, made._index = file, start, index
-        made._written, made._again = None, again
-        return made
+        """Creates positions of which only the mark of the document's start is known. `again`: as for `release`."""
+        places = cls.__new__(cls)
+        places._file, places._start, places._index = file, start, index
+        places._written, places._again = None, again
+        return places
 
     def release(self, again: Again) -> None:
-        """Forgets all but the start; `again` answers with the documents of the file, if they are the same still."""
+        """Releases everything but the start. `again` reads the positions again, if the file is unchanged."""
         self._written, self._again = None, again
 
     def _read(self) -> _Written:
@@ -66,30 +66,30 @@ class Places(Mapping[Path, Position]):
         return position(self._file, mark)
 
     def key(self, path: Path) -> Position:
-        """Where the last key of the path was written."""
+        """The position of the last key of the path."""
         index, key_index = self._find(path)
         _, marks, _ = self._read()
         return position(self._file, marks[index if key_index is None else key_index])
 
     def nearest(self, path: Path) -> Position:
-        """Where the value was written, or the nearest thing around it that was."""
+        """The position of the value, or of the nearest existing value around it."""
         while path not in self:
             path = path[:-1]
         return self[path]
 
     @property
     def root(self) -> Json:
-        """The document that the places are of."""
+        """The value of the document."""
         return self._read()[0]
 
     @property
     def start(self) -> Position:
-        """Where the document itself begins."""
+        """The position of the document's beginning."""
         return position(self._file, self._start)
 
     def __contains__(self, path: object) -> bool:
         try:
-            self._find(path)  # type: ignore[arg-type]  # anything may be asked for
+            self._find(path)  # type: ignore[arg-type]  # any object can be asked for
         except (KeyError, TypeError):
             return False
         return True
@@ -107,7 +107,7 @@ class Places(Mapping[Path, Position]):
         return value
 
     def _find(self, path: Path) -> tuple[int, int | None]:
-        """The indexes of the value's mark and of its key's."""
+        """Indexes of the marks of the value and of its key."""
         value, _, index = self._read()
         key_index: int | None = None
         for part in path:
@@ -128,7 +128,7 @@ class Places(Mapping[Path, Position]):
 
 
 def key_mark(marks: array[int], container: dict[str, Json], key: str, end: int) -> int:
-    """The mark of an earlier key of the map whose contents end just before `end`: counted from the back."""
+    """The mark of a key of the map whose content ends before `end`, counted from the end."""
     for name, item in reversed(container.items()):
         end -= 1 + size(item)
         if name == key:
@@ -137,7 +137,7 @@ def key_mark(marks: array[int], container: dict[str, Json], key: str, end: int) 
 
 
 def size(value: Json) -> int:
-    """How many marks a value has: its own, and those of the keys and values inside."""
+    """Number of marks of a value: its own, and those of the keys and values inside."""
     if isinstance(value, dict):
         return 1 + len(value) + sum(map(size, value.values()))
     if isinstance(value, list):

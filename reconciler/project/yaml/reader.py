@@ -1,8 +1,8 @@
-"""Reads YAML 1.2 (core schema) into plain JSON values, with the place of each one.
+"""Reads YAML 1.2 (core schema) into plain JSON values, with the position of each value.
 
-libyaml does the parsing; what a scalar means is decided here, so that `no` and `2024-01-01` stay text. Whatever is
-wrong with a file is a problem with a position, never an exception. Knows nothing of manifests, and writes nothing.
-A file is skimmed first, and read with care only if something in it is out of the ordinary, or its places are asked for.
+libyaml parses; the meaning of a scalar is decided here, so that `no` and `2024-01-01` are text. Every error is a
+problem with a position, never an exception. `yaml_fast_path` reads ordinary files first; this reader is used for
+unusual files, and when positions are needed.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from reconciler.project.yaml.positions import COLUMN_BITS, Places, key_mark, pos
 
 MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
 MAX_DOCUMENTS: Final = 20_000
-MAX_PROBLEMS: Final = 100  # of one file: who has more has another problem
-MAX_EXPANDED: Final = 100_000  # of these, those that come from aliases: a bomb is refused before it costs anything
+MAX_PROBLEMS: Final = 100  # per file
+MAX_EXPANDED: Final = 100_000  # values from aliases: refuses an alias bomb early
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
-_SMALL: Final = 4 * MAX_DOCUMENTS  # bytes, in which there is no room for an excess of anything
-_NEAR: Final = 10_000  # values within which an earlier one is looked for
+_SMALL: Final = 4 * MAX_DOCUMENTS  # bytes: a smaller file cannot exceed any limit
+_NEAR: Final = 10_000  # values within which a duplicate key is searched for
 _KNOWN: Final = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "binary", "timestamp", "set", "omap"})
 _TAG: Final = "tag:yaml.org,2002:"
 
 
 class Document(NamedTuple):
-    """One document of a file. Unsound: something in it is wrong, and it is only good for being named."""
+    """One document of a file. Not `sound`: it has problems, and only its address can be used."""
 
     value: Json
     places: Places
@@ -46,7 +46,7 @@ class Document(NamedTuple):
 
 @dataclass(slots=True)
 class Reading:
-    """What a file holds. Incomplete: what follows the last problem could not be read."""
+    """The documents and problems of a file. Not `complete`: the rest after the last problem could not be read."""
 
     documents: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Reading:
 
 
 def read(text: bytes, file: str) -> Reading:
-    """The documents of a file; `file` is its name in positions."""
+    """Reads the documents of a file. `file`: its name in positions."""
     reading = Reading()
     unreadable = bytes_problem(text, file) or _check_size(text, file) or _check_misreading(text, file)
     if unreadable is not None:
@@ -76,19 +76,19 @@ def read(text: bytes, file: str) -> Reading:
 def _is_excess(text: bytes, skimmed: ParsedDocuments) -> bool:
     if len(skimmed) > MAX_DOCUMENTS:
         return True
-    # No value takes less than a byte.
+    # Every value takes at least one byte.
     return len(text) > MAX_VALUES and sum(size(value) for value, _, _ in skimmed) > MAX_VALUES
 
 
 def places(text: bytes, file: str) -> list[Places]:
-    """Where everything was written that `read` finds in this text, document by document."""
+    """Positions of the values that `read` returns for this text, per document."""
     reading = Reading()
     _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
     return [document.places for document in reading.documents]
 
 
 def _check_size(text: bytes, file: str) -> Problem | None:
-    """What is refused for its size without being read: reading half a million values would take a second."""
+    """Refuses a file that is too large, without parsing it: half a million values would take a second."""
     if len(text) <= _SMALL:
         return None
     marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
@@ -114,7 +114,7 @@ def _check_misreading(text: bytes, file: str) -> Problem | None:
 
 
 class _Stop(Exception):
-    """Nothing after this place can be read."""
+    """Stops reading at this position."""
 
     def __init__(self, mark: Any, text: str, remedy: str = "", code: str = "limit-exceeded") -> None:
         super().__init__(text)
@@ -127,12 +127,12 @@ class _Stop(Exception):
 class _Anchor:
     value: Json
     start: int
-    end: int = 0  # 0 while what it names is still being read
+    end: int = 0  # 0 while its value is being read
     height: int = 0
 
 
 class _Reader:
-    """One pass over libyaml's events. Nesting lives on a stack of its own, so that depth costs no recursion."""
+    """One pass over libyaml's events, with an explicit stack instead of recursion."""
 
     def __init__(self, text: bytes, file: str, reading: Reading) -> None:
         self._parser = CParser(text)
@@ -140,7 +140,7 @@ class _Reader:
         self._reading = reading
         self._marks: array[int] = array("Q")
         self._expanded = 0
-        self._known: dict[str, str] = {}  # one text for all that are equal
+        self._known: dict[str, str] = {}  # interns equal texts
         self._is_long = len(text) > MAX_SCALAR
         self._begin()
 
@@ -180,7 +180,7 @@ class _Reader:
         documents.append(Document(root[0], places, self._sound))
 
     def _fill(self, root: list[Json]) -> None:
-        # The hot loop: every key and value of every file comes by here, so it is one function with plain locals.
+        # Hot loop for every key and value of every file: one function with local variables.
         get, marks = self._parser.get_event, self._marks
         scalar, map_end, list_end = events.ScalarEvent, events.MappingEndEvent, events.SequenceEndEvent
         map_start, list_start = events.MappingStartEvent, events.SequenceStartEvent
@@ -224,7 +224,7 @@ class _Reader:
             if container.__class__ is list:
                 container.append(value)
             elif key is None:
-                # One text for all the keys of that name: a project has thousands of each.
+                # Interns keys: a project has thousands of each.
                 key = intern(value) if value.__class__ is str and value != "<<" else self._odd_key(event, value)
                 if key in container:
                     key = self._duplicate(event, container, key)
@@ -249,7 +249,7 @@ class _Reader:
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
         if event.tag not in (None, "!", _TAG + expected):
             self._problem(mark, f"unknown tag {_quote_tag(event.tag)}", "remove it, or quote the text")
-        # Scalars were counted before anything was read; what nests, or is repeated by alias, is counted here.
+        # _check_size counted scalars; collections and aliases are counted here.
         if len(self._marks) > MAX_VALUES:
             raise _Stop(mark, _TOO_MANY, "split the file")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
@@ -261,7 +261,7 @@ class _Reader:
         mark = event.start_mark
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            # Its name is not repeated: it may be a secret that begins with a star and lacks quotes.
+            # The name is not repeated: it may be an unquoted secret that begins with a star.
             raise _Stop(
                 mark,
                 "undefined alias (*)",
@@ -293,7 +293,7 @@ class _Reader:
             return event.value
 
     def _read_tagged_scalar(self, event: Any) -> Json:
-        """A scalar with a tag: the core schema's tags assert what the text must be."""
+        """Reads a scalar with a tag. Tags of the core schema require a matching text."""
         tag, text = event.tag, event.value
         if tag in ("!", _TAG + "str"):
             return text
@@ -316,15 +316,15 @@ class _Reader:
 
     def _odd_key(self, event: Any, value: Json) -> str:
         if value == "<<" and (event.__class__ is events.AliasEvent or event.style):
-            return "<<"  # quoted, it is text like any other
+            return "<<"  # quoted: ordinary text
         if value == "<<":
             self._problem(
                 event.start_mark, "merge keys (<<) are not supported (YAML 1.2 has none)", "write the fields out"
             )
         else:
-            shown = getattr(event, "value", "") or "(empty)"
-            self._problem(event.start_mark, f"the key {_quote(shown)} is not text", "quote it")
-        return f"\0{len(self._marks)}"  # keeps the document's shape; no user's key holds a NUL
+            text = getattr(event, "value", "") or "(empty)"
+            self._problem(event.start_mark, f"the key {_quote(text)} is not text", "quote it")
+        return f"\0{len(self._marks)}"  # keeps the structure of the document; no key of a user contains NUL
 
     def _duplicate(self, event: Any, container: dict[str, Json], key: str) -> str:
         text = f"duplicate key {_quote(key)}"
@@ -356,11 +356,11 @@ def _height(value: Json) -> int:
 
 
 def _quote(text: str) -> str:
-    """A piece of the user's text within a message: quoted, on one line, not too long."""
+    """Quotes a piece of the user's text for a message, on one line and shortened."""
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def _quote_tag(tag: str) -> str:
-    """A tag of YAML's own by its name; any other may be a secret that begins with an exclamation mark."""
+    """Quotes a tag for a message. Only standard tags: another one may be a secret that begins with `!`."""
     name = tag.removeprefix(_TAG)
     return f"!!{name}" if tag.startswith(_TAG) and name in _KNOWN else "(!)"
