@@ -1,7 +1,7 @@
-"""CEL, the Common Expression Language: compiles an expression, lists the names it uses, and evaluates it. Pure.
+"""CEL, the Common Expression Language: compiles expressions, lists the names that they use, evaluates them. Pure.
 
-Google's own implementation does the work and is loaded with the first expression. Its error messages are rewritten
-here, each with line and column within the expression. What an expression is for is up to the caller.
+Uses Google's implementation, which is imported with the first expression. Its error messages are rewritten here, with
+line and column within the expression.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 from reconciler.languages import cel_cost
 from reconciler.model.value import Json
 
-MAX_LENGTH = 8192  # characters: a hundred times a long expression
+MAX_LENGTH = 8192  # characters
 _TOO_MUCH = f"could build more than {cel_cost.MAX_COST // 1024 // 1024} million characters and items"
-_COMPLAINT = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE)
+_ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*?)(?: \[[A-Z_]+\])?$", re.MULTILINE)
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 _TOO_DEEP = re.compile("recursion (limit|depth)")
-_WORDS = (
+_MESSAGES = (
     (r"Syntax error: .* '<EOF>'.*", "ends unexpectedly"),
     (r"Syntax error: token recognition error at: '[\"'].*", "has an unclosed quote"),
     (r"Syntax error: token recognition error at: '\s*'?$", "has an invalid character"),
@@ -36,8 +36,8 @@ _TYPES = {
     "BOOL": "true or false", "STRING": "text", "INT": "a number", "DOUBLE": "a number", "DYN": "anything",
     "LIST": "a list", "MAP": "a map", "TIMESTAMP": "a timestamp", "DURATION": "a duration", "BYTES": "bytes",
 }  # fmt: skip
-_NOT_THERE = re.compile(r'Key not found in map : "?(.*?)"?$')
-_UNFIT = re.compile(r"No matching overloads found : (.*)")
+_MISSING_KEY = re.compile(r'Key not found in map : "?(.*?)"?$')
+_NO_OVERLOAD = re.compile(r"No matching overloads found : (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SyntaxProblem:
 
 @dataclass(frozen=True, slots=True)
 class UnknownName:
-    """A name that nothing gives a meaning to."""
+    """A name in an expression that is neither a known variable nor a function of the language."""
 
     name: str
     is_function: bool
@@ -61,7 +61,7 @@ class UnknownName:
 
 @dataclass(frozen=True, slots=True)
 class TypeProblem:
-    """What the implementation objects to. `undeclared` is the name that it does not know, if that is what it says."""
+    """An error of the type checker. `undeclared_name`: the unknown name, if that is the error."""
 
     text: str
     line: int
@@ -74,7 +74,7 @@ class TypeProblem:
 
 
 class InvalidExpression(Exception):
-    """The text is no expression that can be asked; says why."""
+    """A text that is not a valid expression, with the problem in `wrong`."""
 
     def __init__(self, wrong: SyntaxProblem) -> None:
         super().__init__(wrong.text)
@@ -82,18 +82,18 @@ class InvalidExpression(Exception):
 
 
 class EvaluationFailed(Exception):
-    """The expression has no answer here; says why."""
+    """An expression that cannot be evaluated for the given values. The text is the reason."""
 
 
 class Language:
-    """Expressions over variables of these names, of any type but for those that hold instants."""
+    """Expressions over variables of these names. Variables have any type, those in `instants` are timestamps."""
 
     def __init__(self, *names: str, instants: Collection[str] = ()) -> None:
         self.names = frozenset({*names, *instants})
         self._instants = frozenset(instants)
 
     def expression(self, text: str, answers: str = "BOOL") -> Expression:
-        """What may be asked; Unfit if the text is no expression, or cannot answer with this type. No type: with any."""
+        """Compiles an expression that evaluates to the type `answers` (empty: any type). Raises InvalidExpression."""
         program = _compile(text, _env(self.names, self._instants))
         result_type = program.return_type().name()
         if answers and result_type not in (answers, "DYN"):
@@ -103,17 +103,15 @@ class Language:
         written = program.serialize()
         if cel_cost.estimate(written, {}) > cel_cost.MAX_COST:
             raise InvalidExpression(SyntaxProblem(_TOO_MUCH))
-        uses = {
-            stranger.name for stranger in _unknown_names(text, frozenset()) if not stranger.is_function
-        } & self.names
+        uses = {unknown.name for unknown in _unknown_names(text, frozenset()) if not unknown.is_function} & self.names
         return Expression(
             text, program, answers, frozenset(uses), written, cel_cost.max_input_size(written, self.names)
         )
 
     def bind(self, values: Mapping[str, Any], around: Mapping[str, Any] | None = None) -> Bindings:
-        """Plain JSON and instants as values of the variables, for any number of expressions.
+        """Binds plain JSON and timestamps to the variables, for any number of expressions.
 
-        `around` are values that `spelt` has spelt already: what many have in common is looked through once.
+        `around`: values that `to_cel_values` converted before, shared by many bindings.
         """
         variables = {**(around or {}), **to_cel_values(values)}
         return Bindings(_env(self.names, self._instants).Activation(variables), variables)
@@ -121,20 +119,20 @@ class Language:
 
 @dataclass(frozen=True)
 class Bindings:
-    """What expressions of one language are asked with."""
+    """Values of the variables for an evaluation."""
 
     activation: Any = field(repr=False)
     values: Mapping[str, Any] = field(repr=False, default_factory=dict)
 
     @cached_property
     def size(self) -> float:
-        """Of all values together: characters and items."""
+        """Size of all values: characters and items."""
         return sum(cel_cost.measure(value).whole for value in self.values.values())
 
 
 @dataclass(frozen=True)
 class Expression:
-    """An expression that can be asked. `uses` are the variables that it speaks of."""
+    """A compiled expression. `uses`: the variables in it; `room`: the size of values that needs no cost estimate."""
 
     text: str
     program: Any = field(repr=False)
@@ -143,12 +141,12 @@ class Expression:
     written: bytes = field(repr=False, default=b"")
     room: float = 0
 
-    def ask(self, given: Bindings) -> Json:
+    def ask(self, bindings: Bindings) -> Json:
         """The answer; Failed if there is none, or one of another type, or if it could take too much to find."""
-        if given.size > self.room and cel_cost.estimate(self.written, given.values) > cel_cost.MAX_COST:
+        if bindings.size > self.room and cel_cost.estimate(self.written, bindings.values) > cel_cost.MAX_COST:
             raise EvaluationFailed(f"it {_TOO_MUCH}")
         try:
-            answer = self.program.eval(given.activation)
+            answer = self.program.eval(bindings.activation)
         except RuntimeError as error:
             raise EvaluationFailed(_reason(str(error))) from None
         result_type = answer.type().name()
@@ -163,7 +161,7 @@ class Expression:
 
 @lru_cache(maxsize=4096)
 def find_syntax_error(text: str) -> SyntaxProblem | None:
-    """Why a text is no expression at all, whatever its names mean. What is too deep to be read passes."""
+    """The syntax error of a text; None if there is none, or the text is nested too deeply to be parsed."""
     try:
         _compile(text, _env(frozenset()), checked=False)
     except InvalidExpression as unfit:
@@ -173,8 +171,8 @@ def find_syntax_error(text: str) -> SyntaxProblem | None:
 
 @lru_cache(maxsize=4096)
 def find_unknown_names(text: str, known: frozenset[str]) -> tuple[UnknownName, ...]:
-    """The names of an expression that are neither known nor the language's own, in the order of the text."""
-    found = {(stranger.line, stranger.column, stranger.name): stranger for stranger in _unknown_names(text, known)}
+    """The names in an expression that are neither known nor part of the language, in order."""
+    found = {(unknown.line, unknown.column, unknown.name): unknown for unknown in _unknown_names(text, known)}
     return tuple(found[key] for key in sorted(found))
 
 
@@ -192,9 +190,9 @@ def make_typed_environment(
     holders: Collection[str],
     functions: Mapping[tuple[str, bool], Collection[tuple[Collection[str], str]]],
 ) -> Any:
-    """A language of variables with types. `holders` have members and no value of their own.
+    """Creates an environment of typed variables and functions. `holders` have members, but no value of their own.
 
-    Functions are told by name and whether they are methods, with the types of their arguments and of their result.
+    `functions`: by name and whether it is a method, the types of arguments and result of each overload.
     """
     from cel_expr_python import cel
     from cel_expr_python.ext import ext_optional, ext_strings
@@ -219,15 +217,15 @@ def _unknown_names(text: str, known: frozenset[str]) -> Iterator[UnknownName]:
         _env(known).compile(_replace_surrogates(text))
     except RuntimeError as error:
         lines = text.split("\n")
-        for line, column, complaint in _parse_errors(str(error)):
-            if (name := _UNDECLARED.match(complaint)) is not None and 0 < line <= len(lines):
+        for line, column, message in _parse_errors(str(error)):
+            if (name := _UNDECLARED.match(message)) is not None and 0 < line <= len(lines):
                 yield from _unknown_name(name[1], line, column, lines[line - 1])
 
 
 def _unknown_name(name: str, line: int, column: int, text: str) -> Iterator[UnknownName]:
-    """A dotted name is told of at its last dot, a function at its bracket: both are found where they begin.
+    """The unknown name of an error, whose position is that of its last dot or of the bracket, with its beginning.
 
-    What a value can do is not known here, so methods are no strangers.
+    Methods are skipped, since the types of values are not known here.
     """
     if text[column - 1 : column] == "(":
         begin = column - len(name)
@@ -255,8 +253,8 @@ def _compile(text: str, env: Any, *, checked: bool = True) -> Any:
     try:
         return env.compile(_replace_surrogates(text), disable_check=not checked)
     except RuntimeError as error:
-        line, column, complaint = next(_parse_errors(str(error)), (1, 1, str(error)))
-        raise InvalidExpression(_make_problem(complaint, max(line, 1), max(column, 1), text)) from None
+        line, column, message = next(_parse_errors(str(error)), (1, 1, str(error)))
+        raise InvalidExpression(_make_problem(message, max(line, 1), max(column, 1), text)) from None
 
 
 def _replace_surrogates(text: str) -> str:
@@ -264,46 +262,46 @@ def _replace_surrogates(text: str) -> str:
 
 
 def _parse_errors(text: str) -> Iterator[tuple[int, int, str]]:
-    return ((int(match[1]), int(match[2]), match[3]) for match in _COMPLAINT.finditer(text))
+    return ((int(match[1]), int(match[2]), match[3]) for match in _ERROR.finditer(text))
 
 
-def _make_problem(complaint: str, line: int, column: int, text: str) -> SyntaxProblem:
-    if (name := _UNDECLARED.match(complaint)) is None:
-        return SyntaxProblem(rewrite_error(complaint), line, column)
+def _make_problem(message: str, line: int, column: int, text: str) -> SyntaxProblem:
+    if (name := _UNDECLARED.match(message)) is None:
+        return SyntaxProblem(rewrite_error(message), line, column)
     at = next(_unknown_name(name[1], line, column, text.split("\n")[line - 1]), None)
     return SyntaxProblem(f"uses the unknown name {name[1]}", line, at.column if at else column)
 
 
-def rewrite_error(complaint: str) -> str:
-    """A complaint of the implementation as people would put it."""
-    for pattern, words in _WORDS:
-        if (found := re.match(pattern, complaint)) is not None:
+def rewrite_error(message: str) -> str:
+    """Rewrites an error message of the implementation in plain words."""
+    for pattern, words in _MESSAGES:
+        if (found := re.match(pattern, message)) is not None:
             return words.format(*found.groups())
-    return _reason(complaint)
+    return _reason(message)
 
 
 def _reason(text: str) -> str:
-    """A complaint without the marks of the library that it comes from."""
+    """An error message without the codes of the library."""
     text = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]$", "", text.partition("\n")[0])
-    if (found := _NOT_THERE.search(text)) is not None:
+    if (found := _MISSING_KEY.search(text)) is not None:
         return f"there is no {found[1]}"
-    if (found := _UNFIT.search(text)) is not None:
+    if (found := _NO_OVERLOAD.search(text)) is not None:
         return f"{found[1]} is not defined for such values"
     return text
 
 
 def describe_type(name: str) -> str:
-    """A type as people call it."""
+    """A type in plain words."""
     return _TYPES.get(name.upper(), name.lower())
 
 
 def to_cel_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as the language can hold them."""
+    """Converts values to types of the language, by name."""
     return {name: _to_cel_value(value) for name, value in values.items()}
 
 
 def _to_cel_value(value: Any) -> Any:
-    """In the types that the language has: no number beyond 64 bits, no half characters, no tuples."""
+    """Converts a value to types of the language: no integers beyond 64 bits, no lone surrogates, no tuples."""
     match value:
         case bool() | None | float():
             return value
@@ -314,5 +312,5 @@ def _to_cel_value(value: Any) -> Any:
         case Mapping():
             return {str(_to_cel_value(key)): _to_cel_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [_to_cel_value(each) for each in value]
+            return [_to_cel_value(item) for item in value]
     return value

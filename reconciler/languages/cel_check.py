@@ -1,7 +1,7 @@
-"""Checks the expressions of traffic policies: members, methods, types, and that a condition is true or false.
+"""Checks the expressions of traffic policies: names, members, methods, types, and that conditions are booleans.
 
-Google's own implementation of the language checks the types, given the variables and functions of `traffic_catalog`.
-What is surely wrong is an error; what this version does not know is a warning, since the platform learns new names.
+Google's implementation of CEL checks types against the variables and functions of `traffic_catalog`. Certain mistakes
+are errors. Unknown names are warnings, since the platform adds names.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from reconciler.languages import cel, cel_fast_path, traffic_catalog
 from reconciler.model.problem import Severity
 
 _UNCLEAR: Final = "check the spelling"
-_SELECTED: Final = re.compile(r"expression of type '(.*?)' cannot be the operand of a select operation")
-_UNFIT: Final = re.compile(r"found no matching overload for '(.*?)' applied to '\((.*)\)'")
+_SELECT_ERROR: Final = re.compile(r"expression of type '(.*?)' cannot be the operand of a select operation")
+_OVERLOAD_ERROR: Final = re.compile(r"found no matching overload for '(.*?)' applied to '\((.*)\)'")
 _HAS: Final = re.compile(r"\bhas\(\s*([A-Za-z_][\w.]*)(\[\s*(?:'[^'\\]*'|\"[^\"\\]*\")\s*\])?\s*\)")
-_SORT_BY: Final = ".sortBy("  # a macro that the implementation has not
+_SORT_BY: Final = ".sortBy("  # a macro that the implementation lacks
 _SPLIT: Final = (".split()", ".SPLIT()")  # the implementation requires a separator, and no second declaration
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
 _KNOWN_TYPES: Final = frozenset("BOOL BYTES DOUBLE DURATION INT LIST MAP STRING TIMESTAMP UINT".split())  # noqa: SIM905
@@ -28,7 +28,7 @@ _KNOWN_TYPES: Final = frozenset("BOOL BYTES DOUBLE DURATION INT LIST MAP STRING 
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with an expression, and where in it: line and column count from 1."""
+    """A problem of an expression, with its line and column in the expression, from 1."""
 
     text: str
     remedy: str
@@ -40,7 +40,7 @@ class Flaw:
 
 @lru_cache(maxsize=4096)
 def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
-    """Everything wrong with an expression, in the order of the text. A condition has to be true or false."""
+    """Checks an expression. Returns its problems in the order of the text. `is_condition`: it must be a boolean."""
     if cel_fast_path.is_surely_valid(text, is_condition=is_condition):
         return ()
     checked = _HAS.sub(_replace_has, text).replace(*_SPLIT)
@@ -58,8 +58,8 @@ def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
         )
     if _SORT_BY in checked:
         return tuple(_unknown_names(checked.replace(_SORT_BY, ".map   (")))
-    kind, complaints = cel.check_types(checked, _language())
-    found = {(flaw.line, flaw.column): flaw for flaw in _flaws(checked, complaints)}
+    kind, problems = cel.check_types(checked, _language())
+    found = {(flaw.line, flaw.column): flaw for flaw in _flaws(checked, problems)}
     if not found and is_condition and kind not in ("BOOL", "DYN", ""):
         what = f"the condition evaluates to {cel.describe_type(kind)}, not to true or false"
         return (
@@ -85,9 +85,9 @@ def _language() -> Any:
 
 
 def _replace_has(found: re.Match[str]) -> str:
-    """`has(…)` of something that is known, as a text of the same length that the implementation accepts.
+    """Replaces `has(…)` of a known name by a text of the same length that the implementation accepts.
 
-    It takes a variable with a dotted name for one whole, and no index; the platform documents both.
+    The implementation accepts neither variables with dotted names nor an index in `has`; the platform documents both.
     """
     name, index = found[1], found[2]
     known = name in traffic_catalog.variables() or name in traffic_catalog.members()
@@ -95,85 +95,80 @@ def _replace_has(found: re.Match[str]) -> str:
 
 
 def _unknown_names(text: str) -> Iterator[Flaw]:
-    for stranger in cel.find_unknown_names(text, traffic_catalog.members()[""]):
-        if not stranger.is_function:
+    for unknown in cel.find_unknown_names(text, traffic_catalog.members()[""]):
+        if not unknown.is_function:
             yield _report_unknown(
-                "traffic-variable", stranger.name, traffic_catalog.members()[""], stranger.line, stranger.column
+                "traffic-variable", unknown.name, traffic_catalog.members()[""], unknown.line, unknown.column
             )
-        elif stranger.name not in traffic_catalog.functions():
+        elif unknown.name not in traffic_catalog.functions():
             yield _report_unknown(
-                "traffic-function", stranger.name, traffic_catalog.functions(), stranger.line, stranger.column
+                "traffic-function", unknown.name, traffic_catalog.functions(), unknown.line, unknown.column
             )
 
 
-def _flaws(text: str, complaints: Collection[cel.TypeProblem]) -> Iterator[Flaw]:
+def _flaws(text: str, problems: Collection[cel.TypeProblem]) -> Iterator[Flaw]:
     lines = text.split("\n")
-    calls = {  # where the receivers of unknown functions begin: they need not be told besides
+    calls = {  # positions of the receivers of unknown functions: not reported a second time
         (
-            complaint.line,
-            complaint.column
-            - len(complaint.undeclared_name)
-            - len(_receiver_of(lines[complaint.line - 1], complaint))
-            - 1,
+            problem.line,
+            problem.column - len(problem.undeclared_name) - len(_receiver_of(lines[problem.line - 1], problem)) - 1,
         )
-        for complaint in complaints
-        if complaint.undeclared_name and _is_call(lines[complaint.line - 1], complaint)
+        for problem in problems
+        if problem.undeclared_name and _is_call(lines[problem.line - 1], problem)
     }
-    for complaint in complaints:
-        line = lines[complaint.line - 1] if 0 < complaint.line <= len(lines) else ""
-        if not complaint.undeclared_name:
-            yield from _check_type_problem(line, complaint)
-        elif _is_call(line, complaint):
-            yield _check_call(line, complaint)
-        elif (complaint.line, complaint.column) not in calls or complaint.undeclared_name in traffic_catalog.members()[
-            ""
-        ]:
-            yield from _check_variable(line, complaint)
+    for problem in problems:
+        line = lines[problem.line - 1] if 0 < problem.line <= len(lines) else ""
+        if not problem.undeclared_name:
+            yield from _check_type_problem(line, problem)
+        elif _is_call(line, problem):
+            yield _check_call(line, problem)
+        elif (problem.line, problem.column) not in calls or problem.undeclared_name in traffic_catalog.members()[""]:
+            yield from _check_variable(line, problem)
 
 
-def _is_call(line: str, each: cel.TypeProblem) -> bool:
-    return line[each.column - 1 : each.column] == "("
+def _is_call(line: str, problem: cel.TypeProblem) -> bool:
+    return line[problem.column - 1 : problem.column] == "("
 
 
-def _receiver_of(line: str, each: cel.TypeProblem) -> str:
-    """The receiver of a call."""
-    begin = each.column - 1 - len(each.undeclared_name)
+def _receiver_of(line: str, problem: cel.TypeProblem) -> str:
+    """The receiver of a method call; empty for a function."""
+    begin = problem.column - 1 - len(problem.undeclared_name)
     return _receiver(line, begin - 1) if line[begin - 1 : begin] == "." else ""
 
 
-def _check_call(line: str, each: cel.TypeProblem) -> Flaw:
-    name = each.undeclared_name
-    begin = each.column - len(name)
+def _check_call(line: str, problem: cel.TypeProblem) -> Flaw:
+    name = problem.undeclared_name
+    begin = problem.column - len(name)
     if not line[: begin - 1].endswith("."):
         if name in traffic_catalog.functions():
             what = f"{name} is called with the wrong number of arguments"
-            return Flaw(what, _usage(name), Severity.WARNING, "traffic-types", each.line, begin)
-        return _report_unknown("traffic-function", name, traffic_catalog.functions(), each.line, begin)
-    before = _receiver_of(line, each)
+            return Flaw(what, _usage(name), Severity.WARNING, "traffic-types", problem.line, begin)
+        return _report_unknown("traffic-function", name, traffic_catalog.functions(), problem.line, begin)
+    before = _receiver_of(line, problem)
     if f"{before}.{name}" in traffic_catalog.functions():
         what = f"{before}.{name} is called with the wrong number of arguments"
-        return Flaw(what, _usage(f"{before}.{name}"), Severity.WARNING, "traffic-types", each.line, begin)
+        return Flaw(what, _usage(f"{before}.{name}"), Severity.WARNING, "traffic-types", problem.line, begin)
     if name in traffic_catalog.methods():
         what = f"{name} is called with arguments of the wrong type"
-        return Flaw(what, _usage(name), Severity.ERROR, "traffic-method", each.line, begin)
+        return Flaw(what, _usage(name), Severity.ERROR, "traffic-method", problem.line, begin)
     spaces = [full for full in traffic_catalog.functions() if full.startswith(f"{before}.")]
     if spaces:
         known = frozenset(full.rpartition(".")[2] for full in spaces)
         if name not in known:
-            return _report_unknown("traffic-function", name, known, each.line, begin, prefix=f"{before}.")
-    flaw = _report_unknown("traffic-method", name, traffic_catalog.methods(), each.line, begin)
+            return _report_unknown("traffic-function", name, known, problem.line, begin, prefix=f"{before}.")
+    flaw = _report_unknown("traffic-method", name, traffic_catalog.methods(), problem.line, begin)
     if flaw.severity is Severity.ERROR or not before:
         return flaw
     kind, wrong = cel.check_types(before, _language())
     if wrong and "." not in before and before.isidentifier() and before not in traffic_catalog.members()[""]:
         return _report_unknown(
-            "traffic-function", f"{before}.{name}", traffic_catalog.functions(), each.line, begin - len(before) - 1
+            "traffic-function", f"{before}.{name}", traffic_catalog.functions(), problem.line, begin - len(before) - 1
         )
     kind = kind.partition("<")[0]
     if wrong or kind not in _KNOWN_TYPES:
         return flaw
     what = f"{cel.describe_type(kind)} has no method {name!r}"
-    return Flaw(what, flaw.remedy, Severity.ERROR, "traffic-method", each.line, begin)
+    return Flaw(what, flaw.remedy, Severity.ERROR, "traffic-method", problem.line, begin)
 
 
 def _usage(name: str) -> str:
@@ -187,25 +182,25 @@ def _usage(name: str) -> str:
     return f"write {' or '.join(calls)}" if calls else "check the number and types of its arguments"
 
 
-def _check_variable(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
-    """Of a variable: one that is not known at all, or a member of one that is."""
-    owner, _, member = each.undeclared_name.rpartition(".")
+def _check_variable(line: str, problem: cel.TypeProblem) -> Iterator[Flaw]:
+    """Reports an unknown variable, or an unknown member of a known one."""
+    owner, _, member = problem.undeclared_name.rpartition(".")
     if not owner:
-        yield _report_unknown("traffic-variable", member, traffic_catalog.members()[""], each.line, each.column)
+        yield _report_unknown("traffic-variable", member, traffic_catalog.members()[""], problem.line, problem.column)
     elif owner in traffic_catalog.members():
-        yield _report_unknown_member(owner, member, each.line, each.column + 1)
+        yield _report_unknown_member(owner, member, problem.line, problem.column + 1)
     else:
-        begin = max(1, each.column - len(owner))
+        begin = max(1, problem.column - len(owner))
         yield _report_unknown(
-            "traffic-variable", owner.partition(".")[0], traffic_catalog.members()[""], each.line, begin
+            "traffic-variable", owner.partition(".")[0], traffic_catalog.members()[""], problem.line, begin
         )
 
 
-def _check_type_problem(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
-    if (selected := _SELECTED.match(each.text)) is not None:
+def _check_type_problem(line: str, problem: cel.TypeProblem) -> Iterator[Flaw]:
+    if (selected := _SELECT_ERROR.match(problem.text)) is not None:
         if selected[1] == "*error*":
             return
-        at = each.column
+        at = problem.column
         if line[at - 1 : at] == "(":  # of has()
             whole = re.match(r"\(\s*([\w.]+)", line[at - 1 :])
             owner, _, member = whole[1].rpartition(".") if whole else ("", "", "")
@@ -216,9 +211,11 @@ def _check_type_problem(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
             member = named[1] if named else ""
         if line[at : at + 1] == "?":
             what = "the expression could not be checked: optional members are not documented"
-            yield Flaw(what, f"write has({owner}.{member}) && …", Severity.WARNING, "traffic-unchecked", each.line, at)
+            yield Flaw(
+                what, f"write has({owner}.{member}) && …", Severity.WARNING, "traffic-unchecked", problem.line, at
+            )
         elif owner in traffic_catalog.members():
-            yield _report_unknown_member(owner, member, each.line, at + 1)
+            yield _report_unknown_member(owner, member, problem.line, at + 1)
         else:
             what, remedy = (
                 f"{cel.describe_type(selected[1])} has no member {member!r}",
@@ -226,27 +223,27 @@ def _check_type_problem(line: str, each: cel.TypeProblem) -> Iterator[Flaw]:
             )
             if member in traffic_catalog.methods():
                 remedy = f"write {member}(…)"
-            yield Flaw(what, remedy, Severity.ERROR, "traffic-member", each.line, at + 1)
-    elif (unfit := _UNFIT.match(each.text)) is not None:
-        types = unfit[2].split(", ")
-        doubtful = "null_type" in types or (len(set(types)) > 1 and _NUMBERS.issuperset(types))
-        severity = Severity.WARNING if doubtful else Severity.ERROR
+            yield Flaw(what, remedy, Severity.ERROR, "traffic-member", problem.line, at + 1)
+    elif (mismatch := _OVERLOAD_ERROR.match(problem.text)) is not None:
+        types = mismatch[2].split(", ")
+        is_uncertain = "null_type" in types or (len(set(types)) > 1 and _NUMBERS.issuperset(types))
+        severity = Severity.WARNING if is_uncertain else Severity.ERROR
         yield Flaw(
-            f"the expression {cel.rewrite_error(each.text)}", (
+            f"the expression {cel.rewrite_error(problem.text)}", (
                 "expressions are written in CEL "
                 "(https://cel.dev)"
             ), severity, "traffic-types",
-            each.line, each.column,
+            problem.line, problem.column,
         )  # fmt: skip
     else:
-        what = f"the expression could not be checked: {cel.rewrite_error(each.text)}"
+        what = f"the expression could not be checked: {cel.rewrite_error(problem.text)}"
         yield Flaw(
             what,
             "simplify the expression",
             Severity.WARNING,
             "traffic-unchecked",
-            max(1, each.line),
-            max(1, each.column),
+            max(1, problem.line),
+            max(1, problem.column),
         )
 
 
@@ -270,7 +267,7 @@ def _report_unknown_member(owner: str, member: str, line: int, column: int) -> F
 
 
 def _report_unknown(code: str, name: str, known: Collection[str], line: int, column: int, prefix: str = "") -> Flaw:
-    """A name that is a misspelling of a known one is an error; any other may be new."""
+    """Reports an unknown name: an error if it is a misspelling of a known one, else a warning, since it may be new."""
     what = code.removeprefix("traffic-")
     meant = find_misspelling(name, known)
     close = get_close_matches(name, sorted(known), 1)
@@ -281,17 +278,17 @@ def _report_unknown(code: str, name: str, known: Collection[str], line: int, col
 
 
 def find_misspelling(name: str, known: Collection[str]) -> str | None:
-    """The name that was surely meant: the same but for case and underscores, or one letter off."""
-    same = [each for each in sorted(known) if _fold(each) == _fold(name)]
-    near = [each for each in sorted(known) if len(name) > 2 and _is_one_letter_off(name, each)]
+    """The known name of which a name is a misspelling: it differs in case, underscores or one letter."""
+    same = [candidate for candidate in sorted(known) if _fold(candidate) == _fold(name)]
+    near = [candidate for candidate in sorted(known) if len(name) > 2 and _is_one_letter_off(name, candidate)]
     return next(iter(same + near), None)
 
 
 def _old_spelling(name: str, known: Collection[str]) -> str | None:
-    """What a name of the early documentation (`CountryCode`) is called now."""
+    """The current name for a name of the earlier documentation, such as `CountryCode`."""
     if not name[:1].isupper():
         return None
-    return next((each for each in sorted(known) if _fold(each) == _fold(name)), None)
+    return next((candidate for candidate in sorted(known) if _fold(candidate) == _fold(name)), None)
 
 
 def _fold(name: str) -> str:
@@ -299,7 +296,7 @@ def _fold(name: str) -> str:
 
 
 def _is_one_letter_off(name: str, other: str) -> bool:
-    """One letter too many, too few, another, or two in each other's place. Digits tell things apart that are alike."""
+    """Whether the names differ in one letter (added, removed, replaced or swapped). Different digits do not count."""
     if re.sub(r"\D", "", name) != re.sub(r"\D", "", other) or abs(len(name) - len(other)) > 1:
         return False
     at = next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
@@ -309,7 +306,7 @@ def _is_one_letter_off(name: str, other: str) -> bool:
 
 
 def _receiver(line: str, end: int) -> str:
-    """What stands before an offset of the line and belongs together: names, calls, indexes and texts."""
+    """The expression that ends at an offset of the line: names, calls, indexes and texts."""
     at = end
     while at > 0:
         sign = line[at - 1]
@@ -326,7 +323,7 @@ def _receiver(line: str, end: int) -> str:
 
 
 def _find_opening(line: str, closing: int) -> int | None:
-    """Where the bracket was opened that is closed at an offset. Brackets within texts are not looked for."""
+    """Offset of the opening bracket for the closing one at an offset. Ignores that texts may contain brackets."""
     depth = 0
     for at in range(closing, -1, -1):
         depth += (line[at] in ")]") - (line[at] in "([")

@@ -1,7 +1,7 @@
-"""Bounds what an expression can take, in memory and time, before it is evaluated. Pure.
+"""Estimates an upper bound of the memory and time of an expression before it is evaluated. Pure.
 
-The language counts steps, and one step can double a text. So each value is given an upper bound (the longest text and
-the longest list in it, and its size written out), and each operation is charged what it would build and compare.
+The language limits steps, but one step can double a text. So each value has an upper bound (its longest text, its
+longest list, its total size), and each operation costs what it would create and compare.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
 
-MAX_COST: Final = 64 * 1024 * 1024  # characters and items that one evaluation may build
-_STEPS: Final = 10_000  # that the language allows
-_CEILING: Final = 1e18  # beyond this, larger is the same
+MAX_COST: Final = 64 * 1024 * 1024  # characters and items that one evaluation may create
+_STEPS: Final = 10_000  # limit of the language
+_CEILING: Final = 1e18  # larger values are cut to this
 _NUMBER: Final = 32  # characters
 _PRECISE: Final = 1100  # characters of a number with the most digits that the language writes
 _SIZES: Final = (1e6, 1e5, 1e4, 3e3, 1e3)
@@ -32,9 +32,9 @@ _TEXTS: Final = (6, 7)
 
 @dataclass(frozen=True)
 class Bound:
-    """At most so many characters in one text, items in one list, and of both with everything written out.
+    """Upper bound of a value: characters of one text, items of one list, and the size of everything in it.
 
-    `value` is the value itself, where it is known.
+    `value` is the value itself if it is known.
     """
 
     text: float = 0
@@ -44,7 +44,7 @@ class Bound:
 
 
 def max_input_size(program: bytes, names: Iterable[str]) -> float:
-    """How large the values of all variables together may be for the expression to be surely within MOST."""
+    """The largest size of all variables together with which the expression certainly stays within MAX_COST."""
     names = tuple(names)
     return next(
         (size for size in _SIZES if estimate(program, dict.fromkeys(names, Bound(size, size, size))) <= MAX_COST), 0
@@ -52,10 +52,10 @@ def max_input_size(program: bytes, names: Iterable[str]) -> float:
 
 
 def estimate(program: bytes, values: Mapping[str, Any]) -> float:
-    """The most that a checked expression can build and compare, given plain values, or bounds, of its variables."""
+    """Upper bound of what a checked expression creates and compares, for plain values or bounds of its variables."""
     root = _field(_field(program, _VALUE) or b"", _EXPR)
     if root is None:
-        return _CEILING  # not an expression that can be read: nothing is known of it
+        return _CEILING  # cannot be parsed
     if not _grows(program):
         return 0
     counter = _Counter(values)
@@ -64,7 +64,7 @@ def estimate(program: bytes, values: Mapping[str, Any]) -> float:
 
 
 def measure(value: Any) -> Bound:
-    """The bound of a plain value. It must not change: large ones are measured once."""
+    """The bound of a plain value, which must not be modified later: results for large values are cached."""
     match value:
         case str() | bytes():
             return Bound(len(value), 0, 1 + len(value), value)
@@ -72,7 +72,7 @@ def measure(value: Any) -> Bound:
             if (known := _MEASURED.get(id(value))) is not None and known.value is value:
                 return known
             inside = chain.from_iterable(value.items()) if isinstance(value, Mapping) else value
-            parts = [measure(each) for each in inside]
+            parts = [measure(item) for item in inside]
             bound = Bound(_most(parts, "text"), max(len(value), _most(parts, "items")), 1 + _sum(parts), value)
             if len(value) > _LARGE:
                 if len(_MEASURED) >= _LARGE:
@@ -93,7 +93,7 @@ class _Map(Bound):
 
 
 def _measure_lazily(value: Any) -> Bound:
-    """As `measure`, but of a map, whose members are mostly asked for one by one, only when it is needed."""
+    """As `measure`, but measures a map only on demand, since mostly single members are used."""
     return _Map(value) if isinstance(value, Mapping) else measure(value)
 
 
@@ -119,11 +119,11 @@ class _Counter:
         self.spent = min(self.spent + much * times, _CEILING)
 
     def measure_expression(self, expr: bytes, times: float) -> Bound:
-        """The bound of what an expression answers with; it is evaluated so many times."""
+        """The bound of the value of an expression that is evaluated `times` times. Adds its cost to `spent`."""
         for number, content in _fields(expr):
             match number:
                 case n if n == _CONST:
-                    texts = [each for field, each in _fields(content) if field in _TEXTS]
+                    texts = [part for field, part in _fields(content) if field in _TEXTS]
                     return measure(texts[0]) if texts else Bound()
                 case n if n == _IDENT:
                     name = _text(content, 1)
@@ -133,9 +133,9 @@ class _Counter:
                     operand = self.measure_expression(_field(content, 1) or b"", times)
                     return _part(operand, _text(content, 2))
                 case n if n == _CALL:
-                    target = [each for field, each in _fields(content) if field == 1]
-                    given = [each for field, each in _fields(content) if field == 3]
-                    return self._call(_text(content, 2), [*target, *given], times)
+                    target = [part for field, part in _fields(content) if field == 1]
+                    arguments = [part for field, part in _fields(content) if field == 3]
+                    return self._call(_text(content, 2), [*target, *arguments], times)
                 case n if n in (_LIST, _STRUCT):
                     return self._literal(content, n == _STRUCT, times)
                 case n if n == _FOLD:
@@ -143,15 +143,15 @@ class _Counter:
         return Bound()
 
     def _literal(self, content: bytes, is_map: bool, times: float) -> Bound:
-        written = [each for field, each in _fields(content) if field == (2 if is_map else 1)]
+        operands = [part for field, part in _fields(content) if field == (2 if is_map else 1)]
         if is_map:
-            written = [each for entry in written for field, each in _fields(entry) if field in (3, 4)]
-        parts = [self.measure_expression(each, times) for each in written]
+            operands = [part for entry in operands for field, part in _fields(entry) if field in (3, 4)]
+        parts = [self.measure_expression(part, times) for part in operands]
         self._spend(len(parts), times)
         return Bound(_most(parts, "text"), max(len(parts), _most(parts, "items")), 1 + _sum(parts))
 
     def _fold(self, content: bytes, times: float) -> Bound:
-        """A macro: `all`, `exists`, `map` and their like. Each adds to what it gathers, and never reads that."""
+        """A macro such as `all`, `exists` or `map`. Its steps add to the accumulated value and never read it."""
         parts = dict(_fields(content))
         over = self.measure_expression(parts.get(2, b""), times)
         start = self.measure_expression(parts.get(4, b""), times)
@@ -162,12 +162,12 @@ class _Counter:
         self._variables |= names
         self.measure_expression(parts.get(5, b""), inside)
         step = self.measure_expression(parts.get(6, b""), inside)
-        gathered = Bound(
+        accumulated = Bound(
             max(start.text, step.text),
             start.items + rounds * max(0, step.items - start.items),
             min(start.whole + rounds * max(0, step.whole - start.whole), _CEILING),
         )
-        self._variables[_text(content, 3)] = gathered
+        self._variables[_text(content, 3)] = accumulated
         answer = self.measure_expression(parts.get(7, b""), times)
         for name, was in before.items():
             self._variables.pop(name, None)
@@ -175,45 +175,45 @@ class _Counter:
                 self._variables[name] = was
         return answer
 
-    def _call(self, name: str, written: Sequence[bytes], times: float) -> Bound:
-        given = [self.measure_expression(each, times) for each in written]
-        texts = [bound.text for bound in given]
+    def _call(self, name: str, operands: Sequence[bytes], times: float) -> Bound:
+        bounds = [self.measure_expression(operand, times) for operand in operands]
+        texts = [bound.text for bound in bounds]
         match name:
             case "_==_" | "_!=_":
-                self._spend(min((bound.whole for bound in given), default=0), times)
+                self._spend(min((bound.whole for bound in bounds), default=0), times)
                 return Bound()
             case "_?_:_":
-                return _either(given[1:])
+                return _either(bounds[1:])
             case "_[_]" | "_[?_]" | "_?._":
-                key = given[1].value if len(given) > 1 else None
-                return _part(given[0], key.decode() if isinstance(key, bytes) else key)
+                key = bounds[1].value if len(bounds) > 1 else None
+                return _part(bounds[0], key.decode() if isinstance(key, bytes) else key)
             case "replace":
-                made = texts[0] + (texts[0] + 1) * texts[2] if len(texts) > 2 else texts[0]
+                length = texts[0] + (texts[0] + 1) * texts[2] if len(texts) > 2 else texts[0]
             case "join":
-                made = given[0].whole + given[0].items * (texts[1] if len(texts) > 1 else 0)
+                length = bounds[0].whole + bounds[0].items * (texts[1] if len(texts) > 1 else 0)
             case "format":
-                made = texts[0] + given[-1].whole + given[-1].items * _PRECISE
+                length = texts[0] + bounds[-1].whole + bounds[-1].items * _PRECISE
             case "split":
                 self._spend(2 * texts[0] + 1, times)
                 return Bound(texts[0], texts[0] + 1, 2 * texts[0] + 2)
             case "strings.quote":
-                made = 8 * sum(texts) + 2
+                length = 8 * sum(texts) + 2
             case "_+_":
-                items = sum(bound.items for bound in given)
+                items = sum(bound.items for bound in bounds)
                 self._spend(sum(texts) + items, times)
-                return Bound(min(sum(texts), _CEILING), min(items, _CEILING), _sum(given))
+                return Bound(min(sum(texts), _CEILING), min(items, _CEILING), _sum(bounds))
             case _ if name in _FREE:
                 return Bound()
             case _:
                 self._spend(sum(texts) + _NUMBER, times)
-                return Bound(max(sum(texts), _NUMBER), sum(bound.items for bound in given), _sum(given) + _NUMBER)
-        made = min(made, _CEILING)
-        self._spend(made, times)
-        return Bound(made, 0, made + 1)
+                return Bound(max(sum(texts), _NUMBER), sum(bound.items for bound in bounds), _sum(bounds) + _NUMBER)
+        length = min(length, _CEILING)
+        self._spend(length, times)
+        return Bound(length, 0, length + 1)
 
 
 def _part(whole: Bound, key: Any) -> Bound:
-    """What an index or a member leads to: the value itself where it is known, else no more than all of it."""
+    """The bound of an index or member: of the value if it is known, else that of the whole."""
     value = whole.value
     if isinstance(value, Mapping) and key in value:
         return _measure_lazily(value[key])
@@ -223,7 +223,7 @@ def _part(whole: Bound, key: Any) -> Bound:
 def _item(whole: Bound) -> Bound:
     value = whole.value
     if isinstance(value, (list, tuple, Mapping)):
-        return _either([measure(each) for each in value])
+        return _either([measure(item) for item in value])
     return Bound(whole.text, whole.items, whole.whole)
 
 
@@ -232,7 +232,7 @@ def _either(several: Sequence[Bound]) -> Bound:
 
 
 def _grows(program: bytes) -> bool:
-    """Whether anything in it can build texts or lists; most expressions cannot."""
+    """Whether an expression contains an operation that creates texts or lists. Most do not."""
     return any(word in program for word in (b"_+_", b"replace", b"join", b"format", b"split", b"quote", b"@result"))
 
 
@@ -240,7 +240,7 @@ def _grows(program: bytes) -> bool:
 
 
 def _field(message: bytes, number: int) -> bytes | None:
-    return next((content for each, content in _fields(message) if each == number), None)
+    return next((content for tag, content in _fields(message) if tag == number), None)
 
 
 def _text(message: bytes, number: int) -> str:
@@ -249,7 +249,7 @@ def _text(message: bytes, number: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _fields(message: bytes) -> tuple[tuple[int, bytes], ...]:
-    """The fields of a message of Protocol Buffers that hold bytes: their numbers and contents."""
+    """Numbers and contents of the fields with bytes in a Protocol Buffers message."""
     return tuple(_parse_fields(message))
 
 

@@ -1,8 +1,7 @@
 """Recognizes common valid conditions without loading the CEL implementation.
 
-It knows a small part of the language: comparisons of known variables with texts and whole numbers, the commonest
-methods and functions, joined by `&&`, `||`, `!` and brackets. It never reports an error: what it does not recognize is
-checked by `cel_check`.
+Accepts a small part of the language: comparisons of known variables with texts and integers, common methods and
+functions, and `&&`, `||`, `!` and brackets. Never reports an error: `cel_check` checks everything else.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final
 from reconciler.languages import traffic_catalog
 
 _LONGEST: Final = 500  # characters
-_DEEPEST: Final = 8  # brackets within brackets
+_DEEPEST: Final = 8  # nesting of brackets
 _NAME: Final = r"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+"
 _TEXT: Final = r"(?:'[^'\\]*+'|\"[^\"\\]*+\")(?!['\"])"
 _ATOM: Final = re.compile(
@@ -33,11 +32,11 @@ _ONLY_NAME: Final = re.compile(_NAME, re.ASCII)
 
 @cache
 def _of(*types: str) -> frozenset[str]:
-    return frozenset(name for name, each in traffic_catalog.variables().items() if each.startswith(types))
+    return frozenset(name for name, kind in traffic_catalog.variables().items() if kind.startswith(types))
 
 
 def is_surely_valid(text: str, *, is_condition: bool = True) -> bool:
-    """Whether the text surely is an expression without a mistake. No: it is not known here."""
+    """Whether the text is certainly a valid expression. False means unknown."""
     text = text.strip(" ")
     if len(text) > _LONGEST or not text.isascii() or not text.isprintable():
         return False

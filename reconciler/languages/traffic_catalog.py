@@ -1,8 +1,8 @@
-"""What traffic policies can be made of, as data: actions with their settings, variables, functions and methods.
+"""The vocabulary of traffic policies as data: actions with their settings, variables, functions and methods.
 
-Kept as tables that can be compared with the platform's documentation line by line. What the documentation leaves open,
-or contradicts itself in, is written here in its widest form. `kinds.rules.traffic_policy` checks documents
-and `cel_check` checks expressions against these tables.
+The tables can be compared with the platform's documentation line by line. Where the documentation is incomplete or
+contradictory, the tables accept the widest form. `kinds.rules.traffic_policy` checks documents and `cel_check` checks
+expressions against these tables.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ map<string,list<string>> {{req,res}}.{{headers,trailers}} req.url.query_params
 map<string,list<map<string,dyn>>> {{req,res}}.cookies
 dyn vars time.now
 """
-# What actions leave behind, below `actions.ngrok`. What an action did not set is absent, and its type is not promised.
+# Results of actions, below `actions.ngrok`. A result that an action did not set is absent; types are not documented.
 _RESULTS: Final = """
 dyn add_headers.headers_added
 dyn basic_auth.credentials.{presented,authorized,username}
@@ -129,8 +129,8 @@ url_rewrite,restrict_ips,terminate_tls,verify_webhook,ai_gateway}.error.{code,me
 """
 _RETRY: Final = "int attempts\ndyn last_attempt\n"  # in `retry_condition` only
 
-# Each line: `name(types) type`, or for a method `receiver.name(types) type`. What the language and its extension for
-# texts have themselves is not repeated.
+# Each line: `name(types) type`, or for a method `receiver.name(types) type`. Functions of the language and of its
+# extension for texts are not repeated.
 FUNCTIONS: Final = """
 getReqCookie(string) map<string,dyn>
 getResCookie(string) map<string,dyn>
@@ -177,7 +177,7 @@ list<dyn>.{sort,distinct}() list<dyn>
 list<dyn>.encodeJson() string
 map<string,dyn>.{encodeJson,encodeQueryString}() string
 """
-# The names of these are needed for saying what was meant.
+# Names of the language itself, for suggestions.
 OWN_FUNCTIONS: Final = frozenset(
     "bool bytes double duration dyn has int matches size string timestamp type uint strings.quote".split()  # noqa: SIM905
 )
@@ -188,7 +188,7 @@ OWN_METHODS: Final = frozenset(
     replace reverse size sortBy split startsWith substring trim upperAscii
     """.split()  # noqa: SIM905 - as a paragraph they can be read
 )
-OTHER_LANGUAGES: Final = {  # what other languages call it, and what it is called here
+OTHER_LANGUAGES: Final = {  # name in other languages, and the name here
     "append": "+", "has": "in", "identity": "actions.ngrok.oauth.identity", "includes": "contains", "len": "size",
     "length": "size", "request": "req", "response": "res", "toLowerCase": "lower", "toUpperCase": "upper",
 }  # fmt: skip
@@ -196,7 +196,7 @@ OTHER_LANGUAGES: Final = {  # what other languages call it, and what it is calle
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting of an action. `settings` are those below it; open: the user chooses the names of these."""
+    """A setting of an action. `settings`: those below it. `is_open`: the user chooses their names."""
 
     is_required: bool = False
     is_template: bool = False
@@ -208,7 +208,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`phases` are letters of PHASES. An open action takes settings that nobody documents."""
+    """An action. `phases`: letters of PHASES. `is_open`: it takes settings that are not documented."""
 
     phases: str
     is_open: bool
@@ -218,30 +218,35 @@ class Action:
 @cache
 def actions() -> Mapping[str, Action]:
     """Every action, by its type."""
-    found: dict[str, Action] = {}
+    by_type: dict[str, Action] = {}
     for line in _ACTIONS.strip().splitlines():
         name, phases, *words = line.split()
-        found[name] = Action(phases, words == ["*"], _settings([word for word in words if word != "*"]))
-    return found
+        by_type[name] = Action(phases, words == ["*"], _settings([word for word in words if word != "*"]))
+    return by_type
 
 
 def _settings(words: list[str]) -> dict[str, Setting]:
     below: dict[str, list[str]] = {}
-    made: dict[str, Setting] = {}
+    by_name: dict[str, Setting] = {}
     for word in words:
         head, _, values = word.partition("=") if "." not in word.partition("=")[0] else (word, "", "")
         head, _, rest = head.partition(".")
         name = head.rstrip("!$~*")
         marks = head[len(name) :]
         below.setdefault(name, []).extend([rest] if rest else [])
-        made[name] = made.get(name) or Setting(
+        by_name[name] = by_name.get(name) or Setting(
             "!" in marks, "$" in marks, "~" in marks, "*" in marks, tuple(values.split("|")) if values else ()
         )
     return {
         name: Setting(
-            each.is_required, each.is_template, each.is_expression, each.is_open, each.values, _settings(rest)
+            setting.is_required,
+            setting.is_template,
+            setting.is_expression,
+            setting.is_open,
+            setting.values,
+            _settings(rest),
         )
-        for name, each in made.items()
+        for name, setting in by_name.items()
         for rest in [below[name]]
     }
 
@@ -253,13 +258,13 @@ def variables() -> Mapping[str, str]:
     for table, prefix in ((_VARIABLES, ""), (_RESULTS, "actions.ngrok."), (_RETRY, "")):
         for line in table.strip().splitlines():
             kind, *names = line.split()
-            found |= {prefix + each: kind for name in names for each in _expand_braces(name)}
+            found |= {prefix + full_name: kind for name in names for full_name in _expand_braces(name)}
     return found
 
 
 @cache
 def members() -> Mapping[str, frozenset[str]]:
-    """What stands below each name that leads to variables, by the dotted name; the roots below ""."""
+    """Names of the members below each prefix of a variable, by the dotted prefix; the roots are below ""."""
     found: dict[str, set[str]] = {"": set()}
     for name in variables():
         parts = name.split(".")
@@ -269,33 +274,38 @@ def members() -> Mapping[str, frozenset[str]]:
 
 
 def signatures(table: str) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
-    """Receiver (or nothing), name, types of the arguments and of the result of each line of a table."""
+    """Yields receiver (empty for a function), name, types of arguments and type of result for each line of a table."""
     for line in table.strip().splitlines():
         called, _, rest = line.partition("(")
         arguments, _, result = rest.partition(") ")
         for name in _expand_braces(called):
             receiver, _, method = name.rpartition(".") if table is METHODS else ("", "", name)
-            yield receiver, method, tuple(each for each in re.split(r",(?![^<]*>)", arguments) if each), result
+            yield (
+                receiver,
+                method,
+                tuple(argument for argument in re.split(r",(?![^<]*>)", arguments) if argument),
+                result,
+            )
 
 
 @cache
 def functions() -> frozenset[str]:
-    """Their names, with those of the language itself."""
+    """Names of all functions, with those of the language itself."""
     return OWN_FUNCTIONS | {name for _, name, _, _ in signatures(FUNCTIONS)}
 
 
 @cache
 def methods() -> frozenset[str]:
-    """As `functions`."""
+    """Names of all methods, with those of the language itself."""
     return OWN_METHODS | {name for _, name, _, _ in signatures(METHODS)}
 
 
 def _expand_braces(text: str) -> Iterator[str]:
-    """The names that a text with {a,b} in it stands for."""
+    """Expands `x.{a,b}` into `x.a` and `x.b`."""
     before, opening, rest = text.partition("{")
     if not opening:
         yield text
         return
     inside, _, after = rest.partition("}")
-    for each in inside.split(","):
-        yield from _expand_braces(before + each + after)
+    for option in inside.split(","):
+        yield from _expand_braces(before + option + after)

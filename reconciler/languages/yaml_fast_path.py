@@ -1,7 +1,7 @@
-"""Reads ordinary YAML fast, and leaves everything unusual to the full reader, `project.yaml.reader`.
+"""Reads ordinary YAML fast. Everything unusual is left to the full reader, `project.yaml.reader`.
 
-The values are those of the full reader, without positions. Tags, anchors, odd or repeated keys, excess and mistakes are
-left to the full reader.
+Returns the same values as the full reader, without positions. Unusual are tags, anchors, keys that are not text,
+duplicate keys, sizes beyond the limits, and errors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from reconciler.languages.yaml_scalars import plain
 from reconciler.model.value import Json
 
 MAX_DEPTH: Final = 64
-MAX_SCALAR: Final = 1024 * 1024  # characters; as much as an included file may have
+MAX_SCALAR: Final = 1024 * 1024  # characters, as for an included file
 
 
 _NO_BREAKS: Final = (b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
@@ -34,11 +34,11 @@ class _Unusual(Exception):
 
 
 ParsedDocuments = list[tuple[Json, int, int]]
-"""The value of each document, and its beginning as line and column, from 0."""
+"""The value of each document with the line and column of its beginning, from 0."""
 
 
 def read_documents(text: bytes) -> ParsedDocuments | None:
-    """None: something is unusual, so read it carefully."""
+    """Reads the documents of a file; None if something in it is unusual."""
     try:
         return _FastReader(text).run()
     except (_Unusual, ValueError, yaml_error.YAMLError):
@@ -46,7 +46,7 @@ def read_documents(text: bytes) -> ParsedDocuments | None:
 
 
 def is_deeper(text: bytes, levels: int) -> bool:
-    """Whether lists and maps stand within each other beyond so many levels, as far as the text can be read at all."""
+    """Whether lists and maps are nested deeper than `levels`. False for a text that cannot be parsed."""
     depth = 0
     parser = CParser(text)
     try:
@@ -58,7 +58,7 @@ def is_deeper(text: bytes, levels: int) -> bool:
 
 
 class Misreading(NamedTuple):
-    """A place (line and column from 0) at which YAML 1.2 means something else than libyaml reads."""
+    """A position (line and column from 0) at which libyaml deviates from YAML 1.2."""
 
     text: str
     remedy: str
@@ -67,12 +67,12 @@ class Misreading(NamedTuple):
 
 
 def find_misreading(text: bytes) -> Misreading | None:
-    """The first place that libyaml would misread without a word; None if there is none, or the text is no YAML.
+    """The first position that libyaml would silently misread; None if there is none, or the text is not YAML.
 
-    It takes `?x` for the key x within brackets, ends the name of an anchor at a ':', and takes three characters for
-    ends of lines that are none in YAML 1.2.
+    libyaml reads `?x` within brackets as the key x, ends the name of an anchor at a ':', and accepts three characters
+    as line breaks that are none in YAML 1.2.
     """
-    decoded = text.decode(errors="replace") if any(each in text for each in _NO_BREAKS) else ""
+    decoded = text.decode(errors="replace") if any(sign in text for sign in _NO_BREAKS) else ""
     if (found := _NO_BREAK.search(decoded)) is not None:
         line, column = _place(decoded, found.start())
         remedy = "remove it, or write it as an escape in double quotes"
@@ -116,7 +116,7 @@ class _FastReader:
     def __init__(self, text: bytes) -> None:
         self._get = CParser(text).get_event
         self._is_long = len(text) > MAX_SCALAR
-        self._meanings: dict[str, Json] = {}  # of what is not quoted; one object for all that are equal
+        self._meanings: dict[str, Json] = {}  # of unquoted scalars; equal ones share an object
         self._quoted: dict[str, str] = {}
         self._keys: dict[str, str] = {}
 
@@ -132,7 +132,7 @@ class _FastReader:
         return found
 
     def _value(self, event: Any) -> Json:
-        # The hot loop: every key and value of every file comes by here, so it is one function with plain locals.
+        # Hot loop for every key and value of every file: one function with local variables.
         get, meanings, quoted, keys, is_long = self._get, self._meanings, self._quoted, self._keys, self._is_long
         scalar, map_start, list_start = events.ScalarEvent, events.MappingStartEvent, events.SequenceStartEvent
         alias = events.AliasEvent
@@ -193,7 +193,7 @@ class _FastReader:
             event = get()
 
     def _key(self, text: str) -> str:
-        """One text for all the keys of that name: a project has thousands of each."""
+        """Interns a key: a project has thousands of each."""
         if text == "<<" or plain(text) is not text:
             raise _Unusual
         key = self._keys[text] = intern(text)

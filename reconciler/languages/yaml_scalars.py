@@ -1,4 +1,4 @@
-"""What an unquoted scalar means by the core schema of YAML 1.2: `no`, `on` and dates are text."""
+"""The value of an unquoted scalar in the core schema of YAML 1.2: `no`, `on` and dates are text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_DIGITS: Final = 300  # no number with more of them is finite
 
 
 def plain(text: str) -> Json:
-    """What an unquoted scalar means. ValueError says why a number cannot be JSON."""
+    """The value of an unquoted scalar. Raises ValueError for a number that JSON cannot represent."""
     if text in _PLAIN:
         return _PLAIN[text]
     if text[0].isalpha():
