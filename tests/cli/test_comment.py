@@ -41,7 +41,7 @@ def reviewed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
         "RECONCILER_PLAN_KEY",
     ):
         monkeypatch.delenv(name, raising=False)  # fmt: skip
-    shell.write("plan.json", plan_json.write(WHOLE))
+    shell.write("plan.json", plan_json.write_plan(WHOLE))
     return shell
 
 
@@ -130,7 +130,7 @@ def test_the_plan_comes_from_standard_input_and_the_number_from_the_event(
 ) -> None:
     github.write("event.json", json.dumps({"pull_request": {"number": 34}}))
     monkeypatch.setenv("GITHUB_EVENT_PATH", "event.json")
-    monkeypatch.setattr("sys.stdin", io.StringIO(plan_json.write(WHOLE)))
+    monkeypatch.setattr("sys.stdin", io.StringIO(plan_json.write_plan(WHOLE)))
     assert github("comment", "--plan", "-").code == 0
     assert host.changes == [("POST", "/repos/octo/infra/issues/34/comments")]
 

@@ -145,8 +145,8 @@ def test_an_unsigned_file_is_said_to_be_unsigned(on_sandbox: Project) -> None:
 def edit(project: Project, change: Callable[[Plan], Plan]) -> None:
     """Whoever may write the file may write its digest too."""
     file = project.root / "plan.json"
-    plan = plan_json.read(file.read_text(), lambda source, _: Secret("", source))
-    file.write_text(plan_json.write(change(plan)))
+    plan = plan_json.read_plan(file.read_text(), lambda source, _: Secret("", source))
+    file.write_text(plan_json.write_plan(change(plan)))
 
 
 def every_call(**changes: Any) -> Callable[[Plan], Plan]:

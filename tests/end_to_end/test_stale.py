@@ -460,7 +460,9 @@ def test_a_plan_of_another_version_is_refused(changed: Project, sandbox: Sandbox
     edited(changed, version=VERSION + 1)
     said = applied(changed, sandbox)
     assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"{UNUSABLE}it is a plan of version {VERSION + 1}, not {VERSION}; plan again")
+    assert said.err.startswith(
+        f"{UNUSABLE}its version is {VERSION + 1}, and this release reads version {VERSION}; plan again"
+    )
 
 
 def test_a_signed_file_is_carried_out_and_shown_with_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -482,7 +484,7 @@ def test_a_forged_file_whose_digest_is_right_is_refused_for_its_signature(
     for words in (("apply", "plan.json", "-y"), ("show", "plan.json"), ("graph", "--plan", "plan.json")):
         said = on_sandbox(*words)
         assert (said.code, said.out) == (1, "")
-        assert said.err.startswith(f"{UNUSABLE}its signature is not of this key;")
+        assert said.err.startswith(f"{UNUSABLE}its signature was made with another key;")
 
 
 def test_with_a_key_a_file_without_signature_is_refused(changed: Project, sandbox: Sandbox) -> None:

@@ -35,7 +35,7 @@ law = settings(max_examples=examples(30), suppress_health_check=[HealthCheck.too
 
 
 def make_plan(manifest: Manifest, snapshot: Snapshot) -> str:
-    return plan_json.write(plan(manifest, snapshot, KINDS, PlanOptions(adopt=True)))
+    return plan_json.write_plan(plan(manifest, snapshot, KINDS, PlanOptions(adopt=True)))
 
 
 def apply_manifest(manifest: Manifest) -> RandomAccount:

@@ -9,7 +9,7 @@ import pytest
 from reconciler.model.change import Action, ChangedBy, FieldChange
 from reconciler.model.value import Hidden
 from reconciler.planning.planner import PlanOptions
-from reconciler.rendering.wire.plan_json import write
+from reconciler.rendering.wire.plan_json import write_plan
 from tests.planning.builders import (
     LENIENT,
     actions,
@@ -239,7 +239,7 @@ def test_no_secret_is_in_a_plan(options: PlanOptions) -> None:
         options=options,
     )
     assert len(made.changes) == 5
-    assert "canary" not in write(made) + repr(made)
+    assert "canary" not in write_plan(made) + repr(made)
 
 
 # --- what forces a replacement ----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Secret
 from reconciler.planning.importing.survey import survey
-from reconciler.rendering.wire.plan_json import write
+from reconciler.rendering.wire.plan_json import write_plan
 from tests.planning.builders import KINDS, LENIENT, declare, make_plan, manifest, record, snapshot
 from tests.tiers import examples
 
@@ -99,7 +99,7 @@ def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]
     kind, objects = world
     for spec in ({}, spec_of(kind)):
         made = make_plan(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), options=LENIENT)
-        assert "s3cret-value" not in write(made)
+        assert "s3cret-value" not in write_plan(made)
 
 
 @settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))

@@ -10,7 +10,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Binding
 from reconciler.planning.planner import PlanOptions
-from reconciler.rendering.wire.plan_json import write
+from reconciler.rendering.wire.plan_json import write_plan
 from tests.planning.builders import (
     KINDS,
     LENIENT,
@@ -288,7 +288,7 @@ def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists
             seen=snapshot(*chance.sample(there, len(there)), bindings=shuffled),
             options=LENIENT,
         )
-        spellings.add(write(made))
+        spellings.add(write_plan(made))
     assert len(spellings) == 1
 
 

@@ -82,7 +82,7 @@ def test_every_form_says_where_a_token_goes_and_what_will_run(form: str, way: st
 
 
 def test_json_holds_the_whole_argument_list() -> None:
-    (call,) = json.loads(plan_json.write(delivering(Action.CREATE, SHOWN["to_command"][0])))["calls"]
+    (call,) = json.loads(plan_json.write_plan(delivering(Action.CREATE, SHOWN["to_command"][0])))["calls"]
     assert call["deliver"]["token"]["settings"] == {"run": RUN, "check": CHECK, "env": ["VAULT_TOKEN"]}
 
 

@@ -33,15 +33,15 @@ def keep(stack: str) -> Secrets:
 
 @given(plans)
 def test_what_is_written_reads_back_as_the_same_plan(plan: Plan) -> None:
-    text = plan_json.write(plan)
-    assert plan_json.read(text, keep(plan.stack)) == plan
-    assert plan_json.write(plan_json.read(text, keep(plan.stack))) == text
+    text = plan_json.write_plan(plan)
+    assert plan_json.read_plan(text, keep(plan.stack)) == plan
+    assert plan_json.write_plan(plan_json.read_plan(text, keep(plan.stack))) == text
 
 
 @given(plans)
 @settings(max_examples=examples(30))
 def test_what_is_written_agrees_with_the_schema(plan: Plan) -> None:
-    VALIDATOR.validate(json.loads(plan_json.write(plan)))
+    VALIDATOR.validate(json.loads(plan_json.write_plan(plan)))
 
 
 def test_the_committed_schema_is_the_one_that_the_model_gives() -> None:
@@ -55,50 +55,52 @@ def test_the_schema_is_a_schema() -> None:
 @given(plans)
 @settings(max_examples=examples(30))
 def test_no_secret_is_in_the_file(plan: Plan) -> None:
-    text = plan_json.write(plan)
+    text = plan_json.write_plan(plan)
     assert all(secret not in text for secret in TEXTS)
 
 
 def test_the_order_of_keys_in_memory_does_not_show() -> None:
     turned = replace(WHOLE, observed=dict(reversed(list(WHOLE.observed.items()))))
-    assert plan_json.write(turned) == plan_json.write(WHOLE)
+    assert plan_json.write_plan(turned) == plan_json.write_plan(WHOLE)
 
 
 def test_the_file_is_ascii_and_so_harmless_on_a_terminal() -> None:
-    text = plan_json.write(WHOLE)
+    text = plan_json.write_plan(WHOLE)
     assert text.isascii()
     assert "\x1b" not in text
 
 
 def test_a_user_key_that_looks_like_ours_gets_a_second_dollar() -> None:
-    call = json.loads(plan_json.write(WHOLE))["calls"][2]
+    call = json.loads(plan_json.write_plan(WHOLE))["calls"][2]
     assert call["body"] == {"$$ref": 1, "secret": {"$secret": {"source": "env:HOOK", "digest": "c1bb47cd69"}}}
 
 
 def refusal(text: str) -> str:
     with pytest.raises(Rejected) as caught:
-        plan_json.read(text, keep("prod"))
+        plan_json.read_plan(text, keep("prod"))
     return str(caught.value)
 
 
 def test_an_edited_file_is_refused() -> None:
-    text = plan_json.write(WHOLE).replace("/ip_policies", "/ip_policieS")
+    text = plan_json.write_plan(WHOLE).replace("/ip_policies", "/ip_policieS")
     assert refusal(text) == "this plan file cannot be used: it was changed after it was written; plan again"
 
 
 @pytest.mark.parametrize("text", ["", "{", "\x00", "[" * 100_000])
 def test_what_is_not_json_is_refused(text: str) -> None:
-    assert refusal(text) == "this plan file cannot be used: it is not JSON; give the file that `plan --out` wrote"
+    assert refusal(text) == "this plan file cannot be used: it is not JSON; pass a file that `plan --out` wrote"
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "{}", '{"format": "something else"}'])
 def test_what_is_not_a_plan_is_refused(text: str) -> None:
-    assert refusal(text) == "this plan file cannot be used: it is not a plan; give the file that `plan --out` wrote"
+    assert refusal(text) == "this plan file cannot be used: it is not a plan; pass a file that `plan --out` wrote"
 
 
 def test_another_version_is_refused() -> None:
-    text = plan_json.write(WHOLE).replace('"version": 3', '"version": 4')
-    assert refusal(text) == "this plan file cannot be used: it is a plan of version 4, not 3; plan again"
+    text = plan_json.write_plan(WHOLE).replace('"version": 3', '"version": 4')
+    assert (
+        refusal(text) == "this plan file cannot be used: its version is 4, and this release reads version 3; plan again"
+    )
 
 
 def test_a_refused_secret_is_the_callers_to_explain() -> None:
@@ -106,4 +108,4 @@ def test_a_refused_secret_is_the_callers_to_explain() -> None:
         raise LookupError(source)
 
     with pytest.raises(LookupError, match="env:HOOK"):
-        plan_json.read(plan_json.write(WHOLE), refuse)
+        plan_json.read_plan(plan_json.write_plan(WHOLE), refuse)

@@ -91,7 +91,9 @@ class JsonLogReporter:
 
     def report(self, event: Event, ended: int) -> None:
         if text := _line(event):
-            output.log("error" if _has_failed(event) else "info", text, {"event": json.loads(events.record(event))})
+            output.log(
+                "error" if _has_failed(event) else "info", text, {"event": json.loads(events.format_json(event))}
+            )
 
 
 def _has_failed(event: Event) -> bool:
@@ -110,7 +112,7 @@ class EventFileReporter:
         if self._is_full:
             return
         try:
-            self._file.write(events.record(event))
+            self._file.write(events.format_json(event))
             self._file.flush()
         except OSError as error:
             self._is_full = True
@@ -154,4 +156,4 @@ def _line(event: Event) -> str:
     if isinstance(event, Waited) and event.seconds < MIN_REPORTED_WAIT:
         return ""
     skipped = isinstance(event, Ended) and event.outcome is Outcome.SKIPPED
-    return "" if skipped else events.line(event)
+    return "" if skipped else events.format_line(event)

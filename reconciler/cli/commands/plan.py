@@ -101,4 +101,4 @@ def _to_json(plan: Plan, opened: Workspace) -> str:
     from reconciler.operations.applying import plan_files
     from reconciler.rendering.wire import plan_json
 
-    return plan_json.write(plan, plan_files.plan_key(opened.runtime.environ))
+    return plan_json.write_plan(plan, plan_files.plan_key(opened.runtime.environ))

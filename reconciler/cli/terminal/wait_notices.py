@@ -34,7 +34,7 @@ class ReadProgress:
         if seconds >= MIN_REPORTED_WAIT and not self.quiet:
             from reconciler.rendering.wire import events
 
-            output.print_note(events.line(Waited(seconds)))
+            output.print_note(events.format_line(Waited(seconds)))
 
     def report_retry(self, why: str) -> None:
         reason = without_operation_id(why)

@@ -117,7 +117,7 @@ def reason_too_old(planned: PlanFile, max_age: int | None, now: float) -> str:
 
 def write_plan(file: Path, plan: Plan, environ: Mapping[str, str]) -> None:
     """Writes a plan file atomically, readable by its owner only."""
-    atomic_write.write(file, plan_json.write(plan, plan_key(environ)))
+    atomic_write.write(file, plan_json.write_plan(plan, plan_key(environ)))
 
 
 def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, str]:
@@ -139,13 +139,13 @@ def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspa
         raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {own}")
     source = replace(source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow}))
     loaded = Loaded(source.manifest, source.warnings)
-    return source, PlanFile("the plan", plan, loaded, plan_json.write(plan), environ=source.runtime.environ)
+    return source, PlanFile("the plan", plan, loaded, plan_json.write_plan(plan), environ=source.runtime.environ)
 
 
 def _read_without_secrets(text: str, name: str, signed_with: bytes | None) -> Plan:
     """Decodes a plan without its secrets. Raises Rejected if it is invalid, or the engine would reject its calls."""
     try:
-        plan = plan_json.read(text, lambda source, _digest: Secret("", source), signed_with)
+        plan = plan_json.read_plan(text, lambda source, _digest: Secret("", source), signed_with)
         _check(plan)
     except Rejected as rejected:
         raise Rejected([replace(problem, subject=name) for problem in rejected.problems]) from None
@@ -157,11 +157,11 @@ def _check(plan: Plan) -> None:
     for address in (*changed, *called, *plan.observed):
         kind = kinds.find(address.kind)
         if kind is None or kind.home is Home.FILE:
-            raise plan_json.refused(f"it contains {address}, whose kind does not exist")
+            raise plan_json.refuse(f"it contains {address}, whose kind does not exist")
     try:
         Schedule(plan.calls)
     except ValueError as error:
-        raise plan_json.refused(str(error)) from None
+        raise plan_json.refuse(str(error)) from None
 
 
 def read(
@@ -202,7 +202,7 @@ def read_text(file: Path) -> str:
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
     """The plan with its secrets, read again from their sources. `forms`: live fields in canonical form, by address."""
     sources = _Sources(config, file, [secret for form in forms.values() for secret in secrets_in(form)])
-    plan = plan_json.read(file.text, sources.restore)
+    plan = plan_json.read_plan(file.text, sources.restore)
     changed: dict[Address, list[str]] = {}
     for call in plan.calls:
         recorded = (call.owner.text, call.owner.applied) if call.owner else ()

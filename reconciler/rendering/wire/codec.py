@@ -1,7 +1,7 @@
-"""The model's frozen classes as plain JSON and back, and the JSON Schema of that form, all read off their type hints.
+"""Encodes the model's frozen classes as JSON, decodes them, and builds the JSON Schema, all from their type hints.
 
-What is not plain inside a value is marked by a key that begins with `$`; a key of the user's that begins so gets
-a second one. A secret leaves as its source and a digest, never as text.
+References, templates and secrets are objects with one key that begins with `$`; a user's key that begins with `$` gets
+a second one. A secret is encoded as its source and a digest, never as text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from reconciler.model.address import Address
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, digest
 
 Secrets = Callable[[str, str], Secret]
-"""Answers with the secret of a source whose digest must be this; refuses in its own way."""
+"""Returns the secret of a source; raises if its digest is not the given one. Arguments: source, digest."""
 
 Derived = Mapping[type, tuple[str, ...]]
-"""Properties that are written for the reader's convenience and ignored when read."""
+"""Properties that are written for readers of the JSON and ignored by `decode`."""
 
 
 class Malformed(ValueError):
-    """JSON that does not have the form asked for; the text says where and why."""
+    """JSON without the expected form; the text says where and why."""
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -41,12 +41,12 @@ def encode_value(value: Value, salt: str) -> Json:
             return {"$template": [encode_value(part, salt) for part in parts]}
         case JsonTemplate(parts):
             return {"$json": [encode_value(part, salt) for part in parts]}
-        case Hidden(known):
-            return {"$hidden": known}
+        case Hidden(digest_of_value):
+            return {"$hidden": digest_of_value}
         case Secret():
             return {"$secret": {"source": value.source, "digest": secret_digest(value, salt)}}
         case dict():
-            return {_escaped(key): encode_value(value[key], salt) for key in sorted(value)}
+            return {_escape_key(key): encode_value(value[key], salt) for key in sorted(value)}
         case list() | tuple():
             return [encode_value(item, salt) for item in value]
         case float() if not math.isfinite(value):
@@ -57,22 +57,22 @@ def encode_value(value: Value, salt: str) -> Json:
 
 
 def secret_digest(secret: Secret, salt: str) -> str:
-    """What stands for a secret in a plan of the stack `salt`."""
+    """The digest of a secret in a plan of the stack `salt`."""
     return digest(secret, salt)
 
 
 def decode_value(encoded: Json, secrets: Secrets) -> Value:
-    """The value that `encode_value` was given. Raises Malformed."""
+    """The value that `encode_value` encoded. Raises Malformed."""
     match encoded:
         case list():
             return [decode_value(item, secrets) for item in encoded]
         case dict():
             marks = [key for key in encoded if key.startswith("$") and not key.startswith("$$")]
             if not marks:
-                return {_unescaped(key): decode_value(item, secrets) for key, item in encoded.items()}
+                return {_unescape_key(key): decode_value(item, secrets) for key, item in encoded.items()}
             if len(encoded) == 1:
                 return _decode_marked(marks[0], encoded[marks[0]], secrets)
-            raise Malformed(f"{marks[0]} stands beside other keys")
+            raise Malformed(f"{marks[0]} must be the only key of its object")
         case float() if not math.isfinite(encoded):
             raise Malformed(f"{encoded} is not a number that JSON can hold")
     return encoded
@@ -81,7 +81,7 @@ def decode_value(encoded: Json, secrets: Secrets) -> Value:
 def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
     match mark, content:
         case "$ref", str():
-            return _reference(content)
+            return _parse_reference(content)
         case "$template", list():
             return Template(tuple(_part(part) for part in content))
         case "$json", list():
@@ -90,7 +90,7 @@ def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
             return Hidden(content)
         case "$secret", {"source": str(source), "digest": str(known), **rest} if not rest:
             return secrets(source, known)
-    raise Malformed(f"{mark} is not understood")
+    raise Malformed(f"unknown or malformed {mark}")
 
 
 def _part(part: Json) -> str | Ref:
@@ -98,7 +98,7 @@ def _part(part: Json) -> str | Ref:
         case str():
             return part
         case {"$ref": str(target), **rest} if not rest:
-            return _reference(target)
+            return _parse_reference(target)
     raise Malformed("a part of $template is neither text nor $ref")
 
 
@@ -109,25 +109,25 @@ def _json_part(part: Json, secrets: Secrets) -> str | Ref | Template:
     raise Malformed("a part of $json is neither text nor $ref nor $template")
 
 
-def _reference(text: str) -> Ref:
+def _parse_reference(text: str) -> Ref:
     address, dot, output = text.rpartition(".")  # a name may hold dots, an output never does
     if not dot:
         raise Malformed(f"{text!r} is not Kind/name.output")
-    return Ref(_address(address), output)
+    return Ref(_parse_address(address), output)
 
 
-def _address(text: Json) -> Address:
+def _parse_address(text: Json) -> Address:
     try:
         return Address.parse(text)
     except (ValueError, AttributeError) as error:
         raise Malformed(str(error)) from None
 
 
-def _escaped(key: str) -> str:
+def _escape_key(key: str) -> str:
     return f"${key}" if key.startswith("$") else key
 
 
-def _unescaped(key: str) -> str:
+def _unescape_key(key: str) -> str:
     return key[1:] if key.startswith("$$") else key
 
 
@@ -135,19 +135,19 @@ def _unescaped(key: str) -> str:
 
 
 def encode(hint: Any, held: Any, salt: str, derived: Derived) -> Json:
-    """Plain JSON for an instance of a model class, mappings in the order of their keys."""
+    """Plain JSON for an instance of a model class, with mappings sorted by key."""
     if is_dataclass(hint) and hint not in (Address, Template):
         assert isinstance(hint, type)
-        written = {name: encode(each, getattr(held, name), salt, derived) for name, each in _hints(hint).items()}
-        return written | {name: getattr(held, name) for name in derived.get(hint, ())}
+        fields = {name: encode(part, getattr(held, name), salt, derived) for name, part in _hints(hint).items()}
+        return fields | {name: getattr(held, name) for name in derived.get(hint, ())}
     origin, args = get_origin(hint), get_args(hint)
     if hint is Address:
         return str(held)
     if origin is tuple:
         items = [args[0]] * len(held) if args[-1] is ... else args
-        return [encode(item, each, salt, derived) for item, each in zip(items, held, strict=True)]
+        return [encode(item, part, salt, derived) for item, part in zip(items, held, strict=True)]
     if origin in (dict, Mapping):
-        return {_escaped(str(key)): encode(args[1], held[key], salt, derived) for key in sorted(held, key=str)}
+        return {_escape_key(str(key)): encode(args[1], held[key], salt, derived) for key in sorted(held, key=str)}
     if (inner := _optional(hint)) is not None:
         return None if held is None else encode(inner, held, salt, derived)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
@@ -156,23 +156,23 @@ def encode(hint: Any, held: Any, salt: str, derived: Derived) -> Json:
 
 
 def decode(hint: Any, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
-    """The instance that `encode` was given. Raises Malformed."""
+    """The instance that `encode` encoded. Raises Malformed."""
     if is_dataclass(hint) and hint not in (Address, Template):
         assert isinstance(hint, type)
         return _decode_class(hint, encoded, secrets, derived)
     origin, args = get_origin(hint), get_args(hint)
     if hint is Address:
-        return _address(encoded)
+        return _parse_address(encoded)
     if origin is tuple:
         if not isinstance(encoded, list) or (args[-1] is not ... and len(encoded) != len(args)):
-            raise Malformed("a list was expected")
+            raise Malformed("expected a list")
         items = [args[0]] * len(encoded) if args[-1] is ... else args
-        return tuple(decode(item, each, secrets, derived) for item, each in zip(items, encoded, strict=True))
+        return tuple(decode(item, part, secrets, derived) for item, part in zip(items, encoded, strict=True))
     if origin in (dict, Mapping):
         if not isinstance(encoded, dict):
-            raise Malformed("an object was expected")
+            raise Malformed("expected an object")
         return {
-            decode(args[0], _unescaped(key), secrets, derived): decode(args[1], item, secrets, derived)
+            decode(args[0], _unescape_key(key), secrets, derived): decode(args[1], item, secrets, derived)
             for key, item in encoded.items()
         }
     if (inner := _optional(hint)) is not None:
@@ -183,9 +183,9 @@ def decode(hint: Any, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
 def _decode_class(hint: type, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
     hints = _hints(hint)
     if not isinstance(encoded, dict) or set(encoded) != {*hints, *derived.get(hint, ())}:
-        raise Malformed(f"{hint.__name__.lower()}: its keys are not the expected ones")
+        raise Malformed(f"{hint.__name__.lower()}: unexpected or missing keys")
     try:
-        return hint(**{name: decode(each, encoded[name], secrets, derived) for name, each in hints.items()})
+        return hint(**{name: decode(part, encoded[name], secrets, derived) for name, part in hints.items()})
     except Malformed as error:
         raise Malformed(f"{hint.__name__.lower()}: {error}") from None
 
@@ -203,8 +203,8 @@ def _decode_plain(hint: Any, encoded: Json, secrets: Secrets) -> Any:
             return hint(encoded)
         except ValueError:
             raise Malformed(f"{encoded!r} is not one of {', '.join(hint)}") from None
-    right = {float: (int, float)}.get(hint, hint)
-    if not isinstance(encoded, right) or (isinstance(encoded, bool) and hint is not bool):
+    accepted = {float: (int, float)}.get(hint, hint)
+    if not isinstance(encoded, accepted) or (isinstance(encoded, bool) and hint is not bool):
         raise Malformed(f"{encoded!r} is not a {hint.__name__}")
     if hint is float and not _is_finite(encoded):
         raise Malformed("a number is too large")
@@ -225,7 +225,7 @@ def _hints(hint: type) -> dict[str, Any]:
 
 
 def _optional(hint: Any) -> Any:
-    """X of `X | None`; None of anything else."""
+    """X for `X | None`; None for anything else."""
     if get_origin(hint) not in (Union, types.UnionType):
         return None
     rest = [arg for arg in get_args(hint) if arg is not types.NoneType]
@@ -233,7 +233,7 @@ def _optional(hint: Any) -> Any:
 
 
 def _is_value(hint: Any) -> bool:
-    """`str | Template` and the like: encoded as a value."""
+    """Whether the hint is a union such as `str | Template`, which is encoded as a value."""
     return get_origin(hint) in (Union, types.UnionType)
 
 
@@ -244,14 +244,14 @@ _USER_KEY = {"pattern": r"^(?!\$[^$])(?!\$$)"}
 
 
 def schema(hint: Any, derived: Derived) -> dict[str, Json]:
-    """The JSON Schema of what `encode` writes for the class, with `$defs` for the classes inside."""
+    """The JSON Schema of what `encode` returns for a class, with `$defs` for the classes in it."""
     definitions: dict[str, Json] = {"value": _value_schema()}
     root = _schema(hint, derived, definitions)
     return {**definitions.pop(root["$ref"].rpartition("/")[2]), "$defs": dict(sorted(definitions.items()))}
 
 
-def of(hint: Any) -> dict[str, Json]:
-    """The JSON Schema of a plain hint, which holds no class of ours but Address."""
+def plain_schema(hint: Any) -> dict[str, Json]:
+    """The JSON Schema of a hint that contains no model class other than Address."""
     return _schema(hint, {}, {})
 
 
@@ -265,7 +265,7 @@ def _schema(hint: Any, derived: Derived, definitions: dict[str, Json]) -> dict[s
         assert isinstance(hint, type)
         name = hint.__name__.lower()
         if name not in definitions:
-            definitions[name] = {}  # its place, should it hold itself
+            definitions[name] = {}  # reserves the name, for a class that contains itself
             definitions[name] = _class_schema(hint, derived, definitions)
         return {"$ref": f"#/$defs/{name}"}
     if origin is tuple and args[-1] is ...:
@@ -279,12 +279,12 @@ def _schema(hint: Any, derived: Derived, definitions: dict[str, Json]) -> dict[s
     if (inner := _optional(hint)) is not None:
         return {"anyOf": [_schema(inner, derived, definitions), {"type": "null"}]}
     if issubclass(hint, StrEnum):
-        return {"enum": [str(each) for each in hint]}
+        return {"enum": [str(member) for member in hint]}
     return {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[hint]}
 
 
 def _class_schema(hint: type, derived: Derived, definitions: dict[str, Json]) -> dict[str, Json]:
-    properties = {name: _schema(each, derived, definitions) for name, each in _hints(hint).items()}
+    properties = {name: _schema(part, derived, definitions) for name, part in _hints(hint).items()}
     for name in derived.get(hint, ()):
         result = typing.get_type_hints(getattr(hint, name).fget)["return"]
         properties[name] = _schema(result, derived, definitions)
@@ -298,7 +298,7 @@ def _class_schema(hint: type, derived: Derived, definitions: dict[str, Json]) ->
 
 
 def _value_schema() -> dict[str, Json]:
-    def marked(mark: str, content: Json, description: str) -> Json:
+    def tagged(mark: str, content: Json, description: str) -> Json:
         return {
             "description": description,
             "type": "object",
@@ -308,9 +308,9 @@ def _value_schema() -> dict[str, Json]:
         }
 
     text = {"type": "string"}
-    ref = marked("$ref", text, "A field of another resource, as Kind/name.output.")
+    ref = tagged("$ref", text, "A field of another resource, as Kind/name.output.")
     parts = {"type": "array", "items": {"anyOf": [text, ref]}}
-    template = marked("$template", parts, "Text with references inside.")
+    template = tagged("$template", parts, "Text with references inside.")
     values = {"type": "array", "items": {"anyOf": [text, ref, template]}}
     secret = {
         "type": "object",
@@ -320,15 +320,15 @@ def _value_schema() -> dict[str, Json]:
     }
     value = {"$ref": "#/$defs/value"}
     return {
-        "description": "Plain JSON, or one of the marked forms inside it; a user's key that begins with $ has two.",
+        "description": "Plain JSON, with the forms below in it. A user's key that begins with $ gets a second $.",
         "anyOf": [
             {"type": ["null", "boolean", "number", "string"]},
             {"type": "array", "items": value},
             {"type": "object", "propertyNames": _USER_KEY, "additionalProperties": value},
             ref,
             template,
-            marked("$json", values, "JSON text: what stands in it as it is, and values to be spelt as JSON."),
-            marked("$hidden", text, "A sensitive value: equal digests, equal values."),
-            marked("$secret", secret, "A secret that is read again from its source, and must have this digest."),
+            tagged("$json", values, "JSON text: literal parts, and values that are written as JSON."),
+            tagged("$hidden", text, "A sensitive value as a digest. Equal values have equal digests."),
+            tagged("$secret", secret, "A secret, which is read from its source again and must have this digest."),
         ],
     }

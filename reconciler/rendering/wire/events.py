@@ -1,4 +1,4 @@
-"""What happens during an apply, as a line for people and as a line of JSON for programs."""
+"""Events of an apply as lines of text and as JSON lines."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from reconciler.rendering.wire import codec
 
 VERSION = 2  # of a record; raised with every change that a reader would notice
 _MEANINGS = {
-    "version": "Of the form of these records.",
-    "event": "What happened.",
+    "version": "The version of this form.",
+    "event": "The type of event.",
     "call": "The call's id in the plan.",
-    "address": "The resource it is about.",
+    "address": "The resource of the call.",
     "method": "The HTTP method of the call.",
-    "at": "Seconds on the run's own clock, which begins anywhere: differences mean something.",
-    "attempt": "Which attempt comes next; the first of all is 1.",
+    "at": "Seconds on a monotonic clock of the run; only differences are meaningful.",
+    "attempt": "The number of the next attempt; the first one is 1.",
     "wait": "Seconds until that attempt.",
-    "why": "The reason in words; may be empty where it ended well.",
+    "why": "The reason; may be empty if the call succeeded.",
     "outcome": "How the call ended.",
-    "id": "The object's id on the platform, or null where it has none or it is not known.",
-    "denied": "Whether it failed because the API key is not accepted, or not allowed this.",
-    "seconds": "How long the request budget makes everybody wait.",
+    "id": "The object's id on the platform; null if it has none or it is not known.",
+    "denied": "Whether the call failed because the API key is invalid or lacks a permission.",
+    "seconds": "How long all calls wait for the request budget.",
 }
 
 
-def line(event: Event) -> str:
-    """`create IPPolicy/office  ipp_…`; clean, and empty for what needs no words."""
+def format_line(event: Event) -> str:
+    """`create IPPolicy/office  ipp_…`, sanitized; empty for events that are not printed."""
     match event:
         case Started():
             return ""
@@ -41,39 +41,39 @@ def line(event: Event) -> str:
         case Waited(seconds):
             return f"waiting {seconds:.1f} s for the request budget"
         case Ended(call, Outcome.DONE, id=object_id):
-            known = object_id and object_id not in call.id
-            sunk = "".join(f"  {name} delivered to {to.target}" for name, to in call.deliver.items())
-            return sanitize(f"{call.id}{f'  {object_id}' if known else ''}{sunk}")
+            has_new_id = object_id and object_id not in call.id
+            delivered = "".join(f"  {name} delivered to {to.target}" for name, to in call.deliver.items())
+            return sanitize(f"{call.id}{f'  {object_id}' if has_new_id else ''}{delivered}")
         case Ended(call, outcome, why=why):
             return sanitize(f"{call.id}: {outcome}{f': {why}' if why else ''}")
 
 
-def record(event: Event) -> str:
-    """One object on one line of ASCII; `event` names what happened, `call` is the call's id in the plan."""
-    told: dict[str, object] = {"version": VERSION, "event": type(event).__name__.lower()}
+def format_json(event: Event) -> str:
+    """One JSON object on one line of ASCII, as `event_schema` describes it."""
+    record: dict[str, object] = {"version": VERSION, "event": type(event).__name__.lower()}
     if not isinstance(event, Waited):
         call = event.call
-        told |= {"call": call.id, "address": str(call.address), "method": call.method}
-    told |= {field.name: getattr(event, field.name) for field in fields(event) if field.name != "call"}
-    return json.dumps(told).replace("##", "#\\u0023") + "\n"  # a pipeline obeys `##[…]` anywhere in a line
+        record |= {"call": call.id, "address": str(call.address), "method": call.method}
+    record |= {field.name: getattr(event, field.name) for field in fields(event) if field.name != "call"}
+    return json.dumps(record).replace("##", "#\\u0023") + "\n"  # the runner of a pipeline would execute `##[…]`
 
 
 def event_schema() -> dict[str, Json]:
-    """The JSON Schema of what `record` writes on a line."""
+    """The JSON Schema of a line of `format_json`."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Event",
-        "description": "One line of what `--events` writes: something that happened to a call of a plan, or to all.",
-        "oneOf": [_form(arg) for arg in get_args(Event)],
+        "description": "One line of `--events`: an event of one call of a plan, or of all calls.",
+        "oneOf": [_event_form(event) for event in get_args(Event)],
     }
 
 
-def _form(kind: type) -> dict[str, Json]:
+def _event_form(kind: type) -> dict[str, Json]:
     own = codec.schema(kind, {})["properties"]
     head = {"version": {"const": VERSION}, "event": {"const": kind.__name__.lower()}}
     if own.pop("call", None) is not None:
         methods = sorted({verb.method for verb in Verb})
-        head |= {"call": {"type": "string"}, "address": codec.of(Address), "method": {"enum": methods}}
+        head |= {"call": {"type": "string"}, "address": codec.plain_schema(Address), "method": {"enum": methods}}
     properties = {name: {"description": _MEANINGS[name], **form} for name, form in (head | own).items()}
     return {
         "title": kind.__name__,

@@ -1,7 +1,7 @@
-"""A plan as JSON and back: versioned, exact, the same bytes for the same plan, and never with a secret inside.
+"""Plan files: a plan as versioned JSON, and back. The same plan gives the same bytes; secrets are not in it.
 
-The file carries a digest over its own content, so that an edited or torn one is refused; that is no signature, since
-whoever may write the file may also write the digest. With a key there is a signature beside it.
+A digest over the content detects edited and incomplete files. It is no signature, since everyone who can write the file
+can write the digest; with a key the file also has a signature.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from reconciler.model.value import Json, Secret
 from reconciler.rendering.wire import codec
 
 FORMAT = "reconciler plan"
-_DEEPEST = 200  # levels; manifests have 64 at most, answers of the platform 100, and a plan stands around them
+_DEEPEST = 200  # levels; manifests have at most 64, responses of the platform 100
 _DERIVED: codec.Derived = {Call: ("method",), Approval: ("flag",)}
 
 
-def write(plan: Plan, key: bytes | None = None) -> str:
-    """The text of a plan file, signed if there is a key."""
+def write_plan(plan: Plan, key: bytes | None = None) -> str:
+    """The text of a plan file, signed if a key is given."""
     content = {"format": FORMAT, "version": plan.version, "summary": _summary(plan)}
     content |= codec.encode(Plan, plan, plan.stack, _DERIVED)
     signature = _signature(content, key) if key is not None else None
-    return _spelt(content | {"integrity": _integrity(content), "signature": signature})
+    return _serialize(content | {"integrity": _integrity(content), "signature": signature})
 
 
 def normalize(written: str) -> str:
-    """The text of a plan file as `write` spells it, whatever else whoever made it has put there."""
-    return _spelt(json.loads(written))
+    """The text of a plan file in the layout of `write_plan`, for files that another program wrote."""
+    return _serialize(json.loads(written))
 
 
-def read(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
-    """The plan that was written. Raises Rejected, or whatever `secrets` raises.
+def read_plan(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
+    """The plan of a file. Raises Rejected, or what `secrets` raises.
 
-    With a key it must have been signed with that; without one a signature is not looked at.
+    With a key, the file must be signed with it. Without one, a signature is not checked.
     """
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise refused("it is not JSON", "give the file that `plan --out` wrote") from None
+        raise refuse("it is not JSON", "pass a file that `plan --out` wrote") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise refused("it is not a plan", "give the file that `plan --out` wrote")
+        raise refuse("it is not a plan", "pass a file that `plan --out` wrote")
     if not _is_shallow(content):
-        raise refused("it is nested too deeply")
+        raise refuse("it is nested too deeply")
     if content.get("version") != VERSION:
-        raise refused(f"it is a plan of version {content.get('version')}, not {VERSION}")
+        raise refuse(f"its version is {content.get('version')}, and this release reads version {VERSION}")
     integrity, signature = content.pop("integrity", None), content.pop("signature", None)
     if integrity != _integrity(content):
-        raise refused("it was changed after it was written")
+        raise refuse("it was changed after it was written")
     if key is not None:
         _check_signature(signature, _signature(content, key))
     del content["format"]
@@ -61,19 +61,19 @@ def read(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
     try:
         plan: Plan = codec.decode(Plan, content, secrets, _DERIVED)
     except codec.Malformed as error:
-        raise refused(str(error)) from None
+        raise refuse(str(error)) from None
     return plan
 
 
 def _is_shallow(content: Json) -> bool:
-    """Whether it can be walked by recursion. This walk, level by level, can be taken through whatever there is."""
+    """Whether the nesting is limited. Checks level by level, without recursion."""
     level: list[Any] = [content]
     for _ in range(_DEEPEST):
         level = [
-            inside
-            for each in level
-            for inside in (each.values() if each.__class__ is dict else each)
-            if inside.__class__ in (dict, list)
+            item
+            for container in level
+            for item in (container.values() if container.__class__ is dict else container)
+            if item.__class__ in (dict, list)
         ]
         if not level:
             return True
@@ -81,29 +81,29 @@ def _is_shallow(content: Json) -> bool:
 
 
 def is_signed(text: str) -> bool:
-    """Whether what `read` accepts carries a signature."""
+    """Whether a plan file that `read_plan` accepts has a signature."""
     return json.loads(text).get("signature") is not None
 
 
 def digest(written: str) -> str:
-    """What tells the plan that `write` wrote from any other: the digest over its content."""
+    """The digest over the content of a plan file, which identifies the plan."""
     return str(json.loads(written)["integrity"])
 
 
 def secret_digest(secret: Secret, stack: str) -> str:
-    """What stands for a secret in the plans of a stack; `secrets` compares it with what `read` asks for."""
+    """The digest of a secret in plans of a stack."""
     return codec.secret_digest(secret, stack)
 
 
 def plan_schema() -> dict[str, Json]:
-    """The JSON Schema of what `write` writes."""
+    """The JSON Schema of plan files."""
     body = codec.schema(Plan, _DERIVED)
     count = {"type": "integer", "minimum": 0}
     head = {
         "format": {"const": FORMAT},
         "version": {"const": VERSION},
         "summary": {
-            "description": "How many changes of each sort there are.",
+            "description": "The number of changes by action.",
             "type": "object",
             "properties": {str(action): count for action in Action},
             "required": [str(action) for action in Action],
@@ -111,10 +111,10 @@ def plan_schema() -> dict[str, Json]:
         },
     }
     tail = {
-        "integrity": {"description": "A digest over everything before it.", "type": "string"},
-        "signature": {"description": "The same with a key, or null.", "type": ["string", "null"]},
+        "integrity": {"description": "A digest over the rest of the file.", "type": "string"},
+        "signature": {"description": "An HMAC over the same content, or null.", "type": ["string", "null"]},
     }
-    properties = head | {key: each for key, each in body["properties"].items() if key not in head} | tail
+    properties = head | {key: form for key, form in body["properties"].items() if key not in head} | tail
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Plan",
@@ -124,8 +124,8 @@ def plan_schema() -> dict[str, Json]:
     }
 
 
-def _spelt(content: dict[str, Json]) -> str:
-    # ASCII only, and nothing that a pipeline takes for an order: a plan may quote the platform, and may be printed.
+def _serialize(content: dict[str, Json]) -> str:
+    # ASCII, without `##[…]`, which the runner of a pipeline would execute if the plan is printed.
     return json.dumps(content, indent=2).replace("##", "#\\u0023") + "\n"
 
 
@@ -146,13 +146,14 @@ def _octets(content: dict[str, Json]) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _check_signature(found: Json, expected: str) -> None:
-    if found is None:
-        raise refused("it is not signed", "plan again with the key set, or apply without it")
-    # In constant time, and as bytes: the file may hold any characters.
-    if not isinstance(found, str) or not hmac.compare_digest(found.encode(errors="replace"), expected.encode()):
-        raise refused("its signature is not of this key", "plan again with the same key")
+def _check_signature(signature: Json, expected: str) -> None:
+    if signature is None:
+        raise refuse("it is not signed", "plan again with RECONCILER_PLAN_KEY set, or apply without it")
+    # In constant time, and as bytes, since the file may contain any characters.
+    if not isinstance(signature, str) or not hmac.compare_digest(signature.encode(errors="replace"), expected.encode()):
+        raise refuse("its signature was made with another key", "plan again with the same RECONCILER_PLAN_KEY")
 
 
-def refused(what: str, remedy: str = "plan again") -> Rejected:
-    return Rejected([Problem(f"this plan file cannot be used: {what}", remedy, code="unusable-plan-file")])
+def refuse(reason: str, remedy: str = "plan again") -> Rejected:
+    """The error about a plan file that cannot be used, to be raised."""
+    return Rejected([Problem(f"this plan file cannot be used: {reason}", remedy, code="unusable-plan-file")])
