@@ -27,7 +27,7 @@ OMITTED: Final = object()
 
 @dataclass(frozen=True)
 class Offer:
-    """A live value that a manifest can take over.
+    """A live value that a manifest can accept.
 
     path        of the value below `spec`
     value       as JSON of a manifest, or OMITTED

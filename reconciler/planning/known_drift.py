@@ -18,19 +18,19 @@ _WHOLE = (Action.CREATE, Action.DELETE)  # whose fields cannot be ignored one by
 _ENDS = re.compile(r"[.\[]")
 
 
-def ignore_known(plan: Plan, known: Sequence[KnownDrift], today: str) -> Plan:
+def ignore_known(plan: Plan, entries: Sequence[KnownDrift], today: str) -> Plan:
     """The plan without the differences that `known` entries hide, with a warning for each entry that hides none.
 
     today   YYYY-MM-DD; an entry is valid until the end of the day that its `until` names
 
     A plan with hidden differences has no calls, since it must not be applied.
     """
-    if not known:
+    if not entries:
         return plan
-    hiding = _Filter([known_drift for known_drift in known if not known_drift.until or today <= known_drift.until])
+    hiding = _Filter([known_drift for known_drift in entries if not known_drift.until or today <= known_drift.until])
     changes = tuple(visible for change in plan.changes if (visible := hiding.remove_hidden(change)) is not None)
     additions = tuple(visible for change in plan.additions if (visible := hiding.remove_hidden(change)) is not None)
-    problems = (*plan.problems, *_warnings(plan, known, hiding))
+    problems = (*plan.problems, *_warnings(plan, entries, hiding))
     if not hiding.ignored:
         return replace(plan, problems=problems)
     return replace(
@@ -104,23 +104,21 @@ def _keep_fields(change: Change, fields: Sequence[FieldChange], hidden: Sequence
     return visible
 
 
-def _warnings(plan: Plan, known: Sequence[KnownDrift], hiding: _Filter) -> Iterator[Problem]:
-    for known_drift in known:
-        if known_drift not in hiding.entries:
-            text = f"expired on {known_drift.until} and has no effect"
+def _warnings(plan: Plan, entries: Sequence[KnownDrift], hiding: _Filter) -> Iterator[Problem]:
+    for entry in entries:
+        if entry not in hiding.entries:
+            text = f"expired on {entry.until} and has no effect"
             code = "known-drift-expired"
-        elif known_drift.match in hiding.used or plan.targets or plan.excludes or plan.errors:
+        elif entry.match in hiding.used or plan.targets or plan.excludes or plan.errors:
             continue  # resources that were not planned may differ
         else:
             text = "matches no difference"
             code = "known-drift-unmatched"
-        remedy = (
-            "remove the entry from `drift.ignore`, or set a later `until`" if known_drift.until else "correct --ignore"
-        )
+        remedy = "remove the entry from `drift.ignore`, or set a later `until`" if entry.until else "correct --ignore"
         yield Problem(
-            f"known drift {known_drift.match!r} {text}",
+            f"known drift {entry.match!r} {text}",
             remedy,
-            position=known_drift.position,
+            position=entry.position,
             severity=Severity.WARNING,
             code=code,
         )

@@ -148,16 +148,16 @@ class _Planning:
         index, options, snapshot = self.index, self.options, self.index.snapshot
         decisions, (calls, problems, deleted_with) = self._sequence()
         parts = [index.by_locator[key] for key in sorted(deleted_with)]
-        moving = [decision for decision in decisions if decision.action is not None]
-        ours = [live for live in index.by_locator.values() if index.is_ours(live)]
-        planned = {id(decision) for decision in moving}
-        known = deleted_with.keys() | {
+        changing = [decision for decision in decisions if decision.action is not None]
+        owned = [live for live in index.by_locator.values() if index.is_ours(live)]
+        planned = {id(decision) for decision in changing}
+        listed = deleted_with.keys() | {
             addition.decision.live.key for addition in self.additions if addition.decision.live
         }
         selected = (decision for decision in decisions if options.selects(decision.address))
         return Plan(
             stack=index.stack,
-            changes=tuple(self._list_changes(moving)),
+            changes=tuple(self._list_changes(changing)),
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
                 *self.problems,
@@ -166,11 +166,11 @@ class _Planning:
                 *report_unreadable_kinds(snapshot),
                 *delivery_targets.report_missing_files(selected, snapshot),
             ),
-            approvals=find_required_approvals(moving, parts, index, len(ours), options, self.additions),
+            approvals=find_required_approvals(changing, parts, index, len(owned), options, self.additions),
             observed=dict(self._collect_observed([*self.undeclared, *self.decided.values()])),
             bindings=find_binding_updates(self.assignments, self.decided, options),
             additions=tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned),
-            unmanaged=tuple(key for key in find_unmanaged(self.assignments, ours) if key not in known),
+            unmanaged=tuple(key for key in find_unmanaged(self.assignments, owned) if key not in listed),
             elsewhere=find_other_stacks(self.assignments),
             targets=options.targets,
             excludes=options.excludes,

@@ -55,11 +55,11 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
 def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[str, Sealed]:
     """The digests that replace each declared secret, by its source, where the secret is not available.
 
-    Secrets that stand in the manifest itself are left out.
+    Secrets that are written in the manifest itself are left out.
     """
     catalogue = {kind.name: kind for kind in kinds}
     intents = _find_intents(manifest, snapshot, kinds)
-    found: dict[str, Sealed] = {}
+    sealed: dict[str, Sealed] = {}
     for address, declaration in manifest.declarations.items():
         for path, field, secret in _find_secrets(catalogue[address.kind].fields, declaration.spec):
             if secret.source.startswith("manifest:"):
@@ -67,16 +67,16 @@ def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[
             value = canonicalize(field, secret)
             assert isinstance(value, Secret)
             salts = [f"{address}:{path}", str(address), *intents[address]]
-            one = _seal(value, salts, manifest.stack)
+            current = _seal(value, salts, manifest.stack)
             raw = digest(secret, manifest.stack)
-            before = found.get(secret.source, Sealed(secret.source))
-            found[secret.source] = Sealed(
+            previous = sealed.get(secret.source, Sealed(secret.source))
+            sealed[secret.source] = Sealed(
                 secret.source,
-                {**before.digests, **one.digests, manifest.stack: raw},
-                {*before.spellings, *one.spellings, raw},
+                {**previous.digests, **current.digests, manifest.stack: raw},
+                {*previous.spellings, *current.spellings, raw},
                 manifest.stack,
             )
-    return found
+    return sealed
 
 
 def _find_intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[Address, list[str]]:

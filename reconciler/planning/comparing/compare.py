@@ -46,7 +46,7 @@ def find_differences(
 
     A field that was applied and is declared no more differs too, if the platform can take its choice back.
     """
-    found = []
+    differing = []
     reverted = list(find_reverted_defaults(kind, want, last_applied.applied or {}, declaration.lifecycle.ignore))
     for field in kind.fields:
         changes = [
@@ -58,8 +58,8 @@ def find_differences(
         if field.name in want and not (field.is_exact and want[field.name] == have.get(field.name)):
             changes += _compare_field(field, want[field.name], have.get(field.name), last_applied, declaration)
         if changes:
-            found.append(Difference(field, tuple(changes)))
-    return tuple(found)
+            differing.append(Difference(field, tuple(changes)))
+    return tuple(differing)
 
 
 def differs(field: Field, want: Value, have: Value, last_applied: LastApplied, declaration: Declaration) -> bool:

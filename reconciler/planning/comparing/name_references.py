@@ -33,7 +33,7 @@ def resolve_names(
         alias = kind.alias
         if alias is None or alias.name_of is None:
             continue
-        meant = kind.by_name[alias.name_of]
+        id_field = kind.by_name[alias.name_of]
         referring = [
             declaration
             for address, declaration in declarations.items()
@@ -41,22 +41,22 @@ def resolve_names(
             and declaration.spec.get(alias.name)
             and alias.name not in declaration.lifecycle.ignore
         ]
-        names = _find_names(meant, declarations, kinds) if referring else {}
-        ids = _find_ids(alias, meant, live(kind.name)) if referring else {}
+        names = _find_names(id_field, declarations, kinds) if referring else {}
+        ids = _find_ids(alias, id_field, live(kind.name)) if referring else {}
         for declaration in referring:
             name = declaration.spec[alias.name]
             target = _find_target(name, kinds) or names.get(name) or ids.get(name)
             if target is not None:
-                resolved[declaration.address] = _refer_to(declaration, alias, meant, target)
+                resolved[declaration.address] = _refer_to(declaration, alias, id_field, target)
     return resolved
 
 
 def _find_names(
-    meant: Field, declarations: Mapping[Address, Declaration], kinds: Mapping[str, Kind]
+    id_field: Field, declarations: Mapping[Address, Declaration], kinds: Mapping[str, Kind]
 ) -> dict[Value, Ref]:
     """A reference to each declared object that the field may refer to, by name; of two with one name the first."""
     names: dict[Value, Ref] = {}
-    for address in sorted(address for address in declarations if address.kind in meant.refs):
+    for address in sorted(address for address in declarations if address.kind in id_field.refs):
         declaration = declarations[address]
         (name,) = kinds[address.kind].identity
         if declaration.ensure is Ensure.PRESENT and isinstance(declaration.spec.get(name), str):
@@ -64,14 +64,14 @@ def _find_names(
     return names
 
 
-def _find_ids(alias: Field, meant: Field, lives: Iterable[Live]) -> dict[Value, str]:
+def _find_ids(alias: Field, id_field: Field, lives: Iterable[Live]) -> dict[Value, str]:
     """The id for each name, by live objects that show both.
 
     A name with two ids is left out: an object that is renamed during a refresh may appear under both names.
     """
     ids_by_name: dict[Value, set[str]] = defaultdict(set)
     for live in lives:
-        name, id = read(alias, live.body), read(meant, live.body)
+        name, id = read(alias, live.body), read(id_field, live.body)
         if isinstance(name, str) and isinstance(id, str):
             ids_by_name[name].add(id)
     return {name: ids.pop() for name, ids in ids_by_name.items() if len(ids) == 1}
@@ -85,7 +85,7 @@ def _find_target(value: Value, kinds: Mapping[str, Kind]) -> Ref | None:
     return Ref(value.target) if kind is not None and kind.identity == (value.output,) else None
 
 
-def _refer_to(declaration: Declaration, alias: Field, meant: Field, target: Value) -> Declaration:
+def _refer_to(declaration: Declaration, alias: Field, id_field: Field, target: Value) -> Declaration:
     spec = {name: value for name, value in declaration.spec.items() if name != alias.name}
-    positions = {**declaration.positions, ("spec", meant.name): declaration.at(alias.name)}
-    return replace(declaration, spec={**spec, meant.name: target}, positions=positions)
+    positions = {**declaration.positions, ("spec", id_field.name): declaration.at(alias.name)}
+    return replace(declaration, spec={**spec, id_field.name: target}, positions=positions)

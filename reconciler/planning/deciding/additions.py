@@ -68,7 +68,7 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
     """
     index = assignments.index
     parents = _find_parents(index, decided)
-    found: list[Addition] = []
+    additions: list[Addition] = []
     names: set[Address] = set(index.manifest.declarations)
     for kind in index.kinds.values():
         if not any(kind.part_of and kind.part_of.kind == parent for parent, _ in parents):
@@ -80,8 +80,8 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
             address = _choose_address(kind, live, parent.address, names)
             if _is_selected(options, address, parent.address) and not _declares_all(kind, parent):
                 names.add(address)
-                found.append(Addition(_build_deletion(index, kind, address, live), parent))
-    return found
+                additions.append(Addition(_build_deletion(index, kind, address, live), parent))
+    return additions
 
 
 def report_unknown_additions(index: LiveIndex, decided: Iterable[Decision]) -> Iterator[Problem]:
@@ -158,11 +158,11 @@ def _choose_address(kind: Kind, live: Live, parent: Address, names: set[Address]
     """A name for an undeclared object: its id, preceded by the parent's name if ids are unique within a parent only."""
     text = live.id if kind.key == "id" else f"{parent.name}-{live.id}"
     best = _UNFIT.sub("-", text).strip("-._")[:_LONGEST] or kind.name.lower()
-    found, number = Address(kind.name, best), 1
-    while found in names:
+    address, number = Address(kind.name, best), 1
+    while address in names:
         number += 1
-        found = Address(kind.name, f"{best[: _LONGEST - 6]}-{number}")
-    return found
+        address = Address(kind.name, f"{best[: _LONGEST - 6]}-{number}")
+    return address
 
 
 def _build_deletion(index: LiveIndex, kind: Kind, address: Address, live: Live) -> Decision:

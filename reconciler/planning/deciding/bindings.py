@@ -24,14 +24,14 @@ def find_binding_updates(
     A binding holds the id, the digests of the applied fields and the protection of an object without metadata.
     """
     index = assignments.index
-    found: dict[Address, Binding | None] = dict.fromkeys(_find_outdated(assignments, options))
+    updates: dict[Address, Binding | None] = dict.fromkeys(_find_outdated(assignments, options))
     for address, decision in decided.items():
         live = decision.live
         if live is None or not options.selects(address):
             continue
         if decision.action is Action.FORGET:
             others = [other for other in index.find_bound_addresses(live) if other not in index.manifest.declarations]
-            found |= dict.fromkeys((address, *others))  # its former addresses too
+            updates |= dict.fromkeys((address, *others))  # its former addresses too
         elif decision.kind.keeps_owner or decision.is_new:
             continue
         elif decision.is_kept and not decision.differences:
@@ -39,10 +39,10 @@ def find_binding_updates(
             replaces = _find_replaced_id(index, decision.kind, address)
             binding = Binding(live.locator, digested, decision.protect, replaces)
             if binding != index.snapshot.bindings.get(address):
-                found[address] = binding
+                updates[address] = binding
             if decision.former is not None:
-                found[decision.former] = None
-    return found
+                updates[decision.former] = None
+    return updates
 
 
 def _find_replaced_id(index: LiveIndex, kind: Kind, address: Address) -> str | None:

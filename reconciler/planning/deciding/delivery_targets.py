@@ -20,13 +20,13 @@ _NAMED = 3  # targets that an approval names
 def find_file_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
     """The deliveries to files, by address. What a command overwrites cannot be known."""
     outputs = {kind.name: kind.one_time for kind in kinds if kind.one_time is not None}
-    found = (
+    candidates = (
         (declaration, declaration.deliver.get(str(outputs.get(declaration.address.kind))))
         for declaration in manifest.declarations.values()
     )
     return {
         declaration.address: delivery
-        for declaration, delivery in found
+        for declaration, delivery in candidates
         if delivery is not None and delivery.way != "to_command" and declaration.ensure is Ensure.PRESENT
     }
 
@@ -45,20 +45,20 @@ def find_targets(
     place_of   the path and entry of a delivery on this machine
     is_there   whether a file or entry exists; None if it cannot be determined
     """
-    found = {}
+    targets = {}
     for address, delivery in deliveries.items():
         place, exists = place_of(delivery), is_there(delivery)
         owned = _find_owned(snapshot, manifest.stack, address)
         intents = {live.owner.intent for live in owned if live.owner is not None and not live.owner.pending}
         explaining = _select_issued(manifest.declarations[address], owned, issued)
-        found[address] = Target(
+        targets[address] = Target(
             f"the entry {place.entry} of {place.path}" if delivery.way == "to_dotenv" else place.path,
             is_there=bool(exists),
             is_ours=any(issued.place is None or issued.place.is_same(place) for issued in explaining),
             is_gone=exists is False
             and any(issued.arrived and issued.intent in intents and issued.place == place for issued in explaining),
         )
-    return found
+    return targets
 
 
 def _find_owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:

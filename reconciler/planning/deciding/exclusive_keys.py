@@ -27,13 +27,13 @@ def find_holders(
     index: LiveIndex, keys_of: KeysOf, decided: Container[LiveKey]
 ) -> Mapping[ExclusiveKey, list[LiveKey]]:
     """The live objects that hold each key. Of an object that is listed as two kinds, the key in `decided` counts."""
-    found: dict[ExclusiveKey, list[LiveKey]] = defaultdict(list)
+    holders: dict[ExclusiveKey, list[LiveKey]] = defaultdict(list)
     for key, live in sorted(index.by_locator.items()):
         if index.aliases.get(key) not in decided:
             kind = index.kinds[live.kind]
             for exclusive in keys_of(kind, index.form(kind, live)):
-                found[exclusive].append(key)
-    return found
+                holders[exclusive].append(key)
+    return holders
 
 
 def find_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:

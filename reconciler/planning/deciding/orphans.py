@@ -31,14 +31,14 @@ class OrphanRules:
         Not deleted are orphans of unmatched declarations, of incomplete lists, and rotated secrets in their overlap.
         """
         index, spared = self.assignments.index, self._find_spared()
-        left = [
+        selected = [
             (address, live)
             for address, live in find_orphans(self.assignments, spared)
             if self.options.selects(address) and not (spared and index.reserved_addresses.get(live.key) in spared)
         ]
-        doubtful = find_shared_records(left)
+        doubtful = find_shared_records(selected)
         yield from (report_shared_record(address, lives) for address, lives in doubtful.items())
-        for address, live in left:
+        for address, live in selected:
             if address in doubtful or self._is_in_overlap(address, live):
                 continue
             listing = index.snapshot.of(live.kind)
@@ -85,8 +85,8 @@ class OrphanRules:
         """The decision about the object whose owner record has the address, and which was moved to another one."""
         by_key = self.assignments.by_key
         recorded = self.assignments.index.by_owner.get(address, ())
-        found = (self.decided.get(by_key.get(live.key, address)) for live in recorded)
-        return next((decision for decision in found if decision is not None), None)
+        decisions = (self.decided.get(by_key.get(live.key, address)) for live in recorded)
+        return next((decision for decision in decisions if decision is not None), None)
 
 
 def _report_unlisted(address: Address, live: Live, why: str) -> Problem:

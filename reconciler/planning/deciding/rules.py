@@ -153,15 +153,15 @@ def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions
     modules_only = _is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
-    record = _read_last_applied(index, kind, declaration, match, follows)
-    found = find_differences(kind, declaration, want, base.have, record)
+    last_applied = _read_last_applied(index, kind, declaration, match, follows)
+    differing = find_differences(kind, declaration, want, base.have, last_applied)
     confirms = _is_undelivered(kind, live, match) and _is_received(index, live)
     decision = base
-    if found or modules_only or ignored or confirms:
+    if differing or modules_only or ignored or confirms:
         decision = replace(
-            base, spec=spec, want=want, differences=found, modules_only=modules_only, confirms_delivery=confirms
+            base, spec=spec, want=want, differences=differing, modules_only=modules_only, confirms_delivery=confirms
         )
-    return Comparison(index, options, match, declaration, live, record, base, decision)
+    return Comparison(index, options, match, declaration, live, last_applied, base, decision)
 
 
 # --- refusals ---------------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def _describe_item(item: Field, value: Json, find_owner: OwnerLookup) -> Value:
 
 
 def _describe_text(field: Field, value: str, find_owner: OwnerLookup) -> Value:
-    target = next((found for kind in field.refs if (found := find_owner(kind, value)) is not None), None)
+    target = next((owner for kind in field.refs if (owner := find_owner(kind, value)) is not None), None)
     if target is not None:
         return Ref(target)
     return Attachment(value, "pem") if "-----BEGIN" in value else value

@@ -108,11 +108,11 @@ def find_unencodable(imported: Iterable[Imported]) -> dict[Key, str]:
 def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
     """The first problem of each proposed declaration, by live object. Problems of other resources are left out."""
     by_name = {str(proposal.address): proposal for proposal in imported}
-    found: dict[Key, str] = {}
+    reasons: dict[Key, str] = {}
     for problem in problems:
         if (about := _find_imported(problem.subject, by_name)) is not None:
-            found.setdefault(_key(about.live), _format_problem(problem.text, problem.subject, about))
-    return found
+            reasons.setdefault(_key(about.live), _format_problem(problem.text, problem.subject, about))
+    return reasons
 
 
 _TRANSIENT = {
@@ -133,12 +133,12 @@ def find_transient_objects(snapshot: Snapshot) -> list[LeftOut]:
 def find_objections(plan: Plan, imported: Collection[Imported]) -> dict[Key, str]:
     """What a plan of the proposals would do other than adopt, by live object. Such proposals are not written."""
     by_address = {proposal.address: proposal for proposal in imported}
-    found = find_rejected(plan.errors, imported)
+    reasons = find_rejected(plan.errors, imported)
     for change in plan.changes:
         proposal = by_address.get(change.address)
         if proposal is not None and (change.action is not Action.ADOPT or change.fields):
-            found.setdefault(_key(proposal.live), f"a plan would {change.action} it{_format_fields(change)}")
-    return found
+            reasons.setdefault(_key(proposal.live), f"a plan would {change.action} it{_format_fields(change)}")
+    return reasons
 
 
 def _has_surrogate(proposal: Imported) -> bool:
@@ -294,12 +294,12 @@ class _Surveyor:
     @cached_property
     def _parents_of_declared(self) -> set[Key]:
         """Parents with a child that is declared by itself, so that their proposals contain no children."""
-        found = set()
+        parents = set()
         for kind in self.kinds:
             for live in self.snapshot.of(kind.name).objects if kind.parent is not None else ():
                 if _key(live) in self.declared_addresses and kind.parent is not None:
-                    found.add((kind.parent.kind, str(live.parent_id)))
-        return found
+                    parents.add((kind.parent.kind, str(live.parent_id)))
+        return parents
 
     # --- names --------------------------------------------------------------------------------------------------------
 
@@ -312,10 +312,10 @@ class _Surveyor:
         for address in [*reserved, *self.index.by_owner, *self.snapshot.bindings]:
             used.setdefault(address.kind, set()).add(address.name.lower())
         self.names = dict(self.declared_addresses)
-        ours = {_key(live): own for _, live in candidates if (own := self._find_own_address(live)) is not None}
+        own_addresses = {_key(live): own for _, live in candidates if (own := self._find_own_address(live)) is not None}
         for kind, live in candidates:
             key = _key(live)
-            address = ours.get(key) or Address(
+            address = own_addresses.get(key) or Address(
                 kind.name, naming.choose_name(kind, live, self._find_name, used[kind.name])
             )
             self.names[key] = address

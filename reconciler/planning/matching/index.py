@@ -67,13 +67,13 @@ class LiveIndex:
     @cached_property
     def by_key(self) -> Mapping[tuple[str, tuple[object, ...]], list[Live]]:
         """The live objects by kind and natural key. Computed only if a declaration is not matched in another way."""
-        found: dict[tuple[str, tuple[object, ...]], list[Live]] = defaultdict(list)
+        by_key: dict[tuple[str, tuple[object, ...]], list[Live]] = defaultdict(list)
         for live in self.by_locator.values():
             kind = self.kinds[live.kind]
             key = natural_key(kind, self.form(kind, live)) if kind.identity else None
             if key is not None:
-                found[kind.name, key].append(live)
-        return found
+                by_key[kind.name, key].append(live)
+        return by_key
 
     @cached_property
     def reserved_addresses(self) -> Mapping[LiveKey, Address]:
@@ -122,8 +122,8 @@ class LiveIndex:
         It took part in an apply and knows all live objects of the stack. Not so for a store that is new, was lost, or
         is one of several.
         """
-        ours = (live for lives in self.by_owner.values() for live in lives)
-        return self.snapshot.is_remembered and all(self.find_bound_addresses(live) for live in ours)
+        owned = (live for lives in self.by_owner.values() for live in lives)
+        return self.snapshot.is_remembered and all(self.find_bound_addresses(live) for live in owned)
 
     @cached_property
     def replaced_addresses(self) -> frozenset[Address]:
@@ -173,10 +173,10 @@ class LiveIndex:
 
     @cached_property
     def _bound_addresses(self) -> Mapping[tuple[str, str], list[Address]]:
-        found: dict[tuple[str, str], list[Address]] = defaultdict(list)
+        addresses: dict[tuple[str, str], list[Address]] = defaultdict(list)
         for address, binding in sorted(self.snapshot.bindings.items()):
-            found[address.kind, binding.id].append(address)
-        return found
+            addresses[address.kind, binding.id].append(address)
+        return addresses
 
     def is_ours(self, live: Live) -> bool:
         """Whether the object has an owner record of this stack or, without a record, a binding."""

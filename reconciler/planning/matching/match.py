@@ -62,12 +62,12 @@ def match(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
 
     An object that is assigned to another declaration is the problem `duplicate-object`.
     """
-    found = _find(assignments, kind, declaration, want)
-    if found.live is not None:
-        holder = assignments.assign(found.live, declaration.address)
+    result = _find(assignments, kind, declaration, want)
+    if result.live is not None:
+        holder = assignments.assign(result.live, declaration.address)
         if holder != declaration.address:
-            return _refuse_duplicate(declaration, found.live, holder)
-    return found
+            return _refuse_duplicate(declaration, result.live, holder)
+    return result
 
 
 def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
@@ -116,8 +116,8 @@ def _find_existing_child(
         return None
     if natural_key(kind, want) == natural_key(kind, assignments.index.form(kind, bound)):
         return None
-    found = _find_by_key(assignments, kind, declaration, want)
-    return found if found.basis is Basis.CHILD else None
+    child = _find_by_key(assignments, kind, declaration, want)
+    return child if child.basis is Basis.CHILD else None
 
 
 def _refuse_shared_record(index: LiveIndex, declaration: Declaration, address: Address, owned: Sequence[Live]) -> Match:
@@ -237,10 +237,10 @@ def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration,
         return _refuse(
             declaration, f"{len(lives)} objects match it: {ids}", "choose one with `id`", code="ambiguous-match"
         )
-    found = _claim(index, kind, declaration, lives[0], Basis.KEY)
-    if found.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(index, kind, lives[0]):
+    result = _claim(index, kind, declaration, lives[0], Basis.KEY)
+    if result.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(index, kind, lives[0]):
         return Match(lives[0], Basis.CHILD)
-    return found
+    return result
 
 
 def _parent_is_ours(index: LiveIndex, kind: Kind, live: Live) -> bool:

@@ -51,13 +51,13 @@ def read_ownership(account: Account) -> Ownership:
 
 
 def _group_by_record(account: Account) -> Mapping[Address, Sequence[Live]]:
-    found: dict[Address, list[Live]] = defaultdict(list)
+    by_owner: dict[Address, list[Live]] = defaultdict(list)
     stack = account.manifest.stack
     for live in account.by_locator.values():
         owner = live.owner
         if owner is not None and owner.stack == stack:
-            found[owner.address].append(live)
-    return dict(found)
+            by_owner[owner.address].append(live)
+    return dict(by_owner)
 
 
 # --- renames ----------------------------------------------------------------------------------------------------------
@@ -93,10 +93,10 @@ def _find_successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
         for live in lives
         if live.owner is not None and live.owner.replaces is not None
     ]
-    found: dict[LiveKey, Live] = {}
+    successors: dict[LiveKey, Live] = {}
     for live in sorted(replacing, key=lambda live: (_address(live), live.locator)):
-        found.setdefault((live.kind, str(live.owner.replaces if live.owner else None)), live)
-    return found
+        successors.setdefault((live.kind, str(live.owner.replaces if live.owner else None)), live)
+    return successors
 
 
 def _address_after(live: Live, successors: Mapping[LiveKey, Live], heirs: Callable[[Address], set[Address]]) -> Address:

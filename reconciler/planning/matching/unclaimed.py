@@ -17,18 +17,20 @@ def find_orphans(assignments: Assignments, spared: set[Address]) -> list[tuple[A
     `spared` are addresses without orphans: declared ones that could not be matched, and ones that are not selected.
     """
     index = assignments.index
-    found = [*index.superseded]
-    found += [(address, live) for address, lives in index.by_owner.items() for live in lives]
+    owned = [*index.superseded]
+    owned += [(address, live) for address, lives in index.by_owner.items() for live in lives]
     for address in index.snapshot.bindings:
         kind = index.kinds.get(address.kind)
         if kind is not None and not kind.keeps_owner:
-            found += [(address, live) for live in index.find_recorded(kind, address)]
-    loose = [(address, live) for address, live in found if address not in spared and not assignments.is_assigned(live)]
-    left = {
+            owned += [(address, live) for live in index.find_recorded(kind, address)]
+    unassigned = [
+        (address, live) for address, live in owned if address not in spared and not assignments.is_assigned(live)
+    ]
+    by_key = {
         (live.kind, live.locator): (address, live)
-        for address, live in sorted(loose, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
+        for address, live in sorted(unassigned, key=lambda pair: (pair[0], pair[1].locator), reverse=True)
     }
-    return sorted(left.values(), key=lambda pair: (pair[0], pair[1].locator))
+    return sorted(by_key.values(), key=lambda pair: (pair[0], pair[1].locator))
 
 
 def find_shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Address, list[Live]]:
@@ -43,28 +45,28 @@ def find_shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Addres
     }
 
 
-def find_unmanaged(assignments: Assignments, ours: Sequence[Live]) -> tuple[LiveKey, ...]:
+def find_unmanaged(assignments: Assignments, owned: Sequence[Live]) -> tuple[LiveKey, ...]:
     """The objects that no declaration, owner record or binding of any stack claims, sorted. `ours`: of this stack."""
     index = assignments.index
-    unmarked = [live for live in index.by_locator.values() if live.owner is None]
-    if not unmarked:
+    unrecorded = [live for live in index.by_locator.values() if live.owner is None]
+    if not unrecorded:
         return ()
-    known = {live.key for live in ours} | assignments.by_key.keys()
-    known |= {alias for key in known if (alias := index.aliases.get(key)) is not None}
-    known |= index.secondary_aliases
-    found = (live for live in unmarked if live.key not in known and not _is_within(assignments, live))
-    return tuple(sorted(live.key for live in found if _find_other_stack(index, live) is None))
+    claimed = {live.key for live in owned} | assignments.by_key.keys()
+    claimed |= {alias for key in claimed if (alias := index.aliases.get(key)) is not None}
+    claimed |= index.secondary_aliases
+    unclaimed = (live for live in unrecorded if live.key not in claimed and not _is_within(assignments, live))
+    return tuple(sorted(live.key for live in unclaimed if _find_other_stack(index, live) is None))
 
 
 def find_other_stacks(assignments: Assignments) -> dict[str, tuple[LiveKey, ...]]:
     """The objects without an owner record that other stacks own, by stack."""
     index = assignments.index
-    found: dict[str, list[LiveKey]] = defaultdict(list)
+    by_stack: dict[str, list[LiveKey]] = defaultdict(list)
     for live in index.by_locator.values():
         stack = _find_other_stack(index, live) if live.owner is None and not assignments.is_assigned(live) else None
         if stack is not None:
-            found[stack].append(live.key)
-    return {stack: tuple(sorted(found[stack])) for stack in sorted(found)}
+            by_stack[stack].append(live.key)
+    return {stack: tuple(sorted(by_stack[stack])) for stack in sorted(by_stack)}
 
 
 def _find_other_stack(index: LiveIndex, live: Live) -> str | None:

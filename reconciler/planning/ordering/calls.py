@@ -88,21 +88,21 @@ def _draft_record(decision: Decision, *, pending: bool = False, without: Collect
     """
     sent = {name: value for name, value in decision.want.items() if name not in without}
     owner = decision.live.owner if decision.live is not None and not decision.is_new else None
-    ours = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
+    keeps_record = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
     metadata = decision.spec.get("metadata") if "metadata" in decision.want else None
     if metadata is None and "metadata" not in decision.want and decision.live is not None:
         metadata = decision.live.metadata  # ignored, therefore unchanged
     return OwnerDraft(
         address=decision.address,
         text=metadata or "",
-        intent=owner.intent if owner is not None and ours else None,
+        intent=owner.intent if owner is not None and keeps_record else None,
         applied=collect_applied(decision.kind, sent),
         protect=decision.protect,
         pending=pending,
         replaces=(_require_live(decision).id if decision.kind.keeps_owner else _require_live(decision).locator)
         if decision.action is Action.REPLACE
         else owner.replaces
-        if owner is not None and ours
+        if owner is not None and keeps_record
         else None,
     )
 
@@ -222,11 +222,13 @@ def _split_fields(decision: Decision) -> tuple[list[Field], list[Field]]:
     removed: list[Field] = []
     for difference in decision.differences:
         field = difference.field
-        goes = field.name in decision.want and decision.want[field.name] is None and field.delete_segment is not None
+        is_removed = (
+            field.name in decision.want and decision.want[field.name] is None and field.delete_segment is not None
+        )
         unless = field.read_as.unless if field.read_as else ""
-        if goes and unless and decision.want.get(unless) is not None:
+        if is_removed and unless and decision.want.get(unless) is not None:
             continue  # the platform removes it when the other field is set
-        (removed if goes else set_).append(field)
+        (removed if is_removed else set_).append(field)
     return set_, removed
 
 

@@ -58,9 +58,9 @@ def _find_wildcards(host: str) -> Iterator[str]:
 def find_mentions(field: Field, value: Value) -> Iterator[str]:
     """The host names in the known parts of a field, and in the fields inside it."""
     if field.mentions is not None and value is not None:
-        known = [item for item in value if is_known(item)] if isinstance(value, list) else value
-        if is_known(known):
-            yield from field.mentions.hosts(known)
+        resolved = [item for item in value if is_known(item)] if isinstance(value, list) else value
+        if is_known(resolved):
+            yield from field.mentions.hosts(resolved)
     if field.shape is Shape.OBJECT and isinstance(value, dict):
         for sub in field.fields:
             yield from find_mentions(sub, value.get(sub.name))
@@ -71,11 +71,11 @@ def find_dependencies(
 ) -> dict[Address, tuple[Address, ...]]:
     """For each declaration, the declarations that it depends on, in the order in which it mentions them."""
     declared = manifest.declarations
-    found: dict[Address, tuple[Address, ...]] = {}
+    needs: dict[Address, tuple[Address, ...]] = {}
     for address, declaration in declared.items():
         needed = _find_needs(declaration, kinds[address.kind], hosts)
-        found[address] = tuple(other for other in dict.fromkeys(needed) if other in declared and other != address)
-    return found
+        needs[address] = tuple(other for other in dict.fromkeys(needed) if other in declared and other != address)
+    return needs
 
 
 def _find_needs(declaration: Declaration, kind: Kind, hosts: HostIndex[Address]) -> list[Address]:

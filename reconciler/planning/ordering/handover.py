@@ -48,7 +48,7 @@ def _find_taken_keys(graph: CallGraph) -> Iterator[tuple[Decision, KeysOf, Exclu
 
 def _find_releasing_calls(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[ExclusiveKey, LiveKey | None], set[str]]:
     """The calls that release each key, by key and holder; holder None: any."""
-    found: dict[tuple[ExclusiveKey, LiveKey | None], set[str]] = defaultdict(set)
+    calls_by_key: dict[tuple[ExclusiveKey, LiveKey | None], set[str]] = defaultdict(set)
     for decision in graph.decisions:
         if decision.live is None or decision.action is None:
             continue
@@ -57,9 +57,9 @@ def _find_releasing_calls(graph: CallGraph, keys_of: KeysOf) -> Mapping[tuple[Ex
         remaining = set() if decision.ends_live else set(keys_of(decision.kind, {**decision.have, **decision.want}))
         calls = [graph.deleters[live]] if live in graph.deleters else graph.setters.get(decision.address, ())
         for key in held - remaining:
-            found[key, None].update(calls)
-            found[key, live].update(calls)
-    return found
+            calls_by_key[key, None].update(calls)
+            calls_by_key[key, live].update(calls)
+    return calls_by_key
 
 
 def _report_held_key(decision: Decision, key: ExclusiveKey, holder: LiveKey, graph: CallGraph) -> Problem:

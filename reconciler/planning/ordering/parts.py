@@ -73,18 +73,18 @@ def _find_shrinking_wholes(
 ) -> dict[LiveKey, _Whole]:
     if not any(kind in part_fields for kind, _ in graph.deleters):
         return {}
-    found: dict[LiveKey, _Whole] = defaultdict(_Whole)
+    wholes: dict[LiveKey, _Whole] = defaultdict(_Whole)
     for key, live in graph.index.by_locator.items():
         if key[0] not in part_fields:
             continue
         for through, whole in find_live_references(graph.index.kinds[key[0]], live):
             if through == part_fields[key[0]]:
                 if key in graph.deleters:
-                    found[whole].deletes.append(graph.deleters[key])
+                    wholes[whole].deletes.append(graph.deleters[key])
                 else:
-                    found[whole].keeps_some = True
-                found[whole].creates = joining.get(whole[1], ())
-    return {key: whole for key, whole in found.items() if whole.deletes}
+                    wholes[whole].keeps_some = True
+                wholes[whole].creates = joining.get(whole[1], ())
+    return {key: whole for key, whole in wholes.items() if whole.deletes}
 
 
 Stranded = set[tuple[LiveKey, str]]
@@ -127,17 +127,17 @@ def _find_first_create(graph: CallGraph, whole: _Whole) -> list[str]:
 
 def _find_stranded_referrers(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> Stranded:
     """Resources that will refer to a whole without remaining or created parts."""
-    found: Stranded = set()
+    stranded: Stranded = set()
     for decision in graph.decisions:
         kind = decision.kind
         if kind.requires_parts is None or not decision.want:
             continue
         if kind.requires_parts({**decision.have, **decision.want}):
             named = set(find_texts(decision.want))
-            found |= {
+            stranded |= {
                 (key, str(decision.address)) for key, whole in wholes.items() if key[1] in named and not whole.creates
             }
-    return found
+    return stranded
 
 
 def _describe_object(graph: CallGraph, key: LiveKey) -> str:

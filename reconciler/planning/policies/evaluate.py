@@ -75,8 +75,10 @@ class _Evaluation:
         for rule, subject in self._find_questions(rules):
             if (problem := self._answer(rule, subject)) is not None:
                 violations[rule.name].append(problem)
-        found = [problem for rule in rules for problem in _limit_breaches(rule, violations[rule.name])]
-        return tuple(sorted(found, key=lambda problem: (not problem.is_error, problem.position or Position("", 0, 0))))
+        problems = [problem for rule in rules for problem in _limit_breaches(rule, violations[rule.name])]
+        return tuple(
+            sorted(problems, key=lambda problem: (not problem.is_error, problem.position or Position("", 0, 0)))
+        )
 
     def _answer(self, rule: Rule, subject: _Subject) -> Problem | None:
         try:
@@ -121,8 +123,8 @@ class _Evaluation:
 
     def _build_subject(self, address: Address, change: Change | None) -> _Subject:
         declaration = self.manifest.declarations.get(address)
-        seen = self.plan.observed.get(address) if self.plan else None
-        live = _to_json(seen.fields) if seen is not None else None
+        observed = self.plan.observed.get(address) if self.plan else None
+        live = _to_json(observed.fields) if observed is not None else None
         values = {
             "resource": self._describe_resource(address, declaration, live),
             "change": change and _describe_change(change, live),
@@ -260,11 +262,11 @@ def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> 
     )
 
 
-def _render_part(part: Any, given: Bindings) -> str:
+def _render_part(part: Any, bindings: Bindings) -> str:
     if isinstance(part, str):
         return part
     try:
-        answer = part.ask(given)
+        answer = part.ask(bindings)
     except EvaluationFailed as why:
         return f"({why})"
     return answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False)
@@ -284,11 +286,11 @@ def _report_unanswered(rule: Rule, subject: _Subject, why: str) -> Problem:
     )
 
 
-def _limit_breaches(rule: Rule, found: list[Problem]) -> list[Problem]:
-    if len(found) <= _MAX_BREACHES:
-        return found
+def _limit_breaches(rule: Rule, problems: list[Problem]) -> list[Problem]:
+    if len(problems) <= _MAX_BREACHES:
+        return problems
     more = Problem(
-        f"{len(found) - _MAX_BREACHES} more violate policy {rule.name}",
+        f"{len(problems) - _MAX_BREACHES} more violate policy {rule.name}",
         "correct the listed ones first",
         position=rule.position,
         severity=rule.severity,
@@ -296,4 +298,4 @@ def _limit_breaches(rule: Rule, found: list[Problem]) -> list[Problem]:
         code="policy",
         values={"policy": rule.name},
     )
-    return [*found[:_MAX_BREACHES], more]
+    return [*problems[:_MAX_BREACHES], more]

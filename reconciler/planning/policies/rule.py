@@ -83,5 +83,5 @@ class Rule:
 
     def exemption(self, subject: str) -> Exemption | None:
         """The exemption of a subject that expires last; None without one."""
-        found = [exemption for exemption in self.exemptions if fnmatchcase(subject, exemption.addresses)]
-        return max(found, key=lambda exemption: exemption.until, default=None)
+        matching = [exemption for exemption in self.exemptions if fnmatchcase(subject, exemption.addresses)]
+        return max(matching, key=lambda exemption: exemption.until, default=None)
