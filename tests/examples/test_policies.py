@@ -100,7 +100,7 @@ def test_a_domain_has_to_be_protected(starters: dict[str, Rule]) -> None:
     spec = {"domain": "a.example.com"}
     assert of(rule, declare("ReservedDomain/a", spec, protect=True)) == ()
     (told,) = of(rule, declare("ReservedDomain/a", spec))
-    assert told.text.startswith("ReservedDomain/a can be deleted by taking it out of Git")
+    assert told.text.startswith("ReservedDomain/a is deleted if its declaration is removed")
 
 
 @pytest.mark.parametrize(("day", "said"), [(THURSDAY, []), (FRIDAY, ["IPPolicy/b would be deleted on a Friday (UTC)"])])

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Looks for drift in a clone that it brings up to date first. Says nothing when all is well, so that cron mails only what
-# matters; exits 2 if there is drift, as `reconciler drift` does.
+# Updates a clone of the project and checks it for drift. Prints nothing without drift, so that cron sends no mail; exits
+# with the exit code of `reconciler drift`: 2 for drift.
 #
-#   REPOSITORY          where the project is cloned from
-#   CLONE               where to; made on the first run
-#   RECONCILER_API_KEY  a key that can only read
+#   REPOSITORY          URL of the project's repository
+#   CLONE               directory of the clone; created on the first run
+#   RECONCILER_API_KEY  a read-only API key
 set -eu
 
 if [ -d "$CLONE/.git" ]; then
@@ -15,6 +15,6 @@ else
 fi
 
 code=0
-found=$(reconciler drift --project "$CLONE" --quiet --no-color) || code=$?
-if [ "$code" -ne 0 ]; then printf '%s\n' "$found"; fi
+output=$(reconciler drift --project "$CLONE" --quiet --no-color) || code=$?
+if [ "$code" -ne 0 ]; then printf '%s\n' "$output"; fi
 exit "$code"
