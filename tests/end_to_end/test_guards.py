@@ -39,7 +39,7 @@ def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: 
     assert quietly(project, "apply", "--allow", flag) == Said(0, f"Applied: {done}.\n", "")
 
 
-# --- what cannot be had back ------------------------------------------------------------------------------------------
+# --- irreversible deletions -------------------------------------------------------------------------------------------
 
 GONE = "irreversible: cannot be recovered after deletion"
 

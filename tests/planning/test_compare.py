@@ -36,7 +36,7 @@ def find_changes(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle
     return fields(make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there), options=LENIENT))
 
 
-# --- who moved it -----------------------------------------------------------------------------------------------------
+# --- what changed it --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

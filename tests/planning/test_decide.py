@@ -333,7 +333,7 @@ def test_without_a_declaration_an_object_without_a_record_is_nobodys() -> None:
     assert made.changes == ()
 
 
-# --- a way to sign in takes another's place ---------------------------------------------------------------------------
+# --- authentication modules are exchanged -----------------------------------------------------------------------------
 
 
 OIDC = {"issuer": "https://i.x", "client_id": "c", "client_secret": secret("s")}

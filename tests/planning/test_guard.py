@@ -148,7 +148,7 @@ def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
     assert make_plan(seen=snapshot(live("TLSEdge", "e"))).approvals == ()
 
 
-# --- what cannot be had back ------------------------------------------------------------------------------------------
+# --- irreversible deletions -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
     assert [each.path for each in change_of(made, "TLSEdge/a").fields] == ["description"]
 
 
-# --- secrets that no manifest tells -----------------------------------------------------------------------------------
+# --- secrets that no manifest declares --------------------------------------------------------------------------------
 
 UNTOLD = {"certificate_pem": "PEM"}
 
