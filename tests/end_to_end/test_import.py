@@ -139,7 +139,7 @@ def test_nothing_is_added_to_a_file_that_would_say_something_else_then(
     assert (said.code, said.err) == (
         1,
         "error: manifests/ip-policy.yaml cannot be appended to: its last document would change\n"
-        "nothing was written; let its last line end with a line break, or name another folder with --out\n",
+        "nothing was written; end its last line with a line break, or name another folder with --out\n",
     )
     assert {each.name: each.read_text() for each in (on_sandbox.root / "manifests").iterdir()} == {
         "ip-policy.yaml": before

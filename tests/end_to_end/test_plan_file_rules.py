@@ -178,7 +178,7 @@ COMMAND = Delivery("to_command", "sh", None, {"run": ["sh", "-c", "touch stolen"
         (every_call(path="/credentials/../api_keys"), "is not a path of TunnelCredential for this"),
         (
             one_more(Call("delete all", at("IPPolicy/a"), Verb.DELETE, "/ip_policies/ipp_1", "ipp_1")),
-            "no change of IPPolicy/a shows it",
+            "no listed change of IPPolicy/a includes this call",
         ),
         (every_call(owner=None), "creates an object without an owner record"),
         (with_body(acl="all"), "acl: expected a list, found text"),
