@@ -25,7 +25,7 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
     ("path", "told"),
     [
         ("HTTPSEdge.moved", "Former address, as in Kind/oldname"),
-        ("HTTPSEdge.lifecycle.ignore", "Fields that are left to others"),
+        ("HTTPSEdge.lifecycle.ignore", "Fields that are not managed"),
         ("TunnelCredential.rotate.after", "such as 90d"),
         ("TunnelCredential.deliver.to_dotenv", "* file  string. Path of the file"),
         ("TunnelCredential.deliver.token.to_dotenv.name", "Name of the entry."),

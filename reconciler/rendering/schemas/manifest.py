@@ -48,10 +48,10 @@ def manifest_schema(kinds: Iterable[Kind]) -> Schema:
     return {
         "$schema": DIALECT,
         "title": "Manifest",
-        "description": "One declared resource; a file may hold several, parted by ---.",
+        "description": "A manifest: one declared resource. A file can contain several, separated by ---.",
         "type": "object",
         "required": ["kind", "name"],
-        "properties": {"kind": {"enum": [kind.name for kind in kinds], "description": "What sort of resource it is."}},
+        "properties": {"kind": {"enum": [kind.name for kind in kinds], "description": "Kind of the resource."}},
         "allOf": [
             {
                 "if": {"properties": {"kind": {"const": kind.name}}, "required": ["kind"]},
@@ -83,12 +83,16 @@ def _rendered(kind: Kind) -> Schema:
 
 
 def _name() -> Schema:
-    return {"type": "string", "pattern": f"^({NAME.pattern}|.*{_EACH}.*)$", "description": "Its name in Git."}
+    return {
+        "type": "string",
+        "pattern": f"^({NAME.pattern}|.*{_EACH}.*)$",
+        "description": "Name of the resource, unique within its kind and stack.",
+    }
 
 
 def _for_each() -> Schema:
     return {
-        "description": "One resource for each item; ${{ each.key }} and ${{ each.value }} stand for it.",
+        "description": "Declares one resource for each item, with ${{ each.key }} and ${{ each.value }}.",
         "anyOf": [
             {"type": "array", "items": {"type": ["string", "number", "object"]}},
             {"type": "object"},
@@ -103,15 +107,15 @@ def document(kind: Kind) -> Schema:
     if kind.home is Home.FILE:
         return schema
     schema["properties"] |= {
-        "id": {"type": "string", "minLength": 1, "description": "The live object's id, to name one that exists."},
+        "id": {"type": "string", "minLength": 1, "description": "Id of an existing object that this manifest manages."},
         "ensure": {
             "enum": ["present", "absent", "forgotten"],
             "default": "present",
-            "description": "absent: it must not exist. forgotten: it stays, and is no longer ours.",
+            "description": "absent: the object must not exist. forgotten: it is kept and no longer managed.",
         },
         "lifecycle": _lifecycle(kind),
         "moved": {
-            "description": "Earlier addresses of the same object.",
+            "description": "Former addresses of the object, which is kept.",
             "anyOf": [_address(), {"type": "array", "items": _address()}],
         },
         **_delivery(kind),
@@ -130,48 +134,48 @@ def _needs(names: list[str]) -> Schema:
 
 
 def _unless_gone(then: Schema) -> Schema:
-    """A tombstone need not say what it was."""
+    """Requirements that do not apply to `ensure: absent` and `forgotten`."""
     gone = {"required": ["ensure"], "properties": {"ensure": {"enum": ["absent", "forgotten"]}}}
     return {"if": gone, "then": True, "else": then}
 
 
 def _lifecycle(kind: Kind) -> Schema:
     flags = {
-        "protect": "Refuse to delete it, even when its declaration is gone.",
-        "adopt": "Consent to take over an object that exists and belongs to nobody.",
-        "replace": "false: a change that needs another object is a problem instead.",
+        "protect": "Deletion needs approval, also after the declaration was removed.",
+        "adopt": "Approves the adoption of an existing unmanaged object.",
+        "replace": "false: a change that requires a replacement is an error.",
     }
     children: Schema = {
         "enum": list(_CHILDREN.choices),
         "default": _CHILDREN.default,
-        "description": "What happens to children that exist on the platform and that no manifest declares. "
-        "delete: deleted once approved.",
+        "description": "Children on the platform that no manifest declares. report: reported as drift. "
+        "delete: deleted after approval.",
     }
     return {
         "type": "object",
         "additionalProperties": False,
-        "description": "Exceptions to the rule.",
+        "description": "Exceptions for updates, replacement and deletion.",
         "properties": {
             **{name: {"type": "boolean", "description": text} for name, text in flags.items()},
             **({"unmanaged_children": children} if kinds.children(kind) else {}),
             "ignore": {
                 "type": "array",
                 "items": {"type": "string", "examples": [field.name for field in kind.fields]},
-                "description": "Fields that are left to others.",
+                "description": "Fields that are not managed.",
             },
         },
     }
 
 
 _WORD: Schema = {"type": "string", "minLength": 1}
-_PATH: Schema = {"type": "string", "minLength": 1, "description": "A file below the project's root."}
+_PATH: Schema = {"type": "string", "minLength": 1, "description": "Path of a file, relative to the project's root."}
 _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
 _DURATION: Schema = {"type": "string", "pattern": "^[0-9]{1,6}[smhdw]$", "description": "Such as 90d or 24h."}
 _COMMAND: Schema = {"type": "array", "items": {"type": "string"}}
 _NAMES: Schema = {
     "type": "array",
     "items": {"type": "string", "pattern": "^(?!RECONCILER_)[A-Za-z_][A-Za-z0-9_]*$"},
-    "description": "Environment variables that the commands get, besides PATH, HOME and the locale.",
+    "description": "Environment variables passed to the commands, besides PATH, HOME and the locale.",
 }
 
 
@@ -199,26 +203,28 @@ def _delivery(kind: Kind) -> Schema:
     if kind.one_time is None:
         return {}
     sink = _exactly_one(
-        to_file={**_PATH, "description": "A file that holds the secret and nothing else."},
-        to_dotenv=_object("An entry of a dotenv file.", file=_PATH, name=_NAME),
+        to_file={**_PATH, "description": "File that contains only the secret."},
+        to_dotenv=_object("Entry of a dotenv file.", file=_PATH, name=_NAME),
         to_kubernetes_secret=_object(
-            "A file with a Kubernetes Secret manifest.",
+            "File with a Kubernetes Secret manifest.",
             ("file", "name"),
             file=_PATH,
             name=_WORD,
             key=_WORD,
             namespace=_WORD,
         ),
-        to_command=_object("A command's standard input.", ("run",), run=_COMMAND, check=_COMMAND, env=_NAMES),
+        to_command=_object(
+            "Command that reads the secret from its standard input.", ("run",), run=_COMMAND, check=_COMMAND, env=_NAMES
+        ),
     )
     return {
         "deliver": {
             "type": "object",
             "additionalProperties": False,
             "properties": {kind.one_time: sink},
-            "description": f"Where the {kind.one_time} goes, which can be read once.",
+            "description": f"Sink of the one-time secret {kind.one_time}.",
         },
-        "rotate": _object("When it is renewed.", ("after",), after=_DURATION, overlap=_DURATION),
+        "rotate": _object("Rotation of the one-time secret.", ("after",), after=_DURATION, overlap=_DURATION),
     }
 
 
@@ -299,7 +305,7 @@ def definitions() -> Schema:
                 {
                     "type": "string",
                     "pattern": r"\$\{\{.*\}\}",
-                    "description": "Text with ${{ Kind/name.field }} inside.",
+                    "description": "Text with ${{ Kind/name.field }}.",
                 },
             ]
         },

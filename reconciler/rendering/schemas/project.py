@@ -59,7 +59,7 @@ def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
     return {
         "$schema": manifest_schema.DIALECT,
         "title": "Environment",
-        "description": "How one environment differs: settings, values of variables, and a patch under each address.",
+        "description": "Settings, variables and patches (Kind/name) of one environment.",
         "type": "object",
         "additionalProperties": False,
         "properties": {
@@ -80,7 +80,7 @@ def _defaults(kinds: Iterable[Kind]) -> Schema:
     return {
         "type": "object",
         "additionalProperties": False,
-        "description": "By kind: what each of its manifests says unless it says otherwise.",
+        "description": "Defaults by kind, applied below each manifest of the kind.",
         "properties": {kind.name: _defaults_of(kind) for kind in kinds},
     }
 
@@ -128,8 +128,8 @@ def _variables() -> Schema:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            "type": {"enum": types, "description": "What it holds; --var is read as that."},
-            "default": {"description": "Its value where nobody sets it. Without one it has to be set."},
+            "type": {"enum": types, "description": "Type of the variable; values of --var are converted to it."},
+            "default": {"description": "Default value. A variable without one must be set."},
             "description": {"type": "string"},
         },
     }
