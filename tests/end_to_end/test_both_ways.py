@@ -1,0 +1,93 @@
+"""A law: each command that reads or changes the platform prints the same in process and over a socket."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import COMMANDS
+from tests.end_to_end.project import Project, Said, policies, resource
+from tests.end_to_end.test_agent_config import BERLIN, CREDENTIAL, INGRESS
+from tests.platform import Sandbox, SandboxProcess
+
+EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
+DECLARED = (*policies("office"), EDGE, CREDENTIAL, INGRESS, BERLIN)
+BY_HAND = {"description": "by hand"}
+
+LIFE = (
+    ("plan", "--detailed-exitcode"),
+    ("plan", "--out", "plan.json"),
+    ("apply", "plan.json", "-y", "--parallelism", "1"),
+    ("history",),
+    ("explain", "IPPolicy/office"),
+    ("list", "IPPolicy"),
+    ("agent", "config", "berlin"),
+    ("drift",),
+    ("drift", "--accept"),
+    ("graph",),
+    ("snapshot", "--out", "snapshot.json"),
+    ("import", "--dry-run"),
+    ("adopt", "BotUser/robot", "-y", "--id", "…"),
+    ("apply", "-y"),
+    ("destroy", "-y", "--parallelism", "1"),
+    ("destroy", "-y", "--parallelism", "1", "--allow", "delete:AgentIngress=1,delete:BotUser=1"),
+    ("init", "fresh", "-y", "--base-url", "…"),
+)
+# None of these sends a request to the platform.
+OFFLINE = {"validate", "fmt", "kinds", "schema", "show", "comment", "report", "sandbox", "completion"}
+
+
+def live(project: Project, sandbox: Sandbox) -> list[tuple[Said, list[tuple[str, str, int]]]]:
+    """What each command printed, and its requests."""
+    project.at(sandbox)
+    project.declare(*DECLARED)
+    told = []
+    for words in LIFE:
+        if words == ("drift",):
+            (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+            sandbox.patch(f"/ip_policies/{policy['id']}", BY_HAND)
+        if words[0] == "adopt":
+            robot = sandbox.post("/bot_users", {"name": "robot"})["id"]
+            project.declare(*DECLARED, resource("BotUser", "robot", name="robot"))
+            words = (*words[:-1], robot)
+        if words[0] == "init":
+            words = (*words[:-1], sandbox.base_url)
+        sandbox.forget_log()
+        said = project(*words)
+        told.append((masked(said, sandbox), requests(sandbox)))
+    return told
+
+
+def masked(said: Said, sandbox: Sandbox) -> Said:
+    """Without what is different each time: the address, ids, moments and durations."""
+    said = said.replaced(sandbox.base_url, "ADDRESS").replaced(sandbox.base_url.partition("://")[2], "HOST").numbered()
+    return Said(
+        said.code,
+        *(re.sub(r"\d{4}-\d\d-\d\d[T ][\d:]+Z?|\d+(\.\d+)? ?m?s\b", "MOMENT", each) for each in (said.out, said.err)),
+    )
+
+
+def requests(sandbox: Sandbox) -> list[tuple[str, str, int]]:
+    """Lists go out at once, and no order is theirs."""
+    number = re.compile(r"[a-z]+_[0-9A-Za-z]{27}")
+    return sorted((each["method"], number.sub("ID", each["path"]), each["status"]) for each in sandbox.log())
+
+
+def test_a_command_does_and_prints_the_same(
+    sandbox: Sandbox, sandbox_process: SandboxProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for place, platform in (("one", sandbox), ("other", sandbox_process)):
+        platform.reset()
+        project = Project(tmp_path / place / "project", capsys)
+        project.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n")
+        told.append(live(project, platform))
+    for words, in_process, over_socket in zip(LIFE, *told, strict=True):
+        assert (words, in_process) == (words, over_socket)
+    assert [said.code for said, _ in told[0]] == [2, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], told[0]
+
+
+def test_each_command_is_in_the_table_or_sends_nothing() -> None:
+    assert {words[0] for words in LIFE} | OFFLINE == set(COMMANDS)
