@@ -21,6 +21,7 @@ GENERATED = ("docs/errors.md", "docs/project-file.md", "docs/kinds", "docs/decis
 SWEPT: tuple[str, ...] = (
     "examples",
     "reconciler/api",
+    "reconciler/cli",
     "reconciler/engine",
     "reconciler/kinds",
     "reconciler/languages",

@@ -298,11 +298,11 @@ def test_the_pipelines_install_what_is_said_with_the_extra_for_their_store(
 def test_pipelines_that_nobody_named_a_package_for_install_none_and_init_says_so(shell: Shell, host: str) -> None:
     told = shell("init", "fresh", "-y", "--ci", host)
     assert installs(shell, host) == ""
-    assert "The pipelines do not install reconciler yet: set " in told.out
+    assert "The pipelines have no package to install yet: set " in told.out
     again = shell("init", "fresh", "-y", "--ci", host, "--package", WHEEL)
     assert installs(shell, host) == ""
     assert f"note: {pipelines.PACKAGE_IN[host]} already exists; ignoring --package" in again.err
-    assert "The pipelines do not install reconciler yet" in again.out
+    assert "The pipelines have no package to install yet" in again.out
 
 
 def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:

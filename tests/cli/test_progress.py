@@ -22,7 +22,7 @@ def test_a_wait_during_the_calls_is_told_to_whoever_tells(capsys: pytest.Capture
     record = io.StringIO()
     EventLog(reporters=[LineReporter(120), EventFileReporter(record, "a file")]).report_wait(12)
     assert capsys.readouterr().err.strip() == "waiting 12.0 s for the request budget"
-    assert record.getvalue() == '{"version": 1, "event": "waited", "seconds": 12}\n'
+    assert record.getvalue() == '{"version": 2, "event": "waited", "seconds": 12}\n'
 
 
 def test_a_wait_of_an_instant_is_worth_no_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,7 +144,7 @@ def test_a_collector_that_is_not_there_changes_nothing(shell: Shell, monkeypatch
     said = shell("validate")
     assert said.code == 0
     assert said.err.splitlines()[-1] == (
-        "note: traces or metrics may be missing: OpenTelemetry complained; "
+        "note: traces or metrics may be incomplete: OpenTelemetry reported a problem; "
         "check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_METRICS_EXPORTER"
     )
     assert "Traceback" not in said.err
@@ -199,9 +199,9 @@ def test_what_opentelemetry_cannot_work_with_stops_only_who_asked_for_traces(
 ) -> None:
     monkeypatch.setenv(variable, value)
     names = ", ".join(sorted(("OTEL_EXPORTER_OTLP_ENDPOINT", variable)))
-    text = f"OpenTelemetry cannot work with what the environment says; check {names}"
+    text = f"OpenTelemetry rejects its environment variables; check {names}"
     said = shell("validate")
-    assert (said.code, said.err.splitlines()[0]) == (0, f"note: nothing is traced: {text}")
+    assert (said.code, said.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
     said = shell("validate", "--trace")
     assert (said.code, said.out, said.err) == (1, "", f"error: {text}\n")
 
@@ -251,9 +251,9 @@ def test_a_signal_goes_where_the_environment_says_and_nowhere_else(
 
 def test_an_exporter_that_is_not_known_is_told_of(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console,jaeger")
-    text = "OTEL_TRACES_EXPORTER names an exporter that is not known here; known are otlp, console and none"
+    text = "OTEL_TRACES_EXPORTER names an unknown exporter; use otlp, console or none"
     said = shell("validate")
-    assert (said.code, said.err.splitlines()[0]) == (0, f"note: nothing is traced: {text}")
+    assert (said.code, said.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
     assert shell("validate", "--trace") == Said(1, "", f"error: {text}\n")
 
 

@@ -220,7 +220,7 @@ def _package_note(folder: Path, choices: ProjectChoices) -> str:
         return ""
     text = output.read_file(folder / place)
     if not pipelines.is_mentioned(choices.host, text):
-        return f"The pipelines do not install reconciler yet: set {package} in {place}.\n"
+        return f"The pipelines have no package to install yet: set {package} in {place}.\n"
     if pipelines.wants_index(choices.package) and pipelines.with_store(choices.package) in text:
         return f"{choices.package} is installed from a package index: set {index} in {place} to its URL.\n"
     return ""

@@ -77,10 +77,10 @@ def _check_environment(_context: click.Context, _parameter: click.Parameter, val
 
 def _parse_variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     pairs = {}
-    for each in values:
-        name, equals, value = each.partition("=")
+    for text in values:
+        name, equals, value = text.partition("=")
         if not equals or not name:
-            raise click.BadParameter(f"{each!r} is not name=value")
+            raise click.BadParameter(f"{text!r} is not name=value")
         pairs[name] = value
     return pairs
 
@@ -89,20 +89,20 @@ def _parse_approvals(
     _context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]
 ) -> dict[tuple[str, str], int]:
     """Parses `--allow delete:BotUser=1,adopt:BotUser=2`; repeated approvals of a rule and kind add up."""
-    given: dict[tuple[str, str], int] = {}
-    for each in (part.strip() for value in values for part in value.split(",")):
-        found = _APPROVAL.fullmatch(each)
-        if found is None:
-            raise click.BadParameter(f"{each!r} is not RULE:KIND=N, as in delete:ReservedDomain=1")
-        what, kind, number = found["what"], found["kind"], int(found["number"])
+    counts: dict[tuple[str, str], int] = {}
+    for text in (part.strip() for value in values for part in value.split(",")):
+        match = _APPROVAL.fullmatch(text)
+        if match is None:
+            raise click.BadParameter(f"{text!r} is not RULE:KIND=N, as in delete:ReservedDomain=1")
+        what, kind, number = match["what"], match["kind"], int(match["number"])
         if what not in _SCOPES:
             known = ", ".join(_SCOPES)
-            raise click.BadParameter(f"{each!r} names an unknown rule; use one of {known}")
+            raise click.BadParameter(f"{text!r} names an unknown rule; use one of {known}")
         if number == 0:
-            raise click.BadParameter(f"{each!r} has a count of zero; use at least 1, as in {what}:{kind}=1")
-        _check_scope(each, what, kind, number)
-        given[what, kind] = given.get((what, kind), 0) + number
-    return given
+            raise click.BadParameter(f"{text!r} has a count of zero; use at least 1, as in {what}:{kind}=1")
+        _check_scope(text, what, kind, number)
+        counts[what, kind] = counts.get((what, kind), 0) + number
+    return counts
 
 
 _APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
@@ -129,20 +129,20 @@ _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kind
 }
 
 
-def _check_scope(each: str, what: str, kind: str, number: int) -> None:
+def _check_scope(text: str, what: str, kind: str, number: int) -> None:
     of_one, of_all = _SCOPES[what]
     if kind == "*":
         if not of_all:
-            raise click.BadParameter(f"{each!r} needs a kind instead of `*`, as in {what}:TLSEdge={number}")
+            raise click.BadParameter(f"{text!r} needs a kind instead of `*`, as in {what}:TLSEdge={number}")
         return
     from reconciler import kinds  # heavy, and needed only if a kind is named
 
     if not of_one:
-        raise click.BadParameter(f"{each!r} cannot be limited to a kind; use {what}:*={number}")
+        raise click.BadParameter(f"{text!r} cannot be limited to a kind; use {what}:*={number}")
     if kinds.find(kind) is None:
         close = difflib.get_close_matches(kind, [known.name for known in kinds.list_planned()], 1)
         remedy = f"did you mean {what}:{close[0]}={number}?" if close else "`reconciler kinds` lists all kinds"
-        raise click.BadParameter(f"{each!r} names an unknown kind; {remedy}")
+        raise click.BadParameter(f"{text!r} names an unknown kind; {remedy}")
 
 
 class OutputPath(click.Path):
@@ -266,7 +266,7 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
-        def packed(**flags: Any) -> int:
+        def run_with_options(**flags: Any) -> int:
             own = {name: value for name, value in flags.items() if name not in Options.__dataclass_fields__}
             shared = {name: value for name, value in flags.items() if name in Options.__dataclass_fields__}
             context = click.get_current_context()
@@ -281,10 +281,10 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
                 )
             return command(options, **own)
 
-        packed_command: Callable[..., int] = packed
+        command_with_options: Callable[..., int] = run_with_options
         for option in reversed(options):
-            packed_command = option(packed_command)
-        return packed_command
+            command_with_options = option(command_with_options)
+        return command_with_options
 
     return decorate
 

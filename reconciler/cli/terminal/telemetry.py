@@ -1,7 +1,7 @@
-"""Traces and metrics by OpenTelemetry, for whoever asked for them: a span for the run, each list, call and request.
+"""OpenTelemetry traces and metrics of a run: spans for the run and for each list, call and request.
 
-Names, numbers and outcomes only: no body, no value, no header, no message of the platform. Where nobody asked, this
-module is not imported; where nobody listens, a run goes on as if somebody did.
+Contains names, numbers and outcomes only: no body, value, header or message of the platform. This module is imported
+only if telemetry is enabled. A run does not fail if the export fails.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from reconciler.api.observer import Exchange
     from reconciler.model.plan import Plan
 
-_SENDING = 3.0  # seconds that a collector has to take what it is sent, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
-_LONGEST = 600.0  # seconds, whatever it says
+_EXPORT_TIMEOUT = 3.0  # seconds, unless OTEL_EXPORTER_OTLP_TIMEOUT is set
+_MAX_SHUTDOWN_TIMEOUT = 600.0  # seconds
 
 
 class Telemetry:
-    """What one run tells. An observer of requests, and a teller of events."""
+    """The spans and metrics of one run. Observes requests, and reports the events of calls."""
 
     def __init__(self, tracer: Tracer, meter: Meter) -> None:
         self._tracer = tracer
         self._is_planned = False
         self._open: dict[str, Span] = {}  # by call
-        self._calls = meter.create_counter("reconciler.calls", "{call}", "Calls of a plan, by how they ended.")
-        self._requests = meter.create_histogram("reconciler.request.duration", "s", "From sending to answer.")
-        self._waits = meter.create_counter("reconciler.wait.duration", "s", "Waiting for the request budget.")
+        self._calls = meter.create_counter("reconciler.calls", "{call}", "Calls of a plan, by outcome.")
+        self._requests = meter.create_histogram("reconciler.request.duration", "s", "Time from request to response.")
+        self._waits = meter.create_counter("reconciler.wait.duration", "s", "Time waited for the request budget.")
         self._retries = meter.create_counter("reconciler.retries", "{attempt}", "Attempts of calls beyond the first.")
         self._changes = meter.create_gauge("reconciler.changes", "{resource}", "Resources that differ, by action.")
-        self._drift = meter.create_gauge("reconciler.drift", "{resource}", "Resources that the platform moved.")
+        self._drift = meter.create_gauge("reconciler.drift", "{resource}", "Resources with drift.")
 
     @contextmanager
     def run(self, command: str, parent: Context | None) -> Iterator[Callable[[int], None]]:
-        """Around the whole command; takes its exit code."""
+        """Opens the span of the command. Yields a function that takes the exit code."""
         attributes = {"reconciler.command": command}
         with self._tracer.start_as_current_span(
             f"reconciler {command}",
@@ -64,12 +64,12 @@ class Telemetry:
             set_status_on_exception=False,
         ) as span:
 
-            def ended(code: int) -> None:
+            def end(code: int) -> None:
                 span.set_attribute("process.exit.code", code)
                 _set_error(span, None if code in (exit_codes.DONE, exit_codes.CHANGES) else "exit")
 
             try:
-                yield ended
+                yield end
             except BaseException as error:
                 if isinstance(error, exit_codes.Stop):
                     span.set_attribute("process.exit.code", error.code)
@@ -96,8 +96,11 @@ class Telemetry:
             yield exchange
         finally:
             span.end()
-            told: dict[str, str | int] = {"http.request.method": method, "http.response.status_code": exchange.status}
-            self._requests.record(time.monotonic() - began, told)
+            attributes: dict[str, str | int] = {
+                "http.request.method": method,
+                "http.response.status_code": exchange.status,
+            }
+            self._requests.record(time.monotonic() - began, attributes)
 
     def on_wait(self, seconds: float) -> None:
         self._waits.add(seconds)
@@ -119,18 +122,19 @@ class Telemetry:
                     _set_error(span, str(outcome) if outcome in (Outcome.FAILED, Outcome.UNKNOWN) else None)
                     span.end()
             case Waited():
-                pass  # the client tells it itself
+                pass  # reported by the client, through on_wait
 
     def on_plan(self, plan: Plan) -> None:
-        """How much differs, and how much of it the platform moved: by the first plan of the run."""
+        """Records the numbers of changes and of drifted resources, of the first plan of a run."""
         if self._is_planned:
             return
         self._is_planned = True
         for action, number in Counter(change.action for change in plan.changes).items():
             self._changes.set(number, {"reconciler.action": str(action)})
-        moved = (ChangedBy.PLATFORM, ChangedBy.BOTH)
+        platform = (ChangedBy.PLATFORM, ChangedBy.BOTH)
         drifted = (
-            change.reason is Reason.VANISHED or any(field_change.changed_by in moved for field_change in change.fields)
+            change.reason is Reason.VANISHED
+            or any(field_change.changed_by in platform for field_change in change.fields)
             for change in plan.changes
         )
         self._drift.set(sum(drifted) + len(plan.additions))
@@ -151,36 +155,36 @@ class _Exchange:
             self.span.set_attribute("reconciler.code", failure.code)
 
 
-def _set_error(span: Span, wrong: str | None) -> None:
+def _set_error(span: Span, error_type: str | None) -> None:
     from opentelemetry.trace import StatusCode
 
-    if wrong is not None:
+    if error_type is not None:
         span.set_status(StatusCode.ERROR)
-        span.set_attribute("error.type", wrong)
+        span.set_attribute("error.type", error_type)
 
 
-# --- where it goes ----------------------------------------------------------------------------------------------------
+# --- export -----------------------------------------------------------------------------------------------------------
 
 
 def run_traced(name: str, command: Callable[[Telemetry | None], int], *, required: bool) -> int:
-    """The command's exit code; what it does is told to whom the environment names.
+    """Runs a command with the telemetry that environment variables configure, and returns its exit code.
 
-    `required`: it was asked for by a flag, and is not to be left out in silence.
+    required  --trace was given: raises Stop if telemetry is not possible, instead of a note
     """
     with _catch_complaints() as complaint:
         try:
             tracers, meters = _create_providers(required=required)
         except ImportError:
-            text = "OpenTelemetry is not installed; install reconciler with its extra telemetry"
+            text = "OpenTelemetry is not installed; install reconciler with the extra telemetry"
         except _UnknownExporter as unknown:
             text = str(unknown)
-        except Exception:  # noqa: BLE001 - of a library that says by a dozen of them what it makes of its variables
-            text = f"OpenTelemetry cannot work with what the environment says; check {_list_settings()}"
+        except Exception:  # noqa: BLE001 - the library raises many types for invalid variables
+            text = f"OpenTelemetry rejects its environment variables; check {_list_settings()}"
         else:
             return _run_observed(name, command, tracers, meters, complaint)
     if required:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {text}")
-    output.print_note(f"note: nothing is traced: {text}")
+    output.print_note(f"note: telemetry disabled: {text}")
     return command(None)
 
 
@@ -193,27 +197,27 @@ def _run_observed(
 ) -> int:
     telemetry = Telemetry(tracers.get_tracer("reconciler", __version__), meters.get_meter("reconciler", __version__))
     try:
-        with telemetry.run(name, _parent()) as ended:
+        with telemetry.run(name, _parent()) as end:
             code = command(telemetry)
-            ended(code)
+            end(code)
             return code
     finally:
         _send(tracers, meters, complaint)
 
 
 def _send(tracers: TracerProvider, meters: MeterProvider, complaint: _Once) -> None:
-    """The last of both. Nobody waits for a collector that takes it byte by byte: its exporter would, for ever."""
-    patience = _shutdown_timeout()
-    until = time.monotonic() + patience
+    """Exports the remaining spans and metrics, within a time limit: an exporter may wait for a collector forever."""
+    timeout = _shutdown_timeout()
+    until = time.monotonic() + timeout
 
-    def ended(shutdown: Callable[[], None]) -> None:
+    def run(shutdown: Callable[[], None]) -> None:
         try:
             shutdown()
-        except Exception:  # noqa: BLE001 - whatever it is, it says that something was not sent
+        except Exception:  # noqa: BLE001 - any error means that the export is incomplete
             complaint.report()
 
-    shutdowns = (tracers.shutdown, lambda: meters.shutdown(timeout_millis=patience * 1000))
-    threads = [threading.Thread(target=ended, args=(shutdown,), daemon=True) for shutdown in shutdowns]
+    shutdowns = (tracers.shutdown, lambda: meters.shutdown(timeout_millis=timeout * 1000))
+    threads = [threading.Thread(target=run, args=(shutdown,), daemon=True) for shutdown in shutdowns]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -238,21 +242,21 @@ def _create_providers(*, required: bool) -> tuple[TracerProvider, MeterProvider]
 
 
 class _UnknownExporter(Exception):
-    """A variable that names an exporter we do not have."""
+    """A variable names an unsupported exporter."""
 
 
 def _select_exporters(*, required: bool) -> dict[str, list[str]]:
-    """By signal. What nobody said a word of goes nowhere, or if nothing goes anywhere and is required to, by OTLP."""
-    said = {signal: _read_exporters(signal) for signal in ("TRACES", "METRICS")}
-    default = ["otlp"] if required and not any(said.values()) else []
-    return {signal: default if exporters is None else exporters for signal, exporters in said.items()}
+    """The exporters by signal; without any configuration none, or OTLP if telemetry is required."""
+    exporters_by_signal = {signal: _read_exporters(signal) for signal in ("TRACES", "METRICS")}
+    default = ["otlp"] if required and not any(exporters_by_signal.values()) else []
+    return {signal: default if exporters is None else exporters for signal, exporters in exporters_by_signal.items()}
 
 
 def _read_exporters(signal: str) -> list[str] | None:
     variable = f"OTEL_{signal}_EXPORTER"
-    named = {each.strip() for each in os.environ.get(variable, "").split(",")} - {""}
+    named = {exporter.strip() for exporter in os.environ.get(variable, "").split(",")} - {""}
     if not named <= {"otlp", "console", "none"}:
-        raise _UnknownExporter(f"{variable} names an exporter that is not known here; known are otlp, console and none")
+        raise _UnknownExporter(f"{variable} names an unknown exporter; use otlp, console or none")
     if named:
         return sorted(named - {"none"})
     endpoints = (os.environ.get(f"OTEL_EXPORTER_OTLP_{of}ENDPOINT") for of in ("", f"{signal}_"))
@@ -280,20 +284,20 @@ def _metrics(exporter: str) -> MetricReader:
 
 
 def _timeout(signal: str) -> float | None:
-    """None: as the environment says."""
-    return None if any(os.environ.get(timeout) for timeout in _timeouts(signal)) else _SENDING
+    """The timeout of the exporter in seconds; None if a variable sets it."""
+    return None if any(os.environ.get(timeout) for timeout in _timeouts(signal)) else _EXPORT_TIMEOUT
 
 
 def _shutdown_timeout() -> float:
-    """For all that is left to be sent at the end."""
+    """Seconds for the final export."""
     given = [_seconds(os.environ.get(timeout)) for signal in ("TRACES", "METRICS") for timeout in _timeouts(signal)]
-    return min(max(_SENDING, *given), _LONGEST)
+    return min(max(_EXPORT_TIMEOUT, *given), _MAX_SHUTDOWN_TIMEOUT)
 
 
 def _seconds(text: str | None) -> float:
     try:
         return float(text or 0)
-    except ValueError:  # of which the exporter complains
+    except ValueError:  # reported by the exporter
         return 0.0
 
 
@@ -302,7 +306,7 @@ def _timeouts(signal: str) -> tuple[str, str]:
 
 
 def _parent() -> Context | None:
-    """The span of the pipeline that started us, by the variable that such tools set."""
+    """The parent span, from the TRACEPARENT variable that a pipeline sets."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     given = os.environ.get("TRACEPARENT")
@@ -310,18 +314,18 @@ def _parent() -> Context | None:
 
 
 def _list_settings() -> str:
-    """The names of the variables that were set. Their values may hold a collector's key."""
+    """The names of the set variables, without values, which may contain the key of a collector."""
     return ", ".join(sorted(name for name in os.environ if name.startswith("OTEL_"))) or "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 
 @contextmanager
 def _catch_complaints() -> Iterator[_Once]:
-    """OpenTelemetry's complaints as one line of ours: its own may quote a collector's key, or be tracebacks."""
+    """Replaces log messages of OpenTelemetry by one note: they may contain a collector's key or a traceback."""
     logger = logging.getLogger("opentelemetry")
     handler = _Once()
     propagated, logger.propagate = logger.propagate, False
     logger.addHandler(handler)
-    logger.addHandler(_SILENT)  # stays: whoever was not waited for may complain of that later
+    logger.addHandler(_SILENT)  # stays, for messages of threads that are still running
     try:
         yield handler
     finally:
@@ -335,14 +339,14 @@ _SILENT = logging.NullHandler()
 class _Once(logging.Handler):
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
-        self._told = False
+        self._is_reported = False
 
     def emit(self, record: logging.LogRecord) -> None:
         self.report()
 
     def report(self) -> None:
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             output.print_note(
-                f"note: traces or metrics may be missing: OpenTelemetry complained; check {_list_settings()}"
+                f"note: traces or metrics may be incomplete: OpenTelemetry reported a problem; check {_list_settings()}"
             )
