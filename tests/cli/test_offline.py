@@ -144,8 +144,8 @@ ReservedDomain.region (au | eu | ap | us | jp | in | sa)
 
 Deprecated by the platform: domains are served in all regions.
 
-- immutable: another value needs another object
-- input only: never read back: compared by the digest in the owner record
+- immutable: cannot be updated in place: another value replaces the object
+- input only: never returned by the platform: compared by the digest in the owner record
 """,
         "",
     )

@@ -37,13 +37,13 @@ def admits_more(old: Json, new: Json) -> bool | None:
 
 
 def accepts_more(old: Json, new: Json) -> bool | None:
-    """Of a list in which each item lets somebody in, and an empty one nobody."""
+    """Of a list in which each item admits someone, and an empty list no one."""
     old, new = old or [], new or []
     return _has_more(old, new) if isinstance(old, list) and isinstance(new, list) else None
 
 
 def rejects_less(old: Json, new: Json) -> bool | None:
-    """Of a list in which each item keeps somebody out."""
+    """Of a list in which each item rejects someone."""
     return accepts_more(new, old)
 
 
@@ -84,7 +84,7 @@ def becomes_public(old: Json, new: Json) -> bool | None:
 
 
 def restricts_less(old: Json, new: Json) -> bool | None:
-    """Of a traffic policy: whether a rule with a restricting action is gone, changed or moved."""
+    """Of a traffic policy: whether a rule with a restricting action is removed, changed or moved."""
     if not old:
         return False
     if not isinstance(old, dict) or not isinstance(new, dict | None):

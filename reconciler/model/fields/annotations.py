@@ -18,17 +18,19 @@ from reconciler.model.value import Json
 
 
 class Behavior(Enum):
-    IMMUTABLE = "another value needs another object"
-    INPUT_ONLY = "never read back: compared by the digest in the owner record"
-    SERVER_DEFAULT = "the platform fills it in: compared when declared, and given back when declared no more"
-    UNORDERED = "a list whose order means nothing"
-    SENSITIVE = "never shown, logged or stored"
-    PATH_ONLY = "part of the object's path, not of its body"
-    EXCLUSIVE = "no two objects may hold the same item: it is let go before it is taken"
-    UPDATE_ONLY = "accepted by PATCH but not by POST: a create is followed by an update"
-    ALWAYS_SENT = "in every PATCH: the public platform empties it where it is left out"
+    """How the platform treats a field. The values are the texts of `explain`."""
 
-    __hash__ = object.__hash__  # Enum's own is Python code, and planning asks a million times
+    IMMUTABLE = "cannot be updated in place: another value replaces the object"
+    INPUT_ONLY = "never returned by the platform: compared by the digest in the owner record"
+    SERVER_DEFAULT = "set by the platform unless declared, and again after the declaration is removed"
+    UNORDERED = "a list whose order does not matter"
+    SENSITIVE = "never displayed, logged or stored"
+    PATH_ONLY = "part of the object's path, not of its body"
+    EXCLUSIVE = "only one object may have an item: it is removed from one object before another gets it"
+    UPDATE_ONLY = "accepted by PATCH but not by POST: a create is followed by an update"
+    ALWAYS_SENT = "sent in every PATCH: the public platform empties it if it is omitted"
+
+    __hash__ = object.__hash__  # faster than Enum's own, which is written in Python
 
 
 Immutable = Behavior.IMMUTABLE
