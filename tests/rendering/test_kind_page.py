@@ -27,10 +27,10 @@ def test_the_index_leads_to_every_page() -> None:
     ("name", "line"),
     [
         ("CloudEndpoint", "- Replaced when the scheme of `url` changes."),
-        ("TLSEdge", "- Never replaced: every field changes in place."),
+        ("TLSEdge", "- Never replaced: every field can be updated in place."),
         ("IPPolicyRule", "- Replaced when `ip_policy_id` or `action` changes."),
-        ("ReservedDomain", "- Once deleted it may go to somebody else: deleting one needs consent by name."),
-        ("BotUser", "- It has no metadata: ownership is kept in the local store, or follows what it belongs to."),
+        ("ReservedDomain", "- Deletion is irreversible, since another account may reserve it; it needs approval."),
+        ("BotUser", "- It has no metadata: ownership is recorded in the local store, or is that of its parent."),
     ],
 )
 def test_a_page_says_what_forces_a_replacement_and_what_is_special(name: str, line: str) -> None:
@@ -40,4 +40,4 @@ def test_a_page_says_what_forces_a_replacement_and_what_is_special(name: str, li
 def test_a_one_time_output_is_not_offered_for_reference() -> None:
     page = kind_page.page(kinds.get("TunnelCredential"))
     assert "Other resources may refer to `id`, `uri` and `created_at`." in page
-    assert "`token` can be read once" in page
+    assert "`token` is returned once" in page

@@ -1,4 +1,4 @@
-"""The documentation page of a kind, as Markdown, and an index of them. Everything on it follows from the kind."""
+"""Reference pages of kinds and of the project file, as Markdown, and their index. Generated from the kinds."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PLAIN = {
     Shape.OBJECT: "object",
     Shape.ANY: "text or inline YAML",
 }
-_SAID = {
-    Behavior.IMMUTABLE: "another value replaces the resource",
-    Behavior.INPUT_ONLY: "never read back; a change on the platform goes unseen",
-    Behavior.SERVER_DEFAULT: "left to the platform unless declared, and again once declared no more",
-    Behavior.UNORDERED: "the order means nothing",
+_TRAITS = {
+    Behavior.IMMUTABLE: "a change replaces the resource",
+    Behavior.INPUT_ONLY: "not returned by the platform; a change there is not detected",
+    Behavior.SERVER_DEFAULT: "chosen by the platform if not declared",
+    Behavior.UNORDERED: "the order is not significant",
     Behavior.SENSITIVE: "never shown",
-    Behavior.PATH_ONLY: "part of the address",
-    Behavior.UPDATE_ONLY: "set right after the create",
+    Behavior.PATH_ONLY: "part of the path",
+    Behavior.UPDATE_ONLY: "set by an update right after the create",
 }
 
 
@@ -45,7 +45,7 @@ def _as_object(kind: Kind) -> list[list[str]]:
 
 
 def _use(kind: Kind) -> str:
-    return "It is rendered to a file, and is no object: it has no id and no lifecycle, and nothing refers to it."
+    return "It is written to a file and has no object on the platform: no id, no lifecycle, no references to it."
 
 
 def index(kinds: Iterable[Kind]) -> str:
@@ -54,8 +54,8 @@ def index(kinds: Iterable[Kind]) -> str:
         f"| [{kind.name}]({kind.name}.md) | {_collection(kind)} | {_cell(_purpose(kind))} |"
         for kind in sorted(kinds, key=lambda kind: kind.name)
     ]
-    head = ["| kind | collection | what it is |", "| --- | --- | --- |"]
-    return "# Kinds\n\nWhat can be declared. Each page follows from the kind's own file.\n\n" + "\n".join(
+    head = ["| kind | collection | description |", "| --- | --- | --- |"]
+    return "# Kinds\n\nThe kinds of resources that manifests can declare. The pages are generated.\n\n" + "\n".join(
         [*head, *rows, ""]
     )
 
@@ -68,9 +68,9 @@ def project_page(fields: Iterable[Field]) -> str:
 _PROJECT = """\
 # The project file
 
-`reconciler.yaml` says whose account a project is about and where its manifests are; `init` writes one. `stack` has to
-be there. Commands that meet the platform want `platform.base_url` and `platform.api_key` too, from here or from the
-environment.
+`reconciler.yaml` names the account and stack of a project and the folders of its manifests; `init` writes one. `stack`
+is required. Commands that use the platform also need `platform.base_url` and `platform.api_key`, from this file or from
+environment variables.
 
 ```yaml
 version: 1
@@ -85,15 +85,15 @@ limits: {concurrency: 8}
 guards: {max_delete_percent: 10}
 variables:
   region: eu
-  domain: {type: string, description: Below which the shops are.}
+  domain: {type: string, description: The parent domain of the shops.}
 defaults:
   ReservedDomain: {lifecycle: {protect: true}}
 store: state/reconciler.db
 ```
 
-`RECONCILER_BASE_URL`, `RECONCILER_API_KEY`, `RECONCILER_AGENT_URL` and `RECONCILER_STORE` override what is written
-here; `environments/NAME.yaml` lies above it with `--env NAME` ([environments](environments.md), which also shows
-variables and defaults). What manifests say is told in [manifests](manifests.md).
+`RECONCILER_BASE_URL`, `RECONCILER_API_KEY`, `RECONCILER_AGENT_URL` and `RECONCILER_STORE` override
+this file. With `--env NAME`, `environments/NAME.yaml` overrides it too ([environments](environments.md), also for
+variables and defaults). For the format of manifests see [manifests](manifests.md).
 """
 
 
@@ -121,10 +121,13 @@ def _tables(prefix: str, fields: Iterable[Field]) -> Iterator[str]:
     """One table for these fields, then one for each object inside them."""
     fields = tuple(fields)
     rows = [
-        f"| `{prefix}{field.name}` | {_cell(sort(field))} | {_default(field)} | {_cell(told(field))} |"
+        " | ".join(
+            (f"| `{prefix}{field.name}`", _cell(describe_type(field)), _default(field), _cell(describe_field(field)))
+        )
+        + " |"
         for field in fields
     ]
-    yield "\n".join(["| field | type | default | what it is |", "| --- | --- | --- | --- |", *rows])
+    yield "\n".join(["| field | type | default | description |", "| --- | --- | --- | --- |", *rows])
     for field in fields:
         inner = field.item if field.item is not None else field
         mark = {Shape.LIST: "[]", Shape.MAP: ".*"}.get(field.shape, "")
@@ -133,13 +136,13 @@ def _tables(prefix: str, fields: Iterable[Field]) -> Iterator[str]:
             yield from _tables(f"{prefix}{field.name}{mark}.", inner.fields)
 
 
-def sort(field: Field) -> str:
-    """The field's type and limits, in words."""
+def describe_type(field: Field) -> str:
+    """The type and limits of a field."""
     match field.shape:
         case Shape.LIST if field.item is not None:
-            return f"list: {sort(field.item)}"
+            return f"list: {describe_type(field.item)}"
         case Shape.MAP if field.item is not None:
-            return f"map of text to {sort(field.item)}"
+            return f"map of text to {describe_type(field.item)}"
     if field.choices:
         return " or ".join(f"`{choice}`" for choice in field.choices)
     words = _PLAIN[field.shape]
@@ -152,18 +155,18 @@ def sort(field: Field) -> str:
     return words
 
 
-def told(field: Field) -> str:
-    """What the field is for and how it behaves, in sentences."""
-    behaviours = [said for behaviour, said in _SAID.items() if behaviour in field]
+def describe_field(field: Field) -> str:
+    """The purpose and behavior of a field, in sentences."""
+    traits = [text for behaviour, text in _TRAITS.items() if behaviour in field]
     if field.immutable_part is not None:
-        behaviours.append(f"another {field.immutable_part.called} replaces the resource")
+        traits.append(f"a change of its {field.immutable_part.called} replaces the resource")
     if field.mentions is not None:
-        behaviours.append("depends on the reserved domain or address that it names")
+        traits.append("depends on the reserved domain or address with this name")
     if field.name_of is not None:
-        behaviours.append(f"taken for the `{field.name_of}` of what bears that name")
+        traits.append(f"refers to the resource whose `{field.name_of}` it is")
     if field.delete_segment is not None:
-        behaviours.append(f"removed by DELETE on `…/{field.delete_segment}`")
-    sentences = [field.doc, *(f"{behaviour[0].upper()}{behaviour[1:]}." for behaviour in behaviours)]
+        traits.append(f"removed by DELETE on `…/{field.delete_segment}`")
+    sentences = [field.doc, *(f"{trait[0].upper()}{trait[1:]}." for trait in traits)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -181,10 +184,10 @@ def _default(field: Field) -> str:
 def _outputs(kind: Kind) -> str:
     always = ["uri"] if kind.untimed else ["uri", "created_at"]
     names = dict.fromkeys([*(name for name in kind.outputs if name != kind.one_time), *always])
-    text = f"Other resources may refer to {_listed(f'`{name}`' for name in names)}."
+    text = f"Other resources may refer to {_join(f'`{name}`' for name in names)}."
     if kind.one_time:
         text += (
-            f" The `{kind.one_time}` can be read once, in the answer to the create: say under `deliver` where it goes."
+            f" The `{kind.one_time}` is returned once, in the response to the create; set its target under `deliver`."
         )
     return text
 
@@ -192,40 +195,42 @@ def _outputs(kind: Kind) -> str:
 def _identity(kind: Kind) -> str:
     lines = []
     if kind.identity:
-        key = _listed(f"`{name}`" for name in kind.identity)
-        lines.append(f"- Found again by {key} when it carries no owner record; taking it over needs consent.")
+        key = _join(f"`{name}`" for name in kind.identity)
+        lines.append(f"- Without an owner record it is identified by {key}; adopting it needs approval.")
         if kind.unique:
             shared = f", unless all of them set `{kind.shared_while}`" if kind.shared_while else ""
-            lines.append(f"- {str(kind.home).capitalize()} refuses a second one of the same identity{shared}.")
+            lines.append(f"- {str(kind.home).capitalize()} rejects a second object with the same identity{shared}.")
     else:
-        lines.append("- Found again by its owner record only.")
+        lines.append("- It is identified by its owner record only.")
     if not kind.keeps_owner:
-        lines.append("- It has no metadata: ownership is kept in the local store, or follows what it belongs to.")
+        lines.append("- It has no metadata: ownership is recorded in the local store, or is that of its parent.")
     replaced = [f"`{field.name}`" for field in kind.fields if Behavior.IMMUTABLE in field]
     replaced += [
         f"the {field.immutable_part.called} of `{field.name}`" for field in kind.fields if field.immutable_part
     ]
     lines.append(
-        f"- Replaced when {_listed(replaced, 'or')} changes."
+        f"- Replaced when {_join(replaced, 'or')} changes."
         if replaced
-        else "- Never replaced: every field changes in place."
+        else "- Never replaced: every field can be updated in place."
     )
     if kind.exclusive_modules:
-        names = _listed(f"`{name}`" for name in kind.exclusive_modules)
+        names = _join(f"`{name}`" for name in kind.exclusive_modules)
         lines.append(
-            f"- Of {names} it has at most one; `{kind.traffic_module}` is off while one takes the place of another."
+            f"- It has at most one of {names}; `{kind.traffic_module}` is disabled while one replaces another."
         )
     if kind.same_as is not None:
-        lines.append(f"- The same objects can be declared as `{kind.same_as}`: each by one of the two kinds.")
+        lines.append(
+            f"- The same objects can be declared as `{kind.same_as}`; declare each object with one of the two kinds."
+        )
     if kind.irreplaceable:
-        lines.append("- Once deleted it may go to somebody else: deleting one needs consent by name.")
+        lines.append("- Deletion is irreversible, since another account may reserve it; it needs approval.")
     if kind.required_unless_id:
-        names = _listed(f"`{name}`" for name in kind.required_unless_id)
+        names = _join(f"`{name}`" for name in kind.required_unless_id)
         lines.append(f"- {names} are required, unless the declaration names an existing object by `id`.")
     return "\n".join(lines)
 
 
-def _listed(words: Iterable[str], conjunction: str = "and") -> str:
+def _join(words: Iterable[str], conjunction: str = "and") -> str:
     *most, last = words
     return f"{', '.join(most)} {conjunction} {last}" if most else last
 

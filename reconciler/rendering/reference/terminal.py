@@ -1,4 +1,4 @@
-"""Kinds and their fields explained on a terminal. The reference pages of the documentation are `kind_page`'s."""
+"""Text of `explain` and `kinds` about kinds and fields. For the Markdown pages see `kind_page`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TYPES = {Shape.FLAG: "boolean", Shape.TEXT: "string", Shape.ANY: "any value"}
 
 
 def listing(kinds: Sequence[Kind]) -> str:
-    """A line per kind: its name and what it is for."""
+    """A line per kind: its name and purpose."""
     name = max(len(kind.name) for kind in kinds)
     return "\n".join(f"{kind.name:<{name}}  {_gist(kind.spec)}" for kind in kinds)
 
@@ -24,7 +24,7 @@ def page(kind: Kind, width: int) -> str:
     lines = [*terminal_text.wrap(f"{kind.name}: {_summary(kind.spec)}", width), "", *_facts(kind, width)]
     lines += ["", "Fields:", *_table(kind.fields, width)]
     if len(kind.outputs) > 1 and kind.home is not Home.FILE:
-        lines += ["", *terminal_text.wrap(f"Others may refer to: {', '.join(kind.outputs)}", width)]
+        lines += ["", *terminal_text.wrap(f"Outputs: {', '.join(kind.outputs)}", width)]
     return "\n".join(lines)
 
 
@@ -50,11 +50,11 @@ def type_of(field: Field) -> str:
 
 
 def traits_of(field: Field) -> Iterator[str]:
-    """What is to be known of a field beyond its type, a sentence each."""
+    """The properties of a field beyond its type, a phrase each."""
     if field.required:
         yield "required"
     elif field.default is not None:
-        yield f"{canonical(field.default).decode()} when absent"
+        yield f"default: {canonical(field.default).decode()}"
     if field.refs:
         yield f"the id of a {' or '.join(field.refs)}: {{ref: {field.refs[0]}/name}}"
     for behaviour in Behavior:
@@ -63,7 +63,7 @@ def traits_of(field: Field) -> Iterator[str]:
     if field.immutable_part is not None:
         yield f"its {field.immutable_part.called} is immutable: {Behavior.IMMUTABLE.value}"
     if field.module:
-        yield "a module: written by PUT, removed by DELETE on a path of its own"
+        yield "a module: set with PUT and removed with DELETE on its own path"
 
 
 def _facts(kind: Kind, width: int) -> Iterator[str]:
@@ -72,14 +72,14 @@ def _facts(kind: Kind, width: int) -> Iterator[str]:
         [("rendered to", "a file, by `reconciler agent config`")] if kind.home is Home.FILE else [("collection", where)]
     )
     if kind.identity:
-        unique = f", and {kind.home} refuses a second" if kind.unique else ""
-        facts.append(("found by", f"{' and '.join(kind.identity)}{unique}"))
+        unique = f", unique on {kind.home}" if kind.unique else ""
+        facts.append(("identified by", f"{' and '.join(kind.identity)}{unique}"))
     if kind.part_of is not None:
         facts.append(("part of", f"{kind.part_of.kind}, by {kind.part_of.field}"))
     if kind.one_time:
         facts.append(("readable once", kind.one_time))
     if kind.irreplaceable:
-        facts.append(("deleting", "needs consent: the name may be somebody else's afterwards"))
+        facts.append(("deletion", "irreversible, needs approval: another account may reserve it"))
     for name, text in facts:
         yield from _hanging(f"{name + ':':<15}{text}", width, 15)
 

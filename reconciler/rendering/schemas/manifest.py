@@ -43,7 +43,7 @@ def kind_schema(kind: Kind) -> Schema:
 
 
 def manifest_schema(kinds: Iterable[Kind]) -> Schema:
-    """The schema of any document; what `kind` says decides which kind's schema applies."""
+    """The schema of any document; `kind` selects the schema of the kind."""
     kinds = sorted(kinds, key=lambda kind: kind.name)
     return {
         "$schema": DIALECT,
@@ -299,9 +299,9 @@ def definitions() -> Schema:
     return {
         "value": {
             "anyOf": [
-                one("ref", "A field of another resource; its id, if none is named.", pattern=_ADDRESS),
+                one("ref", "A field of another resource; without a field, its id.", pattern=_ADDRESS),
                 one("from_env", "The value of an environment variable."),
-                one("from_file", "The text of a file below the project's root."),
+                one("from_file", "The text of a file below the project directory."),
                 {
                     "type": "string",
                     "pattern": r"\$\{\{.*\}\}",
