@@ -49,12 +49,12 @@ async def adopt(
     adopting = _prepare_adoption(workspace, addresses, id)
     bindings: set[str] = set()
 
-    def hear(event: OperationEvent) -> None:
+    def collect(event: OperationEvent) -> None:
         if isinstance(event, Planned):
             bindings.update(_find_store_only(event.plan))
         on_event(event)
 
-    result = await adopting.apply(approve=approve, on_event=hear, stop=stop, command="adopt")
+    result = await adopting.apply(approve=approve, on_event=collect, stop=stop, command="adopt")
     is_done = result.status in (Status.APPLIED, Status.UNCHANGED)
     return replace(result, recorded_in_store=tuple(sorted(bindings))) if is_done else result
 

@@ -148,7 +148,7 @@ async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> Non
             await journal.record(Ended(call, Outcome.DONE, 2.0, "bot_3"))
         past = await store.history("prod")
     assert [(each.outcome, each.object, each.why, each.command) for each in past] == [
-        ("done", "bot_3", "", "apply"),
+        ("succeeded", "bot_3", "", "apply"),
         ("failed", None, "no", "apply"),
     ]
 
