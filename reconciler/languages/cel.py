@@ -177,7 +177,7 @@ def find_unknown_names(text: str, known: frozenset[str]) -> tuple[UnknownName, .
 
 
 def check_types(text: str, language: Any) -> tuple[str, tuple[TypeProblem, ...]]:
-    """The type that an expression of a typed environment answers with, or what is wrong with its names and types."""
+    """Returns the type of an expression in a typed environment, or the errors of its names and types."""
     try:
         return str(language.compile(_replace_surrogates(text)).return_type().name()), ()
     except RuntimeError as error:

@@ -372,7 +372,7 @@ _REFERENCES: Final = {
     ),
     "one-time-secret-reference": Code(
         "A reference reads a one-time secret.",
-        "The platform shows the secret only in its answer to the create, so that no later plan can know it.",
+        "The platform shows the secret only in its response to the create, so that no later plan can know it.",
         "Use `deliver` on the resource that has the secret.",
     ),
     "invalid-id": Code(
@@ -606,8 +606,8 @@ _PLANS: Final = {
     ),
     "kind-not-listed": Code(
         "Objects of a kind could not be listed completely.",
-        "The platform answered with an error before the last page. Objects that were not seen are never deleted.",
-        "Run the command again. The message contains the answer of the platform.",
+        "The platform returned an error before the last page. Objects that were not seen are never deleted.",
+        "Run the command again. The message contains the response of the platform.",
         _EITHER,
     ),
     "kind-not-readable": Code(
