@@ -187,7 +187,7 @@ def run(demo: Demo) -> None:
 
     demo.start_step("Report: drift and runs over time")
     demo.reconciler("report", "--out", str(demo.pages / "report.html"))
-    expect("3 differed" in (demo.pages / "report.html").read_text(), "the report shows the drift")
+    expect("3 resources differ" in (demo.pages / "report.html").read_text(), "the report shows the drift")
 
 
 def list_pages(pages: Path) -> Iterator[str]:

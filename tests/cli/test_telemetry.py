@@ -172,7 +172,7 @@ def alone(shell: Shell) -> subprocess.CompletedProcess[str]:
 
 def test_a_collector_that_takes_for_ever_is_not_waited_for(shell: Shell, collector: Collector) -> None:
     collector.RequestHandlerClass = _Dripper
-    assert "note: traces or metrics may be missing" in alone(shell).stderr
+    assert "note: traces or metrics may be incomplete" in alone(shell).stderr
 
 
 def test_a_collector_s_key_that_is_written_wrongly_is_not_shown(
