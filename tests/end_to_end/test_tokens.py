@@ -203,7 +203,7 @@ def test_a_credential_that_was_created_twice_stops_nothing_else_and_is_resolved_
     said = on_sandbox("apply", "-y")
     ids = sorted(each["id"] for each in sandbox.get("/credentials")["credentials"])
     assert (said.code, len(ids)) == (5, 2)
-    assert f"add the line `id: {ids[0]}` or `id: {ids[1]}` to its manifest" in said.err
+    assert f"set `id: {ids[0]}` or `id: {ids[1]}` in its manifest" in said.err
     assert sorted(each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]) == ["a", "b"]
     assert on_sandbox("apply", "-y", "--quiet").code == 5
     on_sandbox.declare({**CREDENTIAL, "id": ids[1]}, *policies("a", "b"))

@@ -151,7 +151,7 @@ def test_two_tokens_for_one_credential_are_told_with_both_names_and_the_way_out(
         assert scene.run() == 5
         for said in (told, capsys.readouterr().err):
             assert "2 credentials exist for it, and the token of each may be in use: " in said
-            assert f"add the line `id: {older}` or `id: {newer}` to its manifest" in said
+            assert f"set `id: {older}` or `id: {newer}` in its manifest" in said
         scene.sandbox.delete(f"/credentials/{newer}")
         assert other.run() == 0
 
