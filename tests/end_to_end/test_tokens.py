@@ -58,7 +58,7 @@ def test_the_command_that_gets_a_token_is_shown_before_it_runs(on_sandbox: Proje
     ):
         assert shown in on_sandbox(*words).out, words
     change = json.loads((on_sandbox.root / "plan.json").read_text(encoding="utf-8"))["changes"][0]
-    assert change["risks"] == ["command", "token"]
+    assert change["risks"] == ["runs_command", "issues_credential"]
 
 
 def test_a_credential_is_not_made_where_its_token_cannot_go(on_sandbox: Project, sandbox: Sandbox) -> None:
