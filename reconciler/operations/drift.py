@@ -82,7 +82,7 @@ async def record_drift(workspace: Workspace, plan: Plan) -> None:
             change.address,
             change.action,
             change.reason,
-            phrases.changed_by(row),
+            phrases.find_cause(row),
             tuple(field.path for field in change.fields),
         )
         for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)

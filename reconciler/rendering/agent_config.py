@@ -140,7 +140,7 @@ def _said(declaration: Declaration, path: Path) -> Iterator[Said]:
 def _disagreements(said: Sequence[Said], path: Path) -> Iterator[Problem]:
     for each in said[1:]:
         first = said[0]
-        if _meaning(each.value) != _meaning(first.value):
+        if _canonicalize(each.value) != _canonicalize(first.value):
             where = ".".join(str(step) for step in path)
             yield Problem(
                 f"differs from what {first.by} says ({first.position})",
@@ -151,7 +151,7 @@ def _disagreements(said: Sequence[Said], path: Path) -> Iterator[Problem]:
             )
 
 
-def _meaning(value: Value) -> Value:
+def _canonicalize(value: Value) -> Value:
     """What two that agree have in common: of a tunnel, its settings in canonical form."""
     if not isinstance(value, Mapping):
         return value

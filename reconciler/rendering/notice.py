@@ -104,7 +104,7 @@ def _document(rows: Outline) -> Json:
             {
                 "address": row.address,
                 "action": _action(row),
-                "changed_by": str(phrases.changed_by(row)),
+                "changed_by": str(phrases.find_cause(row)),
                 "fields": [field.path for field in row.fields],
                 "parent": row.parent or None,
                 "position": row.position,

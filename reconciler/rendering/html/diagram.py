@@ -78,7 +78,7 @@ def draw_diagram(plan: Plan) -> Diagram:
         return Diagram()
     drawn = _graph(addresses, references, waits)
     islands = _islands(drawn)
-    places, width, height = _placed(drawn, islands)
+    places, width, height = _place_islands(drawn, islands)
     columns: dict[str, _Columns] = {}
     for island in islands:
         columns |= dict.fromkeys(island, _columns(places[key] for key in island))
@@ -165,7 +165,7 @@ def _islands(drawn: graph.Graph) -> list[list[str]]:
     )
 
 
-def _placed(drawn: graph.Graph, islands: Sequence[Sequence[str]]) -> tuple[_Places, float, float]:
+def _place_islands(drawn: graph.Graph, islands: Sequence[Sequence[str]]) -> tuple[_Places, float, float]:
     """Each island by itself, then row by row what stands alone."""
     places: _Places = {}
     x = y = float(_MARGIN)
@@ -193,7 +193,7 @@ def _island(drawn: graph.Graph, keys: Sequence[str]) -> tuple[_Places, float, fl
         tuple(node for node in drawn.nodes if node.key in there),
         tuple(edge for edge in drawn.edges if edge[0] in there),
     )
-    columns = [_folded(column) for column in graph.order_layers(part)]
+    columns = [_fold(column) for column in graph.order_layers(part)]
     tallest = max(len(fold) for column in columns for fold in column)
     high = tallest * (HEIGHT + _ROW_GAP) - _ROW_GAP
     places: _Places = {}
@@ -207,7 +207,7 @@ def _island(drawn: graph.Graph, keys: Sequence[str]) -> tuple[_Places, float, fl
     return places, x - _GAP, high
 
 
-def _folded(column: list[str]) -> list[list[str]]:
+def _fold(column: list[str]) -> list[list[str]]:
     """In as few parts as may be, all about as tall."""
     folds = -(-len(column) // _TALLEST)
     rows = -(-len(column) // folds)

@@ -75,7 +75,7 @@ def code(text: str) -> str:
     return f"{fence}{pad}{text}{pad}{fence}"
 
 
-def fenced(lines: Sequence[str], language: str = "") -> Iterator[str]:
+def fence_code(lines: Sequence[str], language: str = "") -> Iterator[str]:
     """Sanitized lines as a block of code."""
     fence = "`" * max(3, max(map(_longest_run, lines), default=0) + 1)
     yield f"{fence}{language}"
@@ -197,7 +197,7 @@ class _Page:
         if self.flavour is Flavour.PLAN and self.rows.changes:
             yield f"{phrases.forecast(self.rows.forecast, self.cover.budget)}."
             yield ""
-        if ignored := phrases.ignored(self.rows):
+        if ignored := phrases.describe_ignored(self.rows):
             yield ignored
             yield ""
         if self.rows.unmanaged:
@@ -229,7 +229,7 @@ class _Page:
 
     def changes(self, room: int) -> tuple[str, int, int]:
         """The changes, how many of them are without their fields, and how many are omitted."""
-        rows = phrases.pending_last((row for _, row in phrases.sort_by_severity(self.rows.changes)), self.flavour)
+        rows = phrases.sort_pending_last((row for _, row in phrases.sort_by_severity(self.rows.changes)), self.flavour)
         brief = [_join(self.brief(row)) for row in rows]
         left = room - sum(map(len, brief)) - 1
         blocks, collapsed, omitted = [], 0, 0
@@ -267,10 +267,10 @@ class _Page:
         yield phrases.reason(row, self.flavour, code) + (f" ({code(row.id)})" if row.id else "")
         yield ""
         if deliveries := phrases.deliveries(row, self.flavour):
-            yield from fenced(deliveries, "text")
+            yield from fence_code(deliveries, "text")
             yield ""
         if row.fields:
-            yield from fenced([line for field in row.fields for line in self.field(row, field)], "diff")
+            yield from fence_code([line for field in row.fields for line in self.field(row, field)], "diff")
             yield ""
         yield "</details>"
         yield ""
@@ -317,7 +317,7 @@ class _Page:
             )
         if number < len(self.rows.calls):
             lines.append(f"{ELLIPSIS} {phrases.count(len(self.rows.calls) - number, 'more call')}")
-        yield from fenced(lines, "text")
+        yield from fence_code(lines, "text")
         yield ""
         yield "</details>"
         yield ""

@@ -63,7 +63,7 @@ def totals(rows: Outline) -> str:
     return f"{plan}: " + ", ".join(f"{rows.counts.get(action, 0)} to {action}" for action in actions) + "."
 
 
-def matching(resources: Resources | None) -> str:
+def describe_match(resources: Resources | None) -> str:
     """`3 resources match the manifests.`"""
     if resources is None:
         return "The platform matches the manifests."
@@ -74,15 +74,15 @@ def matching(resources: Resources | None) -> str:
     return f"{counted} {'matches' if number == 1 else 'match'} the manifests."
 
 
-def _nothing(what: str, rows: Outline, resources: Resources | None) -> str:
+def _describe_empty(what: str, rows: Outline, resources: Resources | None) -> str:
     """`No changes. 3 resources match the manifests.`"""
     declared = resources.of if isinstance(resources, Selected) else resources
     where = " in the selected resources" * _is_limited(rows)
     if declared == 0:  # as for `destroy`, which declares nothing; objects that the key may not read are not counted
         return f"No {what}{where}: this stack has no objects on the platform."
     if not where:
-        return f"No {what}. {matching(resources)}"
-    return f"No {what}{where}" + (f": {matching(resources)}" if resources is not None else ".")
+        return f"No {what}. {describe_match(resources)}"
+    return f"No {what}{where}" + (f": {describe_match(resources)}" if resources is not None else ".")
 
 
 def _is_limited(rows: Outline) -> bool:
@@ -94,13 +94,13 @@ def drift_totals(rows: Outline, resources: Resources | None) -> str:
     pending = sum(row.is_pending for row in rows.changes)
     later = f" {count(pending, 'resource')} {'has' if pending == 1 else 'have'} unapplied Git changes."
     limited = _is_limited(rows)
-    sides = [changed_by(row) for row in rows.changes if not row.is_pending]
+    sides = [find_cause(row) for row in rows.changes if not row.is_pending]
     named = [(sides.count(side), SIDES[side]) for side in SIDES]
     named.insert(1, (len(rows.additions), "added on the platform"))
     parts = [(number, words) for number, words in named if number]
     if not parts:
         where = " in the selected resources" * limited
-        return f"No drift{where}.{later}" if pending else _nothing("drift", rows, resources)
+        return f"No drift{where}.{later}" if pending else _describe_empty("drift", rows, resources)
     counted = count(sum(number for number, _ in parts), "selected resource" if limited else "resource")
     listed = f" {parts[0][1]}" if len(parts) == 1 else ": " + ", ".join(f"{number} {words}" for number, words in parts)
     return f"Drift: {counted}{listed}.{later if pending else ''}"
@@ -115,7 +115,7 @@ SIDES: Mapping[ChangedBy, str] = {
 }
 
 
-def changed_by(row: ChangeRow) -> ChangedBy:
+def find_cause(row: ChangeRow) -> ChangedBy:
     """What changed the resource as a whole."""
     if row.is_pending:
         return ChangedBy.GIT
@@ -136,16 +136,16 @@ def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None)
         return ""
     if flavour is Flavour.DRIFT:
         return drift_totals(rows, resources)
-    return totals(rows) if rows.changes else _nothing("changes", rows, resources)
+    return totals(rows) if rows.changes else _describe_empty("changes", rows, resources)
 
 
-def unmanaged(rows: Outline) -> str:
+def describe_unmanaged(rows: Outline) -> str:
     """`Not managed: 2 BotUser (list them with `drift --unmanaged`).`; empty if there are none."""
     listed = ", ".join(f"{number} {kind}" for kind, number in rows.unmanaged.items())
     return f"Not managed: {listed} ({LISTS})." if listed else ""
 
 
-def ignored(rows: Outline) -> str:
+def describe_ignored(rows: Outline) -> str:
     """`2 known differences ignored, until 2026-12-31.`; empty if there are none."""
     if not rows.ignored:
         return ""
@@ -164,7 +164,7 @@ CHOICES = (
 )
 
 
-def pending_last(rows: Iterable[ChangeRow], flavour: Flavour) -> list[ChangeRow]:
+def sort_pending_last(rows: Iterable[ChangeRow], flavour: Flavour) -> list[ChangeRow]:
     """For drift: pending Git changes last. For a plan: the same order."""
     return sorted(rows, key=lambda row: flavour is Flavour.DRIFT and row.is_pending)
 
@@ -232,7 +232,7 @@ def _plan_reason(row: ChangeRow, quote: Callable[[str], str]) -> str:
         case Reason.REQUESTED:
             return f"{row.reason.text}{order}"
         case Reason.IMMUTABLE if paths := [field.path for field in row.fields if field.forces_replacement]:
-            return f"must be replaced: {_listed(list(map(quote, paths)))} cannot be updated in place{order}"
+            return f"must be replaced: {_join_paths(list(map(quote, paths)))} cannot be updated in place{order}"
         case Reason.RECORD if row.action is Action.UPDATE:
             return "the owner record will be updated"
         case reason if reason in _EVIDENT:
@@ -244,7 +244,7 @@ def _addition(row: ChangeRow, quote: Callable[[str], str]) -> str:
     return f"added to {quote(row.parent)} on the platform, not declared"
 
 
-def _listed(paths: list[str]) -> str:
+def _join_paths(paths: list[str]) -> str:
     return ", ".join(paths[:3]) + (f" and {count(len(paths) - 3, 'more field')}" if len(paths) > 3 else "")
 
 

@@ -73,7 +73,7 @@ class _Page:
     def sections(self) -> Iterator[Iterator[str]]:
         yield self.problems()
         yield self.legend()
-        for number, row in enumerate(rows := phrases.pending_last(self.rows.changes, self.flavour)):
+        for number, row in enumerate(rows := phrases.sort_pending_last(self.rows.changes, self.flavour)):
             if self.flavour is Flavour.DRIFT and row.is_pending and not (number and rows[number - 1].is_pending):
                 yield from self.additions()
                 yield iter([self.paint(Paint.STRONG, phrases.PENDING)])
@@ -206,9 +206,9 @@ class _Page:
             yield from self.block(verdict, 0, Paint.STRONG)
         if self.flavour is Flavour.PLAN and rows.changes:
             yield from self.block(f"{phrases.forecast(rows.forecast, self.budget)}.", 0)
-        if ignored := phrases.ignored(rows):
+        if ignored := phrases.describe_ignored(rows):
             yield from self.block(ignored, 0)
-        if unmanaged := phrases.unmanaged(rows):
+        if unmanaged := phrases.describe_unmanaged(rows):
             yield from self.block(unmanaged, 0, Paint.FAINT)
 
 

@@ -33,7 +33,7 @@ def field_page(kind: Kind, path: str, field: Field, width: int) -> str:
     if field.doc:
         lines += ["", *terminal_text.wrap(field.doc, width)]
     if traits := list(traits_of(field)):
-        lines += ["", *(line for trait in traits for line in _hanging(f"- {trait}", width, 2))]
+        lines += ["", *(line for trait in traits for line in _wrap_hanging(f"- {trait}", width, 2))]
     inner = field.fields or (field.item.fields if field.item else ())
     if inner:
         lines += ["", "Fields:", *_table(inner, width)]
@@ -81,7 +81,7 @@ def _facts(kind: Kind, width: int) -> Iterator[str]:
     if kind.irreplaceable:
         facts.append(("deletion", "irreversible, needs approval: another account may reserve it"))
     for name, text in facts:
-        yield from _hanging(f"{name + ':':<15}{text}", width, 15)
+        yield from _wrap_hanging(f"{name + ':':<15}{text}", width, 15)
 
 
 def _table(fields: Sequence[Field], width: int) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _table(fields: Sequence[Field], width: int) -> Iterator[str]:
     for field in fields:
         mark = "*" if field.required else " "
         shape = "" if field.fields else f"{type_of(field)}. "
-        yield from _hanging(
+        yield from _wrap_hanging(
             f"{mark} {field.name:<{name}}  {shape}{field.doc or _part_gist(field)}".rstrip(), width, name + 4
         )
     if any(field.required for field in fields):
@@ -101,7 +101,7 @@ def _part_gist(field: Field) -> str:
     return "A module." if field.module else "An object." if field.fields else ""
 
 
-def _hanging(line: str, width: int, indent: int) -> Iterator[str]:
+def _wrap_hanging(line: str, width: int, indent: int) -> Iterator[str]:
     """Wrapped, with all lines but the first indented."""
     first, *rest = terminal_text.wrap(line[indent:], max(width - indent, 16))
     yield line[:indent] + first

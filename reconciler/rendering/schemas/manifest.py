@@ -66,7 +66,7 @@ def manifest_schema(kinds: Iterable[Kind]) -> Schema:
 # --- a document -------------------------------------------------------------------------------------------------------
 
 
-def _rendered(kind: Kind) -> Schema:
+def _base_document(kind: Kind) -> Schema:
     """What any declaration has, and one that is rendered to a file has alone."""
     return {
         "description": doc_of(kind.spec),
@@ -103,7 +103,7 @@ def _for_each() -> Schema:
 
 def document(kind: Kind) -> Schema:
     """One document, without the `definitions` it refers to."""
-    schema = _rendered(kind)
+    schema = _base_document(kind)
     if kind.home is Home.FILE:
         return schema
     schema["properties"] |= {

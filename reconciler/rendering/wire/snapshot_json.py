@@ -79,7 +79,7 @@ def encode(taken: SnapshotFile) -> dict[str, Json]:
             each.complete,
             each.why,
             each.denied,
-            tuple(_Object(live.id, live.parent_id, _marked(live.body)) for live in each.objects),
+            tuple(_Object(live.id, live.parent_id, _mark_secrets(live.body)) for live in each.objects),
         )
         for name, each in seen.listings.items()
     }
@@ -97,7 +97,7 @@ def encode(taken: SnapshotFile) -> dict[str, Json]:
         overwritten=seen.overwritten,
         elsewhere=tuple((*key, stack) for key, stack in sorted(seen.elsewhere.items())),
         is_remembered=seen.is_remembered,
-        secrets={source: _marked(each) for source, each in taken.secrets.items()},
+        secrets={source: _mark_secrets(each) for source, each in taken.secrets.items()},
     )
     return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
 
@@ -129,20 +129,20 @@ def decode(content: Mapping[str, Json]) -> SnapshotFile:
         elsewhere={(kind, locator): stack for kind, locator, stack in read.elsewhere},
         is_remembered=read.is_remembered,
     )
-    secrets = {source: _unmarked(each) for source, each in read.secrets.items()}
+    secrets = {source: _unmark_secrets(each) for source, each in read.secrets.items()}
     if not all(isinstance(secret, Sealed) for secret in secrets.values()):
         raise Malformed("what stands for a secret is not understood")
     return SnapshotFile(seen, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
 
 
 def _body(marked: Json) -> Mapping[str, Json]:
-    body = _unmarked(marked)
+    body = _unmark_secrets(marked)
     if not isinstance(body, dict):
         raise Malformed("an object has no body")
     return body
 
 
-def _marked(value: Json) -> Json:
+def _mark_secrets(value: Json) -> Json:
     match value:
         case Sealed():
             told = {"source": value.source, "salt": value.salt, "spellings": sorted(value.spellings)}
@@ -150,24 +150,26 @@ def _marked(value: Json) -> Json:
         case Secret():
             raise Malformed(f"{value!r} does not belong into a file")
         case dict():
-            return {f"${key}" if key.startswith("$") else key: _marked(each) for key, each in value.items()}
+            return {f"${key}" if key.startswith("$") else key: _mark_secrets(each) for key, each in value.items()}
         case list():
-            return [_marked(each) for each in value]
+            return [_mark_secrets(each) for each in value]
     return value
 
 
-def _unmarked(value: Json) -> Json:
+def _unmark_secrets(value: Json) -> Json:
     match value:
         case {"$sealed": told} if len(value) == 1:
-            return _sealed(told)
+            return _parse_sealed(told)
         case dict():
-            return {key.removeprefix("$") if key.startswith("$$") else key: _unmarked(value[key]) for key in value}
+            return {
+                key.removeprefix("$") if key.startswith("$$") else key: _unmark_secrets(value[key]) for key in value
+            }
         case list():
-            return [_unmarked(each) for each in value]
+            return [_unmark_secrets(each) for each in value]
     return value
 
 
-def _sealed(told: Json) -> Sealed:
+def _parse_sealed(told: Json) -> Sealed:
     match told:
         case {"source": str(source), "salt": str(salt), "spellings": list(spellings), "digests": dict(digests)}:
             if all(isinstance(each, str) for each in (*spellings, *digests.values())):
