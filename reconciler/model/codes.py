@@ -676,6 +676,17 @@ _PLANS: Final = {
         "`stack`, `account` or `platform.base_url` differs between the base commit and the planned files.",
         "Nothing is attributed in this review. Review the whole plan, since it may create everything again.",
     ),
+    "invalid-approval": Code(
+        "An entry of `approvals.yaml` cannot be read.",
+        "It has no rule, an unknown one, or lacks `until` or `digest`.",
+        "Copy the entry that `plan --fail-on approvals` prints.",
+    ),
+    "unused-approval": Code(
+        "An entry of `approvals.yaml` approves no change of the plan.",
+        "The change was applied or withdrawn, the entry expired, or the plan for the object is a different one by now.",
+        "Remove the entry, or replace it after a review of the change.",
+        _WARNING,
+    ),
     "unusable-plan-file": Code(
         "A plan file cannot be applied.",
         "It is damaged, was changed, is not signed by the key, or is of another version.",

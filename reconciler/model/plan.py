@@ -84,6 +84,20 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalItem:
+    """One object that an approval is about.
+
+    subject  `Kind/name`, or `Kind/id` if it is not declared; `*` stands for all that a guard over the plan is about
+    id       of the live object; empty if there is none yet
+    digest   of what will happen to it: another change needs another approval. Time and commit are not part of it
+    """
+
+    subject: str
+    id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
@@ -94,6 +108,7 @@ class Approval:
     granted: bool = False
     parts: int = 0  # how many of `count` are children that are deleted with their parent
     is_optional: bool = False  # without it, the rest of the plan is still applied
+    items: tuple[ApprovalItem, ...] = ()  # empty: it can be granted with `--allow` only
 
     @property
     def flag(self) -> str:

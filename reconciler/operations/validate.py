@@ -13,6 +13,7 @@ from reconciler.operations import policy_checks
 from reconciler.operations.results import ValidationResult
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import environments
+from reconciler.project.settings.approvals import read_approvals
 from reconciler.project.settings.config import load_config
 from reconciler.project.settings.variables import NO_VALUE
 
@@ -53,6 +54,7 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
     try:
         config = load_config(source.path, environ, name, make_placeholder)
         rules = policy_checks.load_rules(config)
+        read_approvals(config.root, name)
         loaded = load_manifests(config, environ, source.variables, make_placeholder)
     except Rejected as rejected:
         return _Checked(ValidationResult(name, rejected.problems))

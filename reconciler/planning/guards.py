@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Ensure
-from reconciler.model.plan import Approval
+from reconciler.model.plan import Approval, ApprovalItem
+from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition
+from reconciler.planning.deciding.approval_items import describe_all, describe_item, describe_part
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.risks import find_risks
@@ -52,68 +55,104 @@ def find_required_approvals(
         *_check_additions(additions),
         *_check_risks(decisions, options),
     ]
-    return tuple(
-        replace(
-            approval, granted=approval.granted or options.allow.get((approval.what, approval.kind), 0) >= approval.count
-        )
-        for approval in needed
-    )
+    return tuple(_grant(approval, options) for approval in needed)
+
+
+def find_unused(approvals: Iterable[Approval], options: PlanOptions) -> Iterator[Problem]:
+    """A warning for each entry of `approvals.yaml` that approves nothing in this plan."""
+    needed = {(approval.what, item.subject): item for approval in approvals for item in approval.items}
+    for entry in () if options.is_limited else options.approved:
+        item = needed.get((entry.what, entry.subject))
+        if item is None:
+            text, remedy = "approves no change of this plan", "remove the entry"
+        elif entry.until < _today(options):
+            text, remedy = f"expired on {entry.until}", "set a later `until` if the change is still approved"
+        elif entry.id != item.id:
+            text, remedy = f"approves {entry.id or 'no object'}, but the object is {item.id or 'new'}", _REVIEW
+        elif entry.digest != item.digest:
+            text, remedy = f"approves another change: its digest is {item.digest} now", _REVIEW
+        else:
+            continue
+        yield Problem(text, remedy, str(entry), entry.position, Severity.WARNING, code="unused-approval")
+
+
+_REVIEW = "review the change, and replace the entry"
+
+
+def _grant(approval: Approval, options: PlanOptions) -> Approval:
+    """The approval with `granted` set if the flags or the entries of `approvals.yaml` grant it."""
+    today = _today(options)
+    entries = {
+        (entry.subject, entry.id, entry.digest)
+        for entry in options.approved
+        if entry.what == approval.what and today <= entry.until
+    }
+    approved = sum((item.subject, item.id, item.digest) in entries for item in approval.items)
+    if approval.items and approved == len(approval.items):
+        return replace(approval, granted=True)
+    allowed = options.allow.get((approval.what, approval.kind), 0)
+    return replace(approval, granted=approval.granted or allowed >= approval.count - approved)
+
+
+def _today(options: PlanOptions) -> str:
+    return datetime.fromtimestamp(options.now, UTC).date().isoformat()
 
 
 def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIndex) -> Iterator[Approval]:
-    protected = Counter(decision.kind.name for decision in decisions if is_protected(decision))
-    guarded = Counter(live.kind for live in parts if index.is_protected(live))
-    for kind, count in sorted((protected + guarded).items()):
-        yield Approval("delete-protected", kind, count, "protected by `lifecycle.protect`", parts=guarded[kind])
-    irreversible = Counter(
-        decision.kind.name
+    protected = [decision for decision in decisions if is_protected(decision)]
+    guarded = [live for live in parts if index.is_protected(live)]
+    yield from _by_kind("delete-protected", "protected by `lifecycle.protect`", protected, guarded)
+    irreversible = (
+        decision
         for decision in decisions
         if decision.ends_live
         and decision.kind.irreplaceable
         and not is_protected(decision)
         and not _is_declared_absent(decision)
     )
-    for kind, count in sorted(irreversible.items()):
-        yield Approval("delete", kind, count, "irreversible: cannot be recovered after deletion")
-    unmarked = Counter(
-        decision.kind.name
+    yield from _by_kind("delete", "irreversible: cannot be recovered after deletion", irreversible)
+    unmarked = (
+        decision
         for decision in decisions
         if decision.action is Action.DELETE
         and _is_owned_by_store_only(decision)
         and not is_protected(decision)
         and not _is_declared_absent(decision)
     )
-    for kind, count in sorted(unmarked.items()):
-        yield Approval("delete", kind, count, "this kind has no metadata: ownership is known only from the local store")
-    foreign = Counter(live.kind for live in parts if not index.is_ours(live) and not index.is_protected(live))
-    for kind, count in sorted(foreign.items()):
-        yield Approval(
-            "delete", kind, count, "not managed by this stack, and will be deleted with its parent", parts=count
-        )
-    adopted = Counter(decision.kind.name for decision in decisions if decision.needs_approval)
-    for kind, count in sorted(adopted.items()):
-        yield Approval("adopt", kind, count, "already exists and is not managed by any stack")
+    why = "this kind has no metadata: ownership is known only from the local store"
+    yield from _by_kind("delete", why, unmarked)
+    foreign = [live for live in parts if not index.is_ours(live) and not index.is_protected(live)]
+    yield from _by_kind("delete", "not managed by this stack, and will be deleted with its parent", (), foreign)
+    adopted = (decision for decision in decisions if decision.needs_approval)
+    yield from _by_kind("adopt", "already exists and is not managed by any stack", adopted)
+
+
+def _by_kind(what: str, why: str, decisions: Iterable[Decision], parts: Sequence[Live] = ()) -> Iterator[Approval]:
+    """One approval for each kind. `parts`: objects that are deleted with their parent."""
+    items: dict[str, list[ApprovalItem]] = {}
+    for decision in decisions:
+        items.setdefault(decision.kind.name, []).append(describe_item(decision))
+    for live in parts:
+        items.setdefault(live.kind, []).append(describe_part(live))
+    counts = Counter(live.kind for live in parts)
+    for kind in sorted(items):
+        yield Approval(what, kind, len(items[kind]), why, parts=counts[kind], items=tuple(items[kind]))
 
 
 def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
-    wanted = Counter(addition.decision.kind.name for addition in additions if addition.is_to_be_deleted)
-    for kind, count in sorted(wanted.items()):
-        why = "added on the platform; `unmanaged_children: delete` deletes it only with this approval"
-        yield Approval("delete", kind, count, why, is_optional=True)
+    why = "added on the platform; `unmanaged_children: delete` deletes it only with this approval"
+    wanted = (addition.decision for addition in additions if addition.is_to_be_deleted)
+    for approval in _by_kind("delete", why, wanted):
+        yield replace(approval, is_optional=True)
 
 
 def _check_risks(decisions: Sequence[Decision], options: PlanOptions) -> Iterator[Approval]:
     """The risks for which the project requires approval (`guards.require_approval`)."""
     if not options.require_approval:
         return
-    counts = Counter(
-        (risk, decision.kind.name)
-        for decision in decisions
-        for risk in find_risks(decision)
-        if risk in options.require_approval
-    )
-    for (risk, kind), count in sorted(counts.items()):
-        yield Approval(str(risk), kind, count, risk.text)
+    risks = [(decision, find_risks(decision)) for decision in decisions]
+    for risk in sorted(options.require_approval):
+        yield from _by_kind(str(risk), risk.text, (decision for decision, found in risks if risk in found))
 
 
 def _is_owned_by_store_only(decision: Decision) -> bool:
@@ -132,21 +171,23 @@ def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOption
     # Not counted: credentials whose delivery failed, which the next run replaces, and additions, which are not owned
     # and are approved by number.
     uncounted = (Reason.UNDELIVERED, Reason.ADDED)
-    deletes = sum(
-        decision.ends_live and not _is_declared_absent(decision) and decision.reason not in uncounted
+    deletes = [
+        decision
         for decision in decisions
-    )
-    if deletes * 100 > owned * options.max_delete_percent:
-        yield Approval(
-            "delete", "*", deletes, f"more than {options.max_delete_percent} % of the {owned} objects of this stack"
-        )
-    updates = sum(
-        decision.action in (Action.UPDATE, Action.MOVE) and not _is_settling(decision) for decision in decisions
-    )
-    if updates * 100 > owned * options.max_update_percent:
-        yield Approval(
-            "update", "*", updates, f"more than {options.max_update_percent} % of the {owned} objects of this stack"
-        )
+        if decision.ends_live and not _is_declared_absent(decision) and decision.reason not in uncounted
+    ]
+    updates = [
+        decision
+        for decision in decisions
+        if decision.action in (Action.UPDATE, Action.MOVE) and not _is_settling(decision)
+    ]
+    for what, counted, limit in (
+        ("delete", deletes, options.max_delete_percent),
+        ("update", updates, options.max_update_percent),
+    ):
+        if len(counted) * 100 > owned * limit:
+            why = f"more than {limit} % of the {owned} objects of this stack"
+            yield Approval(what, "*", len(counted), why, items=(describe_all(counted),))
 
 
 def _is_settling(decision: Decision) -> bool:

@@ -32,7 +32,7 @@ from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_
 from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.deciding.references import References, report_skipped_referrer
 from reconciler.planning.forecast import forecast
-from reconciler.planning.guards import find_required_approvals, is_protected
+from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.matching.match import match
@@ -154,6 +154,7 @@ class _Planning:
         listed = deleted_with.keys() | {
             addition.decision.live.key for addition in self.additions if addition.decision.live
         }
+        approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions)
         selected = (decision for decision in decisions if options.selects(decision.address))
         return Plan(
             stack=index.stack,
@@ -165,8 +166,9 @@ class _Planning:
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),
                 *delivery_targets.report_missing_files(selected, snapshot),
+                *find_unused(approvals, options),
             ),
-            approvals=find_required_approvals(changing, parts, index, len(owned), options, self.additions),
+            approvals=approvals,
             observed=dict(self._collect_observed([*self.undeclared, *self.decided.values()])),
             bindings=find_binding_updates(self.assignments, self.decided, options),
             additions=tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     examples="""
         reconciler plan
         reconciler plan --out plan.json --detailed-exitcode
-        reconciler plan --base origin/main
+        reconciler plan --base origin/main --fail-on approvals
         reconciler plan --target 'TLSEdge/*' --format json | jq .summary
         reconciler plan --snapshot snapshot.json --max-age 12h
         reconciler plan --format text --format markdown=plan.md --format html=plan.html --format sarif=plan.sarif
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
     metavar="REF",
     help="Show which changes the commits since REF cause, apart from pending changes and drift.",
 )
+@click.option(
+    "--fail-on",
+    type=click.Choice(["approvals"]),
+    help="Exit 4 if the plan lacks approvals, and print the entries of approvals.yaml that grant them.",
+)
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 @snapshot_options.add_options
 @options.plan_options
@@ -47,6 +52,7 @@ def command(
     out: Path | None,
     chosen: formats.Outputs,
     base: str | None,
+    fail_on: str | None,
     detailed_exitcode: bool,
     taken: Path | None,
     max_age: int,
@@ -67,6 +73,9 @@ def command(
         plan_files.write_plan(out, plan, opened.runtime.environ)
     show(plan, opened, common, chosen)
     workspaces.print_tally(plan)
+    if fail_on is not None and not plan.blocking_errors and plan.missing_approvals:
+        _print_missing_approvals(plan, opened)
+        return exit_codes.BLOCKED
     return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
 
 
@@ -86,6 +95,21 @@ def show(
         has_color=common.has_color,
     )
     plan_output.write_outputs(chosen)
+
+
+def _print_missing_approvals(plan: Plan, opened: Workspace) -> None:
+    from reconciler.cli.terminal import output
+    from reconciler.rendering.plan.approval_entries import render_entries
+
+    for approval in plan.missing_approvals:
+        output.print_note(f"blocked: {approval.what}:{approval.kind}={approval.count}: {approval.why}")
+    environment = opened.config.environment
+    if entries := render_entries(plan, environment.name if environment is not None else None):
+        output.print_note("error: approval required: add to approvals.yaml, in a reviewed commit:")
+        for line in entries.splitlines():
+            output.print_note(line)
+    if flags := " ".join(approval.flag for approval in plan.missing_approvals if not approval.items):
+        output.print_note(f"error: approval required: pass {flags}")
 
 
 def _resources(opened: Workspace) -> Resources:

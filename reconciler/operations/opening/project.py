@@ -19,6 +19,7 @@ from reconciler.operations.opening.stores import ledger_path
 from reconciler.operations.workspace import Workspace
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.project.manifests.load import Loaded, load_manifests, load_manifests_with
+from reconciler.project.settings.approvals import read_approvals
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import check_names
 
@@ -110,6 +111,7 @@ def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Works
         max_delete_percent=settings.guards.max_delete_percent,
         max_update_percent=settings.guards.max_update_percent,
         require_approval=frozenset(risk for risk in Risk if risk in settings.guards.require_approval),
+        approved=read_approvals(settings.root, settings.environment.name if settings.environment else None),
         requests_per_minute=account.budget,
         commit=read_commit(settings.root, runtime.environ, runtime.git_timeout),
         now=runtime.now(),

@@ -12,6 +12,7 @@ from reconciler.model.manifest import Declaration, Delivery, Ensure, Manifest
 from reconciler.model.plan import Approval, Call
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import IssuedSecret, Live, Place, Snapshot, Target
+from reconciler.planning.deciding.approval_items import describe_item
 from reconciler.planning.deciding.decision import Decision
 
 _NAMED = 3  # targets that an approval names
@@ -86,16 +87,17 @@ def overwrites_foreign_target(decision: Decision, snapshot: Snapshot) -> bool:
 
 def find_overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Approval]:
     """The approvals for files that would be overwritten, one for each kind."""
-    by_kind: dict[str, list[str]] = {}
+    by_kind: dict[str, list[Decision]] = {}
     for decision in decisions:
         if overwrites_foreign_target(decision, snapshot):
-            by_kind.setdefault(decision.kind.name, []).append(snapshot.targets[decision.address].label)
-    for kind, targets in sorted(by_kind.items()):
+            by_kind.setdefault(decision.kind.name, []).append(decision)
+    for kind, overwriting in sorted(by_kind.items()):
+        targets = [snapshot.targets[decision.address].label for decision in overwriting]
         more = f" and {len(targets) - _NAMED} more" if len(targets) > _NAMED else ""
         exist = "exists" if len(targets) == 1 else "exist"
         names = ", ".join(targets[:_NAMED])
         why = f"{names}{more} {exist}, not known to be from an earlier delivery, and will be overwritten"
-        yield Approval("overwrite", kind, len(targets), why)
+        yield Approval("overwrite", kind, len(targets), why, items=tuple(map(describe_item, overwriting)))
 
 
 def mark_overwrite(call: Call, snapshot: Snapshot) -> Call:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from reconciler.model.address import Address
+from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Risk
 
 
@@ -21,6 +22,7 @@ class PlanOptions:
     to_replace             declared resources to replace even if nothing differs (`--replace`)
     max_…_percent          the share of ten or more owned objects that may be deleted or updated without approval
     require_approval       risks of which each change needs approval: `--allow widens_access:TLSEdge=1`
+    approved               the approvals that the project records in Git
     requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
     commit                 the Git commit of the manifests, for display
     now                    seconds since 1970, to find secrets that are due for rotation
@@ -35,6 +37,7 @@ class PlanOptions:
     max_delete_percent: int = 30
     max_update_percent: int = 30
     require_approval: frozenset[Risk] = frozenset()
+    approved: tuple[ApprovedItem, ...] = ()
     requests_per_minute: int = 0
     commit: str = ""
     now: float = 0.0

@@ -78,7 +78,7 @@ class Config:
     @property
     def own(self) -> Mapping[str, str]:
         """Real paths of the project's own files and folders with their purpose. Secrets are never written there."""
-        purposes = {FILE: "settings", environments.FOLDER: "environments"}
+        purposes = {FILE: "settings", "approvals.yaml": "approvals", environments.FOLDER: "environments"}
         purposes |= {self.environment.file: "environments"} if self.environment else {}
         purposes |= dict.fromkeys(self.included_files, "settings, which read it with from_file")
         purposes |= dict.fromkeys(self.policies, "policies") | dict.fromkeys(self.manifests, "manifests")

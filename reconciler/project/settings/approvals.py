@@ -1,0 +1,95 @@
+"""Reads `approvals.yaml`: the approvals that a project records in Git."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.model.approved import ApprovedItem
+from reconciler.model.change import Risk
+from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.project import files
+from reconciler.project.documents import phrases
+from reconciler.project.settings.one_document import MAX_BYTES, read_map
+from reconciler.project.yaml.positions import Places
+
+FILE: Final = "approvals.yaml"
+RULES: Final = ("delete", "delete-protected", "adopt", "overwrite", "update", *(risk for risk in Risk))
+_OTHERS: Final = ("id", "until", "digest", "env")
+_EXAMPLE: Final = (
+    "write an entry as `plan --fail-on approvals` prints it: `- {delete: Kind/name, id: …, until: …, digest: …}`"
+)
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def read_approvals(root: Path, environment: str | None) -> tuple[ApprovedItem, ...]:
+    """The entries for an environment, or for the project without one. None if there is no file. Raises Rejected."""
+    if not (root / FILE).exists():
+        return ()
+    try:
+        text = files.read(root, FILE, MAX_BYTES)
+    except files.Unreadable as wrong:
+        raise Rejected([Problem(str(wrong), wrong.remedy, position=Position(FILE, 1, 1), code=wrong.code)]) from None
+    document = read_map(text, FILE, f"write `approvals:` and below it a list; {_EXAMPLE}")
+    if document is None:
+        return ()
+    written, places = document.value, document.places
+    assert isinstance(written, dict)
+    problems = [
+        _problem(places, (key,), f"unknown key {key!r}", "the file has one key, `approvals`")
+        for key in written
+        if key != "approvals"
+    ]
+    entries = written.get("approvals")
+    if not isinstance(entries, list | None):
+        problems.append(_problem(places, ("approvals",), f"expected a list, found {phrases.describe_found(entries)}"))
+        entries = []
+    items = [
+        _read_entry(entry, ("approvals", index), places, problems)
+        for index, entry in enumerate(entries or [])
+        if not isinstance(entry, dict) or entry.get("env") == environment
+    ]
+    if problems:
+        raise Rejected(problems)
+    return tuple(item for item in items if item is not None)
+
+
+def _read_entry(
+    entry: Any, path: tuple[str | int, ...], places: Places, problems: list[Problem]
+) -> ApprovedItem | None:
+    if not isinstance(entry, Mapping):
+        problems.append(_problem(places, path, f"expected a map, found {phrases.describe_found(entry)}"))
+        return None
+    rules = [key for key in entry if key not in _OTHERS]
+    if len(rules) != 1 or rules[0] not in RULES:
+        text = f"expected one rule, found {', '.join(map(str, rules)) or 'none'}"
+        problems.append(_problem(places, path, text, f"the rules are {', '.join(RULES)}"))
+        return None
+    (rule,) = rules
+    values = {key: entry.get(key, "") for key in (rule, *_OTHERS)}
+    for key, value in values.items():
+        if not isinstance(value, str) or (not value and key not in ("id", "env")):
+            problems.append(_problem(places, (*path, key), f"{key} must be a text", f"quote it; {_EXAMPLE}"))
+            return None
+    if not _is_day(values["until"]):
+        text = f"{values['until']!r} is not a date"
+        problems.append(_problem(places, (*path, "until"), text, "write it like 2026-12-31"))
+        return None
+    return ApprovedItem(
+        rule, values[rule], values["id"], values["digest"], values["until"], places.nearest((*path, rule))
+    )
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return _DAY.fullmatch(text) is not None
+
+
+def _problem(places: Places, path: tuple[str | int, ...], text: str, remedy: str = _EXAMPLE) -> Problem:
+    return Problem(text, remedy, "", places.nearest(path), code="invalid-approval")

@@ -1,0 +1,29 @@
+"""The entries of `approvals.yaml` that would grant the approvals which a plan lacks."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from reconciler.model.plan import Plan
+
+DAYS = 14  # until the entries expire
+
+
+def render_entries(plan: Plan, environment: str | None = None) -> str:
+    """YAML to add below `approvals:`; empty if nothing is missing or what is missing can be granted by a flag only.
+
+    The entries expire two weeks after the plan was created.
+    """
+    until = (datetime.fromtimestamp(plan.created, UTC) + timedelta(days=DAYS)).date().isoformat()
+    place = f"    env: {environment}\n" if environment else ""
+    entries = [
+        f'  - {approval.what}: {_quote(item.subject)}\n{place}    id: "{item.id}"\n'
+        f'    until: "{until}"\n    digest: "{item.digest}"\n'
+        for approval in plan.missing_approvals
+        for item in approval.items
+    ]
+    return "approvals:\n" + "".join(entries) if entries else ""
+
+
+def _quote(subject: str) -> str:
+    return '"*"' if subject == "*" else subject

@@ -1,0 +1,133 @@
+"""Approvals that are recorded in `approvals.yaml`, and reviewed like any other file."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.end_to_end.project import Project, policies, resource
+from tests.platform import Sandbox
+
+OFFICE = policies("office")[0]
+EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
+OPEN_EDGE = resource("TLSEdge", "pay")
+DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")
+SETTINGS = "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n"
+
+
+def apply(project: Project, *declared: dict) -> None:
+    project.declare(*declared)
+    answer = project("apply", "-y", "--quiet")
+    assert answer.code == 0, answer
+
+
+def required_entries(project: Project) -> str:
+    """What `plan --fail-on approvals` says to write."""
+    answer = project("plan", "--fail-on", "approvals")
+    assert answer.code == 4, answer
+    assert "error: approval required: add to approvals.yaml, in a reviewed commit:\n" in answer.err
+    return answer.err[answer.err.index("approvals:\n") :]
+
+
+@pytest.fixture
+def guarded(on_sandbox: Project) -> Project:
+    on_sandbox.write("reconciler.yaml", f"{SETTINGS}guards: {{require_approval: [widens_access]}}\n")
+    return on_sandbox
+
+
+def test_a_change_that_widens_access_passes_with_the_entries_that_the_plan_prints(guarded: Project) -> None:
+    apply(guarded, OFFICE, EDGE)
+    guarded.declare(OFFICE, OPEN_EDGE)
+    assert guarded("apply", "-y", "--quiet").code == 4
+    guarded.write("approvals.yaml", required_entries(guarded))
+    assert guarded("plan", "--fail-on", "approvals").code == 0
+    assert guarded("apply", "-y", "--quiet").out == "Applied: 1 updated.\n"
+    unused = guarded("plan")
+    assert "widens_access: TLSEdge/pay: approves no change of this plan; remove the entry" in unused.out.replace(
+        "\n  ", " "
+    )
+    assert unused.code == 0
+
+
+def test_an_irreversible_deletion_is_approved_by_id(on_sandbox: Project, sandbox: Sandbox) -> None:
+    apply(on_sandbox, OFFICE, DOMAIN)
+    on_sandbox.declare(OFFICE)
+    entries = required_entries(on_sandbox)
+    (live,) = sandbox.get("/reserved_domains")["reserved_domains"]
+    assert f'  - delete: ReservedDomain/pay\n    id: "{live["id"]}"\n' in entries
+    on_sandbox.write("approvals.yaml", entries)
+    assert on_sandbox("apply", "-y", "--quiet").out == "Applied: 1 deleted.\n"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "problem"),
+    [
+        (r'until: ".*"', 'until: "2020-01-01"', "expired on 2020-01-01"),
+        (r'id: ".*"', 'id: "rd_other"', "approves rd_other, but the object is rd_"),
+        (r'digest: ".*"', 'digest: "0000"', "approves another change: its digest is "),
+        (r"ReservedDomain/pay", "ReservedDomain/other", "approves no change of this plan"),
+    ],
+)
+def test_an_entry_for_something_else_approves_nothing(
+    on_sandbox: Project, pattern: str, replacement: str, problem: str
+) -> None:
+    apply(on_sandbox, OFFICE, DOMAIN)
+    on_sandbox.declare(OFFICE)
+    on_sandbox.write("approvals.yaml", re.sub(pattern, replacement, required_entries(on_sandbox)))
+    answer = on_sandbox("plan", "--fail-on", "approvals", "--format", "json")
+    assert answer.code == 4
+    assert problem in answer.out
+    assert '"code": "unused-approval"' in answer.out
+
+
+def test_another_change_of_the_same_object_needs_another_approval(guarded: Project) -> None:
+    apply(guarded, OFFICE, EDGE)
+    guarded.declare(OFFICE, OPEN_EDGE)
+    guarded.write("approvals.yaml", required_entries(guarded))
+    guarded.declare(OFFICE, resource("TLSEdge", "pay", description="open to everyone"))
+    assert guarded("plan", "--fail-on", "approvals").code == 4
+
+
+def test_a_guard_over_the_whole_plan_is_approved_for_exactly_its_changes(on_sandbox: Project) -> None:
+    many = policies(*(f"p{number}" for number in range(12)))
+    apply(on_sandbox, *many)
+    on_sandbox.declare(*many[:6])
+    on_sandbox.write("approvals.yaml", required_entries(on_sandbox))
+    on_sandbox.declare(*many[:5])
+    assert on_sandbox("plan", "--fail-on", "approvals").code == 4
+    on_sandbox.declare(*many[:6])
+    assert on_sandbox("apply", "-y", "--quiet").out == "Applied: 6 deleted.\n"
+
+
+def test_entries_of_another_environment_are_not_used(on_sandbox: Project) -> None:
+    on_sandbox.write("environments/prod.yaml", "{}\n")
+    apply(on_sandbox, OFFICE, DOMAIN)
+    on_sandbox.declare(OFFICE)
+    on_sandbox.write("approvals.yaml", required_entries(on_sandbox).replace("    id:", "    env: prod\n    id:"))
+    alone = on_sandbox("plan", "--fail-on", "approvals")
+    assert (alone.code, "unused" in alone.out) == (4, False)
+    assert on_sandbox("plan", "--fail-on", "approvals", "--env", "prod").code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("approvals: {}\n", "approvals.yaml:1:12: expected a list, found a map"),
+        ("approvals: [a]\n", "approvals.yaml:1:13: expected a map, found text"),
+        ("other: []\n", "approvals.yaml:1:8: unknown key 'other'"),
+        ("approvals:\n- {id: a}\n", "approvals.yaml:2:3: expected one rule, found none"),
+        ("approvals:\n- {destroy: A/b}\n", "approvals.yaml:2:3: expected one rule, found destroy"),
+        ("approvals:\n- {delete: A/b, until: 2026-1-1, digest: a}\n", "'2026-1-1' is not a date"),
+        ("approvals:\n- {delete: A/b, until: 2026-01-01}\n", "digest must be a text"),
+        ("- delete: A/b\n", "expected a map"),
+        (": :\n", "invalid YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_with_its_position(on_sandbox: Project, text: str, problem: str) -> None:
+    on_sandbox.declare(OFFICE)
+    on_sandbox.write("approvals.yaml", text)
+    for command in ("plan", "validate"):
+        answer = on_sandbox(command)
+        assert answer.code == 1
+        assert problem in (answer.out + answer.err), answer
