@@ -159,8 +159,10 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
     place = str(path)
     with explain_errors(place):
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Asked first: another process that creates the store now creates the log after the file.
+        has_log = Path(f"{path}-wal").exists()
         if not path.exists():
-            if Path(f"{path}-wal").exists():
+            if has_log:
                 raise Damaged(f"{path}-wal", "its database file is missing")
             _create_file(path)
         _check_header(path, place)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.rendering.plan import graph
 from tests.rendering.plans import WHOLE
+from tests.tiers import examples
 
 EDGE, POLICY, RULE, BACKEND = (
     Address("TLSEdge", "payments"),
@@ -127,7 +128,7 @@ def bezier_point(curve: list[tuple[float, float]], at: float) -> tuple[float, fl
 
 
 @given(st.dictionaries(st.sampled_from(ADDRESSES), st.sets(st.sampled_from(ADDRESSES), max_size=3), max_size=14))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=examples(60))
 def test_no_edge_passes_through_a_box(needs: dict[Address, set[Address]]) -> None:
     root = ElementTree.fromstring(graph.render_svg(graph.build_resource_graph(needs)))  # noqa: S314 - our own output
     boxes = [

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
 RUN = 8  # characters in a row that count as a find
-TOKEN = re.compile(rb"[0-9A-Za-z]{27}_[0-9A-Za-z]{21}")  # the shape of a one-time token of the sandbox
+# The shape of a one-time token of the sandbox: the id of its credential, which begins with a digit, and 21 characters.
+# The columns of a store lie side by side: words, and then an id, are no token.
+TOKEN = re.compile(rb"[0-9][0-9A-Za-z]{26}_[0-9A-Za-z]{21}")
 _LETTERS = string.ascii_letters + string.digits
 
 
