@@ -1,4 +1,4 @@
-"""Each exit code once, from a process as a pipeline runs it. That of an interrupt is in `test_interrupted`."""
+"""Each exit code, once from a process as a pipeline runs it. That of an interrupt is in `test_interrupted`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("over_socket")
 def test_0_when_done_and_when_there_is_nothing_to_do(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     assert on_sandbox.process("apply", "-y").code == 0
-    assert on_sandbox.process("plan", "--detailed-exitcode").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
 def test_1_when_the_manifests_are_wrong(on_sandbox: Project) -> None:
@@ -77,7 +77,7 @@ def test_6_when_the_key_is_not_accepted(on_sandbox: Project) -> None:
 def test_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("POST *", then="status", status=403, body={"msg": "this key is for reading"}, times=0)
     on_sandbox.declare(*policies("a", "b"))
-    said = on_sandbox.process("apply", "-y")
+    said = on_sandbox("apply", "-y")
     assert said.code == 6
     assert "this key is for reading" in said.err
 
@@ -85,11 +85,11 @@ def test_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sa
 def test_a_key_for_a_part_of_the_account_will_do_for_that_part(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("GET /api_keys", then="status", status=403, body={"msg": "for administrators"}, times=0)
     on_sandbox.declare(*policies("a"))
-    said = on_sandbox.process("apply", "-y")
+    said = on_sandbox("apply", "-y")
     assert said.code == 0
     assert "the API key may not read these kinds: APIKey; use a key that may read them" in said.out
     on_sandbox.declare(resource("APIKey", "ci") | {"deliver": {"token": {"to_file": "secrets/ci"}}})
-    assert on_sandbox.process("plan").code == 6
+    assert on_sandbox("plan").code == 6
 
 
 def test_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -34,20 +34,17 @@ def shop(sandbox: Sandbox) -> dict[str, Any]:
     return {"policy": policy, "domain": domain, "certificate": certificate, "bot": bot, "token": token}
 
 
-@pytest.mark.usefixtures("over_socket")
-def test_from_import_to_a_plan_without_changes_by_real_commands(
-    on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
-) -> None:
-    said = on_sandbox.process("import")
+def test_from_import_to_a_plan_without_changes(on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]) -> None:
+    said = on_sandbox("import")
     assert (said.code, said.err) == (0, "")
     assert "manifests/https-edge.yaml: 2 resources\n" in said.out
-    assert on_sandbox.process("validate").code == 0
-    assert on_sandbox.process("fmt", "--check").code == 0
-    said = on_sandbox.process("plan", "--adopt")
+    assert on_sandbox("validate").code == 0
+    assert on_sandbox("fmt", "--check").code == 0
+    said = on_sandbox("plan", "--adopt")
     assert "0 to create, 0 to update, 0 to replace, 0 to delete, 8 to adopt" in said.out
     assert "7 API calls" in said.out  # a bot user has no metadata: it is only remembered
-    assert on_sandbox.process("apply", "--adopt", "-y").code == 0
-    assert on_sandbox.process("plan", "--detailed-exitcode").code == 0
+    assert on_sandbox("apply", "--adopt", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
 def test_import_sends_nothing_but_reads(on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]) -> None:
