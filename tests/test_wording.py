@@ -46,7 +46,7 @@ _IRREGULAR = """
 """
 IRREGULAR = frozenset(_IRREGULAR.split())
 VERBS = frozenset({"bring", "embed", "exceed", "feed", "need", "ping", "proceed", "seed", "string", "succeed"})
-NOUNS = frozenset({"listing", "setting", "rendering", "spelling"})
+NOUNS = frozenset({"heading", "listing", "setting", "rendering", "spelling"})
 
 # Names of variables and parameters that stand for a noun and tell nothing.
 VAGUE = frozenset({"each", "said", "shown", "there", "told", "whose"})

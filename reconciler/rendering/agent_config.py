@@ -1,6 +1,6 @@
-"""The configuration file of an agent, as YAML, put together from declarations of the kind AgentConfig.
+"""Renders the configuration file of an agent as YAML, merged from declarations of the kind AgentConfig.
 
-Pure: the token and the live agent ingress are handed in. Two declarations that disagree are a problem, never a choice.
+Pure: the caller passes the token and the live agent ingress. Declarations with different values are a problem.
 """
 
 from __future__ import annotations
@@ -20,61 +20,63 @@ from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json, Ref, Secret, Value
 
 VERSION = "2"  # of the file's format
-_HIDDEN = "# The authtoken is left out here: --out FILE writes it.\n"
+_HIDDEN = "# The authtoken is not printed; --out FILE writes it.\n"
 
 
 @dataclass(frozen=True)
-class Said:
-    """A value, by whom it was said, and where."""
+class Setting:
+    """A value with the declaration and position that it comes from."""
 
     value: Value
-    by: Address
+    declared_by: Address
     position: Position
 
 
 @dataclass(frozen=True)
 class Merged:
-    """What several declarations say together.
+    """Several declarations, merged.
 
     version      of the file's format
     signs_in     a Secret, or the Ref of the credential
-    connects_to  text, or the Ref or id of the ingress; None: wherever the agent thinks best
+    connects_to  text, or the Ref or id of the ingress; None: the agent's default
     region       of the ingress
     """
 
     names: tuple[str, ...]
     version: str = VERSION
-    signs_in: Said | None = None
-    connects_to: Said | None = None
+    signs_in: Setting | None = None
+    connects_to: Setting | None = None
     region: str | None = None
     tunnels: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
 
 
 def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> tuple[Merged, list[Problem]]:
-    """The declarations of these names and of all that they extend, as one. Each name must be declared."""
+    """Merges these declarations and all that they extend. Each name must be declared."""
     wanted = [declared[address] for address in _with_extended(names, declared)]
     problems: list[Problem] = []
 
-    def agreed(*paths: Path) -> Said | None:
-        said = [said for declaration in wanted for path in paths for said in _said(declaration, path)]
-        problems.extend(_disagreements(said, paths[0]))
-        return said[0] if said else None
+    def find_setting(*paths: Path) -> Setting | None:
+        settings = [
+            setting for declaration in wanted for path in paths for setting in _find_settings(declaration, path)
+        ]
+        problems.extend(_report_conflicts(settings, paths[0]))
+        return settings[0] if settings else None
 
-    version, region = agreed(("version",)), agreed(("region",))
-    signs_in = agreed(("authtoken",), ("credential",))
-    connects_to = agreed(("server_addr",), ("ingress",))
+    version, region = find_setting(("version",)), find_setting(("region",))
+    signs_in = find_setting(("authtoken",), ("credential",))
+    connects_to = find_setting(("server_addr",), ("ingress",))
     tunnels: dict[str, Mapping[str, Json]] = {}
     for name in dict.fromkeys(name for declaration in wanted for name in declaration.spec.get("tunnels") or {}):
-        said = agreed(("tunnels", name))
-        if said is not None:
-            tunnels[name] = said.value
-    problems += _unknown(wanted)
+        setting = find_setting(("tunnels", name))
+        if setting is not None:
+            tunnels[name] = setting.value
+    problems += _report_unknown_values(wanted)
     if signs_in is None:
-        text = "nothing says with what token the agent signs in"
+        text = "the configuration has no authtoken"
         problems.append(
             Problem(
                 text,
-                "name a credential, or an authtoken",
+                "set credential or authtoken",
                 str(names[0]),
                 declared[names[0]].position,
                 code="missing-field",
@@ -91,18 +93,18 @@ def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> 
     return merged, problems
 
 
-def regional(region_domains: Iterable[str], domain: str, region: str | None) -> str | None:
-    """The regional domain of an ingress that was asked for, or the only one; None if that is not clear.
+def find_regional_domain(region_domains: Iterable[str], domain: str, region: str | None) -> str | None:
+    """The ingress's domain for a region, or its only one; None if there is none or more than one.
 
-    What does not lie below the ingress's own domain is none, whatever the platform says.
+    Names that are not below the ingress's own domain are ignored.
     """
-    below = [each for each in region_domains if syntax.plain_host(each) is None and each.endswith(f".{domain}")]
-    found = [each for each in below if region is None or region.lower() in _labels(each, domain)]
-    return found[0] if len(found) == 1 else None
+    below = [name for name in region_domains if syntax.plain_host(name) is None and name.endswith(f".{domain}")]
+    matches = [name for name in below if region is None or region.lower() in _labels(name, domain)]
+    return matches[0] if len(matches) == 1 else None
 
 
-def text(merged: Merged, server_addr: str | None, token: str | None) -> str:
-    """The whole file; without a token a remark stands in its place."""
+def render_file(merged: Merged, server_addr: str | None, token: str | None) -> str:
+    """The text of the file. Without a token, a comment says how to write one."""
     document: dict[str, Any] = {"version": merged.version}
     if token is not None:
         document["authtoken"] = token
@@ -117,7 +119,7 @@ def text(merged: Merged, server_addr: str | None, token: str | None) -> str:
 
 
 def _with_extended(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> list[Address]:
-    """Each once, whoever extends before what it extends."""
+    """The declarations and all that they extend, each once, before those that it extends."""
     found: dict[Address, None] = {}
     waiting = list(names)
     while waiting:
@@ -125,37 +127,37 @@ def _with_extended(names: Sequence[Address], declared: Mapping[Address, Declarat
         if address not in found and address in declared:
             found[address] = None
             extended = declared[address].spec.get("extends") or []
-            waiting += [each.target for each in extended if isinstance(each, Ref)]
+            waiting += [reference.target for reference in extended if isinstance(reference, Ref)]
     return list(found)
 
 
-def _said(declaration: Declaration, path: Path) -> Iterator[Said]:
+def _find_settings(declaration: Declaration, path: Path) -> Iterator[Setting]:
     value: Value = declaration.spec
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     if value is not None:
-        yield Said(value, declaration.address, declaration.at(*path))
+        yield Setting(value, declaration.address, declaration.at(*path))
 
 
-def _disagreements(said: Sequence[Said], path: Path) -> Iterator[Problem]:
-    for each in said[1:]:
-        first = said[0]
-        if _canonicalize(each.value) != _canonicalize(first.value):
+def _report_conflicts(settings: Sequence[Setting], path: Path) -> Iterator[Problem]:
+    for setting in settings[1:]:
+        first = settings[0]
+        if _canonicalize(setting.value) != _canonicalize(first.value):
             where = ".".join(str(step) for step in path)
             yield Problem(
-                f"differs from what {first.by} says ({first.position})",
-                "keep one of the two",
-                f"{each.by}.{where}",
-                each.position,
+                f"differs from {first.declared_by} ({first.position})",
+                "remove one of the two values",
+                f"{setting.declared_by}.{where}",
+                setting.position,
                 code="conflicting-agent-configs",
             )
 
 
 def _canonicalize(value: Value) -> Value:
-    """What two that agree have in common: of a tunnel, its settings in canonical form."""
+    """The value for a comparison: the settings of a tunnel in canonical form."""
     if not isinstance(value, Mapping):
         return value
-    fields = {each.name: each for each in _tunnel_fields()}
+    fields = {field.name: field for field in _tunnel_fields()}
     return {
         name: canonical(item) if (canonical := fields[name].canonical) and isinstance(item, str) else item
         for name, item in value.items()
@@ -169,8 +171,8 @@ def _tunnel_fields() -> tuple[Any, ...]:
     return item.fields
 
 
-def _unknown(wanted: Iterable[Declaration]) -> Iterator[Problem]:
-    """What a file must say outright: nothing of it is known only after an apply."""
+def _report_unknown_values(wanted: Iterable[Declaration]) -> Iterator[Problem]:
+    """Finds values that are known only after an apply: the file needs them now."""
     for declaration in wanted:
         for name, words in _REFERENCES.items():
             value = declaration.spec.get(name)
@@ -187,8 +189,8 @@ def _unknown(wanted: Iterable[Declaration]) -> Iterator[Problem]:
             if not isinstance(value, (str, bool, Secret)) and path[0] not in _REFERENCES:
                 where = ".".join(str(step) for step in path)
                 yield Problem(
-                    "is not known before an apply",
-                    "write the value itself",
+                    "is known only after an apply",
+                    "write the value instead of a reference",
                     f"{declaration.address}.{where}",
                     declaration.at(*path),
                     code="known-after-apply",
@@ -197,8 +199,8 @@ def _unknown(wanted: Iterable[Declaration]) -> Iterator[Problem]:
 
 _REFERENCES = {
     "extends": "write {ref: AgentConfig/name}",
-    "credential": "write {ref: TunnelCredential/name}, or give an authtoken",
-    "ingress": "write {ref: AgentIngress/name}, or give a server_addr",
+    "credential": "write {ref: TunnelCredential/name}, or set authtoken",
+    "ingress": "write {ref: AgentIngress/name}, or set server_addr",
 }
 
 
@@ -211,7 +213,7 @@ def _texts(value: Value, path: Path) -> Iterator[tuple[Path, Value]]:
 
 
 def _labels(domain: str, base: str) -> list[str]:
-    """What stands before the base: `["eu"]` of `eu.connect.example.com`."""
+    """The labels before the base: `["eu"]` of `eu.connect.example.com`."""
     return re.split(r"[.-]", domain.lower().removesuffix(f".{base}"))
 
 

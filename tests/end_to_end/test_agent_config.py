@@ -55,7 +55,7 @@ def test_what_is_printed_holds_no_token(on_sandbox: Project) -> None:
     said = on_sandbox("agent", "config", "berlin")
     assert said.code == 0
     assert "authtoken" not in yaml.safe_load(said.out)
-    assert "# The authtoken is left out here" in said.out
+    assert "# The authtoken is not printed" in said.out
 
 
 def test_a_dotenv_entry_gives_its_token_back(on_sandbox: Project) -> None:

@@ -12,7 +12,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
 from reconciler.model.value import Secret
-from reconciler.rendering.agent_config import merge, regional, text
+from reconciler.rendering.agent_config import find_regional_domain, merge, render_file
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
 TUNNELS = st.dictionaries(
@@ -38,7 +38,7 @@ def whole(declarations: dict[Address, Declaration], *names: str) -> Any:
     merged, problems = merge([Address("AgentConfig", name) for name in names], declarations)
     assert problems == []
     assert merged.signs_in is not None
-    return yaml.safe_load(text(merged, "eu.example.com:443", merged.signs_in.value.reveal()))
+    return yaml.safe_load(render_file(merged, "eu.example.com:443", merged.signs_in.value.reveal()))
 
 
 @given(TUNNELS, st.sampled_from([None, "2", "3"]))
@@ -73,20 +73,20 @@ def _plain(tunnel: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_token_is_left_out_unless_it_is_handed_in() -> None:
     merged, _ = merge([Address("AgentConfig", "one")], declared(one={"authtoken": TOKEN}))
-    shown = text(merged, None, None)
+    shown = render_file(merged, None, None)
     assert "made-up" not in shown
     assert yaml.safe_load(shown) == {"version": "2"}
 
 
 def test_a_file_without_a_token_is_a_problem() -> None:
     (problem,) = merge([Address("AgentConfig", "one")], declared(one={}))[1]
-    assert str(problem).startswith("one.yaml:1:1: AgentConfig/one: nothing says with what token")
+    assert str(problem).startswith("one.yaml:1:1: AgentConfig/one: the configuration has no authtoken")
 
 
 def test_the_regional_domain_is_the_one_asked_for_and_lies_below_the_ingress() -> None:
     domains = ["eu.connect.example.com", "us.connect.example.com", "eu.evil.test", "eu.connect.example.com\n"]
-    assert regional(domains, "connect.example.com", "EU") == "eu.connect.example.com"
-    assert regional(domains, "connect.example.com", None) is None
-    assert regional(domains, "connect.example.com", "jp") is None
-    assert regional(domains[:1], "connect.example.com", None) == "eu.connect.example.com"
-    assert regional(["evil.test"], "connect.example.com", None) is None
+    assert find_regional_domain(domains, "connect.example.com", "EU") == "eu.connect.example.com"
+    assert find_regional_domain(domains, "connect.example.com", None) is None
+    assert find_regional_domain(domains, "connect.example.com", "jp") is None
+    assert find_regional_domain(domains[:1], "connect.example.com", None) == "eu.connect.example.com"
+    assert find_regional_domain(["evil.test"], "connect.example.com", None) is None

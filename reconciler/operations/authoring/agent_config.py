@@ -36,7 +36,7 @@ async def render_agent_config(
     if problems:
         raise InvalidProject(problems)
     server_addr = await _server_addr(merged, loaded, source, on_event)
-    return agent_config.text(merged, server_addr, _token(merged, loaded, config.root) if with_token else None)
+    return agent_config.render_file(merged, server_addr, _token(merged, loaded, config.root) if with_token else None)
 
 
 def write_agent_config(file: Path, text: str) -> None:
@@ -61,7 +61,7 @@ def _token(merged: Merged, loaded: Loaded, root: Path) -> str:
     if isinstance(value, Secret):
         return value.reveal()
     credential = loaded.manifest.declarations[value.target]
-    where = f"{merged.signs_in.position}: {merged.signs_in.by}.credential: the token of {value.target}"
+    where = f"{merged.signs_in.position}: {merged.signs_in.declared_by}.credential: the token of {value.target}"
     delivery = credential.deliver.get("token")
     if delivery is None:
         raise IncompleteAgentConfig(
@@ -83,14 +83,14 @@ async def _server_addr(merged: Merged, loaded: Loaded, source: ProjectSource, on
     domain = canonical.host(loaded.manifest.declarations[setting.value.target].spec.get("domain"))
     snapshot = await open_project(source).take_snapshot(only=frozenset({"AgentIngress"}), on_event=on_event)
     listing = snapshot.of("AgentIngress")
-    where = f"{setting.position}: {setting.by}.ingress: {setting.value.target}"
+    where = f"{setting.position}: {setting.declared_by}.ingress: {setting.value.target}"
     live = next((ingress for ingress in listing.objects if canonical.host(ingress.body.get("domain")) == domain), None)
     if live is None:
         why = f"could not be read: {listing.why}" if not listing.complete else "is not on the platform; apply first"
         raise IncompleteAgentConfig(f"{where} {why}")
     found = live.body.get("region_domains")
     regional = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
-    chosen = agent_config.regional(regional, domain, merged.region)
+    chosen = agent_config.find_regional_domain(regional, domain, merged.region)
     if chosen is None:
         what = f"no regional domain for {merged.region}" if merged.region else "not exactly one regional domain"
         raise IncompleteAgentConfig(f"{where} has {what}; set `region` to one of {', '.join(regional) or '(none yet)'}")

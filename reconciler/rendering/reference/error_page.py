@@ -41,9 +41,9 @@ def text(code: str, width: int) -> str:
 
 def _lines(head: str, entry: Code, width: int) -> Iterator[str]:
     yield from terminal_text.wrap(f"{head}: {entry.meaning}", width)
-    for label, told in (("Cause", entry.cause), ("Remedy", entry.remedy)):
+    for label, text in (("Cause", entry.cause), ("Remedy", entry.remedy)):
         yield ""
-        yield from terminal_text.wrap(f"{label}: {told}", width)
+        yield from terminal_text.wrap(f"{label}: {text}", width)
 
 
 def severity(entry: Code) -> str:

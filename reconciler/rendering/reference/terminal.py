@@ -102,10 +102,10 @@ def _part_gist(field: Field) -> str:
 
 
 def _wrap_hanging(line: str, width: int, indent: int) -> Iterator[str]:
-    """Wrapped, with all lines but the first indented."""
+    """Wraps a line and indents all lines but the first."""
     first, *rest = terminal_text.wrap(line[indent:], max(width - indent, 16))
     yield line[:indent] + first
-    yield from (" " * indent + each for each in rest)
+    yield from (" " * indent + line for line in rest)
 
 
 def _summary(spec: type) -> str:

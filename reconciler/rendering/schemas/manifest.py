@@ -259,7 +259,7 @@ def _shape(field: Field) -> Schema:
         case Shape.MAP if field.item is not None:
             return {"anyOf": [{"type": "object", "additionalProperties": _shape(field.item)}, _FILLED]}
         case Shape.OBJECT:
-            needed = [each.name for each in field.fields if each.required]
+            needed = [inner.name for inner in field.fields if inner.required]
             schema = {"type": "object", "additionalProperties": False, "properties": properties_of(field.fields)}
             return {"anyOf": [{**schema, "required": needed} if needed else schema, _FILLED]}
         case Shape.ANY:

@@ -19,8 +19,12 @@ def policy_schema(form: type[BaseModel]) -> manifest_schema.Schema:
 
 def _object(fields: Sequence[Field]) -> dict[str, Any]:
     needed = [field.name for field in fields if field.required]
-    told = {"type": "object", "additionalProperties": False, "properties": {field.name: _of(field) for field in fields}}
-    return told | ({"required": needed} if needed else {})
+    schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {field.name: _of(field) for field in fields},
+    }
+    return schema | ({"required": needed} if needed else {})
 
 
 def _of(field: Field) -> dict[str, Any]:

@@ -36,12 +36,12 @@ def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
             "variables": _variables(),
             "defaults": _defaults(sorted(kinds, key=lambda kind: kind.name)),
         },
-        "$defs": {name: each for name, each in manifest_schema.definitions().items() if name != "policy"},
+        "$defs": {name: schema for name, schema in manifest_schema.definitions().items() if name != "policy"},
     }
 
 
 def editor_schemas(form: type[BaseModel], kinds: Iterable[Kind]) -> dict[str, Schema]:
-    """By file name: what an editor needs for all files of a project."""
+    """The schemas for all files of a project, by file name."""
     kinds = tuple(kinds)
     return {
         "environment.json": environment_schema(form, kinds),
@@ -63,7 +63,7 @@ def environment_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
         "type": "object",
         "additionalProperties": False,
         "properties": {
-            **{name: _nullable(_partial(each)) for name, each in settings.items()},
+            **{name: _nullable(_partial(schema)) for name, schema in settings.items()},
             "variables": {"type": "object", "description": "Values for variables that reconciler.yaml declares."},
             "defaults": _nullable(_defaults(kinds)),
         },
@@ -94,20 +94,22 @@ def _defaults_of(kind: Kind) -> Schema:
 
 def _patch(kind: Kind) -> Schema:
     whole = _partial(manifest_schema.document(kind))
-    properties = {name: each for name, each in whole["properties"].items() if name not in ("kind", "name", "for_each")}
+    properties = {
+        name: schema for name, schema in whole["properties"].items() if name not in ("kind", "name", "for_each")
+    }
     return {**whole, "properties": properties}
 
 
 def _partial(node: Any) -> Any:
-    """The same without what must be there, and with null for everything that may be."""
+    """The schema without required keys, and with null allowed for every value."""
     match node:
         case {"properties": dict(properties)}:
             kept = {key: _partial(item) for key, item in node.items() if key not in (*_CONDITIONS, "properties")}
-            return {**kept, "properties": {name: _nullable(_partial(each)) for name, each in properties.items()}}
+            return {**kept, "properties": {name: _nullable(_partial(schema)) for name, schema in properties.items()}}
         case {"anyOf": list(arms)}:
             return {**node, "anyOf": [_partial(arm) for arm in arms]}
         case {"items": _}:
-            return node  # a list is replaced whole: what stands in it is whole as well
+            return node  # a patch replaces a list as a whole, so its items are complete
     return node
 
 

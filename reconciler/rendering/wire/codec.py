@@ -298,7 +298,7 @@ def _class_schema(hint: type, derived: Derived, definitions: dict[str, Json]) ->
 
 
 def _value_schema() -> dict[str, Json]:
-    def tagged(mark: str, content: Json, description: str) -> Json:
+    def tag(mark: str, content: Json, description: str) -> Json:
         return {
             "description": description,
             "type": "object",
@@ -308,9 +308,9 @@ def _value_schema() -> dict[str, Json]:
         }
 
     text = {"type": "string"}
-    ref = tagged("$ref", text, "A field of another resource, as Kind/name.output.")
+    ref = tag("$ref", text, "A field of another resource, as Kind/name.output.")
     parts = {"type": "array", "items": {"anyOf": [text, ref]}}
-    template = tagged("$template", parts, "Text with references inside.")
+    template = tag("$template", parts, "Text with references inside.")
     values = {"type": "array", "items": {"anyOf": [text, ref, template]}}
     secret = {
         "type": "object",
@@ -327,8 +327,8 @@ def _value_schema() -> dict[str, Json]:
             {"type": "object", "propertyNames": _USER_KEY, "additionalProperties": value},
             ref,
             template,
-            tagged("$json", values, "JSON text: literal parts, and values that are written as JSON."),
-            tagged("$hidden", text, "A sensitive value as a digest. Equal values have equal digests."),
-            tagged("$secret", secret, "A secret, which is read from its source again and must have this digest."),
+            tag("$json", values, "JSON text: literal parts, and values that are written as JSON."),
+            tag("$hidden", text, "A sensitive value as a digest. Equal values have equal digests."),
+            tag("$secret", secret, "A secret, which is read from its source again and must have this digest."),
         ],
     }

@@ -1,7 +1,7 @@
-"""A redacted snapshot as JSON and back: what the file holds. Who vouches for it is said in `project.snapshots`.
+"""Encodes a redacted snapshot as JSON, and decodes it. `project.snapshots` signs and verifies the file.
 
-Objects are as they were seen, so every key in them is the platform's; one that begins with `$` gets a second one, and
-`$sealed` alone marks what stands for a secret.
+Objects have the keys of the platform's responses. A key that begins with `$` gets a second `$`; the key `$sealed` marks
+the placeholder of a secret.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _MARK = "$sealed"
 
 @dataclass(frozen=True)
 class SnapshotFile:
-    """A redacted snapshot, and what it is of.
+    """A redacted snapshot with its account.
 
-    base_url, account   where it was taken, as the project called it
+    base_url, account   as in the project file
     at                  seconds since 1970
-    secrets             what stands for declared secrets, by source
+    secrets             placeholders of declared secrets, by source
     """
 
     snapshot: Snapshot
@@ -73,15 +73,15 @@ class _Content:
 
 def encode(taken: SnapshotFile) -> dict[str, Json]:
     """Plain JSON, the same for the same snapshot."""
-    seen = taken.snapshot
+    snapshot = taken.snapshot
     listings = {
         name: _Listing(
-            each.complete,
-            each.why,
-            each.denied,
-            tuple(_Object(live.id, live.parent_id, _mark_secrets(live.body)) for live in each.objects),
+            listing.complete,
+            listing.why,
+            listing.denied,
+            tuple(_Object(live.id, live.parent_id, _mark_secrets(live.body)) for live in listing.objects),
         )
-        for name, each in seen.listings.items()
+        for name, listing in snapshot.listings.items()
     }
     content = _Content(
         stack=taken.stack,
@@ -89,37 +89,37 @@ def encode(taken: SnapshotFile) -> dict[str, Json]:
         account=taken.account,
         at=taken.at,
         commit=taken.commit,
-        doubt=seen.doubt,
+        doubt=snapshot.doubt,
         listings=listings,
-        bindings=seen.bindings,
-        receipts=tuple(sorted(seen.receipts)),
-        undelivered=tuple(sorted(seen.undelivered)),
-        overwritten=seen.overwritten,
-        elsewhere=tuple((*key, stack) for key, stack in sorted(seen.elsewhere.items())),
-        is_remembered=seen.is_remembered,
-        secrets={source: _mark_secrets(each) for source, each in taken.secrets.items()},
+        bindings=snapshot.bindings,
+        receipts=tuple(sorted(snapshot.receipts)),
+        undelivered=tuple(sorted(snapshot.undelivered)),
+        overwritten=snapshot.overwritten,
+        elsewhere=tuple((*key, stack) for key, stack in sorted(snapshot.elsewhere.items())),
+        is_remembered=snapshot.is_remembered,
+        secrets={source: _mark_secrets(secret) for source, secret in taken.secrets.items()},
     )
     return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
 
 
 def decode(content: Mapping[str, Json]) -> SnapshotFile:
-    """What `encode` was given. Raises Malformed."""
+    """The snapshot file that `encode` encoded. Raises Malformed."""
     if content.get("format") != FORMAT:
         raise Malformed("it is not a snapshot file")
     if content.get("version") != VERSION:
         raise Malformed(f"it is a snapshot of version {content.get('version')}, not {VERSION}")
-    body = {key: each for key, each in content.items() if key not in ("format", "version")}
+    body = {key: value for key, value in content.items() if key not in ("format", "version")}
     read: _Content = codec.decode(_Content, body, _no_secret, {})
     listings = {
         name: Listing(
-            tuple(Live(name, each.id, _body(each.body), each.parent) for each in listing.objects),
+            tuple(Live(name, item.id, _body(item.body), item.parent) for item in listing.objects),
             listing.complete,
             listing.why,
             listing.denied,
         )
         for name, listing in read.listings.items()
     }
-    seen = Snapshot(
+    snapshot = Snapshot(
         listings,
         read.bindings,
         receipts=frozenset(read.receipts),
@@ -129,10 +129,10 @@ def decode(content: Mapping[str, Json]) -> SnapshotFile:
         elsewhere={(kind, locator): stack for kind, locator, stack in read.elsewhere},
         is_remembered=read.is_remembered,
     )
-    secrets = {source: _unmark_secrets(each) for source, each in read.secrets.items()}
+    secrets = {source: _unmark_secrets(secret) for source, secret in read.secrets.items()}
     if not all(isinstance(secret, Sealed) for secret in secrets.values()):
-        raise Malformed("what stands for a secret is not understood")
-    return SnapshotFile(seen, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
+        raise Malformed("the placeholder of a secret is malformed")
+    return SnapshotFile(snapshot, read.stack, read.base_url, read.account, read.at, read.commit, secrets)
 
 
 def _body(marked: Json) -> Mapping[str, Json]:
@@ -145,37 +145,37 @@ def _body(marked: Json) -> Mapping[str, Json]:
 def _mark_secrets(value: Json) -> Json:
     match value:
         case Sealed():
-            told = {"source": value.source, "salt": value.salt, "spellings": sorted(value.spellings)}
-            return {_MARK: told | {"digests": dict(sorted(value.digests.items()))}}
+            content = {"source": value.source, "salt": value.salt, "spellings": sorted(value.spellings)}
+            return {_MARK: content | {"digests": dict(sorted(value.digests.items()))}}
         case Secret():
-            raise Malformed(f"{value!r} does not belong into a file")
+            raise Malformed(f"{value!r} must not be written to a file")
         case dict():
-            return {f"${key}" if key.startswith("$") else key: _mark_secrets(each) for key, each in value.items()}
+            return {f"${key}" if key.startswith("$") else key: _mark_secrets(item) for key, item in value.items()}
         case list():
-            return [_mark_secrets(each) for each in value]
+            return [_mark_secrets(item) for item in value]
     return value
 
 
 def _unmark_secrets(value: Json) -> Json:
     match value:
-        case {"$sealed": told} if len(value) == 1:
-            return _parse_sealed(told)
+        case {"$sealed": content} if len(value) == 1:
+            return _parse_sealed(content)
         case dict():
             return {
                 key.removeprefix("$") if key.startswith("$$") else key: _unmark_secrets(value[key]) for key in value
             }
         case list():
-            return [_unmark_secrets(each) for each in value]
+            return [_unmark_secrets(item) for item in value]
     return value
 
 
-def _parse_sealed(told: Json) -> Sealed:
-    match told:
+def _parse_sealed(content: Json) -> Sealed:
+    match content:
         case {"source": str(source), "salt": str(salt), "spellings": list(spellings), "digests": dict(digests)}:
-            if all(isinstance(each, str) for each in (*spellings, *digests.values())):
+            if all(isinstance(text, str) for text in (*spellings, *digests.values())):
                 return Sealed(source, digests, spellings, salt)
-    raise Malformed("what stands for a secret is not understood")
+    raise Malformed("the placeholder of a secret is malformed")
 
 
 def _no_secret(source: str, _digest: str) -> Secret:
-    raise Malformed(f"the secret of {source} does not belong into a snapshot")
+    raise Malformed(f"the secret of {source} must not be in a snapshot")
