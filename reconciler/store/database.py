@@ -128,7 +128,7 @@ def _open_server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
             engine = postgres.make_engine(url, connect=timeouts.connect, answer=timeouts.answer)
         except ImportError as failure:
             why = f"its driver is not installed: {failure}"
-            raise Unavailable(name, why, "install reconciler[postgres]") from failure
+            raise Unavailable(name, why, "install reconciler with the extra postgres") from failure
         try:
             # The database may hold other tables: those of the store have a schema of their own.
             engine = engine.execution_options(schema_translate_map={None: schema.NAME})
