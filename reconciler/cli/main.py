@@ -41,7 +41,7 @@ COMMANDS = {
     "snapshot": "Save the account to a file, to plan without an API key",
     "graph": "Draw the dependency graph",
     "show": "Show a plan file",
-    "list": "List the objects of a kind in the account",
+    "list": "List the objects in the account, of all kinds or one",
     "comment": "Post a plan as a comment on a pull or merge request",
     "history": "List the API calls of earlier runs and their outcomes",
     "report": "Create an HTML report of drift and applies",

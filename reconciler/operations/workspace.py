@@ -35,6 +35,7 @@ from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
     from reconciler.operations.accept_drift import Acceptance
+    from reconciler.operations.account_listing import AccountListing
     from reconciler.operations.applying.apply import Approve
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.authoring.import_proposal import Proposal
@@ -309,6 +310,13 @@ class Workspace:
         async with self._open_reader(on_event) as reader:
             snapshot = await observe(reader, [kind], concurrency=self.parallelism)
         return snapshot.of(kind.name)
+
+    async def list_account(self, *, on_event: OnEvent = ignore_event) -> AccountListing:
+        """Lists the objects of all kinds, also of kinds that cannot be declared, with the owner of each."""
+        from reconciler.operations.account_listing import list_account
+
+        async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
+            return await list_account(self, reader, store)
 
     def _open_reader(self, on_event: OnEvent) -> AbstractAsyncContextManager[Reader]:
         return self.runtime.platform.open_reader(

@@ -1,4 +1,4 @@
-"""Live objects of one kind, as a table or as JSON.
+"""Live objects of one kind or of all kinds, as a table or as JSON.
 
 Hides secrets in responses of the platform, and escapes its text.
 """
@@ -6,7 +6,9 @@ Hides secrets in responses of the platform, and escapes its text.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from reconciler.model.fields.annotations import Behavior
@@ -48,8 +50,62 @@ def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
 def render_json(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
     """One JSON object: the objects without secrets, and whether the list is complete."""
     objects = [dict(_hide_secrets(kind, live.body)) for live in lives]
-    text = json.dumps({"kind": kind.name, "complete": complete, "objects": objects}, indent=2)  # escapes what is unsafe
+    return _to_json({"kind": kind.name, "complete": complete, "objects": objects})
+
+
+def _to_json(value: Json) -> str:
+    text = json.dumps(value, indent=2)  # escapes what is unsafe
     return text.replace("##", "#\\u0023")  # the runner of a pipeline would execute `##[…]`
+
+
+@dataclass(frozen=True)
+class Row:
+    """An object with the stack and address that manage it; both are empty if it is unmanaged."""
+
+    kind: Kind
+    live: Live
+    stack: str = ""
+    address: str = ""
+
+
+def render_all_table(rows: Sequence[Row], width: int) -> str:
+    """The objects below a heading for each kind, with `ID  NAME  MANAGED BY`. Ids are never cut; those of parents are
+    left out."""
+    cells = [(f"  {_sanitize(row.live.id)}", *map(_sanitize, _tell(row))) for row in rows]
+    head = ("  ID", "NAME", "MANAGED BY")
+    widths = [max(terminal_text.width(row[column]) for row in (head, *cells)) for column in range(3)]
+    for column in (2, 1):
+        excess = sum(widths) + 2 * 2 - width
+        widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+    counts = Counter(row.kind.name for row in rows)
+    lines = [_join_cells(head, widths)]
+    for before, row, texts in zip((None, *rows), rows, cells, strict=False):
+        if before is None or before.kind.name != row.kind.name:
+            lines.append(f"{row.kind.name} ({counts[row.kind.name]})")
+        lines.append(_join_cells(texts, widths))
+    return "".join(f"{line}\n" for line in lines) if rows else ""
+
+
+def _tell(row: Row) -> tuple[str, str]:
+    return _describe(row.kind, row.live.body), f"{row.stack} {row.address}".strip()
+
+
+def _sanitize(text: str) -> str:
+    return terminal_text.cut(terminal_text.sanitize(text), _LONGEST)
+
+
+def render_all_json(rows: Sequence[Row], incomplete: Mapping[str, str]) -> str:
+    """One JSON object: the objects without secrets, each with its kind and owner, and why lists are incomplete."""
+    objects = [
+        {
+            "kind": row.kind.name,
+            "id": row.live.locator,
+            "owner": {"stack": row.stack, "address": row.address or None} if row.stack else None,
+            "body": dict(_hide_secrets(row.kind, row.live.body)),
+        }
+        for row in rows
+    ]
+    return _to_json({"complete": not incomplete, "incomplete": dict(incomplete), "objects": objects})
 
 
 def _join_cells(row: Sequence[str], widths: Sequence[int]) -> str:

@@ -74,3 +74,57 @@ def test_a_list_that_is_cut_short_is_told_from_a_whole_one(on_sandbox: Project, 
 def test_a_kind_that_does_not_exist_is_no_kind(on_sandbox: Project) -> None:
     said = on_sandbox("list", "Tunel")
     assert (said.code, "did you mean Tunnel?" in said.err) == (exit_codes.USAGE, True)
+
+
+def test_all_kinds_are_listed_with_the_owner_of_each_object(on_sandbox: Project, sandbox: Sandbox) -> None:
+    rule = resource(
+        "IPPolicyRule", "office", cidr="10.0.0.0/8", action="allow", ip_policy_id={"ref": "IPPolicy/office"}
+    )
+    on_sandbox.declare(resource("IPPolicy", "office", description="Office"), rule, resource("BotUser", "ci", name="ci"))
+    assert on_sandbox("apply", "-y").code == 0
+    sandbox.post("/reserved_domains", {"domain": "theirs.example.com"})
+    sandbox.post("/endpoints", {"type": "cloud", "url": "https://theirs.example.com", "traffic_policy": "{}"})
+    sandbox.forget_log()
+    answer = on_sandbox("list")
+    assert answer.code == 0, answer
+    reads = [(each["method"], each["path"]) for each in sandbox.log()]
+    assert len(reads) == len(set(reads))
+    assert {method for method, _ in reads} == {"GET"}
+    lines = [line.split() for line in answer.out.splitlines()]
+    assert lines[0] == ["ID", "NAME", "MANAGED", "BY"]
+    assert ["IPPolicy", "(1)"] in lines
+    told = {line[1]: line[2:] for line in lines if "_" in line[0]}
+    assert told["Office"] == ["prod", "IPPolicy/office"]
+    assert told["ci"] == ["prod", "BotUser/ci"]
+    assert told["10.0.0.0/8"] == ["prod", "IPPolicyRule/office"]
+    assert told["theirs.example.com"] == []
+    assert "Endpoint (" not in answer.out.replace("CloudEndpoint (1)", "")
+
+
+def test_the_list_of_all_kinds_fits_80_columns_and_is_json(on_sandbox: Project, sandbox: Sandbox) -> None:
+    edge = sandbox.post("/edges/https", {"description": "long " * 20})
+    sandbox.post(f"/edges/https/{edge['id']}/routes", {"match_type": "path_prefix", "match": "/" + "a" * 90})
+    on_sandbox.declare(resource("IPPolicy", "a-very-long-name-of-a-policy-in-the-office", description="Office " * 9))
+    assert on_sandbox("apply", "-y").code == 0
+    on_sandbox.environ["COLUMNS"] = "80"
+    answer = on_sandbox("list")
+    assert answer.code == 0
+    assert max(map(len, answer.out.splitlines())) <= 80
+    found = json.loads(on_sandbox("list", "--format", "json").out)
+    assert (found["complete"], found["incomplete"]) == (True, {})
+    (policy,) = (each for each in found["objects"] if each["kind"] == "IPPolicy")
+    assert policy["owner"] == {"stack": "prod", "address": "IPPolicy/a-very-long-name-of-a-policy-in-the-office"}
+    (route,) = (each for each in found["objects"] if each["kind"] == "HTTPSEdgeRoute")
+    assert (route["owner"], route["id"].startswith(edge["id"])) == (None, True)
+
+
+def test_incomplete_lists_are_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+    sandbox.fault("GET /vaults", then="status", status=418)
+    answer = on_sandbox("list", "--format", "json")
+    assert (answer.code, list(json.loads(answer.out)["incomplete"])) == (exit_codes.ERROR, ["Vault"])
+    assert "error: the list of Vault is incomplete: " in answer.err
+
+
+def test_an_empty_account_has_no_objects(on_sandbox: Project) -> None:
+    answer = on_sandbox("list")
+    assert (answer.code, answer.out, answer.err) == (0, "", "No objects found.\n")

@@ -43,6 +43,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     others: dict[str, str] = {}  # files other than manifests, and their schemas
     if not paths and modeline:
         others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
+    paths = tuple(map(common.to_project_path, paths))
     if not paths:
         entries = load_config(root, os.environ, common.environment).manifests
         paths = tuple(dict.fromkeys(name for entry in entries for name in files.find_manifests(root, entry)))

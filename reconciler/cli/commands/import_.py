@@ -70,6 +70,7 @@ def command(
 
     only = {lookup.kind(kind).name for kind in kinds}
     opened = open_to_import(workspaces.source_of(common))
+    out = common.to_project_path(out) if out is not None else None
     _check_inside(out)
     selection = PlanOptions(targets=common.targets, excludes=common.excludes)
     proposing = opened.propose_import(

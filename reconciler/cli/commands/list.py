@@ -1,32 +1,69 @@
-"""`reconciler list KIND`: lists all objects of a kind, managed or not; also of read-only kinds such as tunnels."""
+"""`reconciler list [KIND]`: lists the objects of all kinds or of one, managed or not; also of read-only kinds."""
 
 from __future__ import annotations
 
 import difflib
 
 import click
+from click.shell_completion import CompletionItem
 
 from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
 
 
+def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completions of the kinds that can be listed."""
+    from reconciler import kinds
+    from reconciler.kinds import read_only
+
+    names = sorted(kind.name for kind in (*read_only.KINDS, *kinds.every()))
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 @click.command(
     cls=Command,
     examples="""
+        reconciler list
         reconciler list ReservedDomain
+        reconciler list --format json | jq '.objects[] | select(.owner == null)'
         reconciler list Tunnel --format json | jq '.objects[].public_url'
     """,
 )
-@click.argument("kind")
+@click.argument("kind", metavar="[KIND]", required=False, shell_complete=complete)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @options.project_options
-def command(common: options.Options, kind: str, form: str) -> int:
-    """List the objects of KIND in the account, with the stack that manages each one.
+def command(common: options.Options, kind: str | None, form: str) -> int:
+    """List the objects in the account, with the stack that manages each one. Without KIND, lists all kinds.
 
     Also lists read-only kinds, which manifests cannot declare, such as Tunnel.
     """
+    return _list_all(common, form) if kind is None else _list_kind(common, kind, form)
+
+
+def _list_all(common: options.Options, form: str) -> int:
+    from reconciler.cli.terminal import workspaces
+    from reconciler.cli.terminal.wait_notices import ReadProgress
+    from reconciler.operations.opening.project import open_without_manifests
+    from reconciler.rendering import listing
+
+    opened = open_without_manifests(workspaces.source_of(common))
+    found = workspaces.run(opened.list_account(on_event=ReadProgress(common.quiet)))
+    rows = [listing.Row(listed.kind, listed.live, listed.stack, listed.address) for listed in found.objects]
+    if form == "json":
+        output.print_result(listing.render_all_json(rows, found.incomplete))
+    else:
+        output.print_result(listing.render_all_table(rows, output.width()))
+        if not rows and not found.incomplete and not common.quiet:
+            output.print_note("No objects found.")
+    if found.incomplete:
+        lines = (f"error: the list of {name} is incomplete: {why}" for name, why in found.incomplete.items())
+        raise exit_codes.Stop(exit_codes.ERROR, *lines)
+    return exit_codes.DONE
+
+
+def _list_kind(common: options.Options, kind: str, form: str) -> int:
     from reconciler import kinds
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress

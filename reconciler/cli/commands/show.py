@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import exit_codes, formats, output
+from reconciler.cli.terminal import exit_codes, formats, options, output
 from reconciler.cli.terminal.group import Command
 
 
@@ -28,7 +28,7 @@ from reconciler.cli.terminal.group import Command
     envvar="RECONCILER_PROJECT",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="Project directory, for file names in annotations. [env: RECONCILER_PROJECT; default: current directory]",
+    help="Project directory, for file names in annotations. [env: RECONCILER_PROJECT; default: as for plan]",
 )
 @click.option("--no-color", is_flag=True, help="Disable color output. [env: NO_COLOR]")
 def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) -> int:
@@ -46,7 +46,7 @@ def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) 
     plan_output = formats.PlanOutput(
         plan,
         plan_json.normalize(written),
-        project,
+        options.find_project(click.get_current_context(), project),
         phrases.Flavour.PLAN,
         has_color=output.supports_color(sys.stdout, no_color),
     )

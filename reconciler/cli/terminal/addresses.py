@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 _LINE = re.compile(r"^(kind|name):[ \t]*[\"']?([A-Za-z0-9][A-Za-z0-9._-]*)|^(---)", re.MULTILINE)
@@ -20,9 +21,23 @@ _MAX_SIZE = 2_000_000  # bytes read of a file
 
 def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Completions of `Kind/name` from the project's manifests."""
-    root = Path(context.params.get("project") or os.environ.get("RECONCILER_PROJECT") or ".")
+    root = project_of(context)
     found = {address for address in _read_addresses(root) if address.startswith(incomplete)}
     return [CompletionItem(address) for address in sorted(found)]
+
+
+def project_of(context: click.Context) -> Path:
+    """The project directory that an incomplete command line selects."""
+    from reconciler.project.discovery import find_project
+    from reconciler.project.files import Unreadable
+
+    project = context.params.get("project")
+    if project is not None and context.get_parameter_source("project") is not ParameterSource.DEFAULT:
+        return Path(project)
+    try:
+        return find_project(Path())
+    except Unreadable:
+        return Path()
 
 
 def _read_addresses(root: Path) -> Iterator[str]:

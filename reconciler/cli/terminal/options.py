@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from reconciler.cli.terminal import addresses, output
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 class Options:
     """The shared options of one invocation; a command without an option has its default.
 
+    is_found  the project directory was found above the current directory, and not given
     events    a file for events as JSON lines; `-` is standard error
     allow     approvals: (rule, kind) → count, such as ("delete", "ReservedDomain") → 1
     runtime   replacements that the caller of `main` passed
@@ -32,6 +34,7 @@ class Options:
     """
 
     project: Path = Path()
+    is_found: bool = False
     environment: str | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     targets: tuple[str, ...] = ()
@@ -47,6 +50,11 @@ class Options:
     allow: Mapping[tuple[str, str], int] = field(default_factory=dict)
     runtime: Runtime | None = None
     observer: Telemetry | None = None
+
+    def to_project_path(self, path: str) -> str:
+        """A path that the user gave, relative to the project: as given, or from the current directory if the project
+        was found above it."""
+        return os.path.relpath(path, self.project) if self.is_found and not Path(path).is_absolute() else path
 
     @property
     def has_color(self) -> bool:
@@ -178,7 +186,7 @@ _PROJECT = [
         envvar="RECONCILER_PROJECT",
         type=click.Path(path_type=Path),
         default=Path(),
-        help="Project directory. [env: RECONCILER_PROJECT; default: current directory]",
+        help="Project directory. [env: RECONCILER_PROJECT; default: the nearest directory above with reconciler.yaml]",
     ),
     click.option(
         "--env",
@@ -271,6 +279,8 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
             shared = {name: value for name, value in flags.items() if name in Options.__dataclass_fields__}
             context = click.get_current_context()
             options = Options(**shared, runtime=context.find_root().obj)
+            project = find_project(context, options.project)
+            options = replace(options, project=project, is_found=project != options.project)
             output.set_log_format(options.log_format)
             if options.trace or _is_traced():
                 from reconciler.cli.terminal import telemetry
@@ -287,6 +297,14 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
         return command_with_options
 
     return decorate
+
+
+def find_project(context: click.Context, project: Path) -> Path:
+    """The project directory: the value of --project or its variable, or the nearest project above this directory."""
+    from reconciler.project import discovery
+
+    is_default = context.get_parameter_source("project") is ParameterSource.DEFAULT
+    return discovery.find_project(Path()) if is_default else project
 
 
 project_options = _add_options([*_PROJECT, *_OUTPUT])

@@ -17,7 +17,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.problem import Finding, Position, Problem, Rejected, Severity
 from reconciler.model.value import PENDING, Json, Secret, Value, canonical
-from reconciler.project import files
+from reconciler.project import discovery, files
 from reconciler.project.documents import validation
 from reconciler.project.documents.merge import Layer, Role, merge
 from reconciler.project.documents.references import Declared
@@ -31,7 +31,7 @@ from reconciler.project.settings.variables import Setting
 from reconciler.project.yaml.positions import Places
 from reconciler.project.yaml.reader import Document
 
-FILE: Final = "reconciler.yaml"
+FILE: Final = discovery.FILE
 DEFAULT_STORE: Final = "state/reconciler.db"  # below the project's folder
 _STORED: Final = ("", "-wal", "-shm")  # suffixes of the store's file and of those that SQLite creates beside it
 

@@ -94,6 +94,10 @@ store: state/reconciler.db
 `RECONCILER_BASE_URL`, `RECONCILER_API_KEY`, `RECONCILER_AGENT_URL` and `RECONCILER_STORE` override
 this file. With `--env NAME`, `environments/NAME.yaml` overrides it too ([environments](environments.md), also for
 variables and defaults). For the format of manifests see [manifests](manifests.md).
+
+Commands find the project from the folders below it: without `--project` and `RECONCILER_PROJECT`, they use the nearest
+directory above with a `reconciler.yaml`, within the Git repository. Paths in messages are relative to the project;
+files that are arguments, as in `fmt FILE`, are relative to the current directory.
 """
 
 

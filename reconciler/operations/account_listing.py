@@ -1,0 +1,82 @@
+"""Lists the objects of all kinds with the stack and address that manage each one. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from reconciler import kinds
+from reconciler.engine.observe import observe
+from reconciler.engine.ports import Reader
+from reconciler.kinds import read_only
+from reconciler.model.kind import Kind
+from reconciler.model.snapshot import Listing, Live, Snapshot
+
+if TYPE_CHECKING:
+    from reconciler.operations.workspace import Workspace
+    from reconciler.store.store import Store
+
+
+@dataclass(frozen=True)
+class ListedObject:
+    """One object of the account.
+
+    stack    the stack that manages it; empty: none is known
+    address  its address in that stack; empty if unknown
+    """
+
+    kind: Kind
+    live: Live
+    stack: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class AccountListing:
+    """The objects of the account, by kind, and why lists are incomplete, by the name of the kind."""
+
+    objects: tuple[ListedObject, ...]
+    incomplete: Mapping[str, str]
+
+
+async def list_account(workspace: Workspace, reader: Reader, store: Store | None) -> AccountListing:
+    """Lists each collection of the platform once. A collection that the platform does not have is left out."""
+    listed = [kind for kind in (*kinds.every(), *read_only.KINDS) if kind.same_as is None]
+    snapshot = await observe(reader, listed, concurrency=workspace.parallelism)
+    owners = await _read_owners(workspace.manifest.stack, store)
+    objects = [_to_listed(kind, live, owners) for kind, live in _find_objects(listed, snapshot)]
+    incomplete = {name: listing.why for name, listing in snapshot.listings.items() if _is_incomplete(listing)}
+    return AccountListing(tuple(sorted(objects, key=lambda listed: listed.kind.name)), dict(sorted(incomplete.items())))
+
+
+def _is_incomplete(listing: Listing) -> bool:
+    return not listing.complete and listing.is_offered
+
+
+def _find_objects(listed: list[Kind], snapshot: Snapshot) -> Iterator[tuple[Kind, Live]]:
+    """Each object once: two kinds can share a collection, and the one that can be declared comes first."""
+    found = set()
+    for kind in listed:
+        for live in snapshot.of(kind.name).objects:
+            if (kind.path, live.locator) not in found:
+                found.add((kind.path, live.locator))
+                yield kind, live
+
+
+async def _read_owners(stack: str, store: Store | None) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """Stack and address by kind and locator, of objects that have no owner record."""
+    if store is None:
+        return {}
+    unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
+    elsewhere = await store.find_bound_elsewhere(stack, unmarked)
+    bound = await store.bindings(stack)
+    return {key: (other, "") for key, other in elsewhere.items()} | {
+        (address.kind, binding.id): (stack, str(address)) for address, binding in bound.items()
+    }
+
+
+def _to_listed(kind: Kind, live: Live, owners: Mapping[tuple[str, str], tuple[str, str]]) -> ListedObject:
+    if live.owner is not None:
+        return ListedObject(kind, live, live.owner.stack, str(live.owner.address))
+    return ListedObject(kind, live, *owners.get((kind.name, live.locator), ()))

@@ -1,0 +1,93 @@
+"""Commands in a folder below the project's: which project they use, and which paths they tell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.project.discovery import find_project
+from reconciler.project.files import Unreadable
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
+
+WRONG = "kind: IPPolicy\nname: wrong\nspec:\n  descripton: x\n"
+
+
+def enter(shell: Shell, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shell.root / folder).mkdir(parents=True, exist_ok=True)
+    monkeypatch.chdir(shell.root / folder)
+
+
+def test_a_plan_is_the_same_in_every_folder(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = shell("plan", "--quiet")
+    enter(shell, "manifests/deep", monkeypatch)
+    assert shell("plan", "--quiet") == expected
+    assert shell("apply", "-y", "--quiet").code == 0
+    assert (shell.root / "state").is_dir()
+    assert not Path("state").exists()
+
+
+def test_paths_in_messages_are_relative_to_the_project(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.write("manifests/wrong.yaml", WRONG)
+    expected = shell("validate")
+    assert "manifests/wrong.yaml:4:" in expected.err + expected.out
+    enter(shell, "manifests", monkeypatch)
+    assert shell("validate") == expected
+
+
+def test_a_file_argument_is_relative_to_the_current_directory(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.write("manifests/a.yaml", "name: a\nkind: IPPolicy\n")
+    enter(shell, "manifests", monkeypatch)
+    assert shell("fmt", "a.yaml").out == "manifests/a.yaml\n"
+    assert shell("fmt", "--check").code == 0
+
+
+def test_the_nearest_project_is_used_and_an_option_overrides_it(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.write("inner/reconciler.yaml", "version: 1\nstack: inner\n")
+    shell.write("inner/manifests/a.yaml", "kind: IPPolicy\nname: wrong\nspec: {x: 1}\n")
+    enter(shell, "inner/manifests", monkeypatch)
+    assert shell("validate").code == 1
+    assert shell("validate", "--project", str(shell.root)).code == 0
+    monkeypatch.setenv("RECONCILER_PROJECT", str(shell.root))
+    assert shell("validate").code == 0
+    assert shell("validate", "--project", ".").code == 1  # no reconciler.yaml in this folder, and none above is sought
+
+
+@pytest.mark.parametrize("git", ["folder", "file"])
+def test_the_search_ends_at_the_root_of_the_repository(shell: Shell, git: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if git == "folder":
+        (shell.root / "repository/.git").mkdir(parents=True)
+    else:
+        shell.write("repository/.git", "gitdir: elsewhere\n")  # a worktree, or a submodule
+    enter(shell, "repository/folder", monkeypatch)
+    answer = shell("validate")
+    assert answer.code == 1
+    assert "`reconciler init` creates one in this folder" in answer.err
+
+
+def test_a_project_at_the_root_of_the_repository_is_found(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "reconciler.yaml").touch()
+    (tmp_path / "a/b").mkdir(parents=True)
+    assert find_project(tmp_path / "a/b") == Path("../..")
+    assert find_project(tmp_path) == Path()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes the owner of a file")
+def test_a_project_of_another_user_is_used_only_if_named(tmp_path: Path) -> None:
+    (tmp_path / "reconciler.yaml").touch()
+    os.chown(tmp_path / "reconciler.yaml", 12345, 12345)
+    (tmp_path / "a").mkdir()
+    with pytest.raises(Unreadable, match="belongs to another user"):
+        find_project(tmp_path / "a")
+    assert find_project(tmp_path) == Path()
+
+
+def test_addresses_are_completed_in_a_subfolder(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    enter(shell, "manifests", monkeypatch)
+    monkeypatch.setenv("_RECONCILER_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", "reconciler plan --target ")
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert "TLSEdge/payments" in shell().out
