@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -128,3 +129,4 @@ class Change:
     parent: Address | None = None  # of an addition: the declared resource that it is part of
     is_pending: bool = False  # proven to come from Git alone: the platform is as last applied
     cause: Cause | None = None  # as of a field
+    identity: Mapping[str, Value] = field(default_factory=dict)  # of a delete: what the object is, such as its domain

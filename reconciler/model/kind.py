@@ -79,6 +79,7 @@ class Kind:
     requires_parts: Callable[[Mapping[str, Any]], bool] | None = None
     exclusive_endpoint: tuple[str, str] | None = None
     beside_https: bool = False
+    display_fields: tuple[str, ...] = ()
     example: str = ""
     """
     path            the path of the collection, relative to the base address; `{edge_id}` is the id of the parent
@@ -110,6 +111,7 @@ class Kind:
     exclusive_endpoint  the field with the URL, and the exclusive field: no object of another kind may have the host and
                     port of the URL in that field
     beside_https    an endpoint with the scheme https may have the host and port of the exclusive field, too
+    display_fields  fields and outputs that tell people which object this is, besides its identity and description
     example         a spec as YAML, for the reference page; validated by the tests
     """
 

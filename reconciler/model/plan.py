@@ -173,6 +173,9 @@ class Plan:
     snapshot_time: float = 0.0  # time of the snapshot file, seconds since 1970; 0: planned from the account
     forecast: Forecast = Forecast(0, 0.0)
     base: Base | None = None  # the commit that the plan was compared with
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By id: what people call the objects whose ids are in values of changes, such as `IPPolicy/office`."""
+    environment: str = ""  # the environment of the project, if one was selected
     version: int = VERSION
 
     @property

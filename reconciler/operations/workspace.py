@@ -337,7 +337,9 @@ class Workspace:
         plan = planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options)
         if self.runtime.observer is not None:
             self.runtime.observer.on_plan(plan)
-        return replace(plan, problems=(*self.warnings, *plan.problems), account=self.account_name)
+        environment = self.config.environment.name if self.config.environment is not None else ""
+        problems = (*self.warnings, *plan.problems)
+        return replace(plan, problems=problems, account=self.account_name, environment=environment)
 
     def with_policy_findings(self, plan: Plan) -> Plan:
         """The plan with the findings of the project's policies."""

@@ -25,7 +25,8 @@ def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
     before = {(change.address, change.id): change for change in (*base_plan.changes, *base_plan.additions)}
     changes = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.changes)
     additions = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.additions)
-    return replace(head, changes=changes, additions=additions, base=replace(base, withdrawn=tuple(before.values())))
+    base = replace(base, withdrawn=tuple(before.values()))
+    return replace(head, changes=changes, additions=additions, base=base, names={**base_plan.names, **head.names})
 
 
 def _attribute(change: Change, former: Change | None) -> Change:

@@ -12,7 +12,7 @@ from graphlib import CycleError
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec
-from reconciler.model.change import Change
+from reconciler.model.change import Action, Change
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.plan import Observed, Plan
@@ -27,6 +27,7 @@ from reconciler.planning.deciding.bindings import find_binding_updates
 from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.fast_path import is_up_to_date
+from reconciler.planning.deciding.names import describe_identity, find_names
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_kinds
 from reconciler.planning.deciding.pending import is_pending
@@ -156,9 +157,11 @@ class _Planning:
         }
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions)
         selected = (decision for decision in decisions if options.selects(decision.address))
+        changes = tuple(self._list_changes(changing))
+        additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
         return Plan(
             stack=index.stack,
-            changes=tuple(self._list_changes(changing)),
+            changes=changes,
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
                 *self.problems,
@@ -171,7 +174,7 @@ class _Planning:
             approvals=approvals,
             observed=dict(self._collect_observed([*self.undeclared, *self.decided.values()])),
             bindings=find_binding_updates(self.assignments, self.decided, options),
-            additions=tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned),
+            additions=additions,
             unmanaged=tuple(key for key in find_unmanaged(self.assignments, owned) if key not in listed),
             elsewhere=find_other_stacks(self.assignments),
             targets=options.targets,
@@ -180,6 +183,7 @@ class _Planning:
             declared=len(self.manifest.declarations),
             commit=options.commit,
             forecast=forecast(calls, snapshot, self.kinds, options.requests_per_minute),
+            names=find_names(self.assignments, (*changes, *additions)),
         )
 
     def _sequence(self) -> tuple[list[Decision], Sequenced]:
@@ -197,6 +201,8 @@ class _Planning:
             if id(decision) in additions:
                 yield additions[id(decision)].change()
             elif (change := decision.change(is_protected(decision))) is not None:
+                if decision.action is Action.DELETE and decision.live is not None:
+                    change = replace(change, identity=describe_identity(self.index, decision.kind, decision.live))
                 yield replace(change, is_pending=is_pending(decision, self.index))
 
     def _collect_observed(self, decisions: Iterable[Decision]) -> Iterator[tuple[Address, Observed]]:

@@ -101,6 +101,7 @@ KIND = Kind(
     carries_traffic=True,
     untimed=True,
     home=Home.AGENT,
+    display_fields=("addr",),
     example="""
         name: orders
         proto: http

@@ -45,6 +45,7 @@ KIND = Kind(
     list_key="https_edges",
     id_prefix="edghts_",
     carries_traffic=True,
+    display_fields=("hostports",),
     example="""
         hostports: ["app.example.com:443"]
         tls_termination: {min_version: "1.2"}

@@ -41,6 +41,7 @@ KIND = Kind(
     identity=("ip_policy_id", "cidr"),
     unique=True,
     part_of=PartOf("IPPolicy", field="ip_policy_id"),
+    display_fields=("action",),
     example="""
         ip_policy_id: {ref: IPPolicy/office}
         cidr: 203.0.113.0/24

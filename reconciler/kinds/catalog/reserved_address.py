@@ -43,6 +43,7 @@ KIND = Kind(
     irreplaceable=True,
     carries_traffic=True,
     host="addr",
+    display_fields=("addr",),
     example="""
         region: eu
         description: SSH to the build machines

@@ -45,6 +45,7 @@ KIND = Kind(
     id_prefix="sshcr_",
     identity=("public_key",),
     unique=True,
+    display_fields=("acl",),
     example="""
         public_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl laptop
         acl: ["bind:demo.example.com", "bind:team=*"]

@@ -58,6 +58,7 @@ KIND = Kind(
     path="/ssh_host_certificates",
     list_key="ssh_host_certificates",
     id_prefix="shcrt_",
+    display_fields=("principals",),
     example="""
         ssh_certificate_authority_id: {ref: SSHCertificateAuthority/farm}
         public_key: {from_file: keys/build-1.pub}

@@ -67,6 +67,7 @@ KIND = Kind(
     path="/ssh_user_certificates",
     list_key="ssh_user_certificates",
     id_prefix="sucrt_",
+    display_fields=("principals",),
     example="""
         ssh_certificate_authority_id: {ref: SSHCertificateAuthority/farm}
         public_key: {from_file: keys/alice.pub}

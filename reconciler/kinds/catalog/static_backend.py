@@ -30,6 +30,7 @@ KIND = Kind(
     list_key="backends",
     id_prefix="bkdsc_",
     carries_traffic=True,
+    display_fields=("address",),
     example="""
         address: origin.example.com:443
         tls: {enabled: true}

@@ -35,6 +35,7 @@ KIND = Kind(
     id_prefix="edgtcp_",
     carries_traffic=True,
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
+    display_fields=("hostports",),
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

@@ -55,6 +55,7 @@ KIND = Kind(
     carries_traffic=True,
     beside_https=True,
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
+    display_fields=("hostports",),
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

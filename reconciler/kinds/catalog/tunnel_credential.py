@@ -49,6 +49,7 @@ KIND = Kind(
     list_key="credentials",
     id_prefix="cr_",
     one_time="token",
+    display_fields=("acl",),
     example="""
         description: Agent of the Berlin site
         acl: ["bind:*.berlin.example.com"]

@@ -28,6 +28,7 @@ KIND = Kind(
     list_key="backends",
     id_prefix="bkdtg_",
     carries_traffic=True,
+    display_fields=("labels",),
     example="""
         labels: {service: payments}
     """,

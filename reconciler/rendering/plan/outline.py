@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason, Risk
-from reconciler.model.plan import Approval, Call, Forecast, Plan
+from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
+from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries
 from reconciler.rendering.terminal_text import sanitize
@@ -22,8 +22,9 @@ SENSITIVE = "(sensitive)"
 SENSITIVE_CHANGED = "(sensitive value changed)"
 UNSET = "(not set)"
 
-_OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")
+_OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")  # not an id that is a natural key
 _CONTEXT = 2  # lines around a change
+_SHORT_COMMIT = 7  # characters
 _SHORT = 48  # cells of a nested value that is written on the line of its key
 
 
@@ -49,6 +50,7 @@ class FieldRow(NamedTuple):
     changed_by: ChangedBy
     forces_replacement: bool
     position: str  # `file:line`, or empty
+    cause: Cause | None = None  # None: the plan was not compared with a base
 
 
 class ChangeRow(NamedTuple):
@@ -66,6 +68,22 @@ class ChangeRow(NamedTuple):
     deliveries: tuple[str, ...] = ()  # targets of one-time secrets, and commands that will run
     parent: str = ""  # of an addition
     is_pending: bool = False
+    cause: Cause | None = None  # as of a field
+
+
+class BaseRow(NamedTuple):
+    """The commit that the plan was compared with. `behind` and `problems` as in `Base`."""
+
+    ref: str
+    commit: str  # shortened
+    behind: int
+    problems: tuple[str, ...]
+    withdrawn: tuple[ChangeRow, ...]
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the changes are attributed."""
+        return not self.behind and not self.problems
 
 
 class CallRow(NamedTuple):
@@ -104,6 +122,12 @@ class Outline(NamedTuple):
     excludes: tuple[str, ...] = ()
     ignored: int = 0  # differences that are known drift
     ignored_until: tuple[str, ...] = ()  # the last days on which they are ignored, in order
+    base: BaseRow | None = None
+
+    @property
+    def is_attributed(self) -> bool:
+        """Whether each change, addition and field has a cause."""
+        return self.base is not None and self.base.is_comparable
 
     @property
     def errors(self) -> tuple[ProblemRow, ...]:
@@ -138,6 +162,7 @@ def build_outline(plan: Plan) -> Outline:
                 {sanitize(ignored_difference.until) for ignored_difference in plan.ignored if ignored_difference.until}
             )
         ),
+        base=_base(plan.base, words) if plan.base is not None else None,
     )
 
 
@@ -173,9 +198,25 @@ def _change(change: Change, words: _Words) -> ChangeRow:
         risks=change.risks,
         protected=change.protected,
         position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
-        fields=tuple(_field(field, words) for field in change.fields),
+        fields=tuple(_field(field, words) for field in change.fields or _list_identity(change)),
         parent=sanitize(str(change.parent)) if change.parent else "",
         is_pending=change.is_pending,
+        cause=change.cause,
+    )
+
+
+def _list_identity(change: Change) -> Iterator[FieldChange]:
+    """The values that tell what a deleted object is, as fields that end."""
+    return (FieldChange(name, value, None, cause=change.cause) for name, value in change.identity.items())
+
+
+def _base(base: Base, words: _Words) -> BaseRow:
+    return BaseRow(
+        ref=sanitize(base.ref),
+        commit=sanitize(base.commit[:_SHORT_COMMIT]),
+        behind=base.behind,
+        problems=tuple(sanitize(str(problem)) for problem in base.problems),
+        withdrawn=tuple(_change(change, words) for change in base.withdrawn),
     )
 
 
@@ -190,6 +231,7 @@ def _field(change: FieldChange, words: _Words) -> FieldRow:
         changed_by=change.changed_by,
         forces_replacement=change.forces_replacement,
         position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
+        cause=change.cause,
     )
 
 
@@ -228,7 +270,8 @@ class _Words:
 
     def __init__(self, plan: Plan) -> None:
         self._resolved = plan.resolved
-        self._names = {observed.id: str(address) for address, observed in plan.observed.items()}
+        observed = ((observed.id, str(address)) for address, observed in plan.observed.items())
+        self._names = {id: name for id, name in observed if _OBJECT_ID.fullmatch(id)} | dict(plan.names)
 
     def display(self, value: Value) -> DisplayValue:
         return DisplayValue(self.line(value), tuple(self.lines(value)))
@@ -247,8 +290,8 @@ class _Words:
             case bool():
                 return "true" if value else "false"
             case str():
-                name = self._names.get(value) if _OBJECT_ID.fullmatch(value) else None
-                return f"{_quote(value)} ({sanitize(name)})" if name else _quote(value)
+                name = self._names.get(value) if value else None
+                return f"{sanitize(name)} ({sanitize(value)})" if name else _quote(value)
             case dict():
                 return "{" + ", ".join(f"{sanitize(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
             case list() | tuple():
@@ -290,7 +333,9 @@ class _Words:
         value = self._resolved.get(f"{ref.target}.{ref.output}")
         if value is None:
             return f"(known after apply: {sanitize(str(ref))})"
-        return f"{_quote(str(value))} ({sanitize(str(ref))})"
+        if ref.output != "id":
+            return f"{_quote(str(value))} ({sanitize(str(ref))})"
+        return f"{sanitize(str(ref.target))} ({sanitize(str(value))})"
 
 
 def _quote(text: str) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from reconciler.model.change import Action, ChangedBy, Reason, Risk
+from reconciler.model.change import Action, Cause, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
 from reconciler.rendering.plan.outline import (
     SENSITIVE,
     SENSITIVE_CHANGED,
     ApprovalRow,
+    BaseRow,
     ChangeRow,
     DiffLine,
     FieldRow,
@@ -139,6 +140,80 @@ def verdict(rows: Outline, flavour: Flavour, resources: Resources | None = None)
     return totals(rows) if rows.changes else _describe_empty("changes", rows, resources)
 
 
+# --- a plan that was compared with a base
+
+THIS_BRANCH = "Changes by this branch"
+UNCHANGED = "No changes by this branch."
+GROUPS: Mapping[Cause, str] = {
+    Cause.THIS_CHANGE: THIS_BRANCH,
+    Cause.PENDING: "Pending before it: in Git, not applied yet",
+    Cause.DRIFT: "Drift: changed on the platform",
+}
+_FOREIGN = {
+    Cause.THIS_CHANGE: "by this branch",
+    Cause.PENDING: "pending before this branch",
+    Cause.DRIFT: "drift",
+}
+
+
+class Group(NamedTuple):
+    """The changes of one cause."""
+
+    cause: Cause
+    changes: tuple[ChangeRow, ...]
+    additions: tuple[ChangeRow, ...]
+
+
+def list_groups(rows: Outline) -> list[Group]:
+    """The changes by cause: of this branch first, even if there are none, then pending ones and drift."""
+    groups = [
+        Group(
+            cause,
+            tuple(row for row in rows.changes if row.cause is cause),
+            tuple(row for row in rows.additions if row.cause is cause),
+        )
+        for cause in GROUPS
+    ]
+    return [group for group in groups if group.cause is Cause.THIS_CHANGE or group.changes or group.additions]
+
+
+def describe_group(group: Group, base: BaseRow, quote: Callable[[str], str] = str) -> str:
+    """`Changes by this branch (since main, abc1234)`"""
+    since = f" (since {quote(base.ref)}, {quote(base.commit)})" if group.cause is Cause.THIS_CHANGE else ""
+    return f"{GROUPS[group.cause]}{since}"
+
+
+def count_group(group: Group) -> str:
+    """`1 to create, 2 to delete`; what was added on the platform is counted separately."""
+    counts = [(action, sum(row.action is action for row in group.changes)) for action in Action]
+    parts = [f"{number} to {action}" for action, number in counts if number]
+    return ", ".join([*parts, *([f"{len(group.additions)} added on the platform"] if group.additions else [])])
+
+
+def summarize_group(group: Group) -> str:
+    """`Changes by this branch: 1 to create.`"""
+    if not (group.changes or group.additions):
+        return UNCHANGED
+    name = {Cause.PENDING: "Pending before it", Cause.DRIFT: "Drift"}.get(group.cause, THIS_BRANCH)
+    return f"{name}: {count_group(group)}."
+
+
+def describe_withdrawn(row: ChangeRow) -> str:
+    """`No longer planned: update IPPolicy/office`"""
+    return f"No longer planned: {row.action} {row.address}"
+
+
+def describe_base(base: BaseRow, quote: Callable[[str], str] = str) -> str:
+    """Why the changes are not attributed; empty if they are."""
+    if base.behind:
+        commits = count(base.behind, "commit")
+        ref = quote(base.ref)
+        return f"This branch is behind {ref} by {commits}: changes are not attributed; merge {ref} first."
+    if base.problems:
+        return f"The base {quote(base.ref)} ({quote(base.commit)}) cannot be planned: changes are not attributed."
+    return ""
+
+
 def describe_unmanaged(rows: Outline) -> str:
     """`Not managed: 2 BotUser (list them with `drift --unmanaged`).`; empty if there are none."""
     listed = ", ".join(f"{number} {kind}" for kind, number in rows.unmanaged.items())
@@ -181,9 +256,23 @@ def sort_by_severity(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
     return sorted(enumerate(rows), key=severity)
 
 
+SEVERE = frozenset({Risk.WIDENS_ACCESS, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})  # shown in bold or red
+
+
+class RiskPhrase(NamedTuple):
+    text: str
+    is_severe: bool
+
+
+def weigh_risks(row: ChangeRow) -> list[RiskPhrase]:
+    """What a reviewer must see, a phrase each, the most severe first."""
+    phrases = [RiskPhrase(risk.text, risk in SEVERE) for risk in Risk if risk in row.risks]
+    return [*phrases, *([RiskPhrase(PROTECTED, False)] if row.protected else [])]
+
+
 def risks(row: ChangeRow) -> list[str]:
-    """What a reviewer must see, a phrase each."""
-    return [*(risk.text for risk in row.risks), *([PROTECTED] if row.protected else [])]
+    """The texts of `weigh_risks`."""
+    return [phrase.text for phrase in weigh_risks(row)]
 
 
 def reason(row: ChangeRow, flavour: Flavour, quote: Callable[[str], str] = str) -> str:
@@ -264,7 +353,12 @@ def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
     """What changed a field, and whether it forces a replacement."""
     is_whole = change.action in (Action.CREATE, Action.DELETE)  # the object changed, not its fields
     has_cause = not is_whole and (row.changed_by in (ChangedBy.PLATFORM, ChangedBy.BOTH) or flavour is Flavour.DRIFT)
-    return [*([row.changed_by.text] if has_cause else []), *(["forces replacement"] if row.forces_replacement else [])]
+    is_foreign = not is_whole and row.cause is not change.cause and row.cause is not None
+    return [
+        *([_FOREIGN[row.cause]] if is_foreign and row.cause is not None else []),
+        *([row.changed_by.text] if has_cause else []),
+        *(["forces replacement"] if row.forces_replacement else []),
+    ]
 
 
 def values(row: FieldRow, flavour: Flavour) -> str:

@@ -5,7 +5,7 @@ Returns a string and writes to no stream. Lines fit the width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from reconciler.model.change import Action
@@ -71,19 +71,37 @@ class _Page:
         self.flavour = flavour
 
     def sections(self) -> Iterator[Iterator[str]]:
+        yield self.base()
         yield self.problems()
         yield self.legend()
-        for number, row in enumerate(rows := phrases.sort_pending_last(self.rows.changes, self.flavour)):
-            if self.flavour is Flavour.DRIFT and row.is_pending and not (number and rows[number - 1].is_pending):
-                yield from self.additions()
-                yield iter([self.paint(Paint.STRONG, phrases.PENDING)])
-            yield self.change(row)
-        if not (self.flavour is Flavour.DRIFT and any(row.is_pending for row in rows)):
-            yield from self.additions()
+        if self.flavour is Flavour.PLAN and self.rows.is_attributed:
+            yield from self.groups()
+        else:
+            yield from self.changes()
         if self.flavour is Flavour.PLAN:
             yield self.calls()
             yield self.approvals()
         yield self.summary()
+
+    def changes(self) -> Iterator[Iterator[str]]:
+        for number, row in enumerate(rows := phrases.sort_pending_last(self.rows.changes, self.flavour)):
+            if self.flavour is Flavour.DRIFT and row.is_pending and not (number and rows[number - 1].is_pending):
+                yield from self.additions(self.rows.additions)
+                yield iter([self.paint(Paint.STRONG, phrases.PENDING)])
+            yield self.change(row)
+        if not (self.flavour is Flavour.DRIFT and any(row.is_pending for row in rows)):
+            yield from self.additions(self.rows.additions)
+
+    def groups(self) -> Iterator[Iterator[str]]:
+        """The changes by cause, and the changes that the base plans and this branch makes unnecessary."""
+        base = self.rows.base
+        assert base is not None
+        for group in phrases.list_groups(self.rows):
+            if group.changes or group.additions:
+                yield self.block(phrases.describe_group(group, base), 0, Paint.STRONG)
+                yield from map(self.change, group.changes)
+                yield from self.additions(group.additions)
+        yield (line for row in base.withdrawn for line in self.block(phrases.describe_withdrawn(row), 2))
 
     def paint(self, paint: Paint, line: str) -> str:
         return f"\x1b[{paint}m{line}\x1b[0m" if self.color and line else line
@@ -96,6 +114,14 @@ class _Page:
 
     # --- sections
 
+    def base(self) -> Iterator[str]:
+        """Why the changes are not attributed to this branch."""
+        base = self.rows.base
+        if base is not None and (text := phrases.describe_base(base)):
+            yield from self.block(text, 2, Paint.CHANGED)
+            for problem in base.problems:
+                yield from self.block(problem, 4, Paint.ALARM, "  ! ")
+
     def problems(self) -> Iterator[str]:
         for row in self.rows.problems:
             paint, sign = (Paint.ALARM, "! ") if row.is_error else (Paint.CHANGED, "")
@@ -105,11 +131,11 @@ class _Page:
         if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
             yield from self.block("Differences: - on the platform, + in the manifests", 0)
 
-    def additions(self) -> Iterator[Iterator[str]]:
-        if self.rows.additions:
+    def additions(self, rows: Sequence[ChangeRow]) -> Iterator[Iterator[str]]:
+        if rows:
             yield iter([self.paint(Paint.STRONG, phrases.ADDITIONS)])
             sign = "-" if self.flavour is Flavour.DRIFT else "!"  # in a plan, - is what will be deleted
-            yield from (self.change(row._replace(symbol=sign)) for row in self.rows.additions)
+            yield from (self.change(row._replace(symbol=sign)) for row in rows)
             yield self.block(phrases.CHOICES, 0, Paint.FAINT)
 
     def change(self, row: ChangeRow) -> Iterator[str]:
@@ -119,8 +145,9 @@ class _Page:
         yield from self.heading(row.symbol, f"{word}{row.address}{was}", row.position, paint)
         reason = phrases.reason(row, self.flavour)
         yield from self.block(reason + (f" ({row.id})" if row.id else ""), _FIELD_INDENT, Paint.FAINT)
-        for risk in phrases.risks(row):
-            yield from self.block(risk, _FIELD_INDENT + 2, Paint.ALARM, f"{'':>{_FIELD_INDENT}}! ")
+        for risk in phrases.weigh_risks(row):
+            paint = Paint.ALARM if risk.is_severe else Paint.CHANGED
+            yield from self.block(risk.text, _FIELD_INDENT + 2, paint, f"{'':>{_FIELD_INDENT}}! ")
         for line in phrases.deliveries(row, self.flavour):
             yield from self.block(line, _FIELD_INDENT + 2, Paint.CHANGED, f"{'':>{_FIELD_INDENT}}→ ")
         for field in row.fields:
@@ -202,6 +229,9 @@ class _Page:
 
     def summary(self) -> Iterator[str]:
         rows = self.rows
+        if self.flavour is Flavour.PLAN and rows.is_attributed:
+            for group in phrases.list_groups(rows):
+                yield from self.block(phrases.summarize_group(group), 0, Paint.STRONG)
         if verdict := phrases.verdict(rows, self.flavour, self.resources):
             yield from self.block(verdict, 0, Paint.STRONG)
         if self.flavour is Flavour.PLAN and rows.changes:
