@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         reconciler plan --out plan.json --detailed-exitcode
         reconciler plan --base origin/main --fail-on approvals
         reconciler plan --target 'TLSEdge/*' --format json | jq .summary
+        reconciler plan --destroy --out plan.json
         reconciler plan --snapshot snapshot.json --max-age 12h
         reconciler plan --format text --format markdown=plan.md --format html=plan.html --format sarif=plan.sarif
     """,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     type=click.Choice(["approvals"]),
     help="Exit 4 if the plan lacks approvals, and print the entries of approvals.yaml that grant them.",
 )
+@click.option("--destroy", is_flag=True, help="Show what `destroy` would delete.")
 @click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if there are changes.")
 @snapshot_options.add_options
 @options.plan_options
@@ -53,6 +56,7 @@ def command(
     chosen: formats.Outputs,
     base: str | None,
     fail_on: str | None,
+    destroy: bool,
     detailed_exitcode: bool,
     taken: Path | None,
     max_age: int,
@@ -61,9 +65,11 @@ def command(
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
 
+    if destroy:
+        _refuse_with_destroy({"--base": base, "--replace": common.to_replace, "--snapshot": taken})
     if taken is None:
         snapshot_options.refuse_age_alone()
-        opened = workspaces.open_workspace(common)
+        opened = _open_to_destroy(common) if destroy else workspaces.open_workspace(common)
         plan = workspaces.run(opened.plan(base=base, on_event=ReadProgress(common.quiet))).plan
     else:
         opened, plan = snapshot_options.plan_offline(common, taken, max_age, base)
@@ -77,6 +83,21 @@ def command(
         _print_missing_approvals(plan, opened)
         return exit_codes.BLOCKED
     return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
+
+
+def _refuse_with_destroy(options: Mapping[str, object]) -> None:
+    """Raises Stop for options that describe changes of declared resources."""
+    for name, value in options.items():
+        if value:
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: --destroy cannot be combined with {name}")
+
+
+def _open_to_destroy(common: options.Options) -> Workspace:
+    """The workspace as `destroy` opens it: without manifests, which may be invalid."""
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.opening.project import open_without_manifests
+
+    return workspaces.open_workspace(common, open_without_manifests).to_destroy()
 
 
 def show(

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from reconciler import kinds
 from reconciler.engine.schedule import Schedule
 from reconciler.model.address import Address
+from reconciler.model.change import Reason
 from reconciler.model.fields.annotations import Sensitive
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home
@@ -79,9 +80,14 @@ class PlanFile:
         return self.loaded is not None and self.loaded.manifest.digest == self.plan.manifest_digest
 
     @property
+    def is_destroy(self) -> bool:
+        """Whether the plan is one of `plan --destroy`, which reads no manifests."""
+        return any(change.reason is Reason.DESTROYED for change in self.plan.changes)
+
+    @property
     def note(self) -> str:
-        """A note about changed or unreadable manifests; empty if they are those of the plan."""
-        if self.is_of_these_manifests:
+        """A note about changed or unreadable manifests; empty if they are those of the plan, or do not matter."""
+        if self.is_of_these_manifests or self.is_destroy:
             return ""
         what = "cannot be read" if self.loaded is None else "or their variables changed after this plan was created"
         return f"note: the manifests {what}; the plan is applied as it was reviewed, without these changes"
