@@ -1,7 +1,7 @@
-"""Creates or updates the comment of a pull request at GitHub or a merge request at GitLab, found by its marker.
+"""Creates and updates one comment or one issue at GitHub or GitLab, found by its marker.
 
-The token is sent to one origin only: no redirect and no link of a response is followed. Comments of other authors are
-never changed, even with the marker, since their authors could change them afterwards.
+The token is sent to one origin only: no redirect and no link of a response is followed. Comments and issues of other
+authors are never changed, even with the marker, since their authors could change them afterwards.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from reconciler.model.value import Secret
 _PAGE = 100  # comments: the largest page that both hosts allow
 _PAGES = 200  # of comments that are read at most
 _TIMEOUT = 30.0  # seconds
+LABEL = "reconciler-drift"  # of the issues about drift
 LARGEST = 64 * 2**20  # bytes; a page of GitHub's longest comments is half of that
 _WORKFLOWS = "Resource not accessible by integration"  # GitHub's error for GET /user with a workflow's token
 
@@ -37,47 +38,39 @@ class CommentResult(StrEnum):
     CURRENT = "current"  # it had this text already
 
 
+class IssueResult(StrEnum):
+    """What `upsert_issue` or `close_issue` did."""
+
+    OPENED = "opened"
+    UPDATED = "updated"
+    CURRENT = "current"  # it had this text already
+    CLOSED = "closed"
+    NONE = "none"  # there is no open issue to close
+
+
 @dataclass(frozen=True, slots=True)
 class Comment:
     id: int
     body: str
 
 
-class Review(ABC):
-    """One pull or merge request. Every method raises a Failure if the code host cannot be used."""
+@dataclass(frozen=True, slots=True)
+class Issue:
+    number: int
+    title: str
+    body: str
+
+
+class _CodeHost(ABC):
+    """The requests to one code host. Every method raises a Failure if the code host cannot be used."""
 
     def __init__(self, base_url: str, token: Secret) -> None:
         """Raises ValueError for an invalid base URL."""
         self._origin = Origin.parse(base_url)
         self._token = token
 
-    def upsert_comment(self, body: str, marker: str) -> CommentResult:
-        """Sets the text of the token owner's comment that begins with the marker; creates it if it is missing."""
-        earlier = next((comment for comment in self._list_own() if comment.body.startswith(marker)), None)
-        if earlier is not None and earlier.body.strip() == body.strip():
-            return CommentResult.CURRENT
-        if earlier is not None:
-            try:
-                self._change(earlier.id, body)
-            except Gone:  # it was deleted meanwhile
-                earlier = None
-            else:
-                return CommentResult.UPDATED
-        self._add(body)
-        return CommentResult.ADDED
-
     @abstractmethod
     def _headers(self) -> dict[str, str]: ...
-
-    @abstractmethod
-    def _list_own(self) -> Iterator[Comment]:
-        """Yields the comments written by the owner of the token, oldest first."""
-
-    @abstractmethod
-    def _add(self, body: str) -> None: ...
-
-    @abstractmethod
-    def _change(self, comment: int, body: str) -> None: ...
 
     def _pages(self, path: str) -> Iterator[Any]:
         """Yields every item of a collection, page by page."""
@@ -86,12 +79,12 @@ class Review(ABC):
             response = self._ask("GET", f"{path}{sign}per_page={_PAGE}&page={number}")
             items = self._decode(response)
             if not isinstance(items, list):
-                raise Refused(f"the response of {self._origin} is not a list of comments")
+                raise Refused(f"the response of {self._origin} is not a list")
             yield from (item for item in items if isinstance(item, dict))
             # The link only tells whether there is a next page; it is not followed.
             if not items or not _NEXT.search(response.headers.get("Link", "")):
                 return
-        raise Refused(f"the review has more than {_PAGES * _PAGE} comments, which is not supported")
+        raise Refused(f"{path} lists more than {_PAGES * _PAGE} items, which is not supported")
 
     def _ask(self, method: str, path: str, body: Any = None) -> Response:
         headers = self._headers()
@@ -122,9 +115,9 @@ class Review(ABC):
         if _is_limit(response, message) or response.status >= 500:
             return Transient(f"{text}; run it again", status=response.status)
         if response.status in (401, 403):
-            return Refused(f"{text}; check the token and its permission to write comments", status=response.status)
+            return Refused(f"{text}; check the token and its permissions", status=response.status)
         if response.status == HTTPStatus.NOT_FOUND:
-            return Refused(f"{text}; check the repository, the number of the review, and what the token can read")
+            return Refused(f"{text}; check the repository, the number, and what the token can read")
         if 300 <= response.status < 400:
             return Refused(f"{text}; the redirect was not followed, and the token was not sent to its target")
         return Refused(text, status=response.status)
@@ -157,18 +150,81 @@ def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-class GitHub(Review):
-    """A pull request at GitHub.
+class Review(_CodeHost):
+    """One pull or merge request."""
+
+    def upsert_comment(self, body: str, marker: str) -> CommentResult:
+        """Sets the text of the token owner's comment that begins with the marker; creates it if it is missing."""
+        earlier = next((comment for comment in self._list_own() if comment.body.startswith(marker)), None)
+        if earlier is not None and earlier.body.strip() == body.strip():
+            return CommentResult.CURRENT
+        if earlier is not None:
+            try:
+                self._change(earlier.id, body)
+            except Gone:  # it was deleted meanwhile
+                earlier = None
+            else:
+                return CommentResult.UPDATED
+        self._add(body)
+        return CommentResult.ADDED
+
+    @abstractmethod
+    def _list_own(self) -> Iterator[Comment]:
+        """Yields the comments written by the owner of the token, oldest first."""
+
+    @abstractmethod
+    def _add(self, body: str) -> None: ...
+
+    @abstractmethod
+    def _change(self, comment: int, body: str) -> None: ...
+
+
+class IssueTracker(_CodeHost):
+    """The issues of one repository."""
+
+    def upsert_issue(self, title: str, body: str, marker: str) -> IssueResult:
+        """Sets title and text of the token owner's open issue that begins with the marker; opens one if none is."""
+        earlier = self._find_issue(marker)
+        if earlier is None:
+            self._open(title, body)
+            return IssueResult.OPENED
+        if (earlier.title, earlier.body.strip()) == (title, body.strip()):
+            return IssueResult.CURRENT
+        self._edit(earlier.number, title, body, is_closed=False)
+        return IssueResult.UPDATED
+
+    def close_issue(self, title: str, body: str, marker: str) -> IssueResult:
+        """Closes the token owner's open issue that begins with the marker, with a last title and text."""
+        earlier = self._find_issue(marker)
+        if earlier is None:
+            return IssueResult.NONE
+        self._edit(earlier.number, title, body, is_closed=True)
+        return IssueResult.CLOSED
+
+    def _find_issue(self, marker: str) -> Issue | None:
+        return next((issue for issue in self._list_open() if issue.body.startswith(marker)), None)
+
+    @abstractmethod
+    def _list_open(self) -> Iterator[Issue]:
+        """Yields the open issues with the label LABEL that the owner of the token opened."""
+
+    @abstractmethod
+    def _open(self, title: str, body: str) -> None: ...
+
+    @abstractmethod
+    def _edit(self, number: int, title: str, body: str, *, is_closed: bool) -> None: ...
+
+
+class _GitHub(_CodeHost):
+    """A repository at GitHub.
 
     repository  OWNER/NAME
-    number      of the pull request
     """
 
-    def __init__(self, base_url: str, token: Secret, repository: str, number: int) -> None:
+    def __init__(self, base_url: str, token: Secret, repository: str) -> None:
         super().__init__(base_url, token)
         owner, _, name = repository.partition("/")
         self._repository = f"/repos/{quote(owner, safe='')}/{quote(name, safe='')}"
-        self._number = number
 
     def _headers(self) -> dict[str, str]:
         return {
@@ -178,14 +234,14 @@ class GitHub(Review):
             "User-Agent": "reconciler",
         }
 
-    def _list_own(self) -> Iterator[Comment]:
+    def _own(self, path: str) -> Iterator[dict[str, Any]]:
+        """Yields the items of a collection that the owner of the token wrote."""
         login = self._login()
-        for page in self._pages(f"{self._repository}/issues/{self._number}/comments"):
-            author = _part(page, "user")
-            # A workflow's token may not read its user: it writes as a bot, which no visitor of the review can be.
-            is_own = author.get("login") == login if login else author.get("type") == "Bot"
-            if is_own and isinstance(page.get("id"), int):
-                yield Comment(page["id"], str(page.get("body") or ""))
+        for item in self._pages(path):
+            author = _part(item, "user")
+            # A workflow's token may not read its user: it writes as a bot, which no visitor of the repository can be.
+            if author.get("login") == login if login else author.get("type") == "Bot":
+                yield item
 
     def _login(self) -> str:
         """The login of the token's owner; empty for a workflow's token."""
@@ -200,6 +256,23 @@ class GitHub(Review):
             raise self._unknown_user()
         return login
 
+
+class GitHub(_GitHub, Review):
+    """A pull request at GitHub.
+
+    repository  OWNER/NAME
+    number      of the pull request
+    """
+
+    def __init__(self, base_url: str, token: Secret, repository: str, number: int) -> None:
+        super().__init__(base_url, token, repository)
+        self._number = number
+
+    def _list_own(self) -> Iterator[Comment]:
+        for item in self._own(f"{self._repository}/issues/{self._number}/comments"):
+            if isinstance(item.get("id"), int):
+                yield Comment(item["id"], str(item.get("body") or ""))
+
     def _add(self, body: str) -> None:
         self._ask("POST", f"{self._repository}/issues/{self._number}/comments", {"body": body})
 
@@ -207,7 +280,48 @@ class GitHub(Review):
         self._ask("PATCH", f"{self._repository}/issues/comments/{comment}", {"body": body})
 
 
-class GitLab(Review):
+class GitHubIssues(_GitHub, IssueTracker):
+    """The issues of a repository at GitHub."""
+
+    def _list_open(self) -> Iterator[Issue]:
+        for item in self._own(f"{self._repository}/issues?state=open&labels={LABEL}"):
+            if isinstance(item.get("number"), int) and "pull_request" not in item:  # GitHub lists these too
+                yield Issue(item["number"], str(item.get("title") or ""), str(item.get("body") or ""))
+
+    def _open(self, title: str, body: str) -> None:
+        self._ask("POST", f"{self._repository}/issues", {"title": title, "body": body, "labels": [LABEL]})
+
+    def _edit(self, number: int, title: str, body: str, *, is_closed: bool) -> None:
+        state = {"state": "closed", "state_reason": "completed"} if is_closed else {}
+        self._ask("PATCH", f"{self._repository}/issues/{number}", {"title": title, "body": body, **state})
+
+
+class _GitLab(_CodeHost):
+    """A project at GitLab.
+
+    base_url  ends with `/api/v4`
+    project   number or path
+    """
+
+    def __init__(self, base_url: str, token: Secret, project: str) -> None:
+        super().__init__(base_url, token)
+        self._project = f"/projects/{quote(project, safe='')}"
+
+    def _headers(self) -> dict[str, str]:
+        return {"PRIVATE-TOKEN": self._token.reveal(), "User-Agent": "reconciler"}
+
+    def _own(self, path: str) -> Iterator[dict[str, Any]]:
+        """Yields the items of a collection that the owner of the token wrote."""
+        user = self._decode(self._ask("GET", "/user"))
+        user_id = user.get("id") if isinstance(user, dict) else None
+        if user_id is None:
+            raise self._unknown_user()
+        for item in self._pages(path):
+            if _part(item, "author").get("id") == user_id:
+                yield item
+
+
+class GitLab(_GitLab, Review):
     """A merge request at GitLab.
 
     base_url  ends with `/api/v4`
@@ -216,24 +330,32 @@ class GitLab(Review):
     """
 
     def __init__(self, base_url: str, token: Secret, project: str, number: int) -> None:
-        super().__init__(base_url, token)
-        self._notes = f"/projects/{quote(project, safe='')}/merge_requests/{number}/notes"
-
-    def _headers(self) -> dict[str, str]:
-        return {"PRIVATE-TOKEN": self._token.reveal(), "User-Agent": "reconciler"}
+        super().__init__(base_url, token, project)
+        self._notes = f"{self._project}/merge_requests/{number}/notes"
 
     def _list_own(self) -> Iterator[Comment]:
-        user = self._decode(self._ask("GET", "/user"))
-        user_id = user.get("id") if isinstance(user, dict) else None
-        if user_id is None:
-            raise self._unknown_user()
-        for page in self._pages(f"{self._notes}?sort=asc&order_by=created_at"):
-            is_own = _part(page, "author").get("id") == user_id
-            if is_own and not page.get("system") and isinstance(page.get("id"), int):
-                yield Comment(page["id"], str(page.get("body") or ""))
+        for item in self._own(f"{self._notes}?sort=asc&order_by=created_at"):
+            if not item.get("system") and isinstance(item.get("id"), int):
+                yield Comment(item["id"], str(item.get("body") or ""))
 
     def _add(self, body: str) -> None:
         self._ask("POST", self._notes, {"body": body})
 
     def _change(self, comment: int, body: str) -> None:
         self._ask("PUT", f"{self._notes}/{comment}", {"body": body})
+
+
+class GitLabIssues(_GitLab, IssueTracker):
+    """The issues of a project at GitLab."""
+
+    def _list_open(self) -> Iterator[Issue]:
+        for item in self._own(f"{self._project}/issues?state=opened&labels={LABEL}"):
+            if isinstance(item.get("iid"), int):
+                yield Issue(item["iid"], str(item.get("title") or ""), str(item.get("description") or ""))
+
+    def _open(self, title: str, body: str) -> None:
+        self._ask("POST", f"{self._project}/issues", {"title": title, "description": body, "labels": LABEL})
+
+    def _edit(self, number: int, title: str, body: str, *, is_closed: bool) -> None:
+        state = {"state_event": "close"} if is_closed else {}
+        self._ask("PUT", f"{self._project}/issues/{number}", {"title": title, "description": body, **state})

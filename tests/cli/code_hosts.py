@@ -1,4 +1,4 @@
-"""GitHub's and GitLab's comments, stood in for on a real port: as much of their APIs as a comment takes."""
+"""GitHub's and GitLab's comments and issues on a real port: as much of their APIs as our commands use."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class CodeHost:
     elsewhere: str = ""  # where everything is redirected to
     failing: int = 0  # the status that everything is answered with
     instead: dict[str, tuple[int, dict[str, str], Any]] = field(default_factory=dict)  # by method and end of the path
+    issues: list[dict[str, Any]] = field(default_factory=list)  # of both hosts' forms at once
     vanishing: bool = False  # comments are deleted between the look and the change
     asked: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
@@ -93,6 +94,8 @@ class CodeHost:
             return 401, {}, {"message": f"Bad credentials {self.tokens}"}
         if parts.path.endswith("/user"):
             return (200, {}, self.me) if self.me else (403, {}, {"message": "Resource not accessible by integration"})
+        if re.search(r"/issues(/\d+)?$", parts.path):
+            return self._issue(method, parts.path, body)
         if method == "GET":
             return self._page(parts.path, {key: values[0] for key, values in parse_qs(parts.query).items()})
         if method == "POST":
@@ -104,6 +107,22 @@ class CodeHost:
             return 404, {}, {"message": "Not Found"}
         comment["body"] = body["body"]
         return 200, {}, comment
+
+    def _issue(self, method: str, path: str, body: Any) -> tuple[int, dict[str, str], Any]:
+        if method == "GET":
+            return 200, {}, [each for each in self.issues if each["state"] == "open"]
+        text = body.get("description", body.get("body"))
+        told = {"title": body["title"], "body": text, "description": text}
+        if method == "POST":
+            author, number = self.me or BOT, len(self.issues) + 1
+            self.issues.append(
+                {**told, "number": number, "iid": number, "state": "open", "user": author, "author": author}
+            )
+            return 201, {}, self.issues[-1]
+        issue = self.issues[int(path.rpartition("/")[2]) - 1]
+        closed = body.get("state") == "closed" or body.get("state_event") == "close"
+        issue.update(told, **({"state": "closed"} if closed else {}))
+        return 200, {}, issue
 
     def _page(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         size, number = min(int(query["per_page"]), self.largest_page), int(query["page"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -81,6 +83,26 @@ def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> N
     assert len(host.changes) == 1
 
 
+def test_several_plans_are_sections_of_one_comment_in_the_order_given(github: Shell, host: CodeHost) -> None:
+    github.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging")))
+    files = ("--plan", "staging.json", "--plan", "plan.json")
+    assert github("comment", *files) == Said(0, "", "Comment created.\n")
+    assert github("comment", *files) == Said(0, "", "Comment unchanged.\n")
+    (body,) = host.bodies
+    assert re.findall("^## .*$", body, re.MULTILINE) == [
+        "## Plan for stack `staging`",
+        f"## Plan for stack `{WHOLE.stack}`",
+    ]
+    assert body.startswith(marker(f"staging {WHOLE.stack}", f"{WHOLE.account} {WHOLE.account}") + "\n")
+    assert OURS not in body  # the comment of the plan alone is another one
+    assert len(body) < 65_536
+
+
+def test_standard_input_holds_one_plan(github: Shell) -> None:
+    told = github("comment", "--plan", "-", "--plan", "-")
+    assert (told.code, told.err) == (64, "error: standard input holds one plan; pass --plan - once\n")
+
+
 def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> None:
     gitlab("comment", "--plan", "plan.json")
     host.comments[0]["body"] = f"{OURS}\nan older plan"
@@ -149,7 +171,7 @@ def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, m
     said = github("comment", "--plan", "plan.json")
     assert said.code == 6
     assert "returned 401 for GET /user" in said.err
-    assert said.err.endswith("; check the token and its permission to write comments\n")
+    assert said.err.endswith("; check the token and its permissions\n")
     assert "still-a-secret" not in said.err
 
 
@@ -189,7 +211,7 @@ def test_a_token_that_may_not_ask_who_it_is_for_another_reason_is_no_workflow_s(
 @pytest.mark.parametrize(
     ("where", "told", "error"),
     [
-        ("GET /comments", {"message": "odd"}, "the response of {url} is not a list of comments"),
+        ("GET /comments", {"message": "odd"}, "the response of {url} is not a list"),
         ("GET /user", [1], "the response of {url} does not name the owner of the token"),
         ("GET /user", {"login": {}}, "the response of {url} does not name the owner of the token"),
     ],

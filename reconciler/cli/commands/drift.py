@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import exit_codes, formats, notifying, options, output
+from reconciler.cli.terminal import code_hosts, exit_codes, formats, notifying, options, output
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
+    from reconciler.api.code_hosts import IssueTracker
     from reconciler.model.plan import Plan
     from reconciler.model.snapshot import Snapshot
     from reconciler.operations.results import DriftResult
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         reconciler drift --exclude 'BotUser/*' --format json=drift.json
         reconciler drift --record --format markdown=drift.md
         reconciler drift --notify env:SLACK_WEBHOOK --notify mailto:ops@example.com
+        reconciler drift --record --issue
         reconciler drift --accept TLSEdge/payments
         reconciler drift --ignore 'TLSEdge/payments.description'
         reconciler drift --unmanaged
@@ -41,6 +43,11 @@ if TYPE_CHECKING:
 )
 @click.option("--record", is_flag=True, help="Record the drift check for `report`: names and field paths, no values.")
 @notifying.option
+@click.option(
+    "--issue",
+    is_flag=True,
+    help="Keep one issue per stack on GitHub or GitLab: open it for drift, update it, and close it without drift.",
+)
 @click.option("--accept", is_flag=True, help="Write the platform's values into the manifests and print the diff.")
 @click.option(
     "--both", is_flag=True, help="With --accept: also overwrite fields that changed in Git too, or by an unknown cause."
@@ -55,6 +62,7 @@ def command(
     ignored: tuple[str, ...],
     record: bool,
     notify_targets: tuple[str, ...],
+    issue: bool,
     accept: bool,
     both: bool,
     unmanaged: bool,
@@ -64,10 +72,15 @@ def command(
 
     KIND/NAME limits the check to some resources, like --target. Unapplied changes in Git are listed separately.
     Webhook requests of --notify are signed if RECONCILER_NOTIFY_KEY is set; mail requires RECONCILER_SMTP_URL and
-    RECONCILER_MAIL_FROM.
+    RECONCILER_MAIL_FROM. --issue reads GITHUB_TOKEN, GITHUB_REPOSITORY and GITHUB_API_URL, or GITLAB_TOKEN,
+    CI_API_V4_URL and CI_PROJECT_ID.
     """
-    if record and (common.targets or common.excludes or (named and not accept)):
-        raise exit_codes.Stop(exit_codes.USAGE, "error: --record checks the whole stack; select no resources")
+    for flag, is_set in (("--record", record), ("--issue", issue)):
+        if is_set and (common.targets or common.excludes or (named and not accept)):
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: {flag} checks the whole stack; select no resources")
+    if issue and accept:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --issue reports drift; omit --accept")
+    issues = code_hosts.find_issues() if issue else None
     _check_options(accept, both, unmanaged, chosen)
     notifying.check(notify_targets)
 
@@ -93,9 +106,42 @@ def command(
             _show_unmanaged(drift.plan, drift.snapshot)
         workspaces.print_tally(drift.plan)
         code = _exit_of(drift.plan, pending=pending)
+    if issues is not None:
+        _update_issue(issues, drift.plan, opened, common)
     # Last, so that the drift is printed even if a notification fails.
     notifying.notify(notify_targets, drift.plan, opened.options.now, quiet=common.quiet)
     return code
+
+
+def _update_issue(issues: IssueTracker, plan: Plan, opened: Workspace, common: options.Options) -> None:
+    """Opens or updates the issue of the stack if there is drift, otherwise closes it. A failure is a warning."""
+    from reconciler.api.code_hosts import IssueResult
+    from reconciler.engine.ports import Failure
+    from reconciler.rendering import terminal_text
+    from reconciler.rendering.plan import markdown, phrases
+
+    if plan.errors:  # a resource that could not be read would count as repaired
+        output.print_note("note: issue not changed, because the plan has errors")
+        return
+    marker = markdown.marker(plan.stack, plan.account)
+    body = markdown.render_markdown(plan, flavour=phrases.Flavour.DRIFT)
+    title = f"Drift in {terminal_text.sanitize(plan.stack)}"
+    try:
+        change = issues.upsert_issue if plan.has_drift else issues.close_issue
+        result = change(title, body, marker)
+    except Failure as failure:
+        output.print_note(f"warning: issue not changed: {failure}")
+        return
+    if not common.quiet and result is not IssueResult.NONE:
+        output.print_note(_ISSUE_RESULTS[result])
+
+
+_ISSUE_RESULTS = {
+    "opened": "Issue opened.",
+    "updated": "Issue updated.",
+    "current": "Issue unchanged.",
+    "closed": "Issue closed.",
+}
 
 
 def _exit_of(plan: Plan, *, pending: bool) -> int:

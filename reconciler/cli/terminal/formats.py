@@ -105,11 +105,12 @@ class PlanOutput:
 
         return plan_json.digest(self.written)
 
-    def markdown(self) -> str:
+    def markdown(self, limit: int = 0) -> str:
+        """The plan as Markdown, in at most `limit` characters; 0 is the longest comment."""
         from reconciler.rendering.plan import markdown
 
         cover = markdown.Cover(self.digest, self.budget, self.resources)
-        return markdown.render_markdown(self.plan, cover, flavour=self.flavour)
+        return markdown.render_markdown(self.plan, cover, flavour=self.flavour, limit=limit or markdown.LIMIT)
 
     def _text(self, width: int, has_color: bool) -> str:
         from reconciler.rendering.plan import text
