@@ -151,7 +151,7 @@ def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> No
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("http://agent.example.com:4040", "plain http to another machine"),
+        ("http://agent.example.com:4040", "is unencrypted; use https"),
         ("localhost:4040", "is not a URL; write it like http://127.0.0.1:4040"),
     ],
 )

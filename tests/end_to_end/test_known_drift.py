@@ -63,7 +63,7 @@ def test_until_a_day(drifted: Project) -> None:
         ("2026-W01-1", "x", "IPPolicy/a", "is not a date"),
         ("2026-02-30", "x", "IPPolicy/a", "is not a date"),
         ("2026-12-31", "' '", "IPPolicy/a", "is empty; say why the difference is expected"),
-        ("2026-12-31", "x", "IPPolicy", "'IPPolicy' names no difference; write Kind/name"),
+        ("2026-12-31", "x", "IPPolicy", "'IPPolicy' is not a pattern; write Kind/name"),
     ],
 )
 def test_an_entry_says_what_until_when_and_why(

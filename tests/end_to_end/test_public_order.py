@@ -160,7 +160,7 @@ def test_one_object_is_declared_by_one_of_the_two_kinds(on_sandbox: Project, san
     made = sandbox.post("/bot_users", {"name": "by hand"})
     twin = made["id"].replace("bot_", "service_")
     on_sandbox.declare(KEPT, {**SERVICE, "id": twin}, {**BOT, "id": made["id"]})
-    assert "has the id" in on_sandbox("validate").err
+    assert "has the same id" in on_sandbox("validate").err
 
 
 def test_an_object_goes_over_from_one_kind_to_the_other_and_is_never_deleted(

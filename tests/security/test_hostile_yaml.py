@@ -12,7 +12,9 @@ import pytest
 
 from reconciler.project.yaml.errors import MAX_BYTES
 
-MOST_WORK, MOST_MB = 8, 50  # work is counted in times of a thousand ordinary resources, read by the same process
+# Work is counted in times of a thousand ordinary resources, read by the same process. The bounds tell linear work from
+# quadratic work, which takes hundreds; `make bench` measures the factors.
+MOST_WORK, MOST_MB = 20, 50
 M = MAX_BYTES
 HEAD = b"kind: IPPolicy\nname: a\nspec:\n"
 
@@ -178,5 +180,5 @@ def test_what_is_wrong_throughout_takes_no_longer_than_what_is_right(
     spent, grown, problems, longest = measured(text)
     print(f"{name}: {len(text) / 1e6:.1f} MB, {spent:.1f} times a thousand, {grown:.0f} MB, {problems} problems")
     assert problems > 0
-    assert spent < 10 + 100 * len(text) / 1e6
+    assert spent < 2 * (10 + 100 * len(text) / 1e6)
     assert longest < 1000
