@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason, Risk
+from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.manifest import Delivery
-from reconciler.model.plan import Approval, Call, Forecast, Observed, OwnerDraft, Plan, Verb
+from reconciler.model.plan import Approval, ApprovalItem, Base, Call, Forecast, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Hidden, JsonTemplate, Ref, Secret, Template
+from reconciler.rendering.run_context import read_run_context
 
 EDGE_ID = "edgtls_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BACKEND_ID = "bkdfo_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -169,6 +172,35 @@ WHOLE = Plan(
     elsewhere={"staging": (("BotUser", "bot_4"),)},
     unmanaged=(("BotUser", "bot_2"), ("BotUser", "bot_3"), ("TCPEdge", "edgtcp_1")),
     forecast=Forecast(130, 60.0),
+)
+
+_CAUSES = (Cause.THIS_CHANGE, Cause.DRIFT, *[Cause.PENDING] * 3, Cause.THIS_CHANGE, Cause.PENDING)
+OF_A_BRANCH = replace(
+    WHOLE,
+    changes=tuple(
+        replace(change, cause=cause, fields=tuple(replace(field, cause=cause) for field in change.fields))
+        for change, cause in zip(WHOLE.changes, _CAUSES, strict=True)
+    ),
+    problems=(),
+    approvals=(replace(WHOLE.approvals[0], items=(ApprovalItem("ReservedDomain/old", "rd_1", "3f2a9c"),)),),
+    base=Base("origin/main", "abcdef0123456789", withdrawn=(Change(ROUTE, Action.DELETE, Reason.REMOVED),)),
+    commit="0123456789abcdef",
+    created=1_700_000_000.0,
+    account="https://api.example.com",
+)
+"""The same changes, compared with a base."""
+
+CONTEXT = read_run_context(
+    {
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_REPOSITORY": "octo/infra",
+        "GITHUB_ACTOR": "mara",
+        "GITHUB_REF": "refs/pull/42/merge",
+        "GITHUB_RUN_ID": "99",
+        "GITHUB_WORKFLOW": "Plan",
+    },
+    environment="production",
+    commit=OF_A_BRANCH.commit,
 )
 
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)

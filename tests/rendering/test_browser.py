@@ -22,7 +22,7 @@ from reconciler.rendering.html import plan_page, report_page
 from tests import browser
 from tests.browser import Browser
 from tests.rendering import hostile
-from tests.rendering.plans import WHOLE
+from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE
 
 pytestmark = pytest.mark.browser
 DAY = 86400.0
@@ -77,6 +77,7 @@ RUNS = tuple(
 )
 PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),
+    "branch": lambda: plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT),
     "large": lambda: plan_page.render_page(many(300)),
     "hostile": lambda: plan_page.render_page(hostile.plan("".join(hostile.PIECES))),
     "report": lambda: report_page.render_page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
@@ -93,9 +94,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def shown(chromium: Browser) -> list[str]:
     """The changes that are to be seen."""
-    found = chromium.evaluate(
-        "[...document.querySelectorAll('.card')].filter(c => !c.hidden).map(c => c.querySelector('b').textContent)"
-    )
+    visible = "[...document.querySelectorAll('.card')].filter(c => !c.hidden)"
+    found = chromium.evaluate(f"{visible}.map(c => c.querySelector('.address').textContent)")
     assert isinstance(found, list)
     return found
 
@@ -117,6 +117,7 @@ def test_a_page_needs_nothing_from_outside_and_fits_every_width(
 
 def test_foreign_text_runs_nothing_and_makes_nothing(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["hostile"])
+    chromium.click("#tab-dependencies")
     chromium.click("#b0")
     assert (
         chromium.evaluate("document.querySelectorAll('img, script:not(body > script:last-child), iframe').length") == 0
@@ -130,16 +131,16 @@ def test_it_is_dark_where_the_system_is(chromium: Browser, pages: dict[str, Path
     for dark in (False, True):
         chromium.open(pages["plan"], dark=dark)
         colours.append(chromium.evaluate("getComputedStyle(document.body).backgroundColor"))
-    assert colours == ["rgb(255, 255, 255)", "rgb(18, 21, 27)"]
+    assert colours == ["rgb(246, 247, 249)", "rgb(15, 18, 23)"]
 
 
 def test_searching_leaves_the_changes_that_hold_every_word(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
-    assert len(shown(chromium)) == 5
+    assert len(shown(chromium)) == 7
     chromium.press("/")
-    chromium.write("edge both")
+    chromium.write("edge mutual_tls")
     assert shown(chromium) == ["TLSEdge/payments"]
-    assert chromium.evaluate("document.querySelector('#matches').textContent") == "1 of 5 shown"
+    assert chromium.evaluate("document.querySelector('#matches').textContent") == "1 of 7 shown"
     chromium.write(" nothing-like-it")
     assert shown(chromium) == []
     assert not chromium.evaluate("document.querySelector('#none').hidden")
@@ -150,36 +151,119 @@ def test_filters_leave_out_actions_and_what_is_harmless(chromium: Browser, pages
     chromium.click("input[data-action=create]")
     assert "IPPolicy/office" not in shown(chromium)
     chromium.click("#risky")
-    assert shown(chromium) == ["CertificateAuthority/partners", "ReservedDomain/old"]
+    assert shown(chromium) == ["CertificateAuthority/partners", "ReservedDomain/old", "TunnelCredential/rome"]
 
 
 def test_a_box_that_is_clicked_shows_its_fields_calls_and_neighbours(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
+    chromium.click("#tab-dependencies")
     chromium.click(".box[aria-label='update TLSEdge/payments']")
     panel = chromium.evaluate("document.querySelector('#panel').innerText")
     assert "traffic_policy.value" in panel
     assert "PATCH" in panel
     assert "Refers to" in panel
-    assert "Waits for" not in panel
+    assert "Runs after" not in panel
     near = chromium.evaluate("[...document.querySelectorAll('.box.near')].map(b => b.getAttribute('aria-label'))")
-    assert {"create IPPolicy/office", "stays FailoverBackend/payments"} <= set(near)
+    assert {"create IPPolicy/office", "unchanged FailoverBackend/payments"} <= set(near)
     chromium.click(".shut")
     assert chromium.evaluate("document.querySelector('#panel').hidden")
 
 
 def test_what_only_waits_is_not_said_to_refer(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
+    chromium.click("#tab-dependencies")
     chromium.click(".box[aria-label='create IPPolicy/office']")
     assert "Runs before" not in chromium.evaluate("document.querySelector('#panel').innerText")
-    chromium.click(".box[aria-label='stays HTTPSEdgeRoute/api']")
+    chromium.click(".box[aria-label='unchanged HTTPSEdgeRoute/api']")
     panel = chromium.evaluate("document.querySelector('#panel').innerText")
-    assert "Waits for\nupdate TLSEdge/payments" in panel
+    assert "Runs after\nupdate TLSEdge/payments" in panel
     assert "Refers to" not in panel
+
+
+def test_changes_are_grouped_by_kind_and_by_file(chromium: Browser, pages: dict[str, Path]) -> None:
+    def titles(key: str) -> object:
+        chromium.evaluate(
+            f"(s => {{ s.value = '{key}'; s.dispatchEvent(new Event('change')); }})(document.querySelector('#group'))"
+        )
+        return chromium.evaluate("[...document.querySelectorAll('.group h3')].map(title => title.textContent)")
+
+    chromium.open(pages["plan"])
+    in_order = shown(chromium)
+    assert titles("kind") == [
+        "BotUser 1",
+        "CertificateAuthority 1",
+        "IPPolicy 1",
+        "ReservedDomain 1",
+        "TLSEdge 1",
+        "TunnelCredential 2",
+    ]
+    assert titles("file") == ["manifests/payments.yaml 5", "not in a file 2"]
+    assert titles("") == []
+    assert shown(chromium) == in_order
+
+
+def test_changes_of_a_branch_are_grouped_by_cause_again(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["branch"])
+    titles = "[...document.querySelectorAll('.group h3')].map(title => title.textContent)"
+    by_cause = ["This change 2", "Pending before this change 4", "Drift on the platform 1"]
+    assert chromium.evaluate(titles) == by_cause
+    for key in ("", "cause"):
+        chromium.evaluate(
+            f"(s => {{ s.value = '{key}'; s.dispatchEvent(new Event('change')); }})(document.querySelector('#group'))"
+        )
+    assert chromium.evaluate(titles) == by_cause
+
+
+def test_tabs_are_changed_by_keyboard_and_by_links(chromium: Browser, pages: dict[str, Path]) -> None:
+    def visible() -> object:
+        panels = "[...document.querySelectorAll('[role=tabpanel]')].filter(panel => !panel.hidden)"
+        return chromium.evaluate(f"{panels}.map(panel => panel.id)")
+
+    chromium.open(pages["plan"])
+    assert visible() == ["changes"]
+    chromium.evaluate("document.querySelector('#tab-changes').focus()")
+    chromium.press("ArrowRight")
+    assert visible() == ["dependencies"]
+    chromium.press("ArrowRight")
+    assert visible() == ["calls"]
+    assert chromium.evaluate("document.activeElement.id") == "tab-calls"
+    chromium.click("#calls a")
+    chromium.until("document.querySelector('.card[open]').checkVisibility()")
+    assert visible() == ["changes"]
+
+
+def test_the_filter_of_the_graph_keeps_matches_and_their_neighbors(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["large"])
+    chromium.click("#tab-dependencies")
+    whole = chromium.evaluate("document.querySelector('#graph').viewBox.baseVal.height")
+    chromium.click("#graph-filter")
+    chromium.write("rule/shop-17")
+    visible = "[...document.querySelectorAll('.box')].filter(box => box.checkVisibility())"
+    assert chromium.evaluate(f"{visible}.map(box => box.getAttribute('aria-label'))") == [
+        "create IPPolicy/shop-17",
+        "create IPPolicyRule/shop-17",
+    ]
+    assert chromium.evaluate("document.querySelector('#graph').viewBox.baseVal.height") < whole / 10
+    chromium.write(" nothing-like-it")
+    assert chromium.evaluate(f"{visible}.length") == 0
+    assert not chromium.evaluate("document.querySelector('#graph-none').hidden")
+
+
+def test_print_shows_the_changes_and_the_calls(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["plan"])
+    chromium.click("#tab-dependencies")
+    chromium.send("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert chromium.evaluate("['changes', 'calls'].every(id => document.getElementById(id).checkVisibility())")
+        assert not chromium.evaluate("document.querySelector('.tabs').checkVisibility()")
+    finally:
+        chromium.send("Emulation.setEmulatedMedia", media="")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_what_a_box_tells_is_in_sight(chromium: Browser, pages: dict[str, Path], width: int) -> None:
     chromium.open(pages["large"], width=width, height=700)
+    chromium.click("#tab-dependencies")
     chromium.evaluate("document.querySelector('#graph').scrollIntoView()")
     chromium.click(".box")
     assert chromium.evaluate("document.querySelector('#panel h3').getBoundingClientRect().bottom <= innerHeight")
@@ -187,6 +271,7 @@ def test_what_a_box_tells_is_in_sight(chromium: Browser, pages: dict[str, Path],
 
 def test_the_page_fits_all_of_a_tall_picture(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
+    chromium.click("#tab-dependencies")
     chromium.click("[data-zoom=fit]")
     assert chromium.evaluate("(each => each.scrollHeight <= each.clientHeight)(document.querySelector('#scroll'))")
 
@@ -196,6 +281,7 @@ def test_the_picture_is_read_by_keyboard_alone(chromium: Browser, pages: dict[st
         return chromium.evaluate("document.activeElement.getAttribute('aria-label')")
 
     chromium.open(pages["large"])
+    chromium.click("#tab-dependencies")
     chromium.evaluate("document.querySelector('[data-zoom=one]').focus()")
     chromium.press("Tab")
     first = focused()
@@ -213,15 +299,16 @@ def test_the_picture_is_read_by_keyboard_alone(chromium: Browser, pages: dict[st
 
 def test_a_link_to_a_change_opens_it(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
-    chromium.click(".grave a")
-    chromium.until("document.querySelector('.card[open] b').textContent === 'ReservedDomain/old'")
+    chromium.click(".risks a")
+    chromium.until("document.querySelector('.card[open] .address').textContent === 'ReservedDomain/old'")
     chromium.evaluate("document.querySelector('.card[open]').open = false")
-    chromium.click(".grave a")
+    chromium.click(".risks a")
     chromium.until("document.querySelector('.card[open]')")
 
 
 def test_a_large_picture_is_made_smaller_and_larger(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
+    chromium.click("#tab-dependencies")
     width = "Number(document.querySelector('#graph').getAttribute('width'))"
     before = chromium.evaluate(width)
     chromium.click("[data-zoom=in]")
@@ -241,7 +328,7 @@ def test_on_a_narrow_screen_the_report_shows_all_that_differed_and_the_latest_ba
     chromium: Browser, pages: dict[str, Path]
 ) -> None:
     chromium.open(pages["report"], width=390)
-    assert chromium.evaluate("[...document.querySelectorAll('table.told')].every(t => t.scrollWidth <= innerWidth)")
+    assert chromium.evaluate("[...document.querySelectorAll('table.stacked')].every(t => t.scrollWidth <= innerWidth)")
     seen = "document.querySelector('.chart .slot:last-of-type').getBoundingClientRect().right <= innerWidth"
     assert chromium.evaluate(seen)
     letters = "document.querySelector('.chart text').getBoundingClientRect().height"
@@ -253,4 +340,4 @@ def test_on_a_narrow_screen_the_report_shows_all_that_differed_and_the_latest_ba
 def test_a_heading_that_folds_keeps_its_distance(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["report"])
     above = "document.querySelector('#h-applies').closest('section').getBoundingClientRect().bottom"
-    assert chromium.evaluate(f"document.querySelector('#h-looks').getBoundingClientRect().top - {above} >= 16")
+    assert chromium.evaluate(f"document.querySelector('#h-checks').getBoundingClientRect().top - {above} >= 16")

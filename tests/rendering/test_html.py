@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import operator
 import re
 from dataclasses import replace
@@ -13,13 +14,15 @@ from itertools import pairwise
 from hypothesis import given, settings
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Reason
-from reconciler.model.plan import Call, Observed, Plan, Verb
+from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
+from reconciler.model.plan import Base, Call, Observed, Plan, Verb
+from reconciler.model.problem import Problem
 from reconciler.model.value import Ref
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.run_context import Link, read_run_context
 from tests.rendering import hostile
-from tests.rendering.plans import WHOLE, plans
+from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE, plans
 from tests.security.test_orders import orders_in
 from tests.tiers import examples
 
@@ -94,6 +97,138 @@ def test_drift_has_neither_calls_nor_risks() -> None:
     assert "added in Git, not applied yet" in page
 
 
+# --- structure --------------------------------------------------------------------------------------------------------
+
+
+def headings(page: str) -> list[str]:
+    return [re.sub("<[^>]*>", "", text).strip() for text in re.findall("<h2[^>]*>(.*?)</h2>", page)]
+
+
+def test_status_and_approvals_come_first_then_risks_then_changes() -> None:
+    assert headings(plan_page.render_page(OF_A_BRANCH, context=CONTEXT)) == [
+        "Approval required",
+        "Approvals",
+        "Risks",
+        "Added on the platform, not declared",
+        "No longer needed with this change",
+        "Changes",
+        "Dependency graph",
+        "Calls, in order (5)",
+    ]
+
+
+def test_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() -> None:
+    heavy = replace(OF_A_BRANCH.changes[1], risks=(Risk.DISABLES_AGENT, Risk.WIDENS_ACCESS))
+    plan = replace(OF_A_BRANCH, changes=(*OF_A_BRANCH.changes, heavy))
+    (section,) = re.findall('<section class="box-list risks".*?</section>', plan_page.render_page(plan), re.DOTALL)
+    badges = re.findall(r'<span class="badge (\w+)">(.*?)</span>', section)
+    assert badges == [
+        ("severe", "widens access"),
+        ("mild", "disables agents"),
+        ("severe", "irreversible: cannot be recovered after deletion"),
+        ("mild", "protected (lifecycle.protect)"),
+        ("severe", "interrupts live traffic"),
+        ("mild", "runs a command"),
+        ("mild", "issues a one-time secret"),
+        ("mild", "issues a one-time secret"),
+    ]
+
+
+def test_entries_of_approvals_yaml_can_be_copied() -> None:
+    page = plan_page.render_page(OF_A_BRANCH, context=CONTEXT)
+    (entries,) = re.findall('<pre id="entries">(.*?)</pre>', page, re.DOTALL)
+    assert html.unescape(entries) == (
+        "approvals:\n  - delete: ReservedDomain/old\n    env: production\n"
+        '    id: "rd_1"\n    until: "2023-11-28"\n    digest: "3f2a9c"\n'
+    )
+    assert "entries" not in [*re.findall('id="([a-z]+)"', plan_page.render_page(WHOLE))]
+
+
+def test_the_header_has_environment_commit_author_review_run_and_time() -> None:
+    page = plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT)
+    (about,) = re.findall('<dl class="about">(.*?)</dl>', page, re.DOTALL)
+    assert re.findall("<dt>(.*?)</dt><dd>(?:<a [^>]*>)?(.*?)</", about) == [
+        ("Account", "https://api.example.com"),
+        ("Commit", "0123456789ab"),
+        ("Base", "origin/main (abcdef012345)"),
+        ("Author", "mara"),
+        ("Review", "#42"),
+        ("Run", "Plan 99"),
+        ("Created", "2023-11-14 22:13 UTC"),
+        ("Digest", "blake2b:0123"),
+    ]
+    assert "environment production" in page
+    assert [link for link in Tags(page).links if not link.startswith("#")] == [
+        "https://github.com/octo/infra/commit/0123456789abcdef",
+        "https://github.com/octo/infra/pull/42",
+        "https://github.com/octo/infra/actions/runs/99",
+    ]
+
+
+def test_gitlab_sets_the_links_too() -> None:
+    site = "https://gitlab.example.com/octo/infra"
+    context = read_run_context(
+        {
+            "GITLAB_CI": "true",
+            "CI_PROJECT_URL": site,
+            "CI_MERGE_REQUEST_IID": "7",
+            "CI_PIPELINE_ID": "31",
+            "CI_PIPELINE_URL": f"{site}/-/pipelines/31",
+            "GITLAB_USER_LOGIN": "mara",
+        },
+        commit="abc",
+    )
+    assert (context.author, context.review, context.run, context.commit) == (
+        "mara",
+        Link("!7", f"{site}/-/merge_requests/7"),
+        Link("pipeline 31", f"{site}/-/pipelines/31"),
+        Link("abc", f"{site}/-/commit/abc"),
+    )
+
+
+@given(hostile.texts)
+@settings(max_examples=examples(30))
+def test_a_link_leads_to_a_web_address_only(text: str) -> None:
+    variables = {
+        "GITHUB_ACTIONS": text or "x",
+        "GITHUB_SERVER_URL": text,
+        "GITHUB_REPOSITORY": f"o/{text}",
+        "GITHUB_ACTOR": text,
+        "GITHUB_REF": "refs/pull/1/merge",
+        "GITHUB_RUN_ID": text,
+        "GITHUB_WORKFLOW": text,
+    }
+    page = plan_page.render_page(WHOLE, context=read_run_context(variables, environment=text, commit=text))
+    assert all(re.fullmatch(r"#[a-z]+\d*|https?://[\w.:-]+(/[\w./~%?=&#+-]*)?", link) for link in Tags(page).links)
+    assert not {tag[0] for tag in Tags(page).structure if isinstance(tag, tuple)} & {"img", "iframe", "h5"}
+
+
+def test_a_branch_that_is_behind_or_has_no_usable_base_says_so_in_the_status() -> None:
+    problem = Problem("is not valid YAML", "correct it", "manifests/a.yaml", code="invalid-yaml")
+    for base, text in (
+        (Base("main", "abc", behind=3), "The manifests are 3 commits behind main"),
+        (Base("main", "abc", problems=(problem,)), "main cannot be planned, so changes have no cause"),
+    ):
+        page = plan_page.render_page(replace(OF_A_BRANCH, base=base))
+        assert page.index(text) < page.index('id="h-approvals"')
+        assert "This change:" not in page
+        assert '<option value="cause">' not in page
+
+
+def test_a_change_without_effect_says_so_though_the_account_drifts() -> None:
+    changes = tuple(change for change in OF_A_BRANCH.changes if change.cause is not Cause.THIS_CHANGE)
+    page = plan_page.render_page(replace(OF_A_BRANCH, changes=changes, approvals=()))
+    assert headings(page)[0] == "No changes by this change"
+    assert "This change: 0 resources. Pending before this change: 4 resources." in page
+
+
+def test_a_field_of_another_cause_than_its_change_names_it() -> None:
+    first = OF_A_BRANCH.changes[1]
+    fields = (replace(first.fields[0], cause=Cause.THIS_CHANGE), *first.fields[1:])
+    page = plan_page.render_page(replace(OF_A_BRANCH, changes=(replace(first, fields=fields),)))
+    assert page.count('<span class="note">this change</span>') == 1
+
+
 def luminance(colour: str) -> float:
     """As WCAG 2 has it."""
     parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
@@ -111,6 +246,7 @@ def test_every_colour_can_be_read_on_its_ground_by_day_and_by_night() -> None:
         pairs = [(name, ground) for name in ("ink", "faint", "link") for ground in ("paper", "raised")]
         pairs += [(name.removesuffix("-bg"), name) for name in colours if name.endswith("-bg")]
         pairs += [(name.removesuffix("-bg"), "raised") for name in colours if name.endswith("-bg")]
+        pairs.append(("on-severe", "severe"))
         for name, ground in pairs:
             low, high = sorted((luminance(colours[name]), luminance(colours[ground])))
             assert (high + 0.05) / (low + 0.05) >= 4.5, f"{name} on {ground}"

@@ -114,6 +114,7 @@ def show(
         budget=opened.account.budget,
         resources=_resources(opened),
         has_color=common.has_color,
+        environment=opened.config.environment.name if opened.config.environment is not None else "",
     )
     plan_output.write_outputs(chosen)
 

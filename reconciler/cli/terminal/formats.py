@@ -5,6 +5,7 @@ The formats themselves are in `reconciler.rendering`.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,10 +59,11 @@ option = click.option(
 class PlanOutput:
     """A plan with the further values that the formats show.
 
-    written    the plan as JSON; needed for all formats other than text
-    root       the project directory, to which positions in the plan are relative
-    budget     requests per minute; 0 is no limit
-    resources  number of declared resources, if known
+    written      the plan as JSON; needed for all formats other than text
+    root         the project directory, to which positions in the plan are relative
+    budget       requests per minute; 0 is no limit
+    resources    number of declared resources, if known
+    environment  name of the environment, if the project has one and it is known
     """
 
     plan: Plan
@@ -71,6 +73,7 @@ class PlanOutput:
     budget: int = 0
     resources: Resources | None = None
     has_color: bool = False
+    environment: str = ""
 
     def write_outputs(self, chosen: Outputs) -> None:
         """Writes each format to its file, or to standard output."""
@@ -126,9 +129,15 @@ class PlanOutput:
 
     def _html(self) -> str:
         from reconciler.rendering.html import plan_page
+        from reconciler.rendering.run_context import read_run_context
 
         return plan_page.render_page(
-            self.plan, digest=self.digest, budget=self.budget, resources=self.resources, flavour=self.flavour
+            self.plan,
+            digest=self.digest,
+            budget=self.budget,
+            resources=self.resources,
+            flavour=self.flavour,
+            context=read_run_context(os.environ, environment=self.environment, commit=self.plan.commit),
         )
 
     def _sarif(self) -> str:

@@ -1,4 +1,4 @@
-"""A plan as one HTML file: totals, risks, dependency graph, searchable changes, and calls.
+"""A plan as one HTML file: status and required approvals, risks, searchable changes with diffs, graph and calls.
 
 Collects the values for the template `plan.html`; contains no markup.
 """
@@ -6,17 +6,29 @@ Collects the values for the template `plan.html`; contains no markup.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from reconciler.model.change import Action
+from reconciler.model.change import Action, Cause, Change, Risk
 from reconciler.model.plan import Plan
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.plan import phrases
-from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, build_outline
+from reconciler.rendering.plan.approval_entries import render_entries
+from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
+from reconciler.rendering.run_context import Link, RunContext
+from reconciler.rendering.terminal_text import cut, sanitize
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
+_SEVERE = frozenset({Risk.WIDENS_ACCESS, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})  # red; the others are not
+_LONGEST_SUMMARY = 160  # cells of the line that sums up a change
+_SUMMED_UP = 3  # fields
+_CAUSES = {
+    Cause.THIS_CHANGE: "This change",
+    Cause.PENDING: "Pending before this change",
+    Cause.DRIFT: "Drift on the platform",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +42,67 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class RiskBadge:
+    text: str
+    is_severe: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Card:
     """A change."""
 
     number: int
     row: ChangeRow
     reason: str
-    risks: list[str]
+    summary: str  # one line
+    risks: list[RiskBadge]
     deliveries: tuple[str, ...]
     parts: list[Part]
     calls: list[CallRow]
+    cause: str = ""
 
     @property
     def hue(self) -> str:
         return hue(self.row.action)
 
     @property
+    def kind(self) -> str:
+        return self.row.address.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.row.address.partition("/")[2]
+
+    @property
+    def file(self) -> str:
+        return self.row.position.rpartition(":")[0] or "not in a file"
+
+    @property
     def search_text(self) -> str:
         """The text that the search of the page matches, in lower case."""
         words = [self.row.address, self.row.action, self.row.id, self.row.former, self.row.position, self.reason]
-        words += [*self.risks, *self.deliveries]
+        words += [*(risk.text for risk in self.risks), *self.deliveries, self.cause]
         for part in self.parts:
             words += [part.path, *part.notes, *(line.text for _, line in part.lines)]
         words += [call.path for call in self.calls]
         return " ".join(words).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Changes with one cause; without a base there is one group, with no title."""
+
+    title: str
+    cards: list[Card]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`level` is the CSS class: blocked, waiting, ready or quiet."""
+
+    level: str
+    text: str
+    details: list[str]
 
 
 def render_page(
@@ -63,39 +112,46 @@ def render_page(
     budget: int = 0,
     resources: Resources | None = None,
     flavour: Flavour = Flavour.PLAN,
+    context: RunContext | None = None,
 ) -> str:
-    """The whole file. `budget`: requests per minute, 0 for none. `resources`: how many are declared."""
+    """The whole file.
+
+    budget     requests per minute, 0 for none
+    resources  how many resources are declared
+    context    where the plan was created; adds environment, author and links
+    """
     rows = build_outline(plan)
+    context = context or RunContext()
+    is_plan = flavour is Flavour.PLAN
     calls: Mapping[str, list[CallRow]] = defaultdict(list)
-    if flavour is Flavour.PLAN:
+    if is_plan:
         for call in rows.calls:
             calls[call.address].append(call)
-    cards = [_card(number, row, calls, flavour) for number, row in enumerate(rows.changes)]
+    cards = [
+        _card(number, row, change, calls, flavour)
+        for number, (row, change) in enumerate(zip(rows.changes, plan.changes, strict=True))
+    ]
+    additions = zip(rows.additions, plan.additions, strict=True)
     return environment.render_template(
         "plan.html",
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
+        what="Drift" if flavour is Flavour.DRIFT else "Plan",
         rows=rows,
-        about=[
-            (label, text)
-            for label, text in (
-                ("account", rows.account),
-                ("commit", rows.commit[:12]),
-                ("targets", " ".join(rows.targets)),
-                ("excluded", " ".join(rows.excludes)),
-                ("digest", digest),
-            )
-            if text
-        ],
-        is_plan=flavour is Flavour.PLAN,
-        verdict=phrases.verdict(rows, flavour, resources),
-        forecast=phrases.forecast(rows.forecast, budget) if rows.changes else "",
+        environment=context.environment,
+        about=list(_about(plan, rows, digest, context)),
+        is_plan=is_plan,
+        status=_status(plan, rows, flavour, resources, budget),
+        entries=render_entries(plan, context.environment or None) if is_plan else "",
+        base_warnings=list(_base_warnings(plan)),
+        withdrawn=_withdrawn(plan),
         unmanaged=phrases.describe_unmanaged(rows),
         ignored=phrases.describe_ignored(rows),
-        additions=[_card(number, row, {}, flavour) for number, row in enumerate(rows.additions)],
+        additions=[_card(number, row, change, {}, flavour) for number, (row, change) in enumerate(additions)],
         additions_title=phrases.ADDITIONS.removesuffix(":"),
         choices=phrases.CHOICES,
         counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
         cards=cards,
+        groups=_group_by_cause(plan, cards),
         risky=[cards[number] for number, row in phrases.sort_by_severity(rows.changes) if phrases.risks(row)],
         numbers={card.row.address: card.number for card in reversed(cards)},
         diagram=diagram.draw_diagram(plan),
@@ -108,19 +164,124 @@ def hue(action: Action) -> str:
     return str(action) if action in phrases.USUAL else "other"
 
 
-def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavour: Flavour) -> Card:
+# --- header and status ------------------------------------------------------------------------------------------------
+
+
+def _about(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Iterator[tuple[str, Link]]:
+    """What the header says, label by label."""
+    created = datetime.fromtimestamp(plan.created, UTC).strftime("%Y-%m-%d %H:%M UTC") if plan.created else ""
+    known = (
+        ("Account", Link(rows.account)),
+        ("Commit", context.commit or Link(rows.commit[:12])),
+        ("Base", Link(f"{sanitize(plan.base.ref)} ({sanitize(plan.base.commit[:12])})" if plan.base else "")),
+        ("Author", Link(context.author)),
+        ("Review", context.review or Link("")),
+        ("Run", context.run or Link("")),
+        ("Created", Link(created)),
+        ("Targets", Link(" ".join(rows.targets))),
+        ("Excluded", Link(" ".join(rows.excludes))),
+        ("Digest", Link(digest)),
+    )
+    yield from ((label, link) for label, link in known if link.text)
+
+
+def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | None, budget: int) -> Status:
+    is_counted = flavour is Flavour.PLAN and bool(plan.changes)  # the page shows the totals as badges
+    details = [] if is_counted else [phrases.verdict(rows, flavour, resources)]
+    if flavour is Flavour.DRIFT:
+        is_drift = plan.has_drift
+        level, text = ("waiting", "Drift") if is_drift else ("ready", "No drift")
+        if plan.errors:
+            level, text = "blocked", phrases.count(len(plan.errors), "error")
+        return Status(level, text, [detail for detail in details if detail])
+    if plan.changes:
+        details.append(f"{phrases.forecast(rows.forecast, budget)}.")
+    if plan.base and plan.base.is_comparable:
+        details.append(_count_causes(plan))
+    level, text = "ready", "Ready to apply"
+    if plan.blocking_errors:
+        level, text = "blocked", f"Blocked by {phrases.count(len(plan.blocking_errors), 'error')}"
+    elif plan.missing_approvals:
+        level, text = "waiting", "Approval required"
+    elif plan.confined_errors:
+        level, text = "blocked", f"{phrases.count(len(plan.confined_errors), 'error')}; the rest can be applied"
+    elif plan.is_empty:
+        level, text = "quiet", "No changes"
+    elif plan.base and plan.base.is_comparable and not any(_is_new(change) for change in plan.changes):
+        level, text = "ready", "No changes by this change"
+    return Status(level, text, [detail for detail in details if detail])
+
+
+def _is_new(change: Change) -> bool:
+    return change.cause is Cause.THIS_CHANGE
+
+
+def _count_causes(plan: Plan) -> str:
+    """`This change: 2 resources. Pending before this change: 1 resource. Drift on the platform: 0 resources.`"""
+    changes = (*plan.changes, *plan.additions)
+    numbers = {cause: sum(change.cause is cause for change in changes) for cause in _CAUSES}
+    return " ".join(f"{_CAUSES[cause]}: {phrases.count(number, 'resource')}." for cause, number in numbers.items())
+
+
+def _base_warnings(plan: Plan) -> Iterator[str]:
+    """Why changes are not attributed to this change, pending changes and drift."""
+    if plan.base is None:
+        return
+    ref = sanitize(plan.base.ref)
+    if plan.base.behind:
+        commits = phrases.count(plan.base.behind, "commit")
+        yield f"The manifests are {commits} behind {ref}, so changes have no cause: merge {ref}, and plan again."
+    for problem in plan.base.problems:
+        yield f"{ref} cannot be planned, so changes have no cause: {sanitize(str(problem))}"
+
+
+def _withdrawn(plan: Plan) -> list[str]:
+    changes = plan.base.withdrawn if plan.base else ()
+    return [f"{change.action} {sanitize(str(change.address))}" for change in changes]
+
+
+# --- changes ----------------------------------------------------------------------------------------------------------
+
+
+def _group_by_cause(plan: Plan, cards: Sequence[Card]) -> list[Group]:
+    if not (plan.base and plan.base.is_comparable):
+        return [Group("", list(cards))]
+    titles = [*_CAUSES.values(), ""]
+    groups = [Group(title or "Other", [card for card in cards if card.cause == title]) for title in titles]
+    return [group for group in groups if group.cards]
+
+
+def _card(number: int, row: ChangeRow, change: Change, calls: Mapping[str, list[CallRow]], flavour: Flavour) -> Card:
+    reason = phrases.reason(row, flavour)
     return Card(
         number=number,
         row=row,
-        reason=phrases.reason(row, flavour),
-        risks=phrases.risks(row),
+        reason=reason,
+        summary=cut(_sum_up(row, reason, flavour), _LONGEST_SUMMARY),
+        risks=[
+            *(RiskBadge(risk.text, risk in _SEVERE) for risk in sorted(row.risks, key=list(Risk).index)),
+            *([RiskBadge(phrases.PROTECTED, is_severe=False)] if row.protected else []),
+        ],
         deliveries=phrases.deliveries(row, flavour),
-        parts=list(_parts(row, flavour)),
+        parts=list(_parts(row, change, flavour)),
         calls=calls.get(row.address, []),
+        cause=_CAUSES[change.cause] if change.cause else "",
     )
 
 
-def _parts(row: ChangeRow, flavour: Flavour) -> Iterator[Part]:
-    for field in row.fields:
+def _sum_up(row: ChangeRow, reason: str, flavour: Flavour) -> str:
+    """`min_version: "1.2" → "1.3", and 2 more fields`; the reason for a change without fields."""
+    if not row.fields:
+        return reason
+    fields = [f"{field.path}: {phrases.values(field, flavour)}" for field in row.fields[:_SUMMED_UP]]
+    left = len(row.fields) - len(fields)
+    return ", ".join(fields) + (f", and {phrases.count(left, 'more field')}" if left else "")
+
+
+def _parts(row: ChangeRow, change: Change, flavour: Flavour) -> Iterator[Part]:
+    for field, source in zip(row.fields, change.fields, strict=True):
         lines = [(_SIGNS.get(line.sign, "context"), line) for line in phrases.diff(field, flavour)]
-        yield Part(field.path, phrases.notes(row, field, flavour), field.position, lines)
+        notes = phrases.notes(row, field, flavour)
+        if source.cause is not None and source.cause is not change.cause:
+            notes.append(_CAUSES[source.cause].lower())
+        yield Part(field.path, notes, field.position, lines)

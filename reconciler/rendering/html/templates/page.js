@@ -3,8 +3,49 @@
   const all = (what, within = document) => [...within.querySelectorAll(what)];
   const one = (what, within = document) => within.querySelector(what);
 
-  // --- search and filters
-  const cards = all(".card"), search = one("#search"), matches = one("#matches"), risky = one("#risky");
+  // --- tabs
+  const tabs = all("[role=tab]"), panelOf = (tab) => one(`#${tab.getAttribute("aria-controls")}`), atFirst = new Map();
+  function open(tab) {
+    for (const other of tabs) {
+      other.setAttribute("aria-selected", String(other === tab));
+      other.setAttribute("tabindex", other === tab ? "0" : "-1");
+      panelOf(other).hidden = other !== tab;
+    }
+    const begin = atFirst.get(tab.id);
+    atFirst.delete(tab.id);
+    if (begin) begin();
+  }
+  const openTabOf = (element) => {
+    const tab = tabs.find((candidate) => panelOf(candidate).contains(element));
+    if (tab) open(tab);
+  };
+  if (tabs.length) {
+    document.body.classList.add("has-tabs");
+    one(".tabs").hidden = false;
+    tabs.forEach((tab, number) => {
+      tab.addEventListener("click", () => open(tab));
+      tab.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        event.preventDefault();
+        const next = tabs[(number + step + tabs.length) % tabs.length];
+        open(next);
+        next.focus();
+      });
+    });
+    open(tabs[0]);
+  }
+
+  // --- copy
+  all("[data-copy]").forEach((button) => button.addEventListener("click", async () => {
+    const text = one(`#${button.dataset.copy}`);
+    getSelection().selectAllChildren(text);
+    try { await navigator.clipboard.writeText(text.textContent); button.textContent = "copied"; }
+    catch { button.textContent = "selected"; } // the browser forbids it; the text can be copied by hand
+  }));
+
+  // --- search, filters and groups
+  const cards = all(".card"), search = one("#search"), matches = one("#matches"), risky = one("#risky"), group = one("#group");
   function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const actions = new Set(all("input[data-action]:checked").map((box) => box.dataset.action));
@@ -18,21 +59,56 @@
     matches.textContent = count === cards.length ? `${count} shown` : `${count} of ${cards.length} shown`;
     one("#none").hidden = count > 0;
   }
+  function regroup() {
+    const groups = new Map();
+    for (const card of cards) {
+      const label = group.value ? card.dataset[group.value] || "other" : "";
+      if (!groups.has(label)) groups.set(label, []);
+      groups.get(label).push(card);
+    }
+    // Causes keep the order of the page: each group is where its first change is.
+    const labels = [...groups.keys()];
+    if (group.value === "kind" || group.value === "file") labels.sort();
+    if (group.value === "cause") labels.sort((a, b) => causes.indexOf(a) - causes.indexOf(b));
+    one("#groups").replaceChildren(...labels.map((label) => {
+      const section = document.createElement("div"), rows = document.createElement("div");
+      section.className = "group";
+      rows.className = "rows";
+      rows.append(...groups.get(label));
+      if (label) {
+        const title = document.createElement("h3"), number = document.createElement("span");
+        number.className = "number";
+        number.textContent = groups.get(label).length;
+        title.append(label, " ", number);
+        section.append(title);
+      }
+      section.append(rows);
+      return section;
+    }));
+  }
+  const causes = all(".group h3").map((title) => title.firstChild.textContent.trim());
+  cards.sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1))); // the order of the plan, also if grouped by cause
   if (search) {
     search.addEventListener("input", filter);
     all("input[data-action], #risky").forEach((box) => box.addEventListener("change", filter));
+    group.addEventListener("change", regroup);
     all("[data-fold]").forEach((button) => button.addEventListener("click", () =>
       cards.forEach((card) => { if (!card.hidden) card.open = button.dataset.fold === "open"; })));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "/" && !/^(input|textarea)$/i.test(event.target.tagName)) { event.preventDefault(); search.focus(); }
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || /^(input|textarea|select)$/i.test(event.target.tagName)) return;
+      event.preventDefault();
+      openTabOf(search);
+      search.focus();
     });
     filter();
   }
 
-  // --- a link expands its target, also if it is filtered out or collapsed
+  // --- a link expands its target, also if it is filtered out, collapsed or behind another tab
   function reveal() {
-    const target = /^#[clr]\d+$/.test(location.hash) && one(location.hash);
+    const target = /^#[a-z]+\d*$/.test(location.hash) && one(location.hash);
     if (!target) return;
+    openTabOf(target);
+    if (!/^#[clr]\d+$/.test(location.hash)) return;
     target.hidden = false;
     const fold = target.closest("details");
     if (fold) fold.open = true;
@@ -44,17 +120,16 @@
     const link = event.target.closest("a[href]");
     if (link && link.getAttribute("href") === location.hash) reveal();
   });
-  reveal();
 
   // --- scroll charts to their right end, which is the latest
   all(".wide").forEach((wide) => { if (one(".chart", wide)) wide.scrollLeft = wide.scrollWidth; });
 
   // --- the graph
   const graph = one("#graph");
-  if (!graph) return;
+  if (!graph) return reveal();
   const scroll = one("#scroll"), panel = one("#panel");
   const boxes = all(".box", graph), arrows = all(".arrow", graph);
-  const size = graph.viewBox.baseVal, numberOf = (box) => box.id.slice(1);
+  const size = graph.viewBox.baseVal, whole = { x: 0, y: 0, width: size.width, height: size.height }, numberOf = (box) => box.id.slice(1);
   const place = (box) => ({ x: Number(box.dataset.x), y: Number(box.dataset.y) });
   let here = null, scale = 1;
 
@@ -72,7 +147,47 @@
     event.preventDefault();
     zoom(scale * (event.deltaY < 0 ? 1.1 : 1 / 1.1));
   }, { passive: false });
-  if (size.width > scroll.clientWidth && size.width * 0.7 <= scroll.clientWidth) zoom(across());
+  // The size of the window is known only when the tab is open.
+  atFirst.set("tab-dependencies", () => {
+    if (size.width > scroll.clientWidth && size.width * 0.7 <= scroll.clientWidth) zoom(across());
+  });
+
+  // --- the filter: matching resources and their direct neighbors
+  const graphFilter = one("#graph-filter");
+  function narrow() {
+    const words = graphFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const matching = new Set(boxes.filter((box) => {
+      const text = box.getAttribute("aria-label").toLowerCase();
+      return words.every((word) => text.includes(word));
+    }).map(numberOf));
+    const visible = new Set(matching);
+    for (const arrow of arrows) {
+      const { from, to } = arrow.dataset;
+      if (matching.has(from)) visible.add(to);
+      if (matching.has(to)) visible.add(from);
+    }
+    const seen = boxes.filter((box) => visible.has(numberOf(box)));
+    for (const box of boxes) box.toggleAttribute("hidden", !visible.has(numberOf(box)));
+    for (const arrow of arrows) {
+      const { from, to } = arrow.dataset;
+      const touches = (matching.has(from) || matching.has(to)) && visible.has(from) && visible.has(to);
+      arrow.toggleAttribute("hidden", !touches);
+    }
+    one("#graph-none").hidden = seen.length > 0;
+    if (here && here.hasAttribute("hidden")) choose(null);
+    const spots = seen.map(place), margin = 16;
+    if (!words.length || !spots.length) Object.assign(size, whole);
+    else {
+      size.x = Math.min(...spots.map((spot) => spot.x)) - margin;
+      size.y = Math.min(...spots.map((spot) => spot.y)) - margin;
+      size.width = Math.max(...spots.map((spot) => spot.x)) + 196 + margin - size.x;
+      size.height = Math.max(...spots.map((spot) => spot.y)) + 44 + margin - size.y;
+    }
+    const first = seen.find((box) => matching.has(numberOf(box)));
+    boxes.forEach((box) => box.setAttribute("tabindex", box === first ? "0" : "-1"));
+    zoom(words.length ? Math.max(0.6, Math.min(1, across())) : 1);
+  }
+  graphFilter.addEventListener("input", narrow);
 
   function choose(box) {
     here = box;
@@ -138,7 +253,7 @@
     boxes.forEach((each) => each.setAttribute("tabindex", each === box ? "0" : "-1"));
     box.focus({ preventScroll: true });
     const { x, y } = place(box);
-    const left = x * scale, top = y * scale, margin = 60;
+    const left = (x - size.x) * scale, top = (y - size.y) * scale, margin = 60;
     if (left < scroll.scrollLeft + margin || left + 200 * scale > scroll.scrollLeft + scroll.clientWidth - margin)
       scroll.scrollLeft = left - scroll.clientWidth / 3;
     if (top < scroll.scrollTop + margin || top + 44 * scale > scroll.scrollTop + scroll.clientHeight - margin)
@@ -151,6 +266,7 @@
       { ArrowRight: ["x", "y", 1], ArrowLeft: ["x", "y", -1], ArrowDown: ["y", "x", 1], ArrowUp: ["y", "x", -1] }[key];
     let best = null, least = Infinity;
     for (const candidate of boxes) {
+      if (candidate.hasAttribute("hidden")) continue;
       const to = place(candidate), ahead = (to[along] - from[along]) * sign;
       if (ahead <= 0) continue;
       const distance = ahead + 3 * Math.abs(to[across] - from[across]);
@@ -178,4 +294,5 @@
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && here) { const box = here; choose(null); box.focus(); }
   });
+  reveal();
 })();
