@@ -91,6 +91,8 @@ class StoreJournal:
         self._elapsed = elapsed
         self._ended_calls = 0
         self._lock_confirmed = float("-inf")  # when the lock was last confirmed
+        self.outcome = ""
+        """How the run ended, for reports: the status of its result, if it has one."""
         self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 

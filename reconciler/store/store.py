@@ -261,7 +261,7 @@ class Store:
         outcome = stored_values.RUN_ABORTED
         try:
             yield journal
-            outcome = "ended"
+            outcome = journal.outcome or stored_values.RUN_ENDED
         finally:
             await journal.flush()
             end = update(schema.runs).where(schema.runs.c.id == run).values(ended=self._now(), outcome=outcome)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reconciler.model.change import ChangedBy, Reason
 from reconciler.model.event import Outcome
 
+RUN_ENDED = "ended"  # the outcome of a run that did not say how it ended, as of earlier versions
 RUN_ABORTED = "broke off"  # the outcome of a run that an exception ended
 
 # What earlier versions stored, and its meaning.

@@ -13,6 +13,7 @@ from reconciler import InvalidProject, NothingSelected, Selection, Status, Works
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome, Started
 from reconciler.model.plan import Plan
+from reconciler.operations.history import read_checks_and_runs
 from reconciler.operations.reporting import CallsBegan, CallsEnded, OperationEvent, Planned
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
@@ -71,6 +72,18 @@ async def test_a_plan_is_stale_once_the_platform_changed(sandbox: Sandbox, root:
     assert sandbox.calls() == []
     rest = await workspace.apply(planned, partial=True)
     assert (rest.status, [each.call.id for each in rest.skipped]) == (Status.PARTIAL, ["update IPPolicy/a"])
+
+
+async def test_the_history_tells_how_each_apply_ended(sandbox: Sandbox, root: Path) -> None:
+    first = open_on(sandbox, root)
+    planned = await first.plan()
+    await first.apply(planned)
+    await first.apply(planned)
+    await open_on(sandbox, root).apply()
+    write_project(root)
+    await open_on(sandbox, root).apply()
+    _, runs = await read_checks_and_runs(first.config, 0.0)
+    assert [run.outcome for run in runs] == ["applied", "stale", "unchanged", "blocked"]
 
 
 async def test_what_needs_approval_is_blocked_until_it_is_allowed(sandbox: Sandbox, tmp_path: Path) -> None:

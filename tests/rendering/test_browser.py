@@ -68,12 +68,17 @@ LOOKS = tuple(
         day * DAY,
         12,
         "0123456789ab",
-        (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description",)),) if day > 3 else (),
+        (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description",)),)
+        if day > 3 and day not in (9, 17)
+        else (),
     )
     for day in range(1, 30)
 )
 RUNS = tuple(
-    Run("apply", day * DAY, day * DAY + 9, "ended", {Outcome.DONE: day, Outcome.FAILED: day % 2}) for day in range(9)
+    Run("apply", day * DAY, day * DAY + 9, outcome, {Outcome.DONE: day, Outcome.FAILED: day % 2})
+    for day, outcome in enumerate(
+        ("applied", "partial", "applied", "partial", "blocked", "stale", "failed", "interrupted", "applied")
+    )
 )
 PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),

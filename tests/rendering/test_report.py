@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +15,7 @@ from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
 from tests.rendering import hostile
+from tests.rendering.plans import CONTEXT
 from tests.rendering.test_html import Tags
 from tests.tiers import examples
 
@@ -72,7 +75,55 @@ def test_the_last_look_is_put_into_a_sentence() -> None:
 
 def test_a_run_that_died_says_so() -> None:
     written = page(runs=(Run("apply", DAY, None, "", {Outcome.DONE: 3}), Run("apply", DAY, 2 * DAY, "ended")))
-    assert written.count("terminated") == 1
+    assert written.count(">terminated</span>") == 1
+
+
+def test_the_state_now_comes_first() -> None:
+    for looks, state in (
+        ((), "Not checked"),
+        ((look(2, moved(A)), look(4, moved(A), moved(B))), "2 resources drifted"),
+        ((look(2, moved(A)), look(3), look(4)), "In sync since 1970-01-04 00:00Z"),
+    ):
+        first = re.findall("<h2[^>]*>(.*?)</h2>", page(looks))[0]
+        assert re.sub("<[^>]*>", "", first) == state
+
+
+def tiles(page: str) -> dict[str, str]:
+    found = re.findall('<div class="tile"><dt>(.*?)</dt><dd>(.*?)</dd>', page)
+    return {label: re.sub("<span>(.*?)</span>", r" (\1)", value) for label, value in found}
+
+
+def test_time_to_repair_is_until_the_first_check_without_the_difference() -> None:
+    looks = (look(1, moved(A), moved(B)), look(2, moved(A)), look(5))
+    assert tiles(page(looks))["Time to repair"] == "2 days (median of 2, longest 4 days)"
+    assert tiles(page((look(1, moved(A)), look(2))))["Time to repair"] == "1 day (1 repair)"
+    assert tiles(page((look(1, moved(A)),)))["Time to repair"] == "– (no drift was repaired)"
+    assert tiles(page(looks))["Last drift check"] == "5 days ago (3 checks)"
+
+
+def test_runs_are_counted_by_outcome() -> None:
+    ended = ("applied", "applied", "blocked", "stale", "failed", "interrupted", "partial", "broke off")
+    runs = [Run("apply", day * DAY, day * DAY + 1, outcome) for day, outcome in enumerate(ended)]
+    runs.append(Run("destroy", 9 * DAY, 9 * DAY + 1, "ended", {Outcome.DONE: 2, Outcome.FAILED: 1}))
+    written = page(runs=tuple(runs))
+    (listed,) = re.findall('<ul class="totals runs">(.*?)</ul>', written, re.DOTALL)
+    assert re.findall("<b>(.*?)</b> (.*?)</li>", listed) == [
+        ("2", "applied"),
+        ("2", "partial"),
+        ("1", "aborted"),
+        ("1", "blocked"),
+        ("1", "failed"),
+        ("1", "interrupted"),
+        ("1", "stale"),
+    ]
+    assert tiles(written)["Last run"] == "partial (destroy, 1970-01-10 00:00Z)"
+
+
+def test_the_header_has_environment_and_run() -> None:
+    written = report_page.render_page("prod", (look(2),), (), now=10 * DAY, days=90, context=CONTEXT)
+    assert "environment production" in written
+    assert 'href="https://github.com/octo/infra/actions/runs/99"' in written
+    assert "<dt>Last checked commit</dt><dd>abc</dd>" in written
 
 
 @given(hostile.texts)

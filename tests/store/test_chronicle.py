@@ -45,6 +45,14 @@ async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> No
     assert run.ended > run.started
 
 
+async def test_a_run_is_stored_with_the_status_of_its_result(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db")) as store:
+        async with store.journal("prod", command="apply") as journal:
+            journal.outcome = "blocked"
+        (run,) = await store.drift_history.list_runs("prod")
+    assert run.outcome == "blocked"
+
+
 NOT_BEFORE = {
     2: "DROP TABLE looks; DROP TABLE drifts",
     3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -35,11 +36,14 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     from reconciler.operations.history import read_checks_and_runs
     from reconciler.project import atomic_write
     from reconciler.rendering.html import report_page
+    from reconciler.rendering.run_context import read_run_context
 
     project = workspaces.source_of(common).read_settings()
     now = time.time()
     checks, runs = workspaces.run(read_checks_and_runs(project, now - days * 86400))
-    page = report_page.render_page(project.stack, checks, runs, now=now, days=days)
+    environment = project.environment.name if project.environment is not None else ""
+    context = read_run_context(os.environ, environment=environment)
+    page = report_page.render_page(project.stack, checks, runs, now=now, days=days, context=context)
     if out is None:
         output.print_result(page)
         return exit_codes.DONE

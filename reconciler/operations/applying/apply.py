@@ -71,7 +71,9 @@ async def apply(
         ) as platform,
     ):
         run = _Run(workspace, planned, store, journal, platform, halt, on_event, rules, partial)
-        return await run.execute(approve)
+        result = await run.execute(approve)
+        journal.outcome = str(result.status)
+        return result
 
 
 class _StopSignal:

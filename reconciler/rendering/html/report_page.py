@@ -1,14 +1,15 @@
-"""A stack's history as one HTML file: drift over time and by kind, the longest first, and the outcome of each apply.
+"""A stack's history as one HTML file: its state now, time to repair, drift over time and by kind, and runs by outcome.
 
-Shows recorded drift checks and runs; `drift` shows the current state.
+Shows recorded drift checks and runs; `drift` reads the platform.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from statistics import median
 
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
@@ -17,6 +18,7 @@ from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.rendering.html import environment
 from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.plan import phrases
+from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import sanitize
 
 _MOST_BARS = 120  # of a chart
@@ -38,7 +40,38 @@ _OUTCOMES = {
 }
 
 
-_RUN_OUTCOMES = {"ended": "completed", "broke off": "aborted", "": "terminated"}  # as stored; empty: the process died
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run ended: its text, CSS class and explanation."""
+
+    text: str
+    hue: str
+    meaning: str
+
+
+# As stored. Runs of earlier versions have `ended`; `broke off`: an error ended the run; empty: the process died.
+_RUN_OUTCOMES = {
+    "applied": RunOutcome("applied", "create", "every call succeeded"),
+    "unchanged": RunOutcome("no changes", "unchanged", "there was nothing to do"),
+    "partial": RunOutcome("partial", "update", "some calls succeeded, others failed or were skipped"),
+    "failed": RunOutcome("failed", "delete", "no call succeeded, or the plan has errors"),
+    "unauthorized": RunOutcome("unauthorized", "delete", "the API key may not make the changes"),
+    "blocked": RunOutcome("blocked", "replace", "an approval was missing or a policy was violated; nothing was sent"),
+    "stale": RunOutcome("stale", "other", "the platform changed after the plan was created; nothing was sent"),
+    "declined": RunOutcome("declined", "unchanged", "the plan was not confirmed; nothing was sent"),
+    "interrupted": RunOutcome("interrupted", "update", "the run was stopped; no further call was started"),
+    "broke off": RunOutcome("aborted", "delete", "an error ended the run"),
+    "": RunOutcome("terminated", "delete", "the process was killed, or is still running"),
+    "ended": RunOutcome("completed", "create", "recorded by an earlier version, without failed calls"),
+}
+
+
+def find_run_outcome(run: Run) -> RunOutcome:
+    """How the run ended; for a run of an earlier version, what its calls show."""
+    if run.outcome == "ended" and run.calls.get(Outcome.FAILED, 0):
+        is_partial = run.calls.get(Outcome.DONE, 0) or run.calls.get(Outcome.ALREADY, 0)
+        return _RUN_OUTCOMES["partial" if is_partial else "failed"]
+    return _RUN_OUTCOMES.get(run.outcome) or RunOutcome(sanitize(run.outcome), "unchanged", "")
 
 
 @dataclass
@@ -49,6 +82,7 @@ class DriftPeriod:
     since: float
     last: float
     is_over: bool = False
+    repaired: float = 0.0  # time of the first check after a period that is over
     fields: set[str] = field(default_factory=set)
 
     def duration(self, now: float) -> float:
@@ -64,7 +98,7 @@ def list_drift_periods(checks: Sequence[DriftCheck]) -> list[DriftPeriod]:
         resources = {resource.address: resource for resource in check.moved}
         for address in [address for address in current if address not in resources]:
             period = current.pop(address)
-            period.is_over = True
+            period.is_over, period.repaired = True, check.at
             ended.append(period)
         for address, resource in resources.items():
             period = current.setdefault(address, DriftPeriod(resource, check.at, check.at))
@@ -76,17 +110,30 @@ def list_drift_periods(checks: Sequence[DriftCheck]) -> list[DriftPeriod]:
     )
 
 
-def render_page(stack: str, checks: Sequence[DriftCheck], runs: Sequence[Run], *, now: float, days: int) -> str:
+def render_page(
+    stack: str,
+    checks: Sequence[DriftCheck],
+    runs: Sequence[Run],
+    *,
+    now: float,
+    days: int,
+    context: RunContext | None = None,
+) -> str:
     """The whole file. Drift checks and runs oldest first, of the last `days` days before `now`."""
+    context = context or RunContext()
     periods = list_drift_periods(checks)
     current = [period for period in periods if not period.is_over]
     more = f", the latest {_MOST_ROWS}" if len(checks) > _MOST_ROWS else ""
     return environment.render_template(
         "report.html",
         title=f"Report on stack {sanitize(stack)}",
-        created=format_time(now),
-        days=days,
+        stack=sanitize(stack),
+        environment=context.environment,
+        about=list(_about(checks, now, days, context)),
+        state=_state(checks, current),
         verdict=_verdict(checks, current, runs),
+        tiles=list(_tiles(checks, periods, runs, now)),
+        outcomes_of_runs=_count_outcomes(runs),
         drift=draw_chart([_drift_bar(number, check) for number, check in _thin_out(checks)]),
         causes=[(cause.text, hue) for cause, hue in _CAUSES.items()],
         checks=[_check_row(number, check) for number, check in reversed(list(enumerate(checks)))][:_MOST_ROWS],
@@ -111,6 +158,66 @@ def format_duration(seconds: float) -> str:
         if seconds >= unit:
             return phrases.count(int(seconds // unit), noun)
     return "less than a second"
+
+
+def _about(checks: Sequence[DriftCheck], now: float, days: int, context: RunContext) -> Iterator[tuple[str, Link]]:
+    """What the header says, label by label."""
+    known = (
+        ("Period", Link(f"the last {phrases.count(days, 'day')}")),
+        ("Created", Link(format_time(now))),
+        ("Last checked commit", Link(sanitize(checks[-1].commit[:12]) if checks else "")),
+        ("Created by", Link(context.author)),
+        ("Run", context.run or Link("")),
+    )
+    yield from ((label, link) for label, link in known if link.text)
+
+
+def _state(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod]) -> tuple[str, str]:
+    """The CSS class and the text of the state at the last check: `In sync since …`, `3 resources drifted`."""
+    if not checks:
+        return "quiet", "Not checked"
+    if current:
+        return "waiting", f"{phrases.count(len(current), 'resource')} drifted"
+    since = checks[-1].at
+    for check in reversed(checks):
+        if check.moved:
+            break
+        since = check.at
+    return "ready", f"In sync since {format_time(since)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number at the top of the page."""
+
+    label: str
+    value: str
+    detail: str = ""
+
+
+def _tiles(
+    checks: Sequence[DriftCheck], periods: Sequence[DriftPeriod], runs: Sequence[Run], now: float
+) -> Iterator[Tile]:
+    if checks:
+        ago = f"{format_duration(max(now - checks[-1].at, 0))} ago"
+        yield Tile("Last drift check", ago, phrases.count(len(checks), "check"))
+        repairs = [period.repaired - period.since for period in periods if period.is_over]
+        if repairs:
+            value, longest = format_duration(median(repairs)), format_duration(max(repairs))
+            detail = f"median of {len(repairs)}, longest {longest}" if len(repairs) > 1 else "1 repair"
+            yield Tile("Time to repair", value, detail)
+        else:
+            yield Tile("Time to repair", "–", "no drift was repaired")
+    if runs:
+        last = runs[-1]
+        yield Tile("Last run", find_run_outcome(last).text, f"{sanitize(last.command)}, {format_time(last.started)}")
+        yield Tile("Runs", str(len(runs)))
+
+
+def _count_outcomes(runs: Sequence[Run]) -> list[tuple[RunOutcome, int]]:
+    """Outcomes with the number of their runs, the most frequent first."""
+    counts = Counter(find_run_outcome(run) for run in runs)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0].text))
 
 
 def _verdict(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod], runs: Sequence[Run]) -> str:
@@ -211,7 +318,7 @@ def _run_row(number: int, run: Run) -> dict[str, object]:
         "number": number,
         "at": format_time(run.started),
         "command": sanitize(run.command),
-        "outcome": _RUN_OUTCOMES.get(run.outcome) or sanitize(run.outcome),
+        "outcome": find_run_outcome(run),
         "duration": format_duration(run.ended - run.started) if run.ended is not None else "",
         "counts": [(hue, run.calls.get(outcome, 0)) for outcome, hue in _OUTCOMES.items()],
     }
