@@ -494,6 +494,12 @@ _SECRETS: Final = {
         "Use a different target for each.",
         _EITHER,
     ),
+    "delivered-to-runner": Code(
+        "A one-time secret is delivered to a file on a CI runner.",
+        "`validate` runs with `CI=true`, and the files of most runners are deleted after the job.",
+        "Deliver it with `to_github_secret`, `to_vault` or `to_command`.",
+        _WARNING,
+    ),
     "reserved-delivery-target": Code(
         "A delivery writes to a file of the project itself.",
         "Manifests, settings, the store and the folders of Git are never overwritten.",

@@ -39,23 +39,42 @@ class Lifecycle(StrictModel):
 
 
 _NO_EXCEPTIONS = Lifecycle()
+FILE_WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret")  # deliveries to a file on this machine
+REMOTE_WAYS = ("to_github_secret", "to_vault")  # deliveries over HTTP
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The delivery of a one-time secret. `target` is a file below the project's root, or the name of a command.
+    """The delivery of a one-time secret. `target` is a file below the project's root, the name of a command, a
+    repository of GitHub, or a path of Vault with its mount.
 
     way                       settings
     to_file                   none
     to_dotenv                 name (the key of the entry)
     to_kubernetes_secret      name, namespace, key
     to_command                run, check (argument lists), env (names of variables that both get)
+    to_github_secret          name, environment (empty: a secret of the repository)
+    to_vault                  mount, path, key
     """
 
     way: str
     target: str
     position: Position | None = None
     settings: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The target in words, such as "the key token of secret/agent in Vault"; of a file or command, its name."""
+        settings = self.settings
+        match self.way:
+            case "to_dotenv":
+                return f"the entry {settings.get('name', '')} of {self.target}"
+            case "to_github_secret":
+                environment = f"the environment {settings['environment']} of " if settings.get("environment") else ""
+                return f"the secret {settings.get('name', '')} of {environment}the GitHub repository {self.target}"
+            case "to_vault":
+                return f"the key {settings.get('key', '')} of {self.target} in Vault"
+        return self.target
 
 
 @dataclass(frozen=True, slots=True)

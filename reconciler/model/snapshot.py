@@ -89,8 +89,8 @@ class Place:
     """The target of a delivery of a one-time secret.
 
     way        the kind of delivery, such as `to_file`
-    path       a file below the project's root, or a program
-    entry      the entry in the file, if it has entries
+    path       a file below the project's root, a program, or the URL of an entry of Vault or a repository of GitHub
+    entry      the entry at the path, if it has entries
     checkout   identifies this folder on this machine
     """
 
@@ -121,7 +121,7 @@ class IssuedSecret:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The state of the file that a declared one-time secret is delivered to.
+    """The state of the file, or the entry of a secret store, that a declared one-time secret is delivered to.
 
     label        the display name, such as "secrets/agent.token"
     is_there     the target exists, and a delivery would overwrite it

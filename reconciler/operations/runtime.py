@@ -62,15 +62,16 @@ class HTTPAccess:
         return open_platform(account, on_wait=on_wait, on_retry=on_retry, before_write=before_write)
 
 
-def open_project_sinks(config: Config, stop: Stop) -> Sinks:
-    """Sinks that write files and run commands below the project directory. A running command is killed soon after
-    `stop` is set."""
+def open_project_sinks(config: Config, stop: Stop, environ: Mapping[str, str]) -> Sinks:
+    """Sinks that write files and run commands below the project directory, and deliver to Vault and GitHub with the
+    credentials of the environment. A running command is killed soon after `stop` is set."""
     from functools import partial
 
+    from reconciler.operations.sinks import RemoteSinks, RoutedSinks
     from reconciler.project.manifests.load import own_places
     from reconciler.project.secrets.sinks import ProjectSinks
 
-    return ProjectSinks(config.root, partial(own_places, config), stop)
+    return RoutedSinks(ProjectSinks(config.root, partial(own_places, config), stop), RemoteSinks(environ, stop))
 
 
 def _machine_clock() -> Clock:
@@ -95,7 +96,7 @@ class Runtime:
     random         intent ids and the jitter of retries
     platform       opens the platform of an account
     store          path or URL of the store instead of the project's; `memory:` keeps nothing
-    open_sinks     opens the sinks for one-time secrets
+    open_sinks     opens the sinks for one-time secrets; None: those that the manifests name
     observer       notified of requests and plans, for telemetry
     on_checkpoint  called before and after each durable step of an apply, for fault tests
     git_timeout    seconds after which the commit is left empty
@@ -107,7 +108,11 @@ class Runtime:
     random: Random = field(default_factory=_machine_random)
     platform: PlatformAccess = field(default_factory=HTTPAccess)
     store: str | None = None
-    open_sinks: Callable[[Config, Stop], Sinks] = open_project_sinks
+    open_sinks: Callable[[Config, Stop], Sinks] | None = None
     observer: RunObserver | None = None
     on_checkpoint: OnCheckpoint | None = None
     git_timeout: float = 5.0
+
+    def sinks(self, config: Config, stop: Stop) -> Sinks:
+        """The sinks for one-time secrets of a run."""
+        return self.open_sinks(config, stop) if self.open_sinks else open_project_sinks(config, stop, self.environ)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,7 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
     found = policy_checks.check_manifest(rules, loaded.manifest, source.runtime.now())
     result = ValidationResult(
         name,
-        (*loaded.warnings, *found),
+        (*loaded.warnings, *found, *_find_deliveries_to_runner(environ, loaded.manifest.declarations.values())),
         resources=len(loaded.manifest.declarations) + len(loaded.rendered),
         files=len(loaded.files),
         policies=len(rules),
@@ -69,6 +69,15 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
     return _Checked(
         result, tuple(declaration for declaration in loaded.manifest.declarations.values() if declaration.deliver)
     )
+
+
+def _find_deliveries_to_runner(environ: Mapping[str, str], declarations: Iterable[Declaration]) -> Iterable[Problem]:
+    """Warnings about deliveries to files, if this is a CI runner: GitHub, GitLab and others set CI=true there."""
+    if environ.get("CI", "").lower() not in ("true", "1"):
+        return ()
+    from reconciler.project.manifests.checks.deliveries import find_deliveries_to_runner
+
+    return find_deliveries_to_runner(declarations)
 
 
 def _without_variable_templates(checked: Sequence[_Checked]) -> Sequence[_Checked]:

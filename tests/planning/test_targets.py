@@ -28,7 +28,7 @@ def facts(
 ) -> Snapshot:
     """A snapshot with what is known on this machine of the target of a declaration."""
     seen, wanted = seen or snapshot(), manifest(declared)
-    deliveries = delivery_targets.find_file_deliveries(wanted, KINDS)
+    deliveries = delivery_targets.find_deliveries(wanted, KINDS)
     return replace(
         seen, targets=delivery_targets.find_targets(wanted, seen, deliveries, issued, lambda _: here, lambda _: there)
     )
@@ -115,7 +115,7 @@ def test_a_command_and_a_tombstone_have_no_target_to_look_at() -> None:
         replace(declare(str(AGENT)), deliver={"token": Delivery("to_command", "put", settings={"run": ["put"]})}),
         declare(str(AGENT), ensure=Ensure.ABSENT),
     ):
-        assert delivery_targets.find_file_deliveries(manifest(declared), KINDS) == {}
+        assert delivery_targets.find_deliveries(manifest(declared), KINDS) == {}
 
 
 @pytest.mark.parametrize(

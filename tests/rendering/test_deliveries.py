@@ -41,6 +41,14 @@ SHOWN = {
         Delivery("to_kubernetes_secret", "k/a.yaml", settings={"name": "a", "namespace": "edge", "key": "t"}),
         ["the file k/a.yaml, as key t of the Kubernetes Secret edge/a"],
     ),
+    "to_github_secret": (
+        Delivery("to_github_secret", "acme/web", settings={"name": "AGENT", "environment": "prod"}),
+        ["the secret AGENT of the environment prod of the GitHub repository acme/web"],
+    ),
+    "to_vault": (
+        Delivery("to_vault", "kv/agents/a", settings={"mount": "kv", "path": "agents/a", "key": "token"}),
+        ["the key token of kv/agents/a in Vault"],
+    ),
     "to_command": (
         Delivery("to_command", "sh", settings={"run": RUN, "check": CHECK, "env": ["VAULT_TOKEN"]}),
         [shlex.join(RUN), shlex.join(CHECK), "of its commands: VAULT_TOKEN"],

@@ -280,7 +280,7 @@ class _Run:
             journal=self.journal,
             clock=runtime.clock,
             random=runtime.random,
-            sinks=runtime.open_sinks(self.workspace.config, self.halt),
+            sinks=runtime.sinks(self.workspace.config, self.halt),
             stop=self.halt,
             concurrency=self.workspace.parallelism,
             on_checkpoint=runtime.on_checkpoint,

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from reconciler import kinds
@@ -15,8 +14,8 @@ from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
 from reconciler.model.kind import Home, Kind
-from reconciler.model.manifest import Manifest
-from reconciler.model.snapshot import IssuedSecret, Snapshot, Target
+from reconciler.model.manifest import REMOTE_WAYS, Delivery, Manifest
+from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.planning.deciding import delivery_targets
@@ -71,16 +70,34 @@ async def _find_targets(
     workspace: Workspace, snapshot: Snapshot, issued: Sequence[IssuedSecret]
 ) -> Mapping[Address, Target]:
     """The state of the delivery targets of declared secrets."""
-    declared = delivery_targets.find_file_deliveries(workspace.manifest, kinds.list_planned())
+    declared = delivery_targets.find_deliveries(workspace.manifest, kinds.list_planned())
     if not declared:
         return {}
+    from reconciler.operations.sinks import find_existing, remote_place
     from reconciler.project.secrets import sinks
 
-    root = workspace.config.root
-    place, is_there = partial(sinks.place, root), partial(sinks.target_exists, root)
-    return await asyncio.to_thread(
-        delivery_targets.find_targets, workspace.manifest, snapshot, declared, issued, place, is_there
+    root, runtime = workspace.config.root, workspace.runtime
+
+    def find_place(delivery: Delivery) -> Place:
+        is_remote = delivery.way in REMOTE_WAYS
+        return remote_place(delivery, runtime.environ) if is_remote else sinks.place(root, delivery)
+
+    def target_exists(delivery: Delivery) -> bool | None:
+        return None if delivery.way in REMOTE_WAYS else sinks.target_exists(root, delivery)
+
+    targets = await asyncio.to_thread(
+        delivery_targets.find_targets, workspace.manifest, snapshot, declared, issued, find_place, target_exists
     )
+    remote = {
+        address: delivery
+        for address, delivery in declared.items()
+        if delivery.way in REMOTE_WAYS and not targets[address].is_ours and runtime.open_sinks is None
+    }
+    existing = await find_existing(remote, runtime.environ) if remote else frozenset()
+    return {
+        address: replace(target, is_there=True) if address in existing else target
+        for address, target in targets.items()
+    }
 
 
 def _kinds_to_read(manifest: Manifest, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:

@@ -1,4 +1,4 @@
-"""The files that one-time secrets are delivered to: which need approval to be overwritten, and which are missing."""
+"""The targets of one-time secrets: which need approval to be overwritten, and which delivered files are missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 from reconciler.model.address import Address
 from reconciler.model.change import Action
 from reconciler.model.kind import Kind
-from reconciler.model.manifest import Declaration, Delivery, Ensure, Manifest
+from reconciler.model.manifest import FILE_WAYS, REMOTE_WAYS, Declaration, Delivery, Ensure, Manifest
 from reconciler.model.plan import Approval, Call
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import IssuedSecret, Live, Place, Snapshot, Target
@@ -18,8 +18,8 @@ from reconciler.planning.deciding.decision import Decision
 _NAMED = 3  # targets that an approval names
 
 
-def find_file_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
-    """The deliveries to files, by address. What a command overwrites cannot be known."""
+def find_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[Address, Delivery]:
+    """The deliveries to files and secret stores, by address. What a command overwrites cannot be known."""
     outputs = {kind.name: kind.one_time for kind in kinds if kind.one_time is not None}
     candidates = (
         (declaration, declaration.deliver.get(str(outputs.get(declaration.address.kind))))
@@ -28,7 +28,7 @@ def find_file_deliveries(manifest: Manifest, kinds: Iterable[Kind]) -> Mapping[A
     return {
         declaration.address: delivery
         for declaration, delivery in candidates
-        if delivery is not None and delivery.way != "to_command" and declaration.ensure is Ensure.PRESENT
+        if delivery is not None and delivery.way in (*FILE_WAYS, *REMOTE_WAYS) and declaration.ensure is Ensure.PRESENT
     }
 
 
@@ -44,7 +44,7 @@ def find_targets(
 
     issued     the creates that the store knows, with where their secrets were delivered
     place_of   the path and entry of a delivery on this machine
-    is_there   whether a file or entry exists; None if it cannot be determined
+    is_there   whether the target exists; None if it cannot be determined
     """
     targets = {}
     for address, delivery in deliveries.items():
@@ -53,13 +53,22 @@ def find_targets(
         intents = {live.owner.intent for live in owned if live.owner is not None and not live.owner.pending}
         explaining = _select_issued(manifest.declarations[address], owned, issued)
         targets[address] = Target(
-            f"the entry {place.entry} of {place.path}" if delivery.way == "to_dotenv" else place.path,
+            delivery.label,
             is_there=bool(exists),
-            is_ours=any(issued.place is None or issued.place.is_same(place) for issued in explaining),
+            is_ours=any(_may_be_at(issued, delivery, place) for issued in explaining),
             is_gone=exists is False
+            and delivery.way in FILE_WAYS
             and any(issued.arrived and issued.intent in intents and issued.place == place for issued in explaining),
         )
     return targets
+
+
+def _may_be_at(issued: IssuedSecret, delivery: Delivery, place: Place) -> bool:
+    """Whether a secret was, or may have been, delivered to this place. A store that did not record places is from a
+    version that delivered to nothing but files and commands."""
+    if issued.place is None:
+        return delivery.way not in REMOTE_WAYS
+    return issued.place.is_same(place)
 
 
 def _find_owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
@@ -80,13 +89,13 @@ def _select_issued(
 
 
 def overwrites_foreign_target(decision: Decision, snapshot: Snapshot) -> bool:
-    """Whether the plan would overwrite a file that is not known to be from an earlier delivery of this stack."""
+    """Whether the plan would overwrite a target that is not known to be from an earlier delivery of this stack."""
     target = snapshot.targets.get(decision.address)
     return decision.is_new and target is not None and target.is_there and not target.is_ours
 
 
 def find_overwrite_approvals(decisions: Iterable[Decision], snapshot: Snapshot) -> Iterable[Approval]:
-    """The approvals for files that would be overwritten, one for each kind."""
+    """The approvals for targets that would be overwritten, one for each kind."""
     by_kind: dict[str, list[Decision]] = {}
     for decision in decisions:
         if overwrites_foreign_target(decision, snapshot):

@@ -23,9 +23,11 @@ from reconciler.project.documents.manifest_document import (
     Command,
     DeliveryTarget,
     DotenvEntry,
+    GitHubSecret,
     KubernetesSecret,
     ManifestDocument,
     RotationSettings,
+    VaultEntry,
 )
 from reconciler.project.yaml.reader import Document
 
@@ -39,6 +41,8 @@ _EXAMPLES = {  # what to write where the value has the wrong type
     "to_dotenv": "write a map, as in {file: secrets/.env, name: TOKEN}",
     "to_kubernetes_secret": "write a map, as in {file: secrets/token.yaml, name: token}",
     "to_command": "write a map, as in {run: [program, argument]}",
+    "to_github_secret": "write a map, as in {repository: owner/name, name: TOKEN}",
+    "to_vault": "write a map, as in {path: agents/berlin}",
 }
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NO_DELIVERIES: Mapping[str, Delivery] = {}
@@ -297,10 +301,27 @@ def _read_delivery(form: DeliveryTarget, where: Position) -> Delivery:
         case Command():
             settings = target.model_dump(exclude_defaults=True)
             return Delivery(way, target.run[0], where, {"run": target.run, "check": target.check, **settings})
+        case GitHubSecret():
+            settings = target.model_dump(exclude={"repository"}, exclude_none=True)
+            return Delivery(way, target.repository, where, settings)
+        case VaultEntry():
+            _check_vault_mount(target)
+            return Delivery(way, f"{target.mount}/{target.path}", where, target.model_dump())
         case DotenvEntry() | KubernetesSecret():
             settings = target.model_dump(exclude={"file"}, exclude_none=True)
             return Delivery(way, files.path_inside(target.file), where, settings)
     return Delivery(way, files.path_inside(str(target)), where)
+
+
+def _check_vault_mount(entry: VaultEntry) -> None:
+    """Refuses the path of the API or of the mount, where a path within the mount belongs."""
+    for prefix in (f"{entry.mount}/data/", f"{entry.mount}/"):
+        if entry.path.startswith(prefix):
+            raise files.Unreadable(
+                f"the path {entry.path} begins with the mount {entry.mount}",
+                f"write the path within the mount, as in `path: {entry.path.removeprefix(prefix) or 'NAME'}`",
+                code="invalid-value",
+            )
 
 
 _PLAIN = Envelope()

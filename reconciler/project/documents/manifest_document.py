@@ -16,6 +16,10 @@ _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _OBJECT = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _NAMESPACE = re.compile(_LABEL)
 _DATUM = re.compile(r"(?!\.\Z|\.\.)[A-Za-z0-9._-]{1,253}")
+_REPOSITORY = re.compile(r"[A-Za-z0-9_-]{1,100}/(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}")
+_GITHUB_ENVIRONMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._ /-]{1,255}")
+_VAULT_SEGMENT = r"(?!\.{1,2}(/|\Z))[A-Za-z0-9._@-]{1,128}"
+_VAULT_PATH = re.compile(rf"(?=.{{1,512}}\Z){_VAULT_SEGMENT}(/{_VAULT_SEGMENT})*")
 EXAMPLE_OF_DURATION = "write a duration, as in 90d or 24h"
 NO_EXCEPTIONS = Lifecycle()  # shared, since most manifests have none
 
@@ -55,6 +59,33 @@ def _check_secret_key(text: str) -> str | None:
     return None if _DATUM.fullmatch(text) else wrong
 
 
+def _check_repository(text: str) -> str | None:
+    return None if _REPOSITORY.fullmatch(text) else f"{text!r} is not a repository of GitHub; write OWNER/NAME"
+
+
+def _check_github_secret_name(text: str) -> str | None:
+    if not _ENTRY.fullmatch(text) or len(text) > 255:
+        return f"{text!r} is not a valid name of a GitHub secret; use letters, digits and '_'"
+    if text.upper().startswith("GITHUB_"):
+        return f"{text}: GitHub reserves names that begin with GITHUB_; use another name"
+    return None
+
+
+def _check_github_environment(text: str) -> str | None:
+    wrong = f"{text!r} is not a supported name of a GitHub environment"
+    return None if _GITHUB_ENVIRONMENT.fullmatch(text) else f"{wrong}; use letters, digits, ' ', '-', '_', '.' and '/'"
+
+
+def _check_vault_path(text: str) -> str | None:
+    wrong = f"{text!r} is not a supported path of Vault; use letters, digits, '-', '_', '.' and '@', separated by '/'"
+    return None if _VAULT_PATH.fullmatch(text) else wrong
+
+
+def _check_vault_key(text: str) -> str | None:
+    wrong = f"{text!r} is not a supported key of a Vault secret; use letters, digits, '-', '_' and '.'"
+    return None if _DATUM.fullmatch(text) else wrong
+
+
 class DotenvEntry(StrictModel):
     """An entry of a dotenv file. Other lines of the file are not changed."""
 
@@ -87,13 +118,37 @@ class Command(StrictModel):
     ] = []
 
 
+class GitHubSecret(StrictModel):
+    """A secret of GitHub Actions. The environment variable GITHUB_TOKEN must hold a token that can write it."""
+
+    repository: Annotated[str, check_with(_check_repository), Doc("Repository, as OWNER/NAME.")]
+    name: Annotated[str, check_with(_check_github_secret_name), Doc("Name of the secret.")]
+    environment: Annotated[
+        Annotated[str, check_with(_check_github_environment)] | None,
+        Doc("Environment of the repository. Without it, the secret is one of the repository."),
+    ] = None
+
+
+class VaultEntry(StrictModel):
+    """A key of a secret in Vault's KV engine, version 2. Other keys of the secret are not changed.
+
+    VAULT_ADDR, VAULT_TOKEN or VAULT_TOKEN_FILE, and VAULT_NAMESPACE are read from the environment.
+    """
+
+    path: Annotated[str, check_with(_check_vault_path), Doc("Path of the secret within the mount, without `data/`.")]
+    key: Annotated[str, check_with(_check_vault_key), Doc("Key of the value within the secret.")] = "token"
+    mount: Annotated[str, check_with(_check_vault_path), Doc("Path at which the KV engine is mounted.")] = "secret"
+
+
 class DeliveryTarget(StrictModel):
-    """Sink of a one-time secret: exactly one of the four."""
+    """Sink of a one-time secret: exactly one of these."""
 
     to_file: Annotated[str | None, Doc("File that contains only the secret.")] = None
     to_dotenv: Annotated[DotenvEntry | None, Doc("Entry of a dotenv file.")] = None
     to_kubernetes_secret: Annotated[KubernetesSecret | None, Doc("File with a Kubernetes Secret manifest.")] = None
     to_command: Annotated[Command | None, Doc("Command that reads the secret from its standard input.")] = None
+    to_github_secret: Annotated[GitHubSecret | None, Doc("Secret of GitHub Actions.")] = None
+    to_vault: Annotated[VaultEntry | None, Doc("Key of a secret in Vault's KV engine, version 2.")] = None
 
 
 class RotationSettings(StrictModel):

@@ -43,6 +43,8 @@ def _target(delivery: Delivery) -> str:
             return f"the file {target}, as key {setting('key')} of the Kubernetes Secret {name}"
         case "to_command":
             return f"the standard input of the command: {quote(settings.get('run', [delivery.target]))}"
+        case "to_github_secret" | "to_vault":
+            return sanitize(delivery.label)
     return f"{target} by {sanitize(delivery.way)}"
 
 

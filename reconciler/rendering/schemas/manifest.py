@@ -169,6 +169,7 @@ def _lifecycle(kind: Kind) -> Schema:
 
 _WORD: Schema = {"type": "string", "minLength": 1}
 _PATH: Schema = {"type": "string", "minLength": 1, "description": "Path of a file, relative to the project's root."}
+_REPOSITORY: Schema = {"type": "string", "pattern": "^[^/]+/[^/]+$", "description": "Repository, as OWNER/NAME."}
 _NAME: Schema = {"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}
 _DURATION: Schema = {"type": "string", "pattern": "^[0-9]{1,6}[smhdw]$", "description": "Such as 90d or 24h."}
 _COMMAND: Schema = {"type": "array", "items": {"type": "string"}}
@@ -215,6 +216,12 @@ def _delivery(kind: Kind) -> Schema:
         ),
         to_command=_object(
             "Command that reads the secret from its standard input.", ("run",), run=_COMMAND, check=_COMMAND, env=_NAMES
+        ),
+        to_github_secret=_object(
+            "Secret of GitHub Actions.", ("repository", "name"), repository=_REPOSITORY, name=_NAME, environment=_WORD
+        ),
+        to_vault=_object(
+            "Key of a secret in Vault's KV engine, version 2.", ("path",), path=_WORD, key=_WORD, mount=_WORD
         ),
     )
     return {

@@ -135,7 +135,7 @@ class Stack:
         beside = self.journal.beside(snapshot, bound)
         manifest = Manifest(self.name, dict(self.declared))
         places, is_there = partial(sinks.place, self.root), partial(sinks.target_exists, self.root)
-        deliveries = delivery_targets.find_file_deliveries(manifest, kinds.every())
+        deliveries = delivery_targets.find_deliveries(manifest, kinds.every())
         found = delivery_targets.find_targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
         return replace(beside, targets=found)
 

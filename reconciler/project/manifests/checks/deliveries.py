@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
-from reconciler.model.manifest import Declaration, Delivery, Ensure
+from reconciler.model.manifest import FILE_WAYS, Declaration, Delivery, Ensure
 from reconciler.model.problem import Problem, Severity
 from reconciler.project.manifests.checks.by_kind import ByKind, group_by_kind
 from reconciler.project.secrets.reserved_places import Reserved, fold
@@ -33,6 +33,18 @@ def find_undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
             )
 
 
+def find_deliveries_to_runner(declarations: Iterable[Declaration]) -> Iterator[Problem]:
+    """Warns of deliveries to files, for a project that is applied on a CI runner."""
+    for entry in _list_deliveries(group_by_kind(declarations)):
+        if entry.delivery.way in FILE_WAYS:
+            yield entry.problem(
+                f"delivered to {entry.delivery.label} on a CI runner, which deletes its files after the job",
+                "deliver it with to_github_secret, to_vault or to_command; ignore this if a later step keeps the file",
+                "delivered-to-runner",
+                Severity.WARNING,
+            )
+
+
 def find_conflicting_deliveries(
     by_kind: ByKind, place_of: Callable[[str], str], own_places: Callable[[], Mapping[str, str]]
 ) -> Iterator[Problem]:
@@ -50,7 +62,7 @@ def find_conflicting_deliveries(
     by_target: dict[Hashable, _DeclaredDelivery] = {}
     for entry in delivered:
         delivery = entry.delivery
-        if delivery.way != "to_command":
+        if delivery.way in FILE_WAYS:
             place = place_of(delivery.target)
             if (use := reserved.use(place)) is not None:
                 remedy = f"use another file, as in secrets/{entry.declaration.address.name}"
@@ -83,7 +95,7 @@ def find_shared_targets(
             delivery = entry.delivery
             if delivery.way == "to_dotenv":
                 entries.setdefault(fold(place_of(delivery.target)), {}).setdefault(name, entry)
-            elif delivery.way != "to_command":
+            elif delivery.way in FILE_WAYS:
                 file = fold(place_of(delivery.target))
                 whole.add(file)
                 found.setdefault(("file", file), {}).setdefault(name, entry)
@@ -119,6 +131,10 @@ def _suggest_patch(entry: _DeclaredDelivery) -> str:
     match delivery.way:
         case "to_command":
             return "{to_command: {run: [COMMAND, NAME]}}"
+        case "to_github_secret":
+            return "{to_github_secret: {environment: NAME}}"
+        case "to_vault":
+            return "{to_vault: {path: NAME/" + str(delivery.settings["path"]) + "}}"
         case "to_dotenv":
             return "{to_dotenv: {file: secrets/NAME/.env}}"
         case "to_kubernetes_secret":
@@ -178,6 +194,11 @@ def _target(delivery: Delivery, place_of: Callable[[str], str]) -> tuple[Hashabl
             namespace, name, key = settings.get("namespace", ""), settings["name"], settings["key"]
             label = f"{namespace}/{name}" if namespace else name
             return ("kubernetes", namespace, name, key), f"the key {key} of the Kubernetes Secret {label}"
+        case "to_github_secret":
+            name, environment = str(settings["name"]), str(settings.get("environment", ""))
+            return ("github", target.lower(), environment.lower(), name.upper()), delivery.label
+        case "to_vault":
+            return ("vault", target, settings["key"]), delivery.label
     return ("file", fold(place_of(target))), target
 
 

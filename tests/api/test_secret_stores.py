@@ -1,0 +1,268 @@
+"""Deliveries to Vault and to secrets of GitHub: proven first, exact afterwards, and without a secret in any error."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.api import secret_store
+from reconciler.api.github_secrets import PROBE, GitHubSecrets, github_place
+from reconciler.api.vault import Vault, vault_place
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.manifest import Delivery
+from reconciler.model.value import Secret
+from tests.secret_stores import GitHubServer, VaultServer, serving
+
+TOKEN = Secret("canary-token-4Hs8", "test")
+TO_VAULT = Delivery(
+    "to_vault", "secret/agents/berlin", settings={"mount": "secret", "path": "agents/berlin", "key": "token"}
+)
+DATA = "secret/data/agents/berlin"
+TO_GITHUB = Delivery("to_github_secret", "acme/web", settings={"name": "AGENT"})
+TO_PROD = Delivery("to_github_secret", "acme/web", settings={"name": "AGENT", "environment": "prod"})
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def pause(*_: Any) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(secret_store.SecretStore, "pause", pause)
+
+
+@pytest.fixture
+def vault() -> Iterator[VaultServer]:
+    server = VaultServer()
+    with serving(server):
+        yield server
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    server = GitHubServer()
+    with serving(server):
+        yield server
+
+
+# --- Vault ------------------------------------------------------------------------------------------------------------
+
+
+async def test_vault_gets_the_token_as_one_key_of_its_secret(vault: VaultServer) -> None:
+    vault.set("secret/agents/berlin", {"other": "stays", "number": 3})
+    sink = Vault(vault.environ)
+    await sink.check(TO_VAULT, overwrites=False)
+    assert vault.writes() == ["POST /v1/sys/capabilities-self"]  # which reads
+    await sink.deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.value("secret/agents/berlin") == {"other": "stays", "number": 3, "token": "canary-token-4Hs8"}
+
+
+@pytest.mark.parametrize("former", [[], [None], [{"token": "old"}, None]], ids=["new", "destroyed", "deleted"])
+async def test_vault_gets_the_token_where_nothing_is(vault: VaultServer, former: list[Any]) -> None:
+    for version in former:
+        vault.set("secret/agents/berlin", version)
+    sink = Vault(vault.environ)
+    await sink.check(TO_VAULT, overwrites=False)
+    await sink.deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.value("secret/agents/berlin") == {"token": "canary-token-4Hs8"}
+
+
+async def test_deliveries_to_one_secret_of_vault_lose_no_key(vault: VaultServer) -> None:
+    sinks = [Vault(vault.environ), Vault(vault.environ)]  # of two runs
+    keys = [f"key{number}" for number in range(8)]
+    deliveries = [Delivery("to_vault", TO_VAULT.target, settings={**TO_VAULT.settings, "key": key}) for key in keys]
+    await asyncio.gather(
+        *(sinks[number % 2].deliver(each, TOKEN, overwrites=False) for number, each in enumerate(deliveries))
+    )
+    assert sorted(vault.value("secret/agents/berlin")) == keys
+
+
+async def test_a_key_of_vault_is_overwritten_only_if_allowed(vault: VaultServer) -> None:
+    vault.set("secret/agents/berlin", {"token": "of somebody else"})
+    sink = Vault(vault.environ)
+    for act in (sink.check(TO_VAULT, overwrites=False), sink.deliver(TO_VAULT, TOKEN, overwrites=False)):
+        with pytest.raises(Undeliverable, match=r"exists and was not written by this project.*--allow overwrite"):
+            await act
+    assert await sink.exists(TO_VAULT)
+    await sink.check(TO_VAULT, overwrites=True)
+    await sink.deliver(TO_VAULT, TOKEN, overwrites=True)
+    assert vault.versions["secret/agents/berlin"] == [{"token": "of somebody else"}, {"token": "canary-token-4Hs8"}]
+
+
+@pytest.mark.parametrize(
+    ("change", "delivery", "text"),
+    [
+        ({"sealed": True}, TO_VAULT, "returned status 503; run it again later"),
+        ({"token": "another"}, TO_VAULT, "has no engine at secret/, or the token has no access to it|denies access"),
+        ({"mounts": {}}, TO_VAULT, "has no engine at secret/"),
+        ({"mounts": {"secret": "1"}}, TO_VAULT, "has no KV engine of version 2 at secret/"),
+        ({"policy": {"default": []}}, TO_VAULT, f"denies access to {DATA}"),
+        ({"policy": {"default": [], DATA: ["read"]}}, TO_VAULT, "its policy must allow `create`"),
+        ({"policy": {"default": [], DATA: ["read", "update"]}}, TO_VAULT, "its policy must allow `create`"),
+        ({"policy": {DATA: ["read", "create"]}}, TO_VAULT, "allow `update` on sys/capabilities-self"),
+        ({"namespace": "team"}, TO_VAULT, "VAULT_NAMESPACE or the policy"),
+    ],
+)
+async def test_the_check_of_vault_says_what_is_wrong(
+    vault: VaultServer, change: dict[str, Any], delivery: Delivery, text: str
+) -> None:
+    environ = vault.environ
+    for name, value in change.items():
+        setattr(vault, name, value)
+    with pytest.raises(Undeliverable, match=text) as caught:
+        await Vault(environ).check(delivery, overwrites=False)
+    assert environ["VAULT_TOKEN"] not in str(caught.value)
+    assert vault.versions == {}
+
+
+async def test_create_and_read_are_enough_for_a_new_secret_of_vault_in_a_namespace(vault: VaultServer) -> None:
+    vault.policy, vault.namespace = {"default": [], DATA: ["create", "read"]}, "team"
+    sink = Vault({**vault.environ, "VAULT_NAMESPACE": "team"})
+    await sink.check(TO_VAULT, overwrites=False)
+    await sink.deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.value("secret/agents/berlin") == {"token": "canary-token-4Hs8"}
+
+
+@pytest.mark.parametrize("fault", [503, 429, "drop", "refuse"])
+async def test_a_write_to_vault_survives_faults_and_is_made_once(vault: VaultServer, fault: Any) -> None:
+    vault.faults = [("GET", DATA, 503), ("POST", DATA, fault), ("POST", DATA, fault)]
+    await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.versions["secret/agents/berlin"] == [{"token": "canary-token-4Hs8"}]
+
+
+async def test_a_vault_that_stays_away_ends_the_delivery(vault: VaultServer) -> None:
+    vault.faults = [("POST", DATA, 503)] * 8
+    with pytest.raises(Undeliverable, match="returned status 503"):
+        await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.versions == {}
+
+
+@pytest.mark.parametrize(
+    ("environ", "text"),
+    [
+        ({}, "VAULT_ADDR is not set"),
+        ({"VAULT_ADDR": "https://vault.example.com"}, "neither VAULT_TOKEN nor VAULT_TOKEN_FILE is set"),
+        ({"VAULT_ADDR": "http://vault.example.com", "VAULT_TOKEN": "x"}, "VAULT_ADDR: plain http"),
+        ({"VAULT_ADDR": "https://vault.example.com", "VAULT_TOKEN": "a\nb"}, "VAULT_TOKEN is empty or contains"),
+        (
+            {"VAULT_ADDR": "https://vault.example.com", "VAULT_TOKEN_FILE": "/nowhere"},
+            "VAULT_TOKEN_FILE cannot be read",
+        ),
+    ],
+)
+def test_an_environment_without_vault_is_refused(environ: dict[str, str], text: str) -> None:
+    with pytest.raises(Undeliverable, match=text):
+        Vault(environ)
+
+
+async def test_the_token_of_vault_can_be_in_a_file(vault: VaultServer, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{vault.token}\n", encoding="utf-8")
+    await Vault({"VAULT_ADDR": vault.url, "VAULT_TOKEN_FILE": str(tmp_path / "token")}).check(
+        TO_VAULT, overwrites=False
+    )
+
+
+# --- GitHub -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("delivery", "environment"), [(TO_GITHUB, ""), (TO_PROD, "prod")])
+async def test_github_can_open_what_it_is_sent(github: GitHubServer, delivery: Delivery, environment: str) -> None:
+    sink = GitHubSecrets(github.environ)
+    await sink.check(delivery, overwrites=False)
+    assert github.secrets == {}  # the secret that the check wrote is deleted
+    assert [each.rpartition("/")[2] for each in github.writes()] == [PROBE, PROBE]
+    await sink.deliver(delivery, TOKEN, overwrites=False)
+    await sink.check(delivery, overwrites=True)  # proven already
+    assert github.secrets == {(environment, "AGENT"): "canary-token-4Hs8"}
+    assert len(github.writes()) == 3
+
+
+async def test_a_secret_of_github_is_overwritten_only_if_allowed(github: GitHubServer) -> None:
+    github.secrets["", "AGENT"] = "of somebody else"
+    sink = GitHubSecrets(github.environ)
+    for act in (sink.check(TO_GITHUB, overwrites=False), sink.deliver(TO_GITHUB, TOKEN, overwrites=False)):
+        with pytest.raises(Undeliverable, match="exists and was not written by this project"):
+            await act
+    assert (await sink.exists(TO_GITHUB), await sink.exists(TO_PROD)) == (True, False)
+    await sink.check(TO_GITHUB, overwrites=True)
+    await sink.deliver(TO_GITHUB, TOKEN, overwrites=True)
+    assert github.secrets == {("", "AGENT"): "canary-token-4Hs8"}
+
+
+@pytest.mark.parametrize(
+    ("change", "delivery", "text"),
+    [
+        ({"rights": "read"}, TO_GITHUB, "may not write secrets of acme/web: it needs the permission `secrets: write`"),
+        ({"rights": "read"}, TO_PROD, "the permission `environments: write`"),
+        ({"rights": "none"}, TO_GITHUB, "does not have acme/web, or the token in GITHUB_TOKEN has no access"),
+        ({"keys": {}}, TO_PROD, "does not have the environment prod of acme/web"),
+        ({"token": "another"}, TO_GITHUB, "does not accept the token in GITHUB_TOKEN"),
+        ({"faults": [("PUT", "", (403, {"retry-after": "3600"}))]}, TO_GITHUB, "asks to wait 3600 s"),
+        ({"faults": [("GET", "", 503)] * 4}, TO_GITHUB, "returned status 503"),
+    ],
+)
+async def test_the_check_of_github_says_what_is_wrong(
+    github: GitHubServer, change: dict[str, Any], delivery: Delivery, text: str
+) -> None:
+    environ = github.environ
+    for name, value in change.items():
+        setattr(github, name, value)
+    with pytest.raises(Undeliverable) as caught:
+        await GitHubSecrets(environ).check(delivery, overwrites=False)
+    assert text in str(caught.value)
+    assert environ["GITHUB_TOKEN"] not in str(caught.value)
+    assert github.secrets == {}
+
+
+@pytest.mark.parametrize("fault", [503, "drop", "refuse", (403, {"retry-after": "1"})])
+async def test_a_write_to_github_survives_faults(github: GitHubServer, fault: Any) -> None:
+    github.faults = [("GET", "public-key", 502), ("PUT", "AGENT", fault)]
+    await GitHubSecrets(github.environ).deliver(TO_GITHUB, TOKEN, overwrites=False)
+    assert github.secrets == {("", "AGENT"): "canary-token-4Hs8"}
+
+
+async def test_without_pynacl_nothing_is_sent_to_github(github: GitHubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = builtins.__import__
+
+    def without(name: str, *more: Any, **named: Any) -> Any:
+        if name.startswith("nacl"):
+            raise ImportError(name)
+        return imported(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(Undeliverable, match=r"install the extra `reconciler\[github\]`"):
+        await GitHubSecrets(github.environ).check(TO_GITHUB, overwrites=False)
+    assert github.log == []
+
+
+def test_github_without_a_token_is_refused() -> None:
+    with pytest.raises(Undeliverable, match="GITHUB_TOKEN is not set"):
+        GitHubSecrets({})
+
+
+# --- both -------------------------------------------------------------------------------------------------------------
+
+
+async def test_an_interrupt_ends_the_retries(vault: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    stop = asyncio.Event()
+    stop.set()
+    vault.sealed = True
+    with pytest.raises(Undeliverable, match="the run was interrupted"):
+        await Vault(vault.environ, stop).deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert len(vault.log) == 1
+
+
+def test_a_place_is_the_same_from_every_machine_and_another_at_another_server() -> None:
+    first, other = {"VAULT_ADDR": "https://a.example.com/"}, {"VAULT_ADDR": "https://b.example.com"}
+    place = vault_place(TO_VAULT, first)
+    assert (place.path, place.entry) == ("https://a.example.com/v1/secret/agents/berlin", "token")
+    assert (place.host, place.checkout) == ("", "")
+    assert not place.is_same(vault_place(TO_VAULT, other))
+    assert not place.is_same(vault_place(TO_VAULT, {**first, "VAULT_NAMESPACE": "team"}))
+    assert github_place(TO_GITHUB, {}).path == "https://api.github.com/repos/acme/web/actions/secrets"
+    assert not github_place(TO_GITHUB, {}).is_same(github_place(TO_PROD, {}))
