@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from reconciler.model.change import Risk
+from reconciler.model.change import Cause, Risk
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
 from reconciler.rendering.plan import phrases
@@ -53,6 +53,11 @@ RISKS = {
     ),
 }
 PROTECTED = Rule("protected", "A protected resource will be changed", Level.WARNING)
+BASE = Rule("base", "The changes are not attributed to the reviewed commits", Level.WARNING)
+BEFORE = {
+    Cause.PENDING: Rule("pending-before", "Pending before this branch: in Git, not applied yet", Level.NOTE),
+    Cause.DRIFT: Rule("drift-before", "Drift: changed on the platform, not by this branch", Level.NOTE),
+}
 NOTE = Rule("note", "The plan has a note", Level.NOTE)
 CHANGE = Rule("change", "The platform differs from the manifests", Level.NOTE)
 DRIFT = Rule("drift", "The platform changed since the last apply", Level.WARNING)
@@ -64,8 +69,10 @@ RULES = (
     PROTECTED,
     ADVICE,
     WARNING,
+    BASE,
     DRIFT,
     CHANGE,
+    *BEFORE.values(),
     NOTE,
 )  # the most severe first
 
@@ -87,6 +94,7 @@ class Finding:
     brief: str = ""
     code: str = ""  # of a problem
     deliveries: tuple[str, ...] = ()  # in full, since `text` may be cut
+    cause: Cause | None = None  # None: not a change, or the plan was not compared with a base
 
     @property
     def message(self) -> str:
@@ -104,7 +112,7 @@ class Finding:
 
 def list_findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = "") -> list[Finding]:
     """All findings, the most severe first. `prefix`: the project's folder below the repository's root."""
-    findings = [*_problems(plan), *_changes(plan, flavour)]
+    findings = [*_base(plan), *_problems(plan), *_changes(plan, flavour)]
     if flavour is Flavour.PLAN:
         findings += _approvals(plan)
     findings = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in findings]
@@ -119,6 +127,13 @@ def _problems(plan: Plan) -> Iterator[Finding]:
         yield _place(Finding(rule, text, sanitize(problem.subject), code=sanitize(problem.code)), problem.position)
 
 
+def _base(plan: Plan) -> Iterator[Finding]:
+    """Why the changes are not attributed. Positions in the base commit are part of the text only."""
+    base = build_outline(plan).base
+    if base is not None and (text := phrases.describe_base(base)):
+        yield Finding(BASE, "; ".join([text.removesuffix("."), *base.problems]), base.ref)
+
+
 def _approvals(plan: Plan) -> Iterator[Finding]:
     for approval in plan.missing_approvals:
         text = f"Approval required: pass {approval.flag}: {approval.why}"
@@ -129,8 +144,9 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
     rows = build_outline(plan)
     for change, row in zip(plan.additions, rows.additions, strict=True):
         brief = _describe(row._replace(fields=tuple(map(_cut, row.fields))), Flavour.DRIFT)
-        rule = RISKS[Risk.ADDED]
-        yield _place(Finding(rule, _describe(row, Flavour.DRIFT), row.address, brief=brief), change.position)
+        rule = RISKS[Risk.ADDED] if row.cause is None else BEFORE.get(row.cause, RISKS[Risk.ADDED])
+        finding = Finding(rule, _describe(row, Flavour.DRIFT), row.address, brief=brief, cause=row.cause)
+        yield _place(finding, change.position)
     for change, row in zip(plan.changes, rows.changes, strict=True):
         text = _describe(row, flavour)
         brief = _describe(row._replace(fields=tuple(map(_cut, row.fields))), flavour)
@@ -138,10 +154,14 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
             rule = CHANGE if change.is_pending else DRIFT
             yield _place(Finding(rule, text, row.address, brief=brief), change.position)
             continue
-        rules = [RISKS[risk] for risk in row.risks] + ([PROTECTED] if row.protected else [])
+        rules = [RISKS[risk] for risk in Risk if risk in row.risks] + ([PROTECTED] if row.protected else [])
+        if row.cause in BEFORE:
+            rules = [BEFORE[row.cause]]
         for rule in rules or [CHANGE]:
             begin = f"{rule.text}: " if rule is not CHANGE else ""
-            finding = Finding(rule, begin + text, row.address, brief=begin + brief, deliveries=row.deliveries)
+            finding = Finding(
+                rule, begin + text, row.address, brief=begin + brief, deliveries=row.deliveries, cause=row.cause
+            )
             yield _place(finding, change.position)
 
 

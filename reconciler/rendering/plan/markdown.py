@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import quote
 
-from reconciler.model.change import Action
+from reconciler.model.change import Action, Cause
 from reconciler.model.plan import Plan
 from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ApprovalRow, ChangeRow, FieldRow, Outline, build_outline
+from reconciler.rendering.plan.outline import ApprovalRow, BaseRow, ChangeRow, FieldRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 
@@ -28,6 +29,7 @@ _LONGEST_LINE = 400  # characters of a line in a diff: enough for a certificate 
 _FEW = 40  # lines of one field's diff
 _CALLS_SHARE = 0.25  # of the room, reserved for the calls
 _LISTED = (30, 10, 3, 0)  # of problems, approvals and risks each: the first of these numbers that fits
+_LINES_OF_ENTRY = 5  # of approvals.yaml, at most
 _LONGEST_NAME = 300  # characters of a stack, in the marker
 _KINDS = 40  # rows of the table
 _SIGNS = {"…": "@@ … @@"}
@@ -51,7 +53,9 @@ def render_markdown(
     plan: Plan, cover: Cover | None = None, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT
 ) -> str:
     """The page, in at most `limit` characters for any plan."""
-    return _Page(build_outline(plan), cover or Cover(), flavour).text(limit)
+    entries = render_entries(plan, plan.environment or None) if flavour is Flavour.PLAN else ""
+    lines = [sanitize(line) for line in entries.removesuffix("\n").split("\n")] if entries else []
+    return _Page(build_outline(plan), cover or Cover(), flavour, lines).text(limit)
 
 
 def marker(stack: str, account: str) -> str:
@@ -90,10 +94,12 @@ def _longest_run(text: str) -> int:
 class _Page:
     """One rendering: the parts that are always present, then changes and calls as far as there is room."""
 
-    def __init__(self, rows: Outline, cover: Cover, flavour: Flavour) -> None:
+    def __init__(self, rows: Outline, cover: Cover, flavour: Flavour, entries: Sequence[str] = ()) -> None:
         self.rows = rows
         self.cover = cover
         self.flavour = flavour
+        self.entries = entries  # lines of approvals.yaml that grant the missing approvals
+        self.is_attributed = flavour is Flavour.PLAN and rows.is_attributed
         self.listed = _LISTED[0]
 
     def text(self, limit: int) -> str:
@@ -121,12 +127,51 @@ class _Page:
         name = "Drift" if self.flavour is Flavour.DRIFT else "Plan"
         yield f"## {name} for stack {code(_cut(rows.stack, 100))}"
         yield ""
-        yield from self.summary()
+        yield from self.base()
+        yield from self.groups_summary() if self.is_attributed else self.summary()
         yield from self.scope()
         yield from self.problems()
         yield from self.approvals()
         yield from self.risks()
-        yield from self.additions()
+        yield from self.additions([row for row in self.rows.additions if self.is_of_branch(row)])
+        yield from self.withdrawn()
+
+    def is_of_branch(self, row: ChangeRow) -> bool:
+        """Whether a change is shown at the top: in a review, those that this branch causes; otherwise all."""
+        return not self.is_attributed or row.cause is Cause.THIS_CHANGE
+
+    def base(self) -> Iterator[str]:
+        """Why the changes are not attributed to this branch."""
+        base = self.rows.base
+        if base is not None and (text := phrases.describe_base(_cut_base(base), code)):
+            yield f"⚠️ **{text}**"
+            yield ""
+            if base.problems:
+                lines = (f"- ❌ {code(_cut(problem, _LONGEST_LINE))}" for problem in base.problems)
+                yield from self.first(lines, len(base.problems), "problem")
+
+    def groups_summary(self) -> Iterator[str]:
+        """The changes by this branch in a sentence, and what is not due to it as a list."""
+        base = self.rows.base
+        assert base is not None
+        branch, *others = phrases.list_groups(self.rows)
+        base = _cut_base(base)
+        yield f"**{phrases.summarize_group(branch)}** Compared with {code(base.ref)} ({code(base.commit)})."
+        yield ""
+        for group in others:
+            severe = [risk.text for row in group.changes for risk in phrases.weigh_risks(row) if risk.is_severe]
+            yield f"- {phrases.summarize_group(group)}" + (f" ⚠️ {', '.join(dict.fromkeys(severe))}" if severe else "")
+        if others:
+            yield ""
+        elif not branch.changes:
+            yield from self.verdict()
+
+    def withdrawn(self) -> Iterator[str]:
+        """The changes that the base plans, and that this branch makes unnecessary."""
+        rows = self.rows.base.withdrawn if self.is_attributed and self.rows.base is not None else ()
+        if rows:
+            lines = (f"- {phrases.describe_withdrawn(row, lambda text: code(_cut(text, 160)))}" for row in rows)
+            yield from self.first(lines, len(rows), "change")
 
     def summary(self) -> Iterator[str]:
         """A table with a row per kind and a column per action, and the totals as a sentence."""
@@ -145,6 +190,9 @@ class _Page:
                 totals = (f"**{self.rows.counts[action]}**" for action in actions)
                 yield "| **all** | " + " | ".join(totals) + " |"
             yield ""
+        yield from self.verdict()
+
+    def verdict(self) -> Iterator[str]:
         if verdict := phrases.verdict(self.rows, self.flavour, self.cover.resources):
             yield f"**{verdict}**"
             yield ""
@@ -175,17 +223,24 @@ class _Page:
             yield "### Approvals"
             yield ""
             yield from self.first(map(_approval, rows), len(rows), "approval")
+        if self.entries and len(self.entries) <= self.listed * _LINES_OF_ENTRY:
+            yield "To approve in Git, add to `approvals.yaml` in a reviewed commit:"
+            yield ""
+            yield from fence_code(self.entries, "yaml")
+            yield ""
+        elif self.entries:
+            yield "For the entries of `approvals.yaml`: `reconciler plan --fail-on approvals`."
+            yield ""
 
     def risks(self) -> Iterator[str]:
-        rows = [row for row in self.rows.changes if row.risks or row.protected]
+        rows = [row for row in self.rows.changes if (row.risks or row.protected) and self.is_of_branch(row)]
         if rows and self.flavour is Flavour.PLAN:
             yield "### ⚠️ Risks"
             yield ""
             lines = (_risk(row) for _, row in phrases.sort_by_severity(rows))
             yield from self.first(lines, len(rows), "change")
 
-    def additions(self) -> Iterator[str]:
-        rows = self.rows.additions
+    def additions(self, rows: Sequence[ChangeRow]) -> Iterator[str]:
         if rows:
             yield f"### ⚠️ {phrases.ADDITIONS.removesuffix(':')}"
             yield ""
@@ -194,6 +249,8 @@ class _Page:
             yield ""
 
     def tail(self) -> Iterator[str]:
+        if self.is_attributed and self.rows.changes:
+            yield from self.verdict()
         if self.flavour is Flavour.PLAN and self.rows.changes:
             yield f"{phrases.forecast(self.rows.forecast, self.cover.budget)}."
             yield ""
@@ -229,7 +286,38 @@ class _Page:
 
     def changes(self, room: int) -> tuple[str, int, int]:
         """The changes, how many of them are without their fields, and how many are omitted."""
-        rows = phrases.sort_pending_last((row for _, row in phrases.sort_by_severity(self.rows.changes)), self.flavour)
+        if self.is_attributed:
+            return self.groups(room)
+        rows = (row for _, row in phrases.sort_by_severity(self.rows.changes))
+        return self.fit_changes(phrases.sort_pending_last(rows, self.flavour), room)
+
+    def groups(self, room: int) -> tuple[str, int, int]:
+        """The changes of this branch, then the other groups folded. Returns the same as `changes`."""
+        groups = phrases.list_groups(self.rows)
+        frames = [self.frame(group) for group in groups]
+        left = room - sum(len(head) + len(tail) for head, tail in frames)
+        parts, collapsed, omitted = [], 0, 0
+        for number, (group, (head, tail)) in enumerate(zip(groups, frames, strict=True)):
+            later = sum(len(_join(self.brief(row))) for rest in groups[number + 1 :] for row in rest.changes)
+            rows = [row for _, row in phrases.sort_by_severity(group.changes)]
+            text, without_fields, without_line = self.fit_changes(rows, left - min(later, max(left, 0) // 3))
+            left -= len(text)
+            collapsed, omitted = collapsed + without_fields, omitted + without_line
+            parts += [head, text, tail]
+        return "".join(parts), collapsed, omitted
+
+    def frame(self, group: phrases.Group) -> tuple[str, str]:
+        """What stands before and after the changes of a group."""
+        base = self.rows.base
+        assert base is not None
+        if group.cause is Cause.THIS_CHANGE:
+            return (f"### {phrases.THIS_BRANCH}\n\n" if group.changes else ""), ""
+        title = f"{phrases.describe_group(group, base)} ({phrases.count_group(group)})"
+        head = ["<details>", f"<summary><b>{html.escape(title)}</b></summary>", "", *self.additions(group.additions)]
+        return _join(head), "\n</details>\n\n"
+
+    def fit_changes(self, rows: Sequence[ChangeRow], room: int) -> tuple[str, int, int]:
+        """As `changes`, for some of the rows."""
         brief = [_join(self.brief(row)) for row in rows]
         left = room - sum(map(len, brief)) - 1
         blocks, collapsed, omitted = [], 0, 0
@@ -257,7 +345,10 @@ class _Page:
 
     def whole(self, row: ChangeRow) -> Iterator[str]:
         was = f", was {_inert(row.former)}" if row.former else ""
-        risks = "".join(f" · <b>{html.escape(risk)}</b>" for risk in phrases.risks(row))
+        risks = "".join(
+            f" · <b>{html.escape(risk.text)}</b>" if risk.is_severe else f" · {html.escape(risk.text)}"
+            for risk in phrases.weigh_risks(row)
+        )
         place = f" · {_inert(row.position)}" if row.position else ""
         if self.flavour is Flavour.DRIFT and row.is_pending:
             place = f" · unapplied Git change{place}"
@@ -346,7 +437,11 @@ def _addition(row: ChangeRow) -> str:
 
 
 def _risks(row: ChangeRow) -> str:
-    return ", ".join(f"**{risk}**" for risk in phrases.risks(row))
+    return ", ".join(f"**{risk.text}**" if risk.is_severe else risk.text for risk in phrases.weigh_risks(row))
+
+
+def _cut_base(base: BaseRow) -> BaseRow:
+    return base._replace(ref=_cut(base.ref, 100))
 
 
 def _inert(text: str) -> str:

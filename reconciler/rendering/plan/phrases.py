@@ -198,9 +198,9 @@ def summarize_group(group: Group) -> str:
     return f"{name}: {count_group(group)}."
 
 
-def describe_withdrawn(row: ChangeRow) -> str:
+def describe_withdrawn(row: ChangeRow, quote: Callable[[str], str] = str) -> str:
     """`No longer planned: update IPPolicy/office`"""
-    return f"No longer planned: {row.action} {row.address}"
+    return f"No longer planned: {row.action} {quote(row.address)}"
 
 
 def describe_base(base: BaseRow, quote: Callable[[str], str] = str) -> str:

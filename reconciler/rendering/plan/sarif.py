@@ -77,6 +77,8 @@ def _result(finding: Finding, number: int, fallback: str) -> Json:
 
 def _properties(finding: Finding) -> dict[str, Json]:
     properties: dict[str, Json] = {"code": finding.code} if finding.code else {}
+    if finding.cause is not None:
+        properties["cause"] = str(finding.cause)
     return {**properties, "deliveries": list(finding.deliveries)} if finding.deliveries else properties
 
 
