@@ -203,6 +203,93 @@ CONTEXT = read_run_context(
     commit=OF_A_BRANCH.commit,
 )
 
+_IP_POLICY_ID = "ipp_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_COMMIT = "abc1234def5678abc1234def5678abc1234def56"
+_DRIFTED = FieldChange("description", "pay", "Payments", ChangedBy.PLATFORM, cause=Cause.DRIFT)
+
+REVIEWED = Plan(
+    "prod",
+    changes=(
+        Change(
+            PAYMENTS,
+            Action.UPDATE,
+            Reason.FIELDS,
+            id=EDGE_ID,
+            position=at(12),
+            risks=(Risk.WIDENS_ACCESS,),
+            fields=(
+                FieldChange(
+                    "ip_restriction.ip_policy_ids",
+                    [_IP_POLICY_ID, "ipp_9"],
+                    [_IP_POLICY_ID],
+                    ChangedBy.GIT,
+                    cause=Cause.THIS_CHANGE,
+                ),
+                _DRIFTED,
+                FieldChange("hostports", [], ["a.example.com:443"], ChangedBy.GIT, cause=Cause.PENDING),
+            ),
+            cause=Cause.THIS_CHANGE,
+        ),
+        Change(
+            Address("ReservedDomain", "old"),
+            Action.DELETE,
+            Reason.REMOVED,
+            id="rd_1",
+            risks=(Risk.IRREVERSIBLE,),
+            is_pending=True,
+            identity={"domain": "old.example.com", "description": "Former shop"},
+            cause=Cause.PENDING,
+        ),
+        Change(
+            BACKEND,
+            Action.UPDATE,
+            Reason.FIELDS,
+            id=BACKEND_ID,
+            position=at(50),
+            fields=(_DRIFTED,),
+            cause=Cause.DRIFT,
+        ),
+    ),
+    additions=(
+        Change(
+            Address("IPPolicyRule", "ipr_9"),
+            Action.DELETE,
+            Reason.ADDED,
+            id="ipr_9",
+            risks=(Risk.ADDED,),
+            parent=OFFICE,
+            fields=(FieldChange("cidr", "0.0.0.0/0", None, ChangedBy.PLATFORM, cause=Cause.DRIFT),),
+            cause=Cause.DRIFT,
+        ),
+    ),
+    approvals=(
+        Approval(
+            "widens_access",
+            "TLSEdge",
+            1,
+            "widens access",
+            items=(ApprovalItem("TLSEdge/payments", EDGE_ID, "0123456789abcdef"),),
+        ),
+    ),
+    created=1767225600.0,
+    forecast=Forecast(3, 0.0),
+    base=Base(
+        "main",
+        _COMMIT,
+        withdrawn=(Change(Address("BotUser", "ci"), Action.CREATE, Reason.DECLARED),),
+    ),
+    names={_IP_POLICY_ID: "IPPolicy/office", "ipp_9": "IPPolicy/partners of stack web"},
+    environment="prod",
+)
+NOTHING_BY_BRANCH = replace(REVIEWED, changes=REVIEWED.changes[2:], additions=(), base=Base("main", _COMMIT))
+BEHIND = replace(REVIEWED, base=Base("origin/main", _COMMIT, behind=2))
+INVALID_BASE = replace(
+    REVIEWED,
+    base=Base(
+        "main", _COMMIT, problems=(Problem("unknown field", "", "IPPolicy/a.name", at(3), code="unknown-field"),)
+    ),
+)
+
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
 addresses = st.builds(Address, st.from_regex(r"[A-Z][A-Za-z0-9]{0,8}", fullmatch=True), names)
 outputs = st.sampled_from(["id", "addr", "cname_target"])

@@ -18,7 +18,7 @@ from reconciler.rendering.plan.findings import Finding, list_findings
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from tests.rendering import hostile
-from tests.rendering.plans import PAYMENTS, WHOLE, plans
+from tests.rendering.plans import BEHIND, PAYMENTS, REVIEWED, WHOLE, plans
 from tests.rendering.test_text import compare
 from tests.tiers import examples
 
@@ -147,6 +147,26 @@ def test_the_most_severe_come_first() -> None:
         "change",
         "change",
     ]
+
+
+def test_what_a_branch_does_not_cause_is_a_note() -> None:
+    found = {(finding.subject, finding.rule.id, str(finding.level)) for finding in list_findings(REVIEWED)}
+    assert found == {
+        ("TLSEdge", "approval", "error"),
+        ("TLSEdge/payments", "widens-access", "warning"),
+        ("ReservedDomain/old", "pending-before", "note"),
+        ("FailoverBackend/payments", "drift-before", "note"),
+        ("IPPolicyRule/ipr_9", "drift-before", "note"),
+    }
+    (run,) = log(REVIEWED)["runs"]
+    assert {each["properties"]["cause"] for each in run["results"] if "properties" in each} == {
+        "this_change", "pending", "drift",
+    }  # fmt: skip
+
+
+def test_a_branch_behind_its_base_is_a_warning() -> None:
+    (finding,) = (each for each in list_findings(BEHIND) if each.rule.id == "base")
+    assert finding.text.startswith("This branch is behind origin/main by 2 commits: changes are not attributed")
 
 
 def test_drift_is_a_warning_beside_the_declaration() -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, FieldChange, Reason, Risk
-from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
+from reconciler.model.plan import Base, Call, Plan, Verb
 from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering import hostile
-from tests.rendering.plans import WHOLE, plans
+from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, REVIEWED, WHOLE, plans
 from tests.rendering.test_text import compare
 from tests.security.test_orders import orders_in
 from tests.tiers import examples
@@ -40,6 +43,83 @@ def test_a_plan_is_a_table_then_risks_then_changes_calls_and_forecast() -> None:
 
 def test_drift_has_neither_calls_nor_consents() -> None:
     compare("drift.md", render_markdown(WHOLE, COVER, flavour=Flavour.DRIFT))
+
+
+def test_a_review_begins_with_the_changes_of_the_branch() -> None:
+    compare("review.md", render_markdown(REVIEWED, COVER))
+
+
+def test_a_branch_without_changes_is_told_so_while_the_account_drifts() -> None:
+    lines = render_markdown(NOTHING_BY_BRANCH, COVER).splitlines()
+    assert lines[4:7] == [
+        "**No changes by this branch.** Compared with `main` (`abc1234`).",
+        "",
+        "- Drift: 1 to update.",
+    ]
+    assert "### Changes by this branch" not in lines
+
+
+@pytest.mark.parametrize(
+    ("plan", "lines"),
+    [
+        (
+            BEHIND,
+            [
+                "⚠️ **This branch is behind `origin/main` by 2 commits: changes are not attributed; "
+                "merge `origin/main` first.**"
+            ],
+        ),
+        (
+            INVALID_BASE,
+            [
+                "⚠️ **The base `main` (`abc1234`) cannot be planned: changes are not attributed.**",
+                "",
+                "- ❌ `manifests/payments.yaml:3:3: IPPolicy/a.name: unknown field`",
+            ],
+        ),
+    ],
+)
+def test_why_changes_are_not_attributed_comes_first(plan: Plan, lines: list[str]) -> None:
+    page = render_markdown(plan, COVER)
+    assert page.splitlines()[4 : 4 + len(lines)] == lines
+    assert "<summary><b>Drift" not in page
+
+
+def with_base(plan: Plan, text: str, causes: Sequence[Cause] = tuple(Cause)) -> Plan:
+    """The plan as one that was compared with a base, with these causes in turn."""
+    changes = [replace(change, cause=cause) for change, cause in zip(plan.changes, cycle(causes), strict=False)]
+    return replace(plan, changes=tuple(changes), base=Base(text, text, withdrawn=plan.changes))
+
+
+@given(hostile.texts)
+@settings(max_examples=examples(30))
+def test_foreign_text_changes_no_structure_of_a_review(text: str) -> None:
+    for causes in (tuple(Cause), (Cause.DRIFT,)):
+        pair = [with_base(hostile.plan(each), f"x{each}", causes) for each in (text, hostile.harmless(text))]
+        bad, good = (render_markdown(plan, COVER) for plan in pair)
+        assert structure(bad) == structure(good)
+    behind = [render_markdown(replace(hostile.plan(each), base=Base(f"x{each}", f"x{each}", behind=1)), COVER)
+              for each in (text, hostile.harmless(text))]  # fmt: skip
+    assert structure(behind[0]) == structure(behind[1])
+
+
+@given(hostile.many, st.integers(1, 3))
+@settings(max_examples=examples(30))
+def test_a_review_fits_whatever_the_plan(plan: Plan, number: int) -> None:
+    compared = with_base(plan, "main", tuple(Cause)[-number:])
+    assert len(render_markdown(compared, COVER, limit=12_000)) <= 12_000
+
+
+def test_the_changes_of_the_branch_have_room_before_the_others() -> None:
+    plan = large(2500)
+    changes = tuple(replace(change, cause=Cause.DRIFT) for change in plan.changes[:-1])
+    page = render_markdown(
+        replace(plan, changes=(*changes, replace(plan.changes[-1], cause=Cause.THIS_CHANGE)), base=Base("main", "abc")),
+        COVER,
+    )
+    assert len(page) <= LIMIT
+    assert page.index("TLSEdge/shop-0</code> delete") < page.index("<summary><b>Drift")
+    assert "changes omitted" in page
 
 
 def test_no_changes_are_one_sentence() -> None:

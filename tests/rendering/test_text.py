@@ -19,7 +19,7 @@ from reconciler.rendering.plan import phrases, text
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
-from tests.rendering.plans import PAYMENTS, WHOLE, plans
+from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, PAYMENTS, REVIEWED, WHOLE, plans
 from tests.tiers import examples
 
 PAGES = Path(__file__).parent / "pages"
@@ -43,6 +43,36 @@ def test_colours_say_nothing_that_the_text_does_not() -> None:
 
 def test_drift_says_per_field_who_moved_it() -> None:
     compare("drift-80.txt", text.render_text(WHOLE, width=80, flavour=Flavour.DRIFT))
+
+
+def test_a_plan_with_a_base_is_in_three_groups() -> None:
+    compare("review-80.txt", text.render_text(REVIEWED, width=80))
+
+
+def test_a_branch_without_changes_is_told_so_while_the_account_drifts() -> None:
+    lines = text.render_text(NOTHING_BY_BRANCH, width=80).splitlines()
+    assert lines[0] == "Drift: changed on the platform"
+    assert lines[lines.index("No changes by this branch.") :] == [
+        "No changes by this branch.",
+        "Drift: 1 to update.",
+        "Plan: 0 to create, 1 to update, 0 to replace, 0 to delete.",
+        "3 API calls.",
+    ]
+    nothing = replace(NOTHING_BY_BRANCH, changes=(), approvals=())
+    assert text.render_text(nothing, resources=2) == (
+        "No changes by this branch.\nNo changes. 2 resources match the manifests.\n"
+    )
+
+
+def test_why_changes_are_not_attributed_comes_first() -> None:
+    begin = "This branch is behind origin/main by 2 commits: changes are not attributed; merge origin/main first.\n"
+    assert text.render_text(BEHIND, width=120).startswith(begin)
+    lines = text.render_text(INVALID_BASE, width=120).splitlines()
+    assert lines[:2] == [
+        "The base main (abc1234) cannot be planned: changes are not attributed.",
+        "  ! manifests/payments.yaml:3:3: IPPolicy/a.name: unknown field",
+    ]
+    assert not any("Changes by this branch" in line for line in lines)
 
 
 def test_an_empty_plan_says_how_much_matches() -> None:

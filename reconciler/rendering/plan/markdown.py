@@ -134,7 +134,6 @@ class _Page:
         yield from self.approvals()
         yield from self.risks()
         yield from self.additions([row for row in self.rows.additions if self.is_of_branch(row)])
-        yield from self.withdrawn()
 
     def is_of_branch(self, row: ChangeRow) -> bool:
         """Whether a change is shown at the top: in a review, those that this branch causes; otherwise all."""
@@ -161,17 +160,13 @@ class _Page:
         for group in others:
             severe = [risk.text for row in group.changes for risk in phrases.weigh_risks(row) if risk.is_severe]
             yield f"- {phrases.summarize_group(group)}" + (f" ⚠️ {', '.join(dict.fromkeys(severe))}" if severe else "")
-        if others:
+        withdrawn = (phrases.describe_withdrawn(row, lambda text: code(_cut(text, 160))) for row in base.withdrawn)
+        if base.withdrawn:
+            yield from self.first((f"- {text}" for text in withdrawn), len(base.withdrawn), "change")
+        elif others:
             yield ""
         elif not branch.changes:
             yield from self.verdict()
-
-    def withdrawn(self) -> Iterator[str]:
-        """The changes that the base plans, and that this branch makes unnecessary."""
-        rows = self.rows.base.withdrawn if self.is_attributed and self.rows.base is not None else ()
-        if rows:
-            lines = (f"- {phrases.describe_withdrawn(row, lambda text: code(_cut(text, 160)))}" for row in rows)
-            yield from self.first(lines, len(rows), "change")
 
     def summary(self) -> Iterator[str]:
         """A table with a row per kind and a column per action, and the totals as a sentence."""
@@ -303,7 +298,7 @@ class _Page:
             text, without_fields, without_line = self.fit_changes(rows, left - min(later, max(left, 0) // 3))
             left -= len(text)
             collapsed, omitted = collapsed + without_fields, omitted + without_line
-            parts += [head, text, tail]
+            parts += [head, text, tail.removeprefix("\n") if text.endswith("\n\n") else tail]
         return "".join(parts), collapsed, omitted
 
     def frame(self, group: phrases.Group) -> tuple[str, str]:

@@ -153,7 +153,7 @@ _FOREIGN = {
     Cause.THIS_CHANGE: "by this branch",
     Cause.PENDING: "pending before this branch",
     Cause.DRIFT: "drift",
-}
+}  # of a field in a change of another cause
 
 
 class Group(NamedTuple):
@@ -353,10 +353,14 @@ def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
     """What changed a field, and whether it forces a replacement."""
     is_whole = change.action in (Action.CREATE, Action.DELETE)  # the object changed, not its fields
     has_cause = not is_whole and (row.changed_by in (ChangedBy.PLATFORM, ChangedBy.BOTH) or flavour is Flavour.DRIFT)
-    is_foreign = not is_whole and row.cause is not change.cause and row.cause is not None
+    is_foreign = not is_whole and row.cause is not None and row.cause is not change.cause
+    if is_foreign and row.cause is Cause.DRIFT:
+        cause = [f"drift: {row.changed_by.text}"]
+    else:
+        cause = [_FOREIGN[row.cause]] if is_foreign and row.cause is not None else []
+        cause += [row.changed_by.text] if has_cause else []
     return [
-        *([_FOREIGN[row.cause]] if is_foreign and row.cause is not None else []),
-        *([row.changed_by.text] if has_cause else []),
+        *cause,
         *(["forces replacement"] if row.forces_replacement else []),
     ]
 

@@ -101,7 +101,7 @@ class _Page:
                 yield self.block(phrases.describe_group(group, base), 0, Paint.STRONG)
                 yield from map(self.change, group.changes)
                 yield from self.additions(group.additions)
-        yield (line for row in base.withdrawn for line in self.block(phrases.describe_withdrawn(row), 2))
+        yield (line for row in base.withdrawn for line in self.block(phrases.describe_withdrawn(row), 0))
 
     def paint(self, paint: Paint, line: str) -> str:
         return f"\x1b[{paint}m{line}\x1b[0m" if self.color and line else line
@@ -118,7 +118,7 @@ class _Page:
         """Why the changes are not attributed to this branch."""
         base = self.rows.base
         if base is not None and (text := phrases.describe_base(base)):
-            yield from self.block(text, 2, Paint.CHANGED)
+            yield from self.block(text, 0, Paint.CHANGED)
             for problem in base.problems:
                 yield from self.block(problem, 4, Paint.ALARM, "  ! ")
 

@@ -1,0 +1,78 @@
+"""Names for the ids in changes, and what a deletion shows of its object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.model.change import Action
+from reconciler.rendering.plan.outline import build_outline
+from tests.planning.builders import change_of, declare, live, make_plan, record, snapshot
+
+RULE = {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "deny"}
+
+
+def restrict(*ids: str) -> dict[str, Any]:
+    return {"ip_restriction": {"enabled": True, "ip_policies": [{"id": id} for id in ids]}}
+
+
+def test_ids_on_both_sides_have_names() -> None:
+    made = make_plan(
+        declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_5"]}}),
+        declare("IPPolicy/office"),
+        seen=snapshot(
+            live("TLSEdge", "edgtls_1", restrict("ipp_1", "ipp_2", "ipp_3", "ipp_4"), owner=record("TLSEdge/e", {})),
+            live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {})),
+            live("IPPolicy", "ipp_2", owner=record("IPPolicy/old", {})),
+            live("IPPolicy", "ipp_3", owner=record("IPPolicy/x", {}, stack="web")),
+            live("IPPolicy", "ipp_4", {"description": "By hand"}),
+            live("IPPolicy", "ipp_5"),
+            live("IPPolicy", "ipp_6", owner=record("IPPolicy/unrelated", {}, stack="web")),
+        ),
+    )
+    assert made.names == {
+        "ipp_1": "IPPolicy/office",
+        "ipp_2": "IPPolicy/old",
+        "ipp_3": "IPPolicy/x of stack web",
+        "ipp_4": 'IPPolicy "By hand"',
+    }
+    (edge,) = (row for row in build_outline(made).changes if row.address == "TLSEdge/e")
+    lines = [line for field in edge.fields for value in (field.old, field.new) if value for line in value.lines]
+    assert "IPPolicy/office (ipp_1)" in lines
+    assert "IPPolicy/x of stack web (ipp_3)" in lines
+    assert '"ipp_5"' in lines
+
+
+def test_a_plan_without_changes_has_no_names() -> None:
+    office = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
+    assert make_plan(declare("IPPolicy/office"), seen=snapshot(office)).names == {}
+
+
+@pytest.mark.parametrize(
+    ("address", "id", "body", "identity"),
+    [
+        ("ReservedDomain/a", "rd_1", {"domain": "a.example.com"}, {"domain": "a.example.com"}),
+        ("ReservedAddress/a", "ra_1", {"addr": "1.tcp.example.com:20001"}, {"addr": "1.tcp.example.com:20001"}),
+        ("TLSEdge/a", "edgtls_1", {"hostports": ["a.example.com:443"]}, {"hostports": ["a.example.com:443"]}),
+        ("CloudEndpoint/a", "ep_1", {"url": "https://a.example.com"}, {"url": "https://a.example.com"}),
+        (
+            "TunnelCredential/a",
+            "cr_1",
+            {"acl": ["bind:a.example.com"], "description": "CI", "token": None},
+            {"acl": ["bind:a.example.com"], "description": "CI"},
+        ),
+        ("IPPolicyRule/a", "ipr_1", RULE, {"ip_policy_id": "ipp_1", "cidr": "10.0.0.0/8", "action": "deny"}),
+        ("CertificateAuthority/a", "ca_1", {"ca_pem": "-----BEGIN\nabc\n-----END\n"}, {}),
+        ("Vault/a", "vault_1", {"name": "pay"}, {"name": "pay"}),
+    ],
+)
+def test_a_deletion_shows_what_is_deleted(
+    address: str, id: str, body: dict[str, Any], identity: dict[str, Any]
+) -> None:
+    kind = address.partition("/")[0]
+    made = make_plan(seen=snapshot(live(kind, id, body, owner=record(address, {}))))
+    change = change_of(made, address)
+    assert (change.action, change.identity, change.fields) == (Action.DELETE, identity, ())
+    (row,) = build_outline(made).changes
+    assert [field.path for field in row.fields] == [*identity]
