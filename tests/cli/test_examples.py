@@ -41,7 +41,12 @@ RUN = {
     *("validate", "fmt", "kinds", "schema", "explain", "plan", "apply", "import", "destroy", "drift", "snapshot"),
     *("graph", "show", "list", "history", "report", "agent", "completion"),
 }
-NOT_RUN = {"--notify", "--max-age", "--base"}  # need a webhook, a snapshot of another example, a Git repository
+NOT_RUN = {
+    "--notify",
+    "--issue",
+    "--max-age",
+    "--base",
+}  # need a webhook, a code host, another snapshot, a Git repository
 
 
 def top() -> click.Context:
