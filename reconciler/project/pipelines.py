@@ -1,13 +1,15 @@
-"""Pipelines of a new project, from `examples/gitops`, and the package requirement that they install.
+"""Pipelines of a new project, from `examples/gitops`: a part per environment, and the package that they install.
 
-No package index is assumed: a pipeline installs only the requirement that the user chose.
+The files there are the pipelines of a project without environments. Lines between the comments `for each environment:`
+and `end of the environments` are repeated for each environment. No package index is assumed: a pipeline installs only
+the requirement that the user chose.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
@@ -31,16 +33,97 @@ _NO_PACKAGE: Final = (
 )
 
 
-def read_pipelines(host: str, package: str = "") -> Mapping[str, str]:
-    """Pipeline files of one of HOSTS, by path in the repository. `package`: the requirement that they install."""
+CODE_OWNERS: Final = {
+    "github": (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"),
+    "gitlab": (".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"),
+}
+"""The files in which a host looks for code owners; the first one that exists counts."""
+_OWNED: Final = {
+    "github": ("/approvals.yaml", "/.github/"),
+    "gitlab": ("/approvals.yaml", "/.gitlab-ci.yml", "/.gitlab/"),
+}
+_OWNER: Final = re.compile(r"@[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*|[^@\s#]+@[^@\s#]+\.[^@\s#]+")
+_BLOCK: Final = re.compile(r"^ *# for each environment:\n(.*?)^ *# end of the environments\n", re.MULTILINE | re.DOTALL)
+_CHAINED: Final = re.compile(r"^( *)# after the previous environment: (.*\n)", re.MULTILINE)
+_READ_KEY: Final = re.compile(r"secrets\.RECONCILER_READ_KEY\b")
+_LAST: Final = ("prod", "production", "live")
+_FIRST: Final = ("dev", "development", "test")
+
+
+def sort_environments(names: Sequence[str]) -> list[str]:
+    """Names in the order in which a merge should be applied: development first, production last."""
+    return sorted(names, key=lambda name: (name in _LAST) - (name in _FIRST))
+
+
+def render_code_owners(host: str, approvers: str) -> str:
+    """CODEOWNERS: the approvers own approvals and pipelines. Without approvers the lines are comments to complete."""
+    lines = [f"{path} {approvers or '@OWNER/TEAM'}" for path in _OWNED[host]]
+    return "\n".join(
+        [
+            "# Changes of approvals.yaml and of the pipelines must be approved by their owners. Require reviews of",
+            "# code owners in the protection rules of the default branch.",
+            *([] if approvers else ["# Replace @OWNER/TEAM by a user or team, and remove the comment signs:"]),
+            *(lines if approvers else (f"# {line}" for line in lines)),
+            "",
+        ]
+    )
+
+
+def check_approvers(text: str) -> str | None:
+    """Checks the owners of approvals. Returns `problem; remedy` or None."""
+    if text.isprintable() and text.split() and all(_OWNER.fullmatch(owner) for owner in text.split()):
+        return None
+    return "is not a list of code owners; write users, teams or mail addresses, such as @octo/platform"
+
+
+def read_pipelines(host: str, package: str = "", environments: Sequence[str] = ()) -> Mapping[str, str]:
+    """Pipeline files of one of HOSTS, by path in the repository.
+
+    package       the requirement that they install
+    environments  names in the order in which a merge is applied; none for a project without environments
+    """
     root = (_PACKAGED if _PACKAGED.is_dir() else _SOURCE) / host
     paths = sorted(file for file in root.rglob("*") if file.is_file())
-    texts = {file.relative_to(root).as_posix(): file.read_text(encoding="utf-8") for file in paths}
+    texts = {
+        file.relative_to(root).as_posix(): _repeat_blocks(file.read_text(encoding="utf-8"), environments)
+        for file in paths
+    }
     if package:
         quoted = json.dumps(with_store(package))
         place = PACKAGE_IN[host]
         texts[place] = _UNSAID[host].sub(lambda unsaid: unsaid[1] + quoted, texts[place])
     return texts
+
+
+def _repeat_blocks(text: str, environments: Sequence[str]) -> str:
+    if not environments:
+        repeated = _BLOCK.sub(lambda block: _CHAINED.sub("", block[1]), text)
+    else:
+        ids = dict(zip(environments, _make_ids(environments), strict=True))
+        repeated = _BLOCK.sub(lambda block: "".join(_repeat_block(block[1], ids)), text)
+    return re.sub(r"\n{3,}", "\n\n", repeated).rstrip("\n") + "\n"
+
+
+def _repeat_block(block: str, ids: Mapping[str, str]) -> Iterator[str]:
+    previous = ""
+    for name, id in ids.items():
+        variable = f"RECONCILER_READ_KEY_{id.upper().replace('-', '_')}"
+        text = _CHAINED.sub(r"\1\2" if previous else "", block).replace("-previous", f"-{previous}")
+        text = _READ_KEY.sub(f"secrets.{variable} || secrets.RECONCILER_READ_KEY", text)
+        text = re.sub(r'RECONCILER_ENV(: |=)""', rf'RECONCILER_ENV\1"{name}"', text)
+        text = text.replace("RECONCILER_READ_KEY_PRODUCTION", variable)
+        text = text.replace('environment: "production"', f'environment: "{name}"')
+        yield re.sub(r"\bproduction\b", id, text)
+        previous = id
+
+
+def _make_ids(environments: Sequence[str]) -> list[str]:
+    """A unique id for each environment that names of jobs, variables and files can contain."""
+    ids: list[str] = []
+    for name in environments:
+        id = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "environment"
+        ids.append(id if id not in ids else f"{id}-{len(ids) + 1}")
+    return ids
 
 
 def is_mentioned(host: str, text: str) -> bool:

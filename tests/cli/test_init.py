@@ -20,6 +20,8 @@ WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 
 
 OUTPUTS = (
+    "/plan-*.json\n/plan-*.md\n/plan-*.html\n/plan-*.sarif\n/codequality-*.json\n"
+    "/drift-*.md\n/drift-*.html\n/report-*.html\n/snapshot-*.json\n/events-*.ndjson\n"
     "/agent.yml\n/plan.sarif\n/codequality.json\n/drift.json\n/drift.md\n/drift.html\n/report.html\n"
     "/snapshot.json\n/events.ndjson\n"
 )
@@ -303,6 +305,58 @@ def test_pipelines_that_nobody_named_a_package_for_install_none_and_init_says_so
     assert installs(shell, host) == ""
     assert f"note: {pipelines.PACKAGE_IN[host]} already exists; ignoring --package" in again.err
     assert "The pipelines have no package to install yet" in again.out
+
+
+def test_environments_are_created_and_the_pipelines_have_a_part_for_each(shell: Shell, sandbox: Sandbox) -> None:
+    words = ("--base-url", sandbox.base_url, "--stack", "shop", "--example", "--ci", "github")
+    told = shell("init", "fresh", "-y", *words, "--environment", "staging", "--environment", "prod")
+    assert "wrote environments/staging.yaml\nwrote environments/prod.yaml\n" in told.err
+    assert "note: pipelines apply a merge in this order: staging, prod; " in told.err
+    assert "RECONCILER_API_KEY in\nthe environments staging and prod; " in told.out
+    assert shell("validate", "--project", "fresh").code == 0
+    assert shell("fmt", "--check", "--project", "fresh").code == 0
+    assert "2 to create" in shell("plan", "--project", "fresh", "--env", "prod").out
+    assert "stack: shop-staging\n" in (shell.root / "fresh/environments/staging.yaml").read_text()
+
+
+def test_the_environments_of_a_project_are_applied_with_production_last(shell: Shell) -> None:
+    for name in ("live", "dev", "staging"):
+        shell.write(f"environments/{name}.yaml", "{}\n")
+    told = shell("init", "-y", "--ci", "gitlab")
+    assert "in this order: dev, staging, live; " in told.err
+    assert "kept environments/dev.yaml, which already exists\n" in told.err
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--environment", "a b"), "--environment: 'a b' is not a valid environment name; use up to 63 letters"),
+        (("--environment", "a", "--environment", "a"), "--environment: names an environment twice"),
+        (("--approvers", "octo"), "--approvers: is not a list of code owners; write users, teams or mail addresses"),
+        (("--approvers", "@a\n@b"), "--approvers: is not a list of code owners"),
+    ],
+)
+def test_an_environment_or_approver_that_cannot_be_written_is_an_error(
+    shell: Shell, words: tuple[str, ...], problem: str
+) -> None:
+    told = shell("init", "fresh", "-y", "--ci", "github", *words)
+    assert (told.code, f"error: {problem}" in told.err) == (64, True), told
+    assert not (shell.root / "fresh").exists()
+
+
+@pytest.mark.parametrize(("host", "place"), [("github", ".github/CODEOWNERS"), ("gitlab", ".gitlab/CODEOWNERS")])
+def test_the_owners_of_approvals_are_written_and_said(shell: Shell, host: str, place: str) -> None:
+    told = shell("init", "fresh", "-y", "--ci", host, "--approvers", "@octo/platform sec@example.com")
+    assert f"note: {place} names @octo/platform sec@example.com as reviewers of approvals.yaml\n" in told.err
+    assert "\n/approvals.yaml @octo/platform sec@example.com\n" in (shell.root / "fresh" / place).read_text()
+    told = shell("init", "other", "-y", "--ci", host)
+    assert f"note: {place} does not name the reviewers of approvals.yaml yet; edit it\n" in told.err
+    written = (shell.root / "other" / place).read_text()
+    assert all(line.startswith("#") for line in written.splitlines())
+    shell.write("third/CODEOWNERS", "* @alice\n")
+    told = shell("init", "third", "-y", "--ci", host)
+    assert "note: CODEOWNERS decides who reviews approvals.yaml; check that it contains: /approvals.yaml " in told.err
+    assert not (shell.root / "third" / place).exists()
 
 
 def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:

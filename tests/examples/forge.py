@@ -33,7 +33,7 @@ class Forge(CodeHost):
             (r"/commits/(\w+)/merge_requests", self._merge_requests),
             (rf"/merge_requests/{NUMBER}/pipelines$", self._pipelines),
             (r"/pipelines/(\d+)/jobs", self._jobs),
-            (r"/jobs/(\d+)/artifacts/(plan\.json)$", self._artifact),
+            (r"/jobs/(\d+)/artifacts/(plan-[\w-]+\.json)$", self._artifact),
         ):
             if found := re.search(pattern, target):
                 self.asked.append((method, target))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -34,28 +34,58 @@ ACTIONS = sorted((GITOPS / "github/.github/actions").glob("*/action.yml"))
 GITLAB = GITOPS / "gitlab/.gitlab-ci.yml"
 PLAN_KEY = "sixteen characters, or more"
 PACKAGE = "git+https://example.com/reconciler@0f0f0f"
-PINNED = {"actions/checkout", "actions/setup-python", "actions/upload-artifact", "actions/download-artifact"}
+PINNED = {
+    *("actions/checkout", "actions/setup-python", "actions/upload-artifact", "actions/download-artifact"),
+    "github/codeql-action/upload-sarif",
+}
+ENVIRONMENTS = [(), ("staging", "production"), ("1.dev", "QA", "prod")]
 
 
 # --- lint -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("file", "schema"),
-    [
-        *((file, "github-workflows") for file in WORKFLOWS),
-        *((file, "github-actions") for file in ACTIONS),
-        (GITLAB, "gitlab-ci"),
-    ],
-    ids=lambda value: value.stem if isinstance(value, Path) else "",
-)
-def test_a_pipeline_is_of_the_form_its_code_host_takes(file: Path, schema: str) -> None:
-    vendored = files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{schema}.json"
-    checked = json.loads(vendored.read_text())
-    document = read(file)
-    if True in document:
-        document["on"] = document.pop(True)  # YAML 1.1, which GitHub does not read
-    validator_for(checked)(checked).validate(document)
+@pytest.mark.parametrize("environments", ENVIRONMENTS, ids=len)
+@pytest.mark.parametrize("host", pipelines.HOSTS)
+def test_a_pipeline_is_of_the_form_its_code_host_takes(host: str, environments: tuple[str, ...]) -> None:
+    for path, text in pipelines.read_pipelines(host, "", environments).items():
+        schema = "gitlab-ci" if host == "gitlab" else "github-actions" if "/actions/" in path else "github-workflows"
+        vendored = files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{schema}.json"
+        checked = json.loads(vendored.read_text())
+        document = yaml.safe_load(text)
+        if True in document:
+            document["on"] = document.pop(True)  # YAML 1.1, which GitHub does not read
+        validator_for(checked)(checked).validate(document)
+        assert "for each environment:" not in text
+        assert "previous" not in text
+
+
+@pytest.mark.parametrize("file", [*WORKFLOWS, GITLAB], ids=lambda file: file.stem)
+def test_the_pipelines_to_copy_are_those_of_a_project_without_environments(file: Path) -> None:
+    host = "gitlab" if file == GITLAB else "github"
+    written = pipelines.read_pipelines(host)[file.relative_to(GITOPS / host).as_posix()]
+    copied = read(file)
+    assert json.dumps(yaml.safe_load(written), default=str) == re.sub(
+        r" *# (for each environment:|end of the environments)\\n", "", json.dumps(copied, default=str)
+    )
+
+
+@pytest.mark.parametrize("environments", ENVIRONMENTS, ids=len)
+def test_environments_are_applied_one_after_the_other_under_the_rules_of_the_host(
+    environments: tuple[str, ...],
+) -> None:
+    names = list(environments or ("production",))
+    jobs = yaml.safe_load(pipelines.read_pipelines("github", "", environments)[".github/workflows/apply.yml"])["jobs"]
+    assert [job["environment"] for job in jobs.values()] == names
+    assert [job.get("needs") for job in jobs.values()] == [None, *([job] for job in list(jobs)[:-1])]
+    document = yaml.safe_load(pipelines.read_pipelines("gitlab", "", environments)[".gitlab-ci.yml"])
+    jobs = {name: job for name, job in document.items() if name.startswith("apply-")}
+    assert [job["environment"] for job in jobs.values()] == names
+    assert [job.get("needs") for job in jobs.values()] == [None, *([job] for job in list(jobs)[:-1])]
+    assert [job["rules"][0].get("when") for job in jobs.values()] == [None, *["manual"] * (len(jobs) - 1)]
+
+
+def test_no_pipeline_approves_anything_by_a_flag() -> None:
+    assert [file for file in GITOPS.rglob("*") if file.is_file() and "--allow" in file.read_text()] == []
 
 
 def test_the_cron_job_is_of_the_form_kubernetes_takes() -> None:
@@ -79,13 +109,17 @@ def test_a_workflow_may_do_nothing_but_what_each_job_says(file: Path) -> None:
     assert workflow["permissions"] == {}
     granted = {name: set(job["permissions"].items()) for name, job in workflow["jobs"].items()}
     writing = {(name, what) for name, each in granted.items() for what, how in each if how == "write"}
-    assert writing == ({("plan", "pull-requests")} if file.stem == "plan" else set())
+    needed = {
+        "plan": {("plan", "pull-requests"), ("plan", "security-events")},
+        "drift": {("drift", "issues")},
+    }
+    assert writing == needed.get(file.stem, set())
 
 
 def test_only_apply_has_the_key_that_can_write() -> None:
     for file in WORKFLOWS:
         assert ("secrets.RECONCILER_API_KEY" in file.read_text()) == (file.stem == "apply")
-    assert read(WORKFLOWS[0])["jobs"]["apply"]["environment"] == "production"
+    assert read(WORKFLOWS[0])["jobs"]["apply-production"]["environment"] == "production"
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
@@ -128,8 +162,8 @@ def test_a_wheel_carries_the_pipelines_that_init_writes(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         for host in pipelines.HOSTS:
-            for path, text in pipelines.read_pipelines(host).items():
-                assert wheel.read(f"reconciler/pipelines/{host}/{path}").decode() == text
+            for path in pipelines.read_pipelines(host):
+                assert wheel.read(f"reconciler/pipelines/{host}/{path}") == (GITOPS / host / path).read_bytes()
 
 
 # --- what they do -----------------------------------------------------------------------------------------------------
@@ -162,22 +196,32 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, monkeypatch: pytest.Mo
         )
         return done.stdout.strip()
 
-    def made(host: str, package: str = PACKAGE) -> Runner:
+    def made(
+        host: str, package: str = PACKAGE, *, environments: Sequence[str] = (), branch: str = "main", onto: str = ""
+    ) -> Runner:
+        """`onto`: a branch that the branch is merged with first, as GitHub does for a pull request."""
         if not origin.exists():
             words = ("--stack", "prod", "--base-url", sandbox.base_url, "--ci", host, "--package", package)
-            assert main(["init", str(origin), "-y", "--example", *words]) == 0
+            named = [word for name in environments for word in ("--environment", name)]
+            assert main(["init", str(origin), "-y", "--example", *words, *named]) == 0
             git("init", "--quiet", "--initial-branch", "main")
+        elif git("branch", "--show-current") != branch:
+            git("checkout", "--quiet", *(() if branch in git("branch").split() else ("-b",)), branch)
         git("add", "--all")
         git("commit", "--quiet", "--allow-empty", "--message", "as it is now")
         run = len(list(tmp_path.glob("clone*"))) + 1
         place = tmp_path / f"clone{run}"
-        subprocess.run(["git", "clone", "--quiet", str(origin), str(place)], check=True)
+        subprocess.run(["git", "clone", "--quiet", "--branch", branch, str(origin), str(place)], check=True)
         head = git("rev-parse", "HEAD")
+        if onto:
+            identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+            merge = ("merge", "--quiet", "--no-edit", f"origin/{onto}")
+            subprocess.run(["git", *identity, "-C", str(place), *merge], check=True)
         told = GITHUB if host == "github" else GITLAB_CI
         environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in told.items()}
         environ["GITHUB_STEP_SUMMARY"] = str(place / "summary")
         forge.artifacts.mkdir(exist_ok=True)
-        return Runner(place, forge.artifacts, dict(SECRETS), environ)
+        return Runner(place, forge.artifacts, {**SECRETS, "github.event.before": head}, environ)
 
     return made
 
@@ -195,6 +239,8 @@ GITLAB_CI = {
     "CI_PROJECT_ID": "42",
     "CI_MERGE_REQUEST_IID": str(NUMBER),
     "CI_COMMIT_SHA": "{head}",
+    "CI_COMMIT_BEFORE_SHA": "{head}",
+    "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
     "GITHUB_RUN_ID": "{run}",
     "GITLAB_TOKEN": TOKEN,
     "RECONCILER_PLAN_KEY": PLAN_KEY,
@@ -226,15 +272,18 @@ def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_m
     planned(runner := clone("github"), forge)
     assert "2 to create" in forge.bodies[0]
     assert forge.bodies[0] in (runner.clone / "summary").read_text()
+    assert set(runner.findings) == {"reconciler-production"}
     assert sandbox.calls() == []
     merged = clone("github")
     forge.merged[merged.environ["GITHUB_SHA"]] = next(iter(forge.merged))
     merged.context["secrets.RECONCILER_API_KEY"] = KEY
-    good(merged.job("apply.yml", "apply"))
+    good(merged.job("apply.yml", "apply-production"))
     assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
-    assert (forge.artifacts / merged.environ["GITHUB_RUN_ID"] / "events" / "events.ndjson").exists()
+    assert (
+        forge.artifacts / merged.environ["GITHUB_RUN_ID"] / "events-production" / "events-production.ndjson"
+    ).exists()
     sandbox.forget_log()
-    assert merged.job("apply.yml", "apply").code == 3  # the plan is stale by now
+    assert merged.job("apply.yml", "apply-production").code == 3  # the plan is stale by now
     assert sandbox.calls() == []
 
 
@@ -260,7 +309,7 @@ def test_github_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone,
     runner = clone("github")
     planned(runner, forge)
     runner.context["secrets.RECONCILER_API_KEY"] = KEY
-    runner.job("apply.yml", "apply")
+    runner.job("apply.yml", "apply-production")
     runner.job("drift.yml", "drift")
     runner.job("snapshot.yml", "snapshot")
     assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 4
@@ -274,11 +323,11 @@ def unseen(runner: Runner) -> list[str]:
 
 def test_github_what_nobody_reviewed_is_not_applied(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     runner = clone("github")
-    pushed = runner.job("apply.yml", "apply")
+    pushed = runner.job("apply.yml", "apply-production")
     assert pushed.code == 1
     assert "was pushed, not merged, so that no plan of it was reviewed" in pushed.err
     forge.merged[runner.environ["GITHUB_SHA"]] = "f" * 40
-    unplanned = runner.job("apply.yml", "apply")
+    unplanned = runner.job("apply.yml", "apply-production")
     assert unplanned.code == 1
     assert f"there is no plan of {'f' * 40}, which was merged" in unplanned.err
     assert sandbox.calls() == []
@@ -305,6 +354,16 @@ def test_github_the_night_run_fails_where_there_is_drift_and_says_what(clone: Cl
     assert "IPPolicy/office" in (runner.clone / "summary").read_text()
 
 
+def test_github_the_first_push_is_green_whatever_it_lacks(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
+    runner = clone("github", "")
+    runner.context = {"github.token": TOKEN, "github.event.before": "0" * 40}
+    action = runner.clone / ".github/actions/reconciler/action.yml"
+    action.write_text(action.read_text().replace('default: ""', f'default: "{PACKAGE}"', 1))
+    for workflow, job in (("apply.yml", "apply-production"), ("snapshot.yml", "snapshot"), ("plan.yml", "fork")):
+        good(runner.job(workflow, job))
+    assert sandbox.log() == []
+
+
 # --- GitLab -----------------------------------------------------------------------------------------------------------
 
 
@@ -323,25 +382,25 @@ def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merge
     head, run = runner.environ["CI_COMMIT_SHA"], runner.environ["GITHUB_RUN_ID"]
     good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY))
     assert "2 to create" in forge.bodies[0]
-    assert json.loads((runner.clone / "codequality.json").read_text())
+    assert json.loads((runner.clone / "codequality-production.json").read_text())
     assert sandbox.calls() == []
     kept = forge.artifacts / run / "plan"
     kept.mkdir(parents=True)
-    (kept / "plan.json").write_text((runner.clone / "plan.json").read_text())
-    (runner.clone / "plan.json").unlink()
-    refused = gitlab(runner, "apply", RECONCILER_API_KEY=KEY)
+    (kept / "plan-production.json").write_text((runner.clone / "plan-production.json").read_text())
+    (runner.clone / "plan-production.json").unlink()
+    refused = gitlab(runner, "apply-production", RECONCILER_API_KEY=KEY)
     assert refused.code == 1
     assert "was pushed, not merged" in refused.err
     forge.merged[head] = head
     forge.runs["plan", head] = int(run)
-    good(gitlab(runner, "apply", RECONCILER_API_KEY=KEY))
+    good(gitlab(runner, "apply-production", RECONCILER_API_KEY=KEY))
     assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
 
 
 def test_gitlab_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone, forge: Forge) -> None:
     runner = clone("gitlab")
     secrets = {"RECONCILER_READ_KEY": KEY, "RECONCILER_API_KEY": KEY, "AGENT_TOKEN": KEY, "RECONCILER_STORE": ""}
-    for job in ("plan", "apply", "drift"):
+    for job in ("plan", "apply-production", "drift"):
         gitlab(runner, job, **secrets)
     assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 3
     assert unseen(runner) == []
@@ -368,7 +427,7 @@ def test_gitlab_a_name_is_installed_from_the_index_that_a_variable_names(clone: 
 def test_gitlab_the_scheduled_run_fails_where_there_is_drift(clone: Clone) -> None:
     runner = clone("gitlab")
     assert gitlab(runner, "drift", RECONCILER_READ_KEY=KEY).code == 2
-    assert "IPPolicy/office" in (runner.clone / "drift.html").read_text()
+    assert "IPPolicy/office" in (runner.clone / "drift-production.html").read_text()
 
 
 # --- cron, systemd, Kubernetes ----------------------------------------------------------------------------------------

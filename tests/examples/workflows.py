@@ -1,12 +1,14 @@
 """Carries out a GitHub workflow's job, or a GitLab job, as far as it takes: the very text of each step, in a shell.
 
 What the steps hand to GitHub's own actions is done here in their place: artifacts are folders. Nothing is installed:
-what pip was asked, and what it could have read, is kept beside the artifacts. Expressions may stand in `env`, `with`
-and `if` only, and name a value; anything more is an error, so that no pipeline grows what is not tried.
+what pip was asked, and what it could have read, is kept beside the artifacts. Expressions may stand in `env` and `with`
+only, and name a value, or several of which the first that is set is used; conditions have three forms. Anything more is
+an error, so that no pipeline grows what is not tried.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -19,7 +21,9 @@ from typing import Any
 
 import yaml
 
-_EXPRESSION = re.compile(r"\$\{\{\s*([a-zA-Z0-9_.-]+)\s*\}\}")
+_EXPRESSION = re.compile(r"\$\{\{\s*([a-zA-Z0-9_.-]+(?: \|\| [a-zA-Z0-9_.-]+)*)\s*\}\}")
+_AFTER = re.compile(r"always\(\) && steps\.([\w-]+)\.outcome == 'success'")
+_IF_SET = re.compile(r"(steps\.[\w-]+\.outputs\.[\w-]+) != ''")
 _BIN = Path(sys.executable).parent
 _PYTHON = """\
 #!/bin/sh
@@ -52,6 +56,7 @@ class Runner:
     artifacts: Path
     context: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
+    findings: dict[str, Any] = field(default_factory=dict)  # uploaded to code scanning, by category
 
     def __post_init__(self) -> None:
         """Puts first on the path a Python of which pip only says what it was asked."""
@@ -80,15 +85,27 @@ class Runner:
         ran = Ran()
         self.context |= {f"inputs.{name}": value for name, value in (inputs or {}).items()}
         for step in steps:
-            always = step.get("if") == "always()"
-            assert always or "if" not in step, f"no test evaluates {step['if']!r}"
-            if ran.code and not always:
+            if not self._is_due(step.get("if", ""), ran):
                 continue
+            here = Ran()
             if "uses" in step:
-                self._use(step["uses"], self._expanded(step.get("with", {})), env, ran)
+                self._use(step["uses"], self._expanded(step.get("with", {})), env, here)
             else:
-                self._run(step, {**env, **self._expanded(step.get("env", {}))}, ran)
+                self._run(step, {**env, **self._expanded(step.get("env", {}))}, here)
+            if "id" in step:
+                self.context[f"steps.{step['id']}.outcome"] = "failure" if here.code else "success"
+            ran.out, ran.err, ran.steps = ran.out + here.out, ran.err + here.err, ran.steps + here.steps
+            if not step.get("continue-on-error"):
+                ran.code = ran.code or here.code
         return ran
+
+    def _is_due(self, condition: str, ran: Ran) -> bool:
+        if found := _AFTER.fullmatch(condition):
+            return self.context.get(f"steps.{found[1]}.outcome") == "success"
+        if found := _IF_SET.fullmatch(condition):
+            return not ran.code and bool(self.context.get(found[1]))
+        assert condition in ("", "always()"), f"no test evaluates {condition!r}"
+        return condition == "always()" or not ran.code
 
     def _run(self, step: Any, env: Mapping[str, str], ran: Ran) -> None:
         assert "${{" not in step["run"], "what somebody may write in a title would be run"
@@ -133,12 +150,17 @@ class Runner:
             self._upload(told["name"], told["path"].split(), told["if-no-files-found"])
         elif name == "actions/download-artifact":
             shutil.copytree(self.artifacts / told["run-id"] / told["name"], self.clone, dirs_exist_ok=True)
+        elif name == "github/codeql-action/upload-sarif":
+            if (file := self.clone / told["sarif_file"]).exists():
+                self.findings[told["category"]] = json.loads(file.read_text())["runs"]
+            else:
+                ran.code = 1
         else:
             assert name in ("actions/checkout", "actions/setup-python"), f"nothing stands in for {name}"
 
     def _upload(self, name: str, paths: list[str], missing: str) -> None:
-        there = [path for path in paths if (self.clone / path).exists()]
-        assert there == paths or missing == "ignore", f"of {paths} there is only {there}"
+        there = [file.name for path in paths for file in sorted(self.clone.glob(path))]
+        assert all(any(self.clone.glob(path)) for path in paths) or missing == "ignore", f"of {paths} only {there}"
         home = self.artifacts / self.environ["GITHUB_RUN_ID"] / name
         home.mkdir(parents=True, exist_ok=True)
         for path in there:
@@ -146,7 +168,8 @@ class Runner:
 
     def _expanded(self, written: Mapping[str, Any]) -> dict[str, str]:
         def value(found: re.Match[str]) -> str:
-            return self.context.get(found[1], "")  # a secret that is not set is an empty text
+            values = (self.context.get(name, "") for name in found[1].split(" || "))
+            return next(filter(None, values), "")  # a secret that is not set is an empty text
 
         expanded = {name: _EXPRESSION.sub(value, str(text)) for name, text in written.items()}
         assert not any("${{" in text for text in expanded.values()), f"more than a name in {written}"

@@ -29,6 +29,7 @@ _PROFILES: tuple[dialect.Name, ...] = ("specification", "ngrok")
         reconciler init infrastructure --ci github
         reconciler init website --auto-approve --example --base-url http://127.0.0.1:4041
         reconciler init --auto-approve --base-url https://api.example.com --stack prod --ci gitlab
+        reconciler init --ci github --environment staging --environment prod --approvers @octo/platform
         reconciler init --ci github --package https://packages.example.com/reconciler-0.1.0-py3-none-any.whl
     """,
 )
@@ -54,6 +55,19 @@ _PROFILES: tuple[dialect.Name, ...] = ("specification", "ngrok")
     help="Package that the pipelines install with pip: URL of a wheel, git+https://…@commit, or a name on your index. "
     "[default: the URL from which this reconciler was installed, if any]",
 )
+@click.option(
+    "--environment",
+    "environments",
+    metavar="NAME",
+    multiple=True,
+    help="Environment of the project, in the order in which pipelines apply a merge (repeatable). "
+    "[default: environments/*.yaml, production last]",
+)
+@click.option(
+    "--approvers",
+    metavar="OWNERS",
+    help="Code owners of approvals.yaml and of the pipelines, such as @octo/platform.",
+)
 @click.option("--example", is_flag=True, help="Also write an example manifest: an IP policy with one rule.")
 @click.option(
     "--auto-approve",
@@ -69,6 +83,8 @@ def command(
     base_url: str | None,
     host: str | None,
     package: str | None,
+    environments: tuple[str, ...],
+    approvers: str | None,
     example: bool,
     auto_approve: bool,
     no_check: bool,
@@ -93,6 +109,8 @@ def command(
         base_url or runtime.environ.get("RECONCILER_BASE_URL") or None,
         host or init_project.default_host(folder),
         pipelines.find_install_source() if package is None else package,
+        environments or init_project.default_environments(folder),
+        approvers or "",
     )
     choices = _prompt(defaults, fixed={stack, profile, base_url, host, package}) if is_interactive else defaults
     _check_choices(choices)
@@ -102,7 +120,14 @@ def command(
     if ignored and (folder / "reconciler.yaml").exists():
         output.print_note(f"note: reconciler.yaml already exists; ignoring {', '.join(ignored)}")
     _report_ignored_package(folder, choices, package)
+    owners = init_project.find_code_owners(folder, choices.host)
     _show_files(init_project.write_project(folder, choices, example=example))
+    _report_code_owners(choices, owners)
+    if choices.host in pipelines.HOSTS and len(choices.environments) > 1:
+        output.print_note(
+            f"note: pipelines apply a merge in this order: {', '.join(choices.environments)}; "
+            "pass --environment to choose another order"
+        )
     output.print_result(_next_steps(folder, choices))
     if is_interactive and key and click.confirm("Write manifests for the account's existing objects?", err=True):
         return _import(folder, replace(runtime, environ={**runtime.environ, init_project.KEY: key}))
@@ -178,6 +203,25 @@ def _report_ignored_package(folder: Path, choices: ProjectChoices, package: str 
         output.print_note(f"note: {place} already exists; ignoring --package")
 
 
+def _report_code_owners(choices: ProjectChoices, owners: str | None) -> None:
+    """Tells who must review approvals, and what is left to do. `owners`: the CODEOWNERS file that existed before."""
+    from reconciler.project import pipelines
+
+    if choices.host not in pipelines.HOSTS:
+        if choices.approvers:
+            output.print_note("note: no pipelines are written; ignoring --approvers")
+        return
+    place = owners or pipelines.CODE_OWNERS[choices.host][0]
+    if owners:
+        lines = pipelines.render_code_owners(choices.host, choices.approvers or "@OWNER/TEAM").splitlines()
+        added = ", ".join(line for line in lines if not line.startswith("#"))
+        output.print_note(f"note: {place} decides who reviews approvals.yaml; check that it contains: {added}")
+    elif choices.approvers:
+        output.print_note(f"note: {place} names {choices.approvers} as reviewers of approvals.yaml")
+    else:
+        output.print_note(f"note: {place} does not name the reviewers of approvals.yaml yet; edit it")
+
+
 def _show_files(written: WrittenProject) -> None:
     for path, is_written in written.files.items():
         output.print_note(f"wrote {path}" if is_written else f"kept {path}, which already exists")
@@ -203,11 +247,16 @@ def _next_steps(folder: Path, choices: ProjectChoices) -> str:
     if choices.host == "github":
         text += (
             "The workflows require the secrets RECONCILER_READ_KEY and RECONCILER_PLAN_KEY, and RECONCILER_API_KEY in\n"
-            "the environment production; see docs/gitops.md of reconciler.\n"
+            f"{_list_environments(choices)}; see docs/gitops.md of reconciler.\n"
         )
     elif choices.host == "gitlab":
         text += "The jobs require masked variables, which are listed at the top of .gitlab-ci.yml.\n"
     return text + _package_note(folder, choices)
+
+
+def _list_environments(choices: ProjectChoices) -> str:
+    *first, last = choices.environments or ("production",)
+    return f"the environments {', '.join(first)} and {last}" if first else f"the environment {last}"
 
 
 def _package_note(folder: Path, choices: ProjectChoices) -> str:

@@ -14,7 +14,7 @@ from reconciler.model import dialect
 from reconciler.model.value import Secret
 from reconciler.operations.runtime import Runtime
 from reconciler.project import atomic_write, files, pipelines
-from reconciler.project.settings import connection, project_file
+from reconciler.project.settings import connection, environments, project_file
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas.project import editor_schemas
 
@@ -26,6 +26,8 @@ _EMPTY_FILE = "manifests/.gitkeep"  # Git stores no empty folder, and the folder
 _IGNORED = (
     *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
     *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
+    *("/plan-*.json", "/plan-*.md", "/plan-*.html", "/plan-*.sarif", "/codequality-*.json"),
+    *("/drift-*.md", "/drift-*.html", "/report-*.html", "/snapshot-*.json", "/events-*.ndjson"),
     *("/drift.json", "/drift.md", "/drift.html", "/report.html", "/snapshot.json", "/events.ndjson"),
 )
 
@@ -34,11 +36,13 @@ _IGNORED = (
 class ProjectChoices:
     """The settings of a new project.
 
-    stack     its name
-    profile   the dialect of the platform
-    base_url  None: that of the profile, or not known yet
-    host      code host whose pipelines are written: `github`, `gitlab` or `none`
-    package   pip requirement that the pipelines install; empty: not known yet
+    stack         its name
+    profile       the dialect of the platform
+    base_url      None: that of the profile, or not known yet
+    host          code host whose pipelines are written: `github`, `gitlab` or `none`
+    package       pip requirement that the pipelines install; empty: not known yet
+    environments  in the order in which pipelines apply a merge; those without a file are created
+    approvers     code owners of approvals.yaml, separated by spaces; empty: not known yet
     """
 
     stack: str
@@ -46,6 +50,8 @@ class ProjectChoices:
     base_url: str | None
     host: str
     package: str
+    environments: tuple[str, ...] = ()
+    approvers: str = ""
 
     @property
     def platform_address(self) -> str | None:
@@ -92,7 +98,24 @@ def check_choices(choices: ProjectChoices) -> Mapping[str, str]:
         wrong["base_url"] = connection.check_platform_url(choices.base_url)
     if choices.package:
         wrong["package"] = pipelines.check_package(choices.package)
+    if choices.approvers:
+        wrong["approvers"] = pipelines.check_approvers(choices.approvers)
+    for name in choices.environments:
+        wrong["environment"] = wrong.get("environment") or environments.check_name(name)
+    if len(set(choices.environments)) < len(choices.environments):
+        wrong["environment"] = "names an environment twice; name each environment once"
     return {name: text for name, text in wrong.items() if text}
+
+
+def default_environments(folder: Path) -> tuple[str, ...]:
+    """The environments of the project, in the order in which pipelines apply a merge."""
+    return tuple(pipelines.sort_environments(environments.environment_names(folder)))
+
+
+def find_code_owners(folder: Path, host: str) -> str | None:
+    """The file with code owners that exists and counts for the host; None if there is none."""
+    paths = pipelines.CODE_OWNERS.get(host, ())
+    return next((path for path in paths if (folder / path).exists()), None)
 
 
 async def try_key(base_url: str, profile: dialect.Name, key: Secret, runtime: Runtime) -> None:
@@ -109,7 +132,7 @@ def write_project(folder: Path, choices: ProjectChoices, *, example: bool) -> Wr
 
     example  also an example manifest, unless a project exists
     """
-    wanted = _render_files(choices)
+    wanted = _render_files(folder, choices)
     if _is_begun(folder):
         # The example would be created beside the resources of the project.
         del wanted[_EXAMPLE], wanted[_EMPTY_FILE]
@@ -142,7 +165,7 @@ def _find_unignored(folder: Path) -> tuple[str, ...]:
     return tuple(pattern for pattern in _IGNORED if pattern.strip("/") not in patterns)
 
 
-def _render_files(choices: ProjectChoices) -> dict[str, str]:
+def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
     schemas = editor_schemas(ProjectFile, kinds.declarable())
     found = {
         "reconciler.yaml": _render_project_file(choices),
@@ -151,10 +174,14 @@ def _render_files(choices: ProjectChoices) -> dict[str, str]:
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
         **{f"{_SCHEMAS}/{name}": json.dumps(schema, indent=1) + "\n" for name, schema in schemas.items()},
     }
-    return {
-        **found,
-        **(pipelines.read_pipelines(choices.host, choices.package) if choices.host in pipelines.HOSTS else {}),
-    }
+    for name in choices.environments:
+        stack = f"stack: {_quote(f'{choices.stack[: 62 - len(name)]}-{name}')}"
+        found[f"{environments.FOLDER}/{name}.yaml"] = f"# Settings and patches of the environment {name}.\n{stack}\n"
+    if choices.host in pipelines.HOSTS:
+        found.update(pipelines.read_pipelines(choices.host, choices.package, choices.environments))
+        owners = find_code_owners(folder, choices.host) or pipelines.CODE_OWNERS[choices.host][0]
+        found[owners] = pipelines.render_code_owners(choices.host, choices.approvers)
+    return found
 
 
 def _render_project_file(choices: ProjectChoices) -> str:

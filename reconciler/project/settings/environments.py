@@ -32,6 +32,8 @@ FOLDER: Final = "environments"
 PATCHED: Final = tuple(name for name in ManifestDocument.model_fields if name not in ("kind", "name"))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
+_NAME_RULE: Final = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -59,8 +61,7 @@ def read_environment(root: Folder, name: str) -> Environment:
     """Reads the environment of that name. Raises Rejected with every problem in its file."""
     file = f"{FOLDER}/{name}.yaml"
     if not _NAME.fullmatch(name):
-        remedy = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
-        raise Rejected([Problem(f"{name!r} is not a valid environment name", remedy, code="invalid-name")])
+        raise Rejected([Problem(f"{name!r} is not a valid environment name", _NAME_RULE, code="invalid-name")])
     try:
         text = files.read(root, file, MAX_BYTES)
     except files.Unreadable as wrong:
@@ -132,6 +133,11 @@ def report_unknown_keys(
     for key in patch:
         if key not in known:
             yield validation.report_unknown_field((*path, key), known, suggest_place(key, kind))
+
+
+def check_name(name: str) -> str | None:
+    """Checks the name of an environment. Returns `problem; remedy` or None."""
+    return None if _NAME.fullmatch(name) else f"{name!r} is not a valid environment name; {_NAME_RULE}"
 
 
 def environment_names(root: Folder) -> list[str]:
