@@ -35,6 +35,7 @@ COMMANDS = {
     "plan": "Show the changes that apply would make, with each API call",
     "apply": "Create, update and delete resources according to a plan",
     "import": "Write manifests for existing objects",
+    "rename": "Rename a resource in the manifests, with all references",
     "adopt": "Adopt existing unmanaged objects, by name",
     "destroy": "Delete all objects that the stack manages",
     "drift": "Show what changed on the platform since the last apply",

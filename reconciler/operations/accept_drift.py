@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler import kinds
@@ -84,8 +84,13 @@ def write(workspace: Workspace, found: Acceptance) -> None:
 
 def diff(found: Acceptance) -> str:
     """The changes of the manifests as a unified diff, with control characters replaced for the terminal."""
+    return diff_texts(found.texts)
+
+
+def diff_texts(texts: Mapping[str, tuple[str, str]]) -> str:
+    """The changes of files, path → text before and after, as a unified diff for the terminal."""
     lines: list[str] = []
-    for path, (before, after) in found.texts.items():
+    for path, (before, after) in texts.items():
         old, new = (io.StringIO(text).readlines() for text in (before, after))  # lines as Git counts them
         lines += difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
     return "".join(map(_sanitize_line, lines))

@@ -46,6 +46,10 @@ class UnwritableProposal(OperationError):
     """A file that an import would write exists with other content."""
 
 
+class UnusableRename(OperationError):
+    """A resource cannot be renamed: the new name is used already, or the files cannot be changed."""
+
+
 class IncompleteAgentConfig(OperationError):
     """A part of an agent's configuration is missing: a declaration, the token, or the server's address."""
 

@@ -1,0 +1,232 @@
+"""Renames a declared resource in the files of a project, and checks that nothing else changes in any environment."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.kind import Home
+from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.problem import Rejected
+from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template, Value
+from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableRename
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.validate import make_placeholder
+from reconciler.project import atomic_write, files
+from reconciler.project.documents import phrases
+from reconciler.project.manifests import rename
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings import environments
+from reconciler.project.settings.config import FILE, load_config
+from reconciler.project.settings.variables import NO_VALUE
+from reconciler.project.yaml.errors import MAX_BYTES
+from reconciler.project.yaml.patch import Unpatchable
+
+_Declared = Mapping[Address, Declaration]
+
+
+@dataclass(frozen=True)
+class RenamedProject:
+    """The changed files of a project.
+
+    texts     path → text before and after
+    mentions  lines of other files, and comments, that still contain the old address, as `FILE:LINE`
+    """
+
+    root: Path
+    texts: Mapping[str, tuple[str, str]]
+    mentions: tuple[str, ...] = field(default=())
+
+
+def rename_resource(source: ProjectSource, old: Address, new: Address) -> RenamedProject:
+    """Changes the files in memory. Writes nothing.
+
+    Raises InvalidProject, NothingSelected if `old` is not declared, or UnusableRename.
+    """
+    texts = _read_texts(source)
+    before = _load(source, texts)
+    declared = {address for declarations in before.values() for address in declarations}
+    _check(old, new, declared, before)
+    renaming = rename.Renaming(old, new, declared)
+    changed: dict[str, str] = {}
+    is_declared = False
+    for path, text in texts.items():
+        try:
+            if _is_manifest(path):
+                is_declared = is_declared or rename.declares(text, old)
+                changed[path] = rename.rename_in_manifests(text, renaming)
+            else:
+                changed[path] = rename.rename_in_settings(text, renaming)
+        except Unpatchable as why:
+            raise UnusableRename(f"{path} cannot be changed: {why}; rename {old} by hand") from None
+    if not is_declared:
+        raise UnusableRename(f"{old} is declared with for_each; rename the item, and add moved: [{old}] by hand")
+    _check_result(source, {**texts, **changed}, before, renaming)
+    different = {path: (text, changed[path]) for path, text in texts.items() if changed[path] != text}
+    return RenamedProject(source.path, different, tuple(_find_mentions(source, {**texts, **changed}, renaming)))
+
+
+def write(renamed: RenamedProject) -> None:
+    """Writes the changed files. Raises Unreadable if a path leads through a symbolic link, or OSError."""
+    for path in renamed.texts:
+        files.refuse_symlink(renamed.root, path)
+    for path, (_, after) in renamed.texts.items():
+        file = renamed.root / path
+        atomic_write.write(file, after, file.stat().st_mode & 0o7777)
+
+
+def _is_manifest(path: str) -> bool:
+    return path != FILE and not path.startswith(f"{environments.FOLDER}/")
+
+
+def _read_texts(source: ProjectSource) -> dict[str, str]:
+    """The project file, the environments and the manifests, by path."""
+    root = source.path
+    try:
+        config = load_config(root, {}, None, make_placeholder)
+        names = environments.environment_names(root)
+        folders = {*config.manifests}
+        for name in names:
+            folders |= {*load_config(root, {}, name, make_placeholder).manifests}
+        paths = [FILE, *(f"{environments.FOLDER}/{name}.yaml" for name in names)]
+        for folder in sorted(folders):
+            paths += files.find_manifests(root, files.path_inside(folder))
+        return {path: files.read(root, path, MAX_BYTES).decode() for path in dict.fromkeys(paths)}
+    except Rejected as rejected:
+        raise InvalidProject(rejected.problems) from rejected
+    except UnicodeDecodeError:
+        raise UnusableRename("a file of the project is not UTF-8 text") from None
+
+
+def _load(source: ProjectSource, texts: Mapping[str, str]) -> dict[str | None, _Declared]:
+    """The declarations of each environment, if the project had these texts. Raises InvalidProject."""
+    names = environments.environment_names(source.path)
+    with tempfile.TemporaryDirectory(prefix="reconciler-rename-") as folder:
+        root = Path(folder)
+        for path, text in texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(text.encode())
+        loaded: dict[str | None, _Declared] = {}
+        for name in (None, *names):
+            try:
+                config = load_config(root, {}, name, make_placeholder)
+                found = load_manifests(config, {}, source.variables, make_placeholder)
+            except Rejected as rejected:
+                if name is None and names and any(problem.code == NO_VALUE for problem in rejected.problems):
+                    continue  # only environments set its variables
+                raise InvalidProject(rejected.problems) from rejected
+            loaded[name] = {**found.manifest.declarations, **found.rendered}
+    return loaded
+
+
+def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, _Declared]) -> None:
+    if old not in declared:
+        hint = phrases.did_you_mean(str(old), sorted(map(str, declared)))
+        raise NothingSelected(f"{old} is not declared" + (f"; {hint}" if hint else ""))
+    if old.kind != new.kind:
+        raise UnusableRename(f"{new} has another kind than {old}; write {old.kind}/{new.name}")
+    if old == new:
+        raise UnusableRename(f"{old} has this name already")
+    if new in declared:
+        raise UnusableRename(f"{new} is already declared; choose another name")
+    for declarations in before.values():
+        if old in declarations and declarations[old].ensure is not Ensure.PRESENT:
+            raise UnusableRename(f"{old} is declared with `ensure: {declarations[old].ensure}`; no object is kept")
+        for declaration in declarations.values():
+            if new in declaration.moved and declaration.address != old:
+                raise UnusableRename(f"{new} is a former address of {declaration.address}; choose another name")
+
+
+def _check_result(
+    source: ProjectSource,
+    texts: Mapping[str, str],
+    before: Mapping[str | None, _Declared],
+    renaming: rename.Renaming,
+) -> None:
+    """Raises UnusableRename if the changed files declare anything else than the renamed resource."""
+    old, new = renaming.old, renaming.new
+    try:
+        after = _load(source, texts)
+    except InvalidProject as invalid:
+        raise UnusableRename(
+            f"after renaming {old} the manifests would be invalid", *(str(problem) for problem in invalid.problems[:5])
+        ) from None
+    for name, declarations in before.items():
+        expected = {new if address == old else address: declaration for address, declaration in declarations.items()}
+        found = after.get(name, {})
+        differing = [address for address in expected if address not in found] + [
+            address
+            for address, declaration in found.items()
+            if address not in expected or _comparable(declaration, renaming) != _comparable(expected[address], renaming)
+        ]
+        if differing:
+            where = f" in the environment {name}" if name else ""
+            raise UnusableRename(f"renaming {old} would also change {differing[0]}{where}; rename it by hand")
+
+
+def _comparable(declaration: Declaration, renaming: rename.Renaming) -> tuple[object, ...]:
+    """What a declaration says, with the new address, without positions."""
+    address = renaming.new if declaration.address == renaming.old else declaration.address
+    moved = {*declaration.moved} - {renaming.old, renaming.new}
+    if address == renaming.new and kinds.get(address.kind).home is not Home.FILE:
+        moved |= {renaming.old}
+    deliver = {name: replace(delivery, position=None) for name, delivery in declaration.deliver.items()}
+    spec = {name: _rename_refs(value, renaming) for name, value in declaration.spec.items()}
+    return (
+        address, declaration.id, declaration.ensure, declaration.lifecycle, moved, deliver, declaration.rotate, spec
+    )  # fmt: skip
+
+
+def _rename_refs(value: Value, renaming: rename.Renaming) -> Value:
+    match value:
+        case Ref():
+            return _rename_ref(value, renaming)
+        case Template():
+            return _rename_template(value, renaming)
+        case JsonTemplate():
+            return JsonTemplate(tuple(_rename_part(part, renaming) for part in value.parts))
+        case Sealed():
+            return value.source
+        case Secret():
+            return value
+        case dict():
+            return {name: _rename_refs(item, renaming) for name, item in value.items()}
+        case list():
+            return [_rename_refs(item, renaming) for item in value]
+    return value
+
+
+def _rename_ref(ref: Ref, renaming: rename.Renaming) -> Ref:
+    return replace(ref, target=renaming.new) if ref.target == renaming.old else ref
+
+
+def _rename_template(template: Template, renaming: rename.Renaming) -> Template:
+    return Template(tuple(part if isinstance(part, str) else _rename_ref(part, renaming) for part in template.parts))
+
+
+def _rename_part(part: str | Ref | Template, renaming: rename.Renaming) -> str | Ref | Template:
+    match part:
+        case Ref():
+            return _rename_ref(part, renaming)
+        case Template():
+            return _rename_template(part, renaming)
+    return part
+
+
+def _find_mentions(source: ProjectSource, texts: Mapping[str, str], renaming: rename.Renaming) -> Iterator[str]:
+    """Yields the lines that still contain the old address, as in comments, approvals and policies."""
+    config = load_config(source.path, {}, None, make_placeholder)
+    others = ["approvals.yaml"]
+    for folder in config.policies:
+        with suppress(files.Unreadable):
+            others += files.find_manifests(source.path, files.path_inside(folder))
+    for path in (*texts, *others):
+        with suppress(files.Unreadable):
+            text = texts.get(path) or files.read(source.path, path, MAX_BYTES).decode(errors="replace")
+            for number in rename.find_mentions(text, renaming.old):
+                yield f"{path}:{number}"
