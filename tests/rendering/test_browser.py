@@ -210,7 +210,11 @@ def test_changes_are_grouped_by_kind_and_by_file(chromium: Browser, pages: dict[
 def test_changes_of_a_branch_are_grouped_by_cause_again(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["branch"])
     titles = "[...document.querySelectorAll('.group h3')].map(title => title.textContent)"
-    by_cause = ["This change 2", "Pending before this change 4", "Drift on the platform 1"]
+    by_cause = [
+        "Changes by this branch 2",
+        "Pending before it: in Git, not applied yet 4",
+        "Drift: changed on the platform 1",
+    ]
     assert chromium.evaluate(titles) == by_cause
     for key in ("", "cause"):
         chromium.evaluate(

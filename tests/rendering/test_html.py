@@ -110,7 +110,7 @@ def test_status_and_approvals_come_first_then_risks_then_changes() -> None:
         "Approvals",
         "Risks",
         "Added on the platform, not declared",
-        "No longer needed with this change",
+        "No longer planned",
         "Changes",
         "Dependency graph",
         "Calls, in order (5)",
@@ -150,7 +150,7 @@ def test_the_header_has_environment_commit_author_review_run_and_time() -> None:
     assert re.findall("<dt>(.*?)</dt><dd>(?:<a [^>]*>)?(.*?)</", about) == [
         ("Account", "https://api.example.com"),
         ("Commit", "0123456789ab"),
-        ("Base", "origin/main (abcdef012345)"),
+        ("Base", "origin/main (abcdef0)"),
         ("Author", "mara"),
         ("Review", "#42"),
         ("Run", "Plan 99"),
@@ -206,27 +206,39 @@ def test_a_link_leads_to_a_web_address_only(text: str) -> None:
 def test_a_branch_that_is_behind_or_has_no_usable_base_says_so_in_the_status() -> None:
     problem = Problem("is not valid YAML", "correct it", "manifests/a.yaml", code="invalid-yaml")
     for base, text in (
-        (Base("main", "abc", behind=3), "The manifests are 3 commits behind main"),
-        (Base("main", "abc", problems=(problem,)), "main cannot be planned, so changes have no cause"),
+        (
+            Base("main", "abc", behind=3),
+            "This branch is behind main by 3 commits: changes are not attributed; merge main first.",
+        ),
+        (
+            Base("main", "abc", problems=(problem,)),
+            "The base main (abc) cannot be planned: changes are not attributed.",
+        ),
     ):
         page = plan_page.render_page(replace(OF_A_BRANCH, base=base))
         assert page.index(text) < page.index('id="h-approvals"')
-        assert "This change:" not in page
+        assert "<h3>" not in page
         assert '<option value="cause">' not in page
+
+
+def test_a_delete_shows_what_is_deleted() -> None:
+    gone = Change(DOMAIN, Action.DELETE, Reason.REMOVED, identity={"domain": "pay.example.com"})
+    page = plan_page.render_page(Plan("prod", changes=(gone,)))
+    assert '<span class="brief">domain: &#34;pay.example.com&#34;</span>' in page
 
 
 def test_a_change_without_effect_says_so_though_the_account_drifts() -> None:
     changes = tuple(change for change in OF_A_BRANCH.changes if change.cause is not Cause.THIS_CHANGE)
     page = plan_page.render_page(replace(OF_A_BRANCH, changes=changes, approvals=()))
-    assert headings(page)[0] == "No changes by this change"
-    assert "This change: 0 resources. Pending before this change: 4 resources." in page
+    assert headings(page)[0] == "No changes by this branch"
+    assert "Pending before it: 2 to replace, 1 to delete, 1 to move." in page
 
 
 def test_a_field_of_another_cause_than_its_change_names_it() -> None:
     first = OF_A_BRANCH.changes[1]
     fields = (replace(first.fields[0], cause=Cause.THIS_CHANGE), *first.fields[1:])
     page = plan_page.render_page(replace(OF_A_BRANCH, changes=(replace(first, fields=fields),)))
-    assert page.count('<span class="note">this change</span>') == 1
+    assert page.count('<span class="note">by this branch</span>') == 1
 
 
 def luminance(colour: str) -> float:

@@ -10,25 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from reconciler.model.change import Action, Cause, Change, Risk
+from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, Outline, build_outline
-from reconciler.rendering.plan.phrases import Flavour, Resources
+from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
-from reconciler.rendering.terminal_text import cut, sanitize
+from reconciler.rendering.terminal_text import cut
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
-_SEVERE = frozenset({Risk.WIDENS_ACCESS, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})  # red; the others are not
 _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
 _SUMMED_UP = 3  # fields
-_CAUSES = {
-    Cause.THIS_CHANGE: "This change",
-    Cause.PENDING: "Pending before this change",
-    Cause.DRIFT: "Drift on the platform",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +36,6 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class RiskBadge:
-    text: str
-    is_severe: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
     """A change."""
 
@@ -55,7 +43,7 @@ class Card:
     row: ChangeRow
     reason: str
     summary: str  # one line
-    risks: list[RiskBadge]
+    risks: list[RiskPhrase]
     deliveries: tuple[str, ...]
     parts: list[Part]
     calls: list[CallRow]
@@ -127,11 +115,7 @@ def render_page(
     if is_plan:
         for call in rows.calls:
             calls[call.address].append(call)
-    cards = [
-        _card(number, row, change, calls, flavour)
-        for number, (row, change) in enumerate(zip(rows.changes, plan.changes, strict=True))
-    ]
-    additions = zip(rows.additions, plan.additions, strict=True)
+    cards = [_card(number, row, calls, flavour) for number, row in enumerate(rows.changes)]
     return environment.render_template(
         "plan.html",
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
@@ -141,17 +125,17 @@ def render_page(
         about=list(_about(plan, rows, digest, context)),
         is_plan=is_plan,
         status=_status(plan, rows, flavour, resources, budget),
+        base_warnings=list(_base_warnings(rows)),
         entries=render_entries(plan, context.environment or None) if is_plan else "",
-        base_warnings=list(_base_warnings(plan)),
-        withdrawn=_withdrawn(plan),
+        withdrawn=rows.base.withdrawn if rows.base else (),
         unmanaged=phrases.describe_unmanaged(rows),
         ignored=phrases.describe_ignored(rows),
-        additions=[_card(number, row, change, {}, flavour) for number, (row, change) in enumerate(additions)],
+        additions=[_card(number, row, {}, flavour) for number, row in enumerate(rows.additions)],
         additions_title=phrases.ADDITIONS.removesuffix(":"),
         choices=phrases.CHOICES,
         counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
         cards=cards,
-        groups=_group_by_cause(plan, cards),
+        groups=_group_by_cause(rows, cards),
         risky=[cards[number] for number, row in phrases.sort_by_severity(rows.changes) if phrases.risks(row)],
         numbers={card.row.address: card.number for card in reversed(cards)},
         diagram=diagram.draw_diagram(plan),
@@ -173,7 +157,7 @@ def _about(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Itera
     known = (
         ("Account", Link(rows.account)),
         ("Commit", context.commit or Link(rows.commit[:12])),
-        ("Base", Link(f"{sanitize(plan.base.ref)} ({sanitize(plan.base.commit[:12])})" if plan.base else "")),
+        ("Base", Link(f"{rows.base.ref} ({rows.base.commit})" if rows.base else "")),
         ("Author", Link(context.author)),
         ("Review", context.review or Link("")),
         ("Run", context.run or Link("")),
@@ -196,8 +180,8 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         return Status(level, text, [detail for detail in details if detail])
     if plan.changes:
         details.append(f"{phrases.forecast(rows.forecast, budget)}.")
-    if plan.base and plan.base.is_comparable:
-        details.append(_count_causes(plan))
+    groups = phrases.list_groups(rows) if rows.is_attributed else []
+    details += [phrases.summarize_group(group) for group in groups]
     level, text = "ready", "Ready to apply"
     if plan.blocking_errors:
         level, text = "blocked", f"Blocked by {phrases.count(len(plan.blocking_errors), 'error')}"
@@ -207,65 +191,41 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         level, text = "blocked", f"{phrases.count(len(plan.confined_errors), 'error')}; the rest can be applied"
     elif plan.is_empty:
         level, text = "quiet", "No changes"
-    elif plan.base and plan.base.is_comparable and not any(_is_new(change) for change in plan.changes):
-        level, text = "ready", "No changes by this change"
+    elif groups and not (groups[0].changes or groups[0].additions):
+        text = phrases.UNCHANGED.removesuffix(".")
+        details.remove(phrases.UNCHANGED)
     return Status(level, text, [detail for detail in details if detail])
 
 
-def _is_new(change: Change) -> bool:
-    return change.cause is Cause.THIS_CHANGE
-
-
-def _count_causes(plan: Plan) -> str:
-    """`This change: 2 resources. Pending before this change: 1 resource. Drift on the platform: 0 resources.`"""
-    changes = (*plan.changes, *plan.additions)
-    numbers = {cause: sum(change.cause is cause for change in changes) for cause in _CAUSES}
-    return " ".join(f"{_CAUSES[cause]}: {phrases.count(number, 'resource')}." for cause, number in numbers.items())
-
-
-def _base_warnings(plan: Plan) -> Iterator[str]:
-    """Why changes are not attributed to this change, pending changes and drift."""
-    if plan.base is None:
-        return
-    ref = sanitize(plan.base.ref)
-    if plan.base.behind:
-        commits = phrases.count(plan.base.behind, "commit")
-        yield f"The manifests are {commits} behind {ref}, so changes have no cause: merge {ref}, and plan again."
-    for problem in plan.base.problems:
-        yield f"{ref} cannot be planned, so changes have no cause: {sanitize(str(problem))}"
-
-
-def _withdrawn(plan: Plan) -> list[str]:
-    changes = plan.base.withdrawn if plan.base else ()
-    return [f"{change.action} {sanitize(str(change.address))}" for change in changes]
+def _base_warnings(rows: Outline) -> Iterator[str]:
+    """Why changes are not attributed, though the plan was compared with a base."""
+    if rows.base is not None and not rows.is_attributed:
+        yield phrases.describe_base(rows.base)
+        yield from rows.base.problems
 
 
 # --- changes ----------------------------------------------------------------------------------------------------------
 
 
-def _group_by_cause(plan: Plan, cards: Sequence[Card]) -> list[Group]:
-    if not (plan.base and plan.base.is_comparable):
+def _group_by_cause(rows: Outline, cards: Sequence[Card]) -> list[Group]:
+    if not rows.is_attributed:
         return [Group("", list(cards))]
-    titles = [*_CAUSES.values(), ""]
-    groups = [Group(title or "Other", [card for card in cards if card.cause == title]) for title in titles]
+    groups = [Group(title, [card for card in cards if card.cause == title]) for title in phrases.GROUPS.values()]
     return [group for group in groups if group.cards]
 
 
-def _card(number: int, row: ChangeRow, change: Change, calls: Mapping[str, list[CallRow]], flavour: Flavour) -> Card:
+def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavour: Flavour) -> Card:
     reason = phrases.reason(row, flavour)
     return Card(
         number=number,
         row=row,
         reason=reason,
         summary=cut(_sum_up(row, reason, flavour), _LONGEST_SUMMARY),
-        risks=[
-            *(RiskBadge(risk.text, risk in _SEVERE) for risk in sorted(row.risks, key=list(Risk).index)),
-            *([RiskBadge(phrases.PROTECTED, is_severe=False)] if row.protected else []),
-        ],
+        risks=phrases.weigh_risks(row),
         deliveries=phrases.deliveries(row, flavour),
-        parts=list(_parts(row, change, flavour)),
+        parts=list(_parts(row, flavour)),
         calls=calls.get(row.address, []),
-        cause=_CAUSES[change.cause] if change.cause else "",
+        cause=phrases.GROUPS[row.cause] if row.cause else "",
     )
 
 
@@ -278,10 +238,7 @@ def _sum_up(row: ChangeRow, reason: str, flavour: Flavour) -> str:
     return ", ".join(fields) + (f", and {phrases.count(left, 'more field')}" if left else "")
 
 
-def _parts(row: ChangeRow, change: Change, flavour: Flavour) -> Iterator[Part]:
-    for field, source in zip(row.fields, change.fields, strict=True):
+def _parts(row: ChangeRow, flavour: Flavour) -> Iterator[Part]:
+    for field in row.fields:
         lines = [(_SIGNS.get(line.sign, "context"), line) for line in phrases.diff(field, flavour)]
-        notes = phrases.notes(row, field, flavour)
-        if source.cause is not None and source.cause is not change.cause:
-            notes.append(_CAUSES[source.cause].lower())
-        yield Part(field.path, notes, field.position, lines)
+        yield Part(field.path, phrases.notes(row, field, flavour), field.position, lines)
