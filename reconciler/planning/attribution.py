@@ -25,7 +25,8 @@ def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
     before = {(change.address, change.id): change for change in (*base_plan.changes, *base_plan.additions)}
     changes = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.changes)
     additions = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.additions)
-    base = replace(base, withdrawn=tuple(before.values()))
+    withdrawn = tuple(change for change in base_plan.changes if (change.address, change.id) in before)
+    base = replace(base, withdrawn=withdrawn)
     return replace(head, changes=changes, additions=additions, base=base, names={**base_plan.names, **head.names})
 
 

@@ -135,6 +135,21 @@ async def test_a_change_that_the_review_makes_unnecessary_is_withdrawn(
     assert [str(change.address) for change in base_of(plan).withdrawn] == ["IPPolicy/a"]
 
 
+async def test_an_addition_that_the_review_declares_is_not_withdrawn(sandbox: Sandbox, repository: Repository) -> None:
+    rule = {"cidr": "10.0.0.0/8", "action": "allow"}
+    repository.commit(policy("a"))
+    await open_on(sandbox, repository.root).apply()
+    (first,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.post("/ip_policy_rules", {**rule, "ip_policy_id": first["id"]})
+    repository.git("checkout", "--quiet", "-b", "review")
+    spec = {**rule, "ip_policy_id": {"ref": "IPPolicy/a"}}
+    repository.commit(policy("a"), {"kind": "IPPolicyRule", "name": "r", "spec": spec})
+
+    plan = (await open_on(sandbox, repository.root).plan(base="main")).plan
+
+    assert base_of(plan).withdrawn == ()
+
+
 async def test_a_branch_behind_its_base_is_not_attributed(sandbox: Sandbox, repository: Repository) -> None:
     repository.commit(policy("a"))
     repository.git("branch", "review")

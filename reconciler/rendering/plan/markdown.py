@@ -125,7 +125,8 @@ class _Page:
         if self.cover.digest:
             yield f"<!-- reconciler digest={quote(self.cover.digest, safe=':').replace('-', '%2D')} -->"
         name = "Drift" if self.flavour is Flavour.DRIFT else "Plan"
-        yield f"## {name} for stack {code(_cut(rows.stack, 100))}"
+        place = f", environment {code(_cut(rows.environment, 100))}" if rows.environment else ""
+        yield f"## {name} for stack {code(_cut(rows.stack, 100))}{place}"
         yield ""
         yield from self.base()
         yield from self.groups_summary() if self.is_attributed else self.summary()

@@ -123,6 +123,7 @@ class Outline(NamedTuple):
     ignored: int = 0  # differences that are known drift
     ignored_until: tuple[str, ...] = ()  # the last days on which they are ignored, in order
     base: BaseRow | None = None
+    environment: str = ""
 
     @property
     def is_attributed(self) -> bool:
@@ -163,6 +164,7 @@ def build_outline(plan: Plan) -> Outline:
             )
         ),
         base=_base(plan.base, words) if plan.base is not None else None,
+        environment=sanitize(plan.environment),
     )
 
 
