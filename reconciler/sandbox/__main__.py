@@ -24,6 +24,7 @@ if __name__ == "__main__":
         db=options.get("db", ":memory:"),
         api_key=options.get("api-key", "sandbox"),
         seed=[Path(options["seed"])] if "seed" in options else [],
+        accounts=options.get("accounts", 0),
         requests_per_minute=int(budget) if budget else None,
         latency=float(options.get("latency", "0")) / 1000,
         agent_port=int(options["agent-port"]) if "agent-port" in options else None,

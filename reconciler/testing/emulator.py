@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,9 @@ class Emulator(ABC):
 
     base_url: str
     api_key: str
+    account_name = ""  # of the account of `api_key`; empty for the first account
+    accounts: Mapping[str, Emulator] = {}
+    """The accounts besides the first, by name: the same platform, used with the API key of that account."""
     agent_url: str = ""  # address of the agent's local API; empty without an agent
     _transport: httpx.AsyncBaseTransport | None = None  # None: the network
     _clock: Clock | None = None
@@ -157,8 +160,11 @@ class Emulator(ABC):
     # --- what only an emulator can do ---------------------------------------------------------------------------------
 
     def log(self, since: int = 0) -> list[dict[str, Any]]:
-        """The requests to the API, in order: `method`, `path` with query, `status` (0: no response), `sequence`."""
-        return [*self.get(f"{CONTROL}/requests?since={since}")["requests"]]
+        """The requests to the API, in order: `method`, `path` with query, `status` (0: no response), `sequence`.
+
+        Requests of other accounts than the first also have `account`. For an item of `accounts`: its requests only.
+        """
+        return [*self.get(f"{CONTROL}/requests?since={since}{self._select('&')}")["requests"]]
 
     def calls(self) -> list[str]:
         """The requests of the log other than GET, such as `"POST /credentials"`."""
@@ -168,16 +174,64 @@ class Emulator(ABC):
         self.delete(f"{CONTROL}/requests")
 
     def fault(self, on: str, **fault: Any) -> None:
-        """Injects a fault: `sandbox.fault("POST /credentials", nth=2, then="commit-then-cut")`; see `Fault`."""
-        self.post(f"{CONTROL}/faults", {"on": on, **fault})
+        """Injects a fault: `sandbox.fault("POST /credentials", nth=2, then="commit-then-cut")`; see `Fault`.
+
+        The fault affects all accounts; for an item of `accounts`, requests of this account only.
+        """
+        account = {"account": self.account_name} if self.account_name else {}
+        self.post(f"{CONTROL}/faults", {"on": on, **account, **fault})
 
     def plant(self, collection: str, *objects: dict[str, Any]) -> None:
         """Adds objects without validation, such as ephemeral endpoints, which no client can create."""
-        self.post(f"{CONTROL}/objects", [{"collection": collection, "object": item} for item in objects])
+        self.post(
+            f"{CONTROL}/objects{self._select('?')}", [{"collection": collection, "object": item} for item in objects]
+        )
 
     def reset(self) -> None:
-        """Deletes all objects, faults and the log, including the seed."""
+        """Deletes all objects, faults and the log of all accounts, including the seed."""
         self.delete(CONTROL)
+
+    def _select(self, separator: str) -> str:
+        """The part of a query that selects the account; empty for the first account."""
+        return f"{separator}account={self.account_name}" if self.account_name else ""
+
+
+class OtherAccount(Emulator):
+    """An account of an emulated platform besides the first; see `Emulator.accounts`."""
+
+    def __init__(self, platform: Emulator, name: str, api_key: str) -> None:
+        self.base_url, self.api_key, self.account_name = platform.base_url, api_key, name
+        self._platform = platform
+        self._transport, self._clock, self._random = platform._transport, platform._clock, platform._random
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+    ) -> httpx.Response:
+        headers = self.headers if headers is None else headers
+        return self._platform.request(method, path, body, headers=headers, content=content)
+
+
+class OtherAccounts(Mapping[str, Emulator]):
+    """The accounts of an emulated platform by name; `keys` has the name of each by its API key."""
+
+    def __init__(self, platform: Emulator, keys: Mapping[str, str]) -> None:
+        self._platform = platform
+        self._keys = {name: key for key, name in keys.items()}
+
+    def __getitem__(self, name: str) -> Emulator:
+        return OtherAccount(self._platform, name, self._keys[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 def json_or_content(body: Any, content: bytes | None) -> dict[str, Any]:

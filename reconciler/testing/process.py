@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import httpx
 
-from reconciler.testing.emulator import Emulator, json_or_content
+from reconciler.sandbox.server.accounts import read_accounts
+from reconciler.testing.emulator import Emulator, OtherAccounts, json_or_content
 
 
 class SandboxProcess(Emulator):
@@ -20,6 +21,7 @@ class SandboxProcess(Emulator):
 
     db            path of its database, or `:memory:`
     seed          path of a seed file
+    accounts      more accounts: a number, or a JSON or CSV file; see `self.accounts`
     latency_ms    minimum duration of each response, in milliseconds
     port          0: any free port
     agent         whether an agent runs too, at `agent_url`
@@ -32,6 +34,7 @@ class SandboxProcess(Emulator):
         db: Path | str = ":memory:",
         api_key: str = "sandbox",
         seed: Path | None = None,
+        accounts: int | Path = 0,
         requests_per_minute: int | None = None,
         latency_ms: int = 0,
         port: int = 0,
@@ -42,6 +45,9 @@ class SandboxProcess(Emulator):
         self._options = ["--db", str(db), "--api-key", api_key, "--latency", str(latency_ms)]
         if seed is not None:
             self._options += ["--seed", str(seed)]
+        if accounts:
+            self._options += ["--accounts", str(accounts)]
+        self._keys = read_accounts(accounts, api_key)
         if requests_per_minute is not None:
             self._options += ["--requests-per-minute", str(requests_per_minute)]
         if agent_config is not None:
@@ -61,6 +67,7 @@ class SandboxProcess(Emulator):
             raise RuntimeError("the sandbox did not start; see its standard error")
         if self._has_agent:
             self.agent_url = self.process.stdout.readline().strip().removeprefix("agent ")
+        self.accounts = OtherAccounts(self, self._keys)
         self._client = httpx.Client(base_url=self.base_url, timeout=30, trust_env=False)
 
     def __enter__(self) -> Self:

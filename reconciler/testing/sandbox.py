@@ -21,8 +21,9 @@ from reconciler.sandbox.base import seeds
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.server.accounts import Accounts, read_accounts
 from reconciler.sandbox.server.app import App, OnRequest
-from reconciler.testing.emulator import Emulator, json_or_content
+from reconciler.testing.emulator import Emulator, OtherAccounts, json_or_content
 from reconciler.testing.transport import AppTransport, cut
 
 
@@ -38,7 +39,8 @@ class Sandbox(Emulator):
     its own methods (`get`, `post`, …) have no faults, no latency and no entry in the log. Other processes cannot use
     it: see `SandboxProcess`.
 
-    seed        initial objects: path of a seed file, or a list of its items
+    seed        initial objects of the first account: path of a seed file, or a list of its items
+    accounts    more accounts: a number, a file, or the API key of each by its name; see `self.accounts`
     variants    undocumented behavior of the platform to emulate
     latency     seconds that each request takes, by `clock`
     clock       for latency, faults, request budget, and the clients that it opens; None: that of the machine
@@ -53,6 +55,7 @@ class Sandbox(Emulator):
         *,
         seed: Path | Sequence[Mapping[str, Any]] = (),
         api_key: str = "sandbox",
+        accounts: Accounts = 0,
         requests_per_minute: int | None = None,
         variants: Variants | None = None,
         latency: float = 0.0,
@@ -64,6 +67,7 @@ class Sandbox(Emulator):
     ) -> None:
         self.base_url, self.api_key = f"https://{host}", api_key
         self._clock, self._random = clock, random
+        by_key = read_accounts(accounts, api_key)
         self._database = Database(":memory:")
         objects = Objects(self._database, read_only.list_served())
         objects.variants = variants or Variants()
@@ -74,6 +78,7 @@ class Sandbox(Emulator):
         self._app = App(
             objects,
             api_key=api_key,
+            accounts=by_key,
             cut=cut,
             per_minute=requests_per_minute,
             latency=latency,
@@ -87,6 +92,7 @@ class Sandbox(Emulator):
             self.agent_url = f"https://{host}-agent"
             apps[f"{host}-agent"] = AgentApp(self._app.agent)
         self._transport = AppTransport(apps)
+        self.accounts = OtherAccounts(self, by_key)
         self._direct = AppTransport({host: self._app.serve_unaffected})
 
     def close(self) -> None:

@@ -77,6 +77,7 @@ SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
         *bench.sandbox_creates(),
         *bench.sandbox_pages(100_000 if full else 10_000),
     ],
+    "accounts": lambda bench, full: bench.sandbox_accounts(10_000 if full else 1_000),
     "terraform": _terraform,
 }
 

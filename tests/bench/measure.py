@@ -93,6 +93,12 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def peak_of(pid: int) -> float:
+    """The most memory that a running process had so far, in MB."""
+    [line] = [line for line in _lines(f"/proc/{pid}/status") if line.startswith("VmHWM:")]
+    return int(line.split()[1]) / 1024
+
+
 def repeated(times: int, measure: Callable[[], Taken]) -> list[Taken]:
     """The first run warms caches and does not count; each of the others has the yardstick laid before and behind it."""
     measure()

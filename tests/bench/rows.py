@@ -266,6 +266,17 @@ class Bench:
         what = f"sandbox, the last page of {count:,} in times of the first"
         return [Row(what, Figure.of([there / here for here, there in times]), "×", 1.5)]
 
+    def sandbox_accounts(self, count: int, objects: int = 20) -> list[Row]:
+        """Memory of a sandbox with many accounts, after the creates and a list of each account, with its budget."""
+        with SandboxProcess(accounts=count, requests_per_minute=1_000) as sandbox:
+            for number, key in enumerate(sandbox.accounts):
+                sent = [wire.request("POST", path, key, body) for path, body in worlds.small_account(number, objects)]
+                sent.append(wire.request("GET", "/ip_policies?limit=100", key))
+                wire.press(sandbox.base_url, sent, 1)
+            peak = measure.peak_of(sandbox.process.pid)
+        what = f"sandbox, {count:,} accounts of {objects} objects, peak memory"
+        return [Row(what, Figure.of([peak]), "MB", 1_000)]
+
     def _deep(self, sandbox: SandboxProcess, before: str, count: int) -> str:
         path = f"/ip_policies?before_id={before}&limit=100"
         for _ in range(count // 100 - 2):

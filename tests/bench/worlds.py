@@ -206,3 +206,16 @@ def populated(world: SizedProject, database: Path, *, seed: int = 7) -> SizedPro
     finally:
         sandbox.close()
     return SizedProject(world.resources, world.root, database)
+
+
+def small_account(number: int, objects: int) -> Iterator[tuple[str, dict[str, str]]]:
+    """The creates of a small account: a quarter domains, a quarter credentials, IP policies; with owner records."""
+    for place in range(objects):
+        record = f"{place:0300}"
+        match place % 4:
+            case 0:
+                yield "/reserved_domains", {"domain": f"d{place}.a{number}.example.com", "metadata": record}
+            case 1:
+                yield "/credentials", {"description": f"device {place}", "metadata": record}
+            case _:
+                yield "/ip_policies", {"description": f"policy {place}", "metadata": record}

@@ -35,6 +35,7 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     examples="""
         reconciler sandbox --port 8080
         reconciler sandbox --port 0 --db sandbox.db --api-key secret
+        reconciler sandbox --accounts 200 --requests-per-minute 120
         reconciler sandbox --agent --agent-config secrets/agent.yml
         reconciler sandbox openapi > openapi.json
     """,
@@ -66,7 +67,19 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="JSON file with initial objects (repeatable).",
 )
-@click.option("--requests-per-minute", metavar="N", type=click.IntRange(1), help="Respond with 429 above this rate.")
+@click.option(
+    "--accounts",
+    metavar="N|FILE",
+    default="0",
+    callback=_text,
+    help="Serve more accounts: N with the API keys sandbox-0001, sandbox-0002, …, or those of a JSON or CSV file.",
+)
+@click.option(
+    "--requests-per-minute",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Respond with 429 above this rate, for each account.",
+)
 @click.option(
     "--latency",
     metavar="MS",
@@ -105,6 +118,7 @@ def command(
     db: str,
     api_key: str,
     seed: tuple[Path, ...],
+    accounts: str,
     requests_per_minute: int | None,
     latency: float,
     patch_empties: bool,
@@ -129,6 +143,7 @@ def command(
             db,
             api_key,
             seed,
+            accounts=accounts,
             requests_per_minute=requests_per_minute,
             latency=latency / 1000,
             agent_port=agent_port if agent else None,

@@ -2,6 +2,10 @@
 
 One SQLite file. A mutating request is one transaction, flushed to disk before the response, so that a kill at any point
 leaves the state after some request. Independent of kinds and HTTP.
+
+A database has one or more accounts. Collections, names and facts of an account are stored with the prefix `ACCOUNT/`;
+those of the first account, whose name is empty, have no prefix. Inside `in_account` all methods read and write this
+account only. Only the names in `SHARED` are unique across all accounts.
 """
 
 from __future__ import annotations
@@ -16,6 +20,9 @@ from typing import Any
 from reconciler.sandbox.base.ids import Ksuids
 
 Document = dict[str, Any]
+
+SHARED = frozenset({"address", "domain", "ingress", "key", "public key"})
+"""The spaces of names that are unique across all accounts."""
 
 _APPLICATION = 0x7265636E  # SQLite's application id, which identifies a database of the sandbox
 _SCHEMA = f"""
@@ -62,6 +69,7 @@ class Database:
         self._sql.execute("PRAGMA foreign_keys = ON")
         self._sql.executescript(_SCHEMA)
         self._changes: list[tuple[Stored | None, Stored | None]] = []
+        self._prefix = ""  # of the account: empty, or `ACCOUNT/`
         self._ids = Ksuids(self.fact("last_id") or "")
 
     def _check_own(self) -> None:
@@ -75,6 +83,15 @@ class Database:
 
     def close(self) -> None:
         self._sql.close()
+
+    @contextmanager
+    def in_account(self, account: str) -> Iterator[None]:
+        """Reads and writes this account inside the block; empty: the first account. The block must not await."""
+        before, self._prefix = self._prefix, f"{account}/" if account else ""
+        try:
+            yield
+        finally:
+            self._prefix = before
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -101,7 +118,7 @@ class Database:
     def find(self, collection: str, identity: str, parent: str = "") -> Stored | None:
         row = self._sql.execute(
             "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? AND id=?",
-            (collection, parent, identity),
+            (self._prefix + collection, parent, identity),
         ).fetchone()
         return _load_row(row) if row else None
 
@@ -111,7 +128,12 @@ class Database:
         rows = self._sql.execute(
             "SELECT sequence, collection, parent, id, body FROM documents WHERE collection=? AND parent=? "  # noqa: S608
             f"{position} ORDER BY sequence DESC LIMIT ?",
-            (collection, parent, *([] if before is None else [self._place(collection, parent, before)]), limit),
+            (
+                self._prefix + collection,
+                parent,
+                *([] if before is None else [self._place(collection, parent, before)]),
+                limit,
+            ),
         )
         return [_load_row(row) for row in rows]
 
@@ -122,7 +144,7 @@ class Database:
             before = page[-1].id
 
     def _place(self, collection: str, parent: str, identity: str) -> int:
-        where = "FROM documents WHERE collection=? AND parent=? AND id"
+        collection, where = self._prefix + collection, "FROM documents WHERE collection=? AND parent=? AND id"
         found = self._sql.execute(f"SELECT sequence {where}=?", (collection, parent, identity)).fetchone()
         if found is None:
             # Deleted meanwhile: ids sort by time, so its position is just after the next older one.
@@ -133,7 +155,7 @@ class Database:
     def insert(self, collection: str, identity: str, body: Document, parent: str = "") -> Stored:
         cursor = self._sql.execute(
             "INSERT INTO documents (collection, parent, id, body) VALUES (?, ?, ?, ?)",
-            (collection, parent, identity, json.dumps(body)),
+            (self._prefix + collection, parent, identity, json.dumps(body)),
         )
         assert cursor.lastrowid is not None
         stored = Stored(cursor.lastrowid, collection, parent, identity, body)
@@ -159,12 +181,14 @@ class Database:
     def parents(self, collection: str, identity: str) -> list[str]:
         """The parents that have a child with this id."""
         rows = self._sql.execute(
-            "SELECT parent FROM documents WHERE collection=? AND id=? ORDER BY sequence", (collection, identity)
+            "SELECT parent FROM documents WHERE collection=? AND id=? ORDER BY sequence",
+            (self._prefix + collection, identity),
         )
         return [str(parent) for (parent,) in rows]
 
     def trim(self, collection: str, parent: str, kept: int) -> None:
         """Deletes all but the latest `kept` documents."""
+        collection = self._prefix + collection
         last = "SELECT sequence FROM documents WHERE collection=? AND parent=? ORDER BY sequence DESC LIMIT 1 OFFSET ?"
         self._sql.execute(
             f"DELETE FROM documents WHERE collection=? AND parent=? AND sequence <= ({last})",  # noqa: S608
@@ -172,7 +196,7 @@ class Database:
         )
 
     def clear(self) -> None:
-        """Deletes everything except the last id, so that ids never repeat."""
+        """Deletes everything of all accounts except the last id, so that ids never repeat."""
         with self.transaction():
             self._sql.execute("DELETE FROM documents")
             self._sql.execute("DELETE FROM facts WHERE name <> 'last_id'")
@@ -188,25 +212,38 @@ class Database:
             self._sql.execute("DELETE FROM names WHERE owner=?", (owner.sequence,))
         for space, name in dict.fromkeys(names):
             try:
-                self._sql.execute("INSERT INTO names VALUES (?, ?, ?)", (space, name, owner.sequence))
+                self._sql.execute("INSERT INTO names VALUES (?, ?, ?)", (self._space(space), name, owner.sequence))
             except sqlite3.IntegrityError:
                 return space, name
         return None
 
     def find_by_name(self, space: str, name: str) -> Stored | None:
-        row = self._sql.execute(
+        """The document of this account that has the name; None if no document or that of another account has it."""
+        row = self._find_named(space, name)
+        return _load_row(row) if row and _prefix_of(row[1]) == self._prefix else None
+
+    def account_by_name(self, space: str, name: str) -> str | None:
+        """The account whose document has the name, for the spaces in `SHARED`; None if no document has it."""
+        row = self._find_named(space, name)
+        return _prefix_of(row[1]).removesuffix("/") if row else None
+
+    def _find_named(self, space: str, name: str) -> tuple[int, str, str, str, str] | None:
+        row: tuple[int, str, str, str, str] | None = self._sql.execute(
             "SELECT sequence, collection, parent, id, body FROM documents JOIN names ON owner = sequence "
             "WHERE space=? AND name=?",
-            (space, name),
+            (self._space(space), name),
         ).fetchone()
-        return _load_row(row) if row else None
+        return row
+
+    def _space(self, space: str) -> str:
+        return space if space in SHARED else self._prefix + space
 
     def has_name_of_other(self, space: str, start: str, owner: str) -> bool:
         """Whether a document with another id than `owner` has a name that begins with `start`."""
         row = self._sql.execute(
             "SELECT 1 FROM documents JOIN names ON owner = sequence "
             "WHERE space=? AND name>=? AND substr(name, 1, ?)=? AND id<>? LIMIT 1",
-            (space, start, len(start), start, owner),
+            (self._space(space), start, len(start), start, owner),
         ).fetchone()
         return row is not None
 
@@ -237,7 +274,16 @@ class Database:
         )
         return [_load_row(row) for row in rows]
 
-    # --- facts about the account --------------------------------------------------------------------------------------
+    # --- facts about the platform and the account ---------------------------------------------------------------------
+
+    def own(self, name: str) -> str:
+        """The name of a fact about the account."""
+        return self._prefix + name
+
+    def is_fact_of_other(self, name: str, value: str) -> bool:
+        """Whether another account has this value of a fact."""
+        rows = self._sql.execute("SELECT name FROM facts WHERE value=?", (value,))
+        return any(found.rpartition("/")[2] == name and found != self.own(name) for (found,) in rows)
 
     def fact(self, name: str) -> str | None:
         row = self._sql.execute("SELECT value FROM facts WHERE name=?", (name,)).fetchone()
@@ -255,4 +301,9 @@ class Database:
 
 def _load_row(row: tuple[int, str, str, str, str]) -> Stored:
     sequence, collection, parent, identity, body = row
-    return Stored(sequence, collection, parent, identity, json.loads(body))
+    return Stored(sequence, collection.rpartition("/")[2], parent, identity, json.loads(body))
+
+
+def _prefix_of(collection: str) -> str:
+    """The prefix of the account in a stored collection."""
+    return "".join(collection.rpartition("/")[:2])

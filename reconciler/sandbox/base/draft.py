@@ -69,12 +69,17 @@ class World:
         return found is None or found.body.get("active") is not False
 
     def user(self) -> str:
-        """The id of the administrator, who owns the key that the sandbox was started with."""
-        identity = self.database.fact("user")
+        """The id of the account's administrator, who owns the key that the sandbox was started with."""
+        name = self.database.own("user")
+        identity = self.database.fact(name)
         if identity is None:
             identity = self.database.new_id("usr_")
-            self.database.remember("user", identity)
+            self.database.remember(name, identity)
         return identity
+
+    def is_user_of_other(self, identity: str) -> bool:
+        """Whether the id is that of the administrator of another account."""
+        return self.database.is_fact_of_other("user", identity)
 
     def is_platforms(self, host: str) -> bool:
         """Whether the host is a subdomain of the platform's domain."""

@@ -89,7 +89,8 @@ def check_references(draft: Draft, world: World) -> None:
             malformed, wrong = _NO_ID.get(name, (refusal.MALFORMED_ID, wrong))
             cause = wrong if prefix_of(identity) else malformed
             raise cause(field=path, id=identity, wanted=", ".join(prefixes))
-        if prefix_of(identity) not in _WELL_FORMED_IS_ENOUGH and world.find(identity) is None:
+        known = prefix_of(identity) in _WELL_FORMED_IS_ENOUGH and not world.is_user_of_other(identity)
+        if not known and world.find(identity) is None:
             if draft.kind.name == "IPRestriction":
                 missing = refusal.NO_POLICY_OF_RESTRICTION
             raise missing(field=path, id=identity)
@@ -133,6 +134,8 @@ def names(draft: Draft) -> Iterable[tuple[str, str]]:
             return [("secret", f"{doc['vault_id']} {doc['name']}")]
         case "BotUser":
             return [("bot", doc["name"])]
+        case "APIKey":
+            return [("key", draft.id)]
         case "HTTPSEdgeRoute":
             return [("route", f"{draft.parent} {doc['match_type']} {doc['match']}")]
         case "TCPEdge" | "TLSEdge" | "HTTPSEdge":
@@ -140,8 +143,16 @@ def names(draft: Draft) -> Iterable[tuple[str, str]]:
     return []
 
 
-def duplicate_refusal(space: str, name: str) -> Refusal:
-    """The error of a name that another object has."""
+_OF_OTHER_ACCOUNT: dict[str, Cause] = {
+    "domain": refusal.DOMAIN_OF_OTHER,
+    "public key": refusal.SSH_KEY_OF_OTHER,
+}
+
+
+def duplicate_refusal(space: str, name: str, *, is_foreign: bool) -> Refusal:
+    """The error of a name that another object has; `is_foreign`: an object of another account."""
+    if is_foreign and space in _OF_OTHER_ACCOUNT:
+        return _OF_OTHER_ACCOUNT[space](value=name)
     causes: dict[str, tuple[Cause, dict[str, Json]]] = {
         "url": (refusal.ENDPOINT_DUPLICATE, {}),
         "domain": (refusal.DOMAIN_DUPLICATE, {}),

@@ -39,8 +39,10 @@ Behavior where the platform's documentation is silent:
   (432, 509, 614, 7071). All have the status 429.
 - The owner of the key that the sandbox was started with is the administrator. A key of `/api_keys` acts as its owner
   until it is deleted. Bots and other users cannot set another owner (630) and cannot create, update or delete bots
-  (4111). No other permissions are checked, and there are no other accounts. The keys of an inactive bot are rejected
+  (4111). No other permissions are checked. The keys of an inactive bot are rejected
   (403), its authtokens too (107), and no credential can be created for it (636).
+- Objects of another account do not exist for a request. Reserved domains (414), agent ingresses (6706) and public keys
+  of SSH credentials (610) are unique across all accounts; only equal domains conflict, not a domain and a wildcard.
 - An SSH certificate has at most 256 principals.
 - A Kubernetes operator stores the registered fields; its certificate is not issued, and `bound_endpoints` is not
   served. An abuse report stays PENDING.
@@ -279,7 +281,8 @@ class Objects:
             stored = self.database.replace(stored, draft.doc)
         taken = self.database.take(stored, links.names(draft), is_new=draft.is_new)
         if taken is not None:
-            raise links.duplicate_refusal(*taken)
+            is_foreign = self.database.find_by_name(*taken) is None
+            raise links.duplicate_refusal(*taken, is_foreign=is_foreign)
         self.database.use(stored, links.uses(draft, self.world), is_new=draft.is_new)
         if kind.name == "EventSubscription" and sources is not None:  # None: not in the update
             self._put_sources(stored, draft.supplied.get("sources") or [])
@@ -402,9 +405,16 @@ class Objects:
 
     # --- keys ---------------------------------------------------------------------------------------------------------
 
+    def account_of(self, token: str) -> str:
+        """The account of the API key with this token; empty, as for the first account, if no existing key has it."""
+        return self.database.account_by_name("key", self._key_id(token)) or ""
+
+    def _key_id(self, token: str) -> str:
+        return f"{self._by_name['APIKey'].id_prefix}{token.partition('_')[0]}"
+
     def owner_of(self, token: str) -> str | None:
-        """The owner of the API key with this token; None if no existing key has it."""
-        found = self.database.find("APIKey", f"{self._by_name['APIKey'].id_prefix}{token.partition('_')[0]}")
+        """The owner of the account's API key with this token; None if no existing key has it."""
+        found = self.database.find("APIKey", self._key_id(token))
         digest = hashlib.sha256(token.encode()).hexdigest()
         if found is None or not secrets.compare_digest(found.body.get("_token_sha256", ""), digest):
             return None

@@ -2,8 +2,9 @@
 
 `objects` executes the operations. The control API needs no key and no version header: GET `requests?since=N` and DELETE
 `requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST and DELETE `objects` (store
-without validation, delete all), DELETE `/_sandbox` (reset), GET `deliveries?destination=ed_…` (see `events`), POST
-`agent` (restart, with `authtoken` if it is in the body), GET `openapi.json`. It rejects requests of web pages.
+without validation, delete all), DELETE `/_sandbox` (reset), GET `accounts`, GET `deliveries?destination=ed_…` (see
+`events`), POST `agent` (restart, with `authtoken` if it is in the body), GET `openapi.json`. It rejects requests of web
+pages. `?account=NAME` selects an account for requests, budget, objects and deliveries.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import re
 import secrets
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -38,7 +39,7 @@ from reconciler.sandbox.operations.routes import Act, Operation, Router, operati
 from reconciler.sandbox.server import faults
 from reconciler.sandbox.server.browsers import find_foreign
 from reconciler.sandbox.server.clock import LoopClock
-from reconciler.sandbox.server.faults import Budget, Fault, Faults, Limits, Log
+from reconciler.sandbox.server.faults import Budgets, Fault, Faults, Limits, Log
 from reconciler.sandbox.wire import bodies, parsing, queries, refusal
 from reconciler.sandbox.wire.openapi import document
 from reconciler.sandbox.wire.parsing import Form
@@ -71,7 +72,8 @@ class App:
     """The ASGI application of one sandbox.
 
     cut         resets the connection of a request
-    per_minute  the request budget; None: unlimited
+    accounts    the name of each account besides the first, by its API key
+    per_minute  the request budget of each account; None: unlimited
     latency     seconds added to each response
     clock       measures the request budget, and sleeps for latency and faults
     on_request  see `OnRequest`
@@ -83,6 +85,7 @@ class App:
         *,
         api_key: str,
         cut: Cut,
+        accounts: Mapping[str, str] | None = None,
         per_minute: int | None = None,
         latency: float = 0.0,
         clock: Clock | None = None,
@@ -93,7 +96,9 @@ class App:
         self.table = tuple(operations(objects.kinds))
         self.router = Router(self.table)
         self._clock = clock or LoopClock()
-        self.log, self.faults, self.budget = Log(), Faults(), Budget(per_minute, self._clock)
+        self.log, self.faults, self._budgets = Log(), Faults(), Budgets(per_minute, self._clock)
+        self._accounts = dict(accounts or {})
+        self._names = frozenset(self._accounts.values())
         self._api_key, self._cut, self._latency, self._on_request = api_key, cut, latency, on_request
         self._ids = Ksuids()
         self.agent: Agent | None = None
@@ -102,71 +107,76 @@ class App:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
-        with suppress(ClientDisconnect), self.budget.count_running():
+        account = "" if _is_control(scope) else self._find_account(request.headers.get("authorization"))
+        with suppress(ClientDisconnect), self._budgets.find(account).count_running():
             if _is_control(scope):
                 await _send(send, *await self._answer_control(self._control(request)))
             else:
-                await self._serve(request, send)
+                await self._serve(request, send, account)
 
     async def serve_unaffected(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves a request without faults, latency and log entry, for the test that configured these."""
         if _is_control(scope):
             await self(scope, receive, send)
         else:
-            await _send(send, *self._run_operation(await _read_request(Request(scope, receive))))
+            asked = await _read_request(Request(scope, receive))
+            account = self._find_account(asked.headers.get("authorization"))
+            await _send(send, *self._run_operation(asked, account))
 
-    async def _serve(self, request: Request, send: Send) -> None:
+    async def _serve(self, request: Request, send: Send, account: str) -> None:
         path = str(request.scope["path"])
         arrived = self._clock.now()
         asked = await _read_request(request)
         if self._on_request is not None:
             await self._on_request(asked.method, path)
-        fault = self.faults.find_fault(asked.method, path)
+        fault = self.faults.find_fault(asked.method, path, account)
         late = self._latency + (fault.delay if fault else 0)
         if late:
             await self._clock.sleep(late - self._latency / 2)  # half of the latency before and half after the operation
         undone = fault is not None and not fault.takes_effect
-        status, body, headers = (0, None, {}) if undone else self._run_operation(asked)
+        status, body, headers = (0, None, {}) if undone else self._run_operation(asked, account)
         if self._latency:
             await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # includes the time of the operation
         if fault is None:
-            self._write_log(asked, status)
+            self._write_log(asked, account, status)
             await _send(send, status, body, headers)
         else:
-            await self._apply_fault(fault, request, asked, send, (status, body, headers))
+            log = partial(self._write_log, asked, account)
+            await self._apply_fault(fault, request, log, send, (status, body, headers))
 
     async def _apply_fault(
-        self, fault: Fault, request: Request, asked: ApiRequest, send: Send, answer: _Answer
+        self, fault: Fault, request: Request, log: Callable[[int], None], send: Send, answer: _Answer
     ) -> None:
         """Sends the response, or what the fault leaves of it."""
         match fault.then:
             case faults.CUT | faults.COMMIT_THEN_CUT:
-                self._write_log(asked, 0)
+                log(0)
                 await self._sever(request)
             case faults.HANG | faults.COMMIT_THEN_HANG:
-                self._write_log(asked, 0)
+                log(0)
                 while (await request.receive())["type"] != "http.disconnect":
                     pass
             case faults.COMMIT_THEN_TRUNCATE:
-                self._write_log(asked, answer[0])
+                log(answer[0])
                 await _send(send, *answer, share=0.5)
                 await self._sever(request)
             case _:
                 if fault.then != faults.ANSWER:
                     answer = self._build_fault_answer(fault)
-                self._write_log(asked, answer[0])
+                log(answer[0])
                 await _send(send, *answer, pace=partial(self._clock.sleep, fault.pace) if fault.pace else None)
 
     async def _sever(self, request: Request) -> None:
         self._cut(request.scope)
         await asyncio.sleep(0)  # lets the server notice, so that it does not log an incomplete response
 
-    def _write_log(self, asked: ApiRequest, status: int) -> None:
-        self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status)
+    def _write_log(self, asked: ApiRequest, account: str, status: int) -> None:
+        self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status, account)
 
-    def _run_operation(self, asked: ApiRequest) -> _Answer:
+    def _run_operation(self, asked: ApiRequest, account: str) -> _Answer:
         try:
-            status, body = self._operate(asked)
+            with self.objects.database.in_account(account):
+                status, body = self._operate(asked, account)
         except Refusal as refused:
             return self._error(refused)
         except Exception:  # noqa: BLE001 - a bug of the sandbox must be answered in the API's error format
@@ -189,7 +199,7 @@ class App:
         self.objects.database.clear()
         self.faults.all.clear()
         self.log.clear()
-        self.budget.clear()
+        self._budgets.clear()
         self.objects.variants = self._first
         if self.agent is not None:
             with suppress(AgentError):  # its files may name objects that were deleted
@@ -216,10 +226,10 @@ class App:
 
     # --- the management API -------------------------------------------------------------------------------------------
 
-    def _operate(self, asked: ApiRequest) -> tuple[int, Json]:
-        caller = self._authenticate(asked)
+    def _operate(self, asked: ApiRequest, account: str) -> tuple[int, Json]:
+        caller, budget = self._authenticate(asked, account), self._budgets.find(account)
         self._check_version(asked)
-        self.budget.spend()
+        budget.spend()
         found = self.router.match(asked.path)
         if found is None:
             raise refusal.NO_SUCH_PATH(path=asked.path)
@@ -229,7 +239,7 @@ class App:
             refused.headers["Allow"] = ", ".join(sorted(found.by_method))
             raise refused
         if operation.act is Act.CREATE:
-            self.budget.create(operation.path)
+            budget.create(operation.path)
         query = queries.read(asked.query, operation)
         body = dialect.NGROK.translate_response(
             operation.path, _read_body(asked, operation)
@@ -243,22 +253,23 @@ class App:
         is_public = dialect.NGROK.version[0].lower() in asked.headers
         return operation.status, dialect.NGROK.render_response(operation.path, answer) if is_public else answer
 
-    def _authenticate(self, asked: ApiRequest) -> str:
-        """The owner of the API key of the request; empty for the key that the sandbox was started with."""
-        header = asked.headers.get("authorization")
-        if not header:
-            raise refusal.NO_KEY()
-        scheme, _, key = header.partition(" ")
-        if scheme.lower() == "basic":
-            try:
-                key = base64.b64decode(key, validate=True).decode().rpartition(":")[2]
-            except (binascii.Error, ValueError) as error:
-                raise refusal.BAD_AUTHORIZATION() from error
-        elif scheme.lower() != "bearer" or not key.strip():
-            raise refusal.BAD_AUTHORIZATION()
-        key = key.strip()
-        if secrets.compare_digest(key.encode(), self._api_key.encode()):
+    def _find_account(self, authorization: str | None) -> str:
+        """The account of the key in the header; that of the first account, which is empty, if the key is unknown."""
+        if not self._accounts:
             return ""
+        try:
+            key = _read_key(authorization)
+        except Refusal:
+            return ""
+        return self._accounts.get(key) or self.objects.account_of(key)
+
+    def _authenticate(self, asked: ApiRequest, account: str) -> str:
+        """The owner of the API key of the request; empty for a key that the sandbox was started with."""
+        key = _read_key(asked.headers.get("authorization"))
+        if secrets.compare_digest(key.encode(), self._api_key.encode()) or key in self._accounts:
+            return ""
+        if account and account not in self._names:  # in the file of an earlier start, but no longer served
+            raise refusal.WRONG_KEY()
         owner = self.objects.owner_of(key)
         if owner is None:
             raise refusal.WRONG_KEY()
@@ -286,15 +297,24 @@ class App:
 
     # --- control API --------------------------------------------------------------------------------------------------
 
+    def _account_query(self, request: Request) -> str | None:
+        """The account that the query `account=NAME` selects; None without one. An empty name is the first account."""
+        name = request.query_params.get("account")
+        if name and name not in self._names:
+            raise refusal.CONTROL(why=f"account: {name!r} does not exist")
+        return name
+
     async def _control(self, request: Request) -> tuple[int, Json]:
         path = str(request.scope["path"])
         foreign = find_foreign(request.headers)
         if foreign is not None:
             raise refusal.FOREIGN_HOST(header=foreign[0], value=foreign[1])
+        selected = self._account_query(request)
+        database = self.objects.database
         match request.method, path.removeprefix(CONTROL).strip("/"):
             case "GET", "requests":
                 since = request.query_params.get("since", "0")
-                return 200, {"requests": self.log.since(int(since) if since.isdecimal() else 0)}
+                return 200, {"requests": self.log.since(int(since) if since.isdecimal() else 0, selected)}
             case "DELETE", "requests":
                 self.log.clear()
             case "GET", "faults":
@@ -304,16 +324,16 @@ class App:
             case "DELETE", "faults":
                 self.faults.all.clear()
             case "PUT", "budget":
-                self.budget.set_limits(_validate(Limits, await _value(request)))
+                self._budgets.set_limits(_validate(Limits, await _value(request)), selected)
             case "PUT", "variants":
                 self.objects.variants = _validate(Variants, await _value(request))
             case "POST", "objects":
                 items = await _read_items(request, RawObject)
-                with self.objects.database.transaction():
+                with database.in_account(selected or ""), database.transaction():
                     for item in items:
                         self.objects.insert_raw(item.collection, item.object)
             case "DELETE", "objects":
-                self.objects.database.clear()
+                database.clear()
             case "DELETE", "":
                 self.reset()
             case "POST", "agent" if self.agent is not None:
@@ -323,7 +343,11 @@ class App:
                 except AgentError as failed:
                     raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
             case "GET", "deliveries":
-                return 200, {"deliveries": self.objects.events.deliveries(request.query_params.get("destination", ""))}
+                with database.in_account(selected or ""):
+                    found = self.objects.events.deliveries(request.query_params.get("destination", ""))
+                return 200, {"deliveries": found}
+            case "GET", "accounts":
+                return 200, {"accounts": sorted(self._names)}
             case "GET", "openapi.json":
                 return 200, document(self.table, _base(await _read_request(request)))
             case _:
@@ -333,6 +357,21 @@ class App:
 
 def _is_control(scope: Scope) -> bool:
     return scope["path"] == CONTROL or str(scope["path"]).startswith(f"{CONTROL}/")
+
+
+def _read_key(authorization: str | None) -> str:
+    """The API key in the header Authorization."""
+    if not authorization:
+        raise refusal.NO_KEY()
+    scheme, _, key = authorization.partition(" ")
+    if scheme.lower() == "basic":
+        try:
+            key = base64.b64decode(key, validate=True).decode().rpartition(":")[2]
+        except (binascii.Error, ValueError) as error:
+            raise refusal.BAD_AUTHORIZATION() from error
+    elif scheme.lower() != "bearer" or not key.strip():
+        raise refusal.BAD_AUTHORIZATION()
+    return key.strip()
 
 
 def _base(asked: ApiRequest) -> str:

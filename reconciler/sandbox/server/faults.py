@@ -46,6 +46,7 @@ class Fault(BaseModel):
     pace     seconds between the pieces in which the body of the response is sent
     chance   the probability that a matching request is affected
     seed     of the random numbers for `chance`
+    account  the account whose requests match; None: all accounts
     """
 
     model_config = ConfigDict(extra="forbid", strict=True)
@@ -70,6 +71,7 @@ class Fault(BaseModel):
     pace: _Seconds = 0.0
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
     seed: int = 0
+    account: str | None = None
     _seen: int = 0
     _random: random.Random = PrivateAttr()
 
@@ -82,12 +84,15 @@ class Fault(BaseModel):
         return self.then not in _UNDONE
 
     def to_json(self) -> dict[str, Any]:
-        return {**self.model_dump(), "seen": self._seen}
+        omitted = {"account"} if self.account is None else None
+        return {**self.model_dump(exclude=omitted), "seen": self._seen}
 
-    def matches(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str, account: str = "") -> bool:
         """Whether the fault affects this request; counts the request if it matches."""
         expected, _, pattern = self.on.partition(" ")
         if expected not in ("*", method) or not fnmatchcase(path, pattern):
+            return False
+        if self.account not in (None, account):
             return False
         if self.chance < 1 and self._random.random() >= self.chance:
             return False
@@ -101,9 +106,9 @@ class Faults:
     def __init__(self) -> None:
         self.all: list[Fault] = []
 
-    def find_fault(self, method: str, path: str) -> Fault | None:
+    def find_fault(self, method: str, path: str, account: str = "") -> Fault | None:
         """The first fault that affects this request, or None. Every fault that matches counts the request."""
-        faults = [fault for fault in self.all if fault.matches(method, path)]
+        faults = [fault for fault in self.all if fault.matches(method, path, account)]
         return faults[0] if faults else None
 
 
@@ -125,13 +130,15 @@ class Limits(BaseModel):
 
 
 class Budget:
-    """Enforces limits on requests in a window, concurrent requests and creates. Rejected requests do not count."""
+    """Enforces the limits of one account on requests in a window, concurrent requests and creates.
 
-    def __init__(self, per_minute: int | None, clock: Clock) -> None:
-        self._first = Limits(limit=per_minute)
+    Rejected requests do not count.
+    """
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
         self._clock = clock
         self._running = 0
-        self.clear()
+        self.set_limits(limits)
 
     @contextmanager
     def count_running(self) -> Iterator[None]:
@@ -170,6 +177,29 @@ class Budget:
         self._limit, self._at_once, self._window = limits.limit, limits.at_once, limits.window or 60.0
         self._creates = dict(limits.creates or {})
 
+
+class Budgets:
+    """The budget of each account, created at its first request. All begin with the same limits."""
+
+    def __init__(self, per_minute: int | None, clock: Clock) -> None:
+        self._first = self._limits = Limits(limit=per_minute)
+        self._clock = clock
+        self._of: dict[str, Budget] = {}
+
+    def find(self, account: str) -> Budget:
+        if account not in self._of:
+            self._of[account] = Budget(self._limits, self._clock)
+        return self._of[account]
+
+    def set_limits(self, limits: Limits, account: str | None = None) -> None:
+        """Sets the limits of an account; None: of each account."""
+        if account is not None:
+            self.find(account).set_limits(limits)
+            return
+        self._limits = limits
+        for budget in self._of.values():
+            budget.set_limits(limits)
+
     def clear(self) -> None:
         """Restores the initial limits."""
         self.set_limits(self._first)
@@ -182,12 +212,16 @@ class Log:
         self._entries: deque[Document] = deque(maxlen=200_000)  # bounds the memory of long benchmarks
         self._sequence = 0
 
-    def write(self, method: str, path: str, status: int) -> None:
+    def write(self, method: str, path: str, status: int, account: str = "") -> None:
+        """Adds an entry, with the field `account` unless the request is of the first account."""
         self._sequence += 1
-        self._entries.append({"sequence": self._sequence, "method": method, "path": path, "status": status})
+        entry = {"sequence": self._sequence, "method": method, "path": path, "status": status}
+        self._entries.append({**entry, "account": account} if account else entry)
 
-    def since(self, sequence: int) -> list[Document]:
-        return [entry for entry in self._entries if entry["sequence"] > sequence]
+    def since(self, sequence: int, account: str | None = None) -> list[Document]:
+        """The entries after a sequence number, of one account or of all."""
+        entries = [entry for entry in self._entries if entry["sequence"] > sequence]
+        return [entry for entry in entries if account is None or entry.get("account", "") == account]
 
     def clear(self) -> None:
         self._entries.clear()

@@ -25,6 +25,7 @@ from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.base.seeds import load_seed
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
+from reconciler.sandbox.server.accounts import Accounts, read_accounts
 from reconciler.sandbox.server.app import App
 
 DEFAULT_KEY = "sandbox"
@@ -107,6 +108,7 @@ def serve(
     seed: Sequence[Path] = (),
     out: TextIO | None = None,
     *,
+    accounts: Accounts = 0,
     requests_per_minute: int | None = None,
     latency: float = 0.0,
     agent_port: int | None = None,
@@ -119,8 +121,10 @@ def serve(
     interface like that of the real agent.
 
     `port` 0 picks a free port; `db` is a file or `:memory:`; `latency` is in seconds, added to each response. Raises
-    OSError if the address is in use, ValueError for an invalid seed file, sqlite3.Error if the file is not a database.
+    OSError if the address is in use, ValueError for an invalid file of accounts or seeds, sqlite3.Error if the file
+    is not a database.
     """
+    by_key = read_accounts(accounts, api_key)
     database = Database(db)
     try:
         objects = Objects(database, read_only.list_served())
@@ -129,7 +133,14 @@ def serve(
             load_seed(objects, path)
         agent = Agent(objects, agent_configs)
         agent.forget()  # the tunnels of the earlier process ended with it
-        app = App(objects, api_key=api_key, cut=_reset_connection, per_minute=requests_per_minute, latency=latency)
+        app = App(
+            objects,
+            api_key=api_key,
+            accounts=by_key,
+            cut=_reset_connection,
+            per_minute=requests_per_minute,
+            latency=latency,
+        )
         with contextlib.ExitStack() as listening:
             listener = listening.enter_context(_open_listener(host, port))
             lines = [_url(listener)]
