@@ -148,8 +148,11 @@ def _handle_sigterm() -> Iterator[None]:
 
 def _run(arguments: list[str], runtime: Runtime | None) -> int:
     if instruction := os.environ.get(_COMPLETE):
-        from click.shell_completion import shell_complete
+        from click.shell_completion import add_completion_class, shell_complete
 
+        from reconciler.cli.terminal.completions import BashCompletion
+
+        add_completion_class(BashCompletion)
         return shell_complete(reconciler, {}, "reconciler", _COMPLETE, instruction)
     try:
         # Not reconciler.main(): it treats every EPIPE as a closed standard output, also that of a socket.

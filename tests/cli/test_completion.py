@@ -58,3 +58,54 @@ def test_addresses_load_nothing_heavy(shell: Shell) -> None:
     done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "TLSEdge/payments" in done.stdout
+
+
+def test_environments_formats_and_kinds_are_completed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.write("environments/staging.yaml", "")
+    shell.write("environments/prod.yaml", "")
+    assert completed(shell, "reconciler plan --env ", monkeypatch) == ["prod", "staging"]
+    assert completed(shell, "reconciler plan --env st", monkeypatch) == ["staging"]
+    assert completed(shell, "reconciler plan --format s", monkeypatch) == ["sarif"]
+    assert completed(shell, "reconciler list --format ", monkeypatch) == ["text", "json"]
+    assert completed(shell, "reconciler list Tunnel", monkeypatch) == [
+        "Tunnel",
+        "TunnelCredential",
+        "TunnelGroupBackend",
+        "TunnelSession",
+    ]
+
+
+@pytest.mark.parametrize("words", ["adopt ", "drift ", "rename ", "plan --replace "])
+def test_addresses_are_completed_as_arguments(shell: Shell, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "TLSEdge/payments" in completed(shell, f"reconciler {words}", monkeypatch)
+
+
+def test_approvals_are_completed_with_rules_and_risks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = completed(shell, "reconciler apply --allow ", monkeypatch)
+    assert {"delete:ReservedDomain=1", "delete:*=1", "widens_access:TLSEdge=1", "update:*=1"} <= set(offered)
+    assert "delete:BotUser=1" not in offered  # of the kinds of the project
+    assert completed(shell, "reconciler apply --allow delete:Bot", monkeypatch) == ["delete:BotUser=1"]
+    monkeypatch.delenv("_RECONCILER_COMPLETE")
+    answer = shell("plan", "--allow", ",".join(offered), "--snapshot", "none.json")
+    assert "none.json" in answer.err  # each one is accepted
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("reconciler apply --allow delete:Bot", "BotUser=1"),
+        ("reconciler apply --allow widens_access:TLSEd", "TLSEdge=1"),
+        ("reconciler plan --target TLS", "TLSEdge/payments"),
+        ("reconciler plan --project=. --target TLS", "TLSEdge/payments"),
+    ],
+)
+def test_bash_completes_a_line_with_its_own_words(shell: Shell, line: str, expected: str) -> None:
+    """The script runs in a real bash, which splits words at `:` and `=`."""
+    script = (
+        f"source <({sys.executable} -m reconciler completion bash) 2>/dev/null\n"
+        f"reconciler() {{ :; }}\nCOMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({line}); COMP_CWORD=3\n"
+        '_reconciler_completion "$1"; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    program = Path(sys.executable).with_name("reconciler")
+    done = subprocess.run(["bash", "-c", script, "bash", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == [expected], done

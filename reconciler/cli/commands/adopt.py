@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from reconciler.cli.commands.apply import auto_approve_option, require_terminal
-from reconciler.cli.terminal import lookup, options
+from reconciler.cli.terminal import addresses, lookup, options
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         reconciler adopt IPPolicy/office --id ipp_2ZJ1HRm5ZkQYyOQ0P1rD0V8n1aT
     """,
 )
-@click.argument("names", nargs=-1, required=True, metavar="KIND/NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="KIND/NAME...", shell_complete=addresses.complete)
 @click.option("--id", "id", metavar="ID", help="Id of the object to adopt, for one KIND/NAME.")
 @auto_approve_option
 @options.adopt_options

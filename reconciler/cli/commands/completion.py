@@ -6,6 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from reconciler.cli.terminal import exit_codes, output
+from reconciler.cli.terminal.completions import BashCompletion
 from reconciler.cli.terminal.group import Command
 
 
@@ -20,8 +21,8 @@ from reconciler.cli.terminal.group import Command
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> int:
-    """Print the completion script of a shell, for commands, options, kinds and addresses."""
-    script = get_completion_class(shell)
+    """Print the completion script of a shell, for commands, options, kinds, addresses, environments and approvals."""
+    script = BashCompletion if shell == "bash" else get_completion_class(shell)
     assert script is not None  # click knows the three shells above
     # Not `source()`, which starts bash to check its version: the script may run on another machine.
     completion = script(context.find_root().command, {}, "reconciler", "_RECONCILER_COMPLETE")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import code_hosts, exit_codes, formats, notifying, options, output
+from reconciler.cli.terminal import addresses, code_hosts, exit_codes, formats, notifying, options, output
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     "--both", is_flag=True, help="With --accept: also overwrite fields that changed in Git too, or by an unknown cause."
 )
 @click.option("--unmanaged", is_flag=True, help="Also list the objects that no stack manages.")
-@click.argument("named", nargs=-1, metavar="[KIND/NAME]...")
+@click.argument("named", nargs=-1, metavar="[KIND/NAME]...", shell_complete=addresses.complete)
 @options.drift_options
 def command(
     common: options.Options,

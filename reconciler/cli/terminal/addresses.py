@@ -21,9 +21,12 @@ _MAX_SIZE = 2_000_000  # bytes read of a file
 
 def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Completions of `Kind/name` from the project's manifests."""
-    root = project_of(context)
-    found = {address for address in _read_addresses(root) if address.startswith(incomplete)}
-    return [CompletionItem(address) for address in sorted(found)]
+    return [CompletionItem(address) for address in list_addresses(context) if address.startswith(incomplete)]
+
+
+def list_addresses(context: click.Context) -> list[str]:
+    """The addresses of the project that an incomplete command line selects, sorted."""
+    return sorted(set(_read_addresses(project_of(context))))
 
 
 def project_of(context: click.Context) -> Path:

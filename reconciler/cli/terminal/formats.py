@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import CompletionItem
 
 from reconciler import __version__
 from reconciler.cli.terminal import output
@@ -45,12 +46,18 @@ def parse_formats(_context: click.Context, _parameter: click.Parameter, values: 
     return chosen
 
 
+def complete_format(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completions of the formats."""
+    return [CompletionItem(form) for form in FORMS if form.startswith(incomplete)]
+
+
 option = click.option(
     "--format",
     "chosen",
     metavar="FORM[=FILE]",
     multiple=True,
     callback=parse_formats,
+    shell_complete=complete_format,
     help=f"Output format: {', '.join(FORMS)} (repeatable). [default: text]",
 )
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
-from reconciler.cli.terminal import addresses, output
+from reconciler.cli.terminal import addresses, completions, output
 
 if TYPE_CHECKING:
     from reconciler.cli.terminal.telemetry import Telemetry
@@ -153,6 +154,22 @@ def _check_scope(text: str, what: str, kind: str, number: int) -> None:
         raise click.BadParameter(f"{text!r} names an unknown kind; {remedy}")
 
 
+def _complete_approval(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Completions such as `delete:ReservedDomain=1`: of the kinds of the project, or of all kinds after a colon."""
+    what, colon, _ = incomplete.partition(":")
+    if colon:
+        from reconciler import kinds
+
+        names = [kind.name for kind in kinds.list_planned()]
+    else:
+        names = sorted({name.partition("/")[0] for name in addresses.list_addresses(context)})
+    found = []
+    for rule, (of_one, of_all) in _SCOPES.items():
+        if rule == what if colon else rule.startswith(what):
+            found += [f"{rule}:{name}=1" for name in (*(names if of_one else ()), *("*" if of_all else ()))]
+    return [CompletionItem(text) for text in found if text.startswith(incomplete)]
+
+
 class OutputPath(click.Path):
     """The path of an output file or folder; rejects `-`.
 
@@ -193,6 +210,7 @@ _PROJECT = [
         "environment",
         metavar="NAME",
         callback=_check_environment,
+        shell_complete=completions.complete_environment,
         help="Environment to use. [env: RECONCILER_ENV]",
     ),
     click.option(
@@ -249,6 +267,7 @@ _ALLOW = [
         metavar="RULE:KIND=N",
         multiple=True,
         callback=_parse_approvals,
+        shell_complete=_complete_approval,
         help="Approve N blocked changes, such as delete:ReservedDomain=1 (repeatable).",
     ),
 ]
