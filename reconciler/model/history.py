@@ -36,10 +36,16 @@ class DriftCheck:
 
 @dataclass(frozen=True)
 class Run:
-    """One apply or destroy. `ended` is None, and `outcome` empty, if the process was killed."""
+    """One apply or destroy. `ended` is None, and `outcome` empty, if the process was killed.
+
+    commit  of the manifests; empty: unknown
+    actor   who started the run, as the CI system names the person; empty: unknown
+    """
 
     command: str
     started: float
     ended: float | None = None
     outcome: str = ""
     calls: Mapping[Outcome, int] = field(default_factory=dict)  # number of calls by outcome
+    commit: str = ""
+    actor: str = ""

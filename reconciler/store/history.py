@@ -82,9 +82,24 @@ class History:
         for row in await self._rows(counts):
             ended = stored_values.parse_outcome(row.outcome)
             counted[row.run][ended] = counted[row.run].get(ended, 0) + row.calls
-        heads = await self._rows(select(run).where(selected).order_by(run.c.started, run.c.id))
+        origin = schema.run_origins
+        heads = await self._rows(
+            select(run, origin.c.commit, origin.c.actor)
+            .join(origin, origin.c.run == run.c.id, isouter=True)
+            .where(selected)
+            .order_by(run.c.started, run.c.id)
+        )
         return tuple(
-            Run(row.command, row.started, row.ended, row.outcome or "", counted.get(row.id, {})) for row in heads
+            Run(
+                row.command,
+                row.started,
+                row.ended,
+                row.outcome or "",
+                counted.get(row.id, {}),
+                row.commit or "",
+                row.actor or "",
+            )
+            for row in heads
         )
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:

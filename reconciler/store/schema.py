@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 5
+VERSION = 6
 NAME = "reconciler"  # the schema of the tables on a server
 
 metadata = MetaData()
@@ -148,6 +148,17 @@ plan_calls = Table(
 )
 
 
+# Since version 6: where a run came from, for reports only. A run without a row was started by hand, or earlier.
+
+run_origins = Table(
+    "run_origins",
+    metadata,
+    Column("run", String, primary_key=True),
+    Column("commit", String, nullable=False),
+    Column("actor", String, nullable=False),  # as the CI system names the person
+)
+
+
 def _create_if_missing(*tables: Table) -> Iterator[ExecutableDDLElement]:
     """Statements that create tables and their indexes, if missing: on a server each opening creates missing tables."""
     for table in tables:
@@ -168,6 +179,7 @@ UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
     ),
     4: (_DELIVERY_PLACE.against(intents),),
     5: tuple(_create_if_missing(plan_calls)),
+    6: tuple(_create_if_missing(run_origins)),
 }
 
 

@@ -239,15 +239,26 @@ class Store:
 
     @asynccontextmanager
     async def journal(
-        self, stack: str, *, command: str, plan: str = "", holder: Holder | None = None
+        self,
+        stack: str,
+        *,
+        command: str,
+        plan: str = "",
+        holder: Holder | None = None,
+        commit: str = "",
+        actor: str = "",
     ) -> AsyncIterator[StoreJournal]:
-        """The journal of a run that begins now and ends with the block. `plan`: digest of the plan file it applies."""
+        """The journal of a run that begins now and ends with the block.
+
+        plan           digest of the plan file that the run applies
+        commit, actor  of the manifests, and who started the run, for reports; empty: unknown
+        """
         run = f"{self._now():.6f}-{os.getpid()}"
-        await self._run(
-            insert(schema.runs).values(
-                id=run, stack=stack, command=command, host=socket.gethostname(), pid=os.getpid(), started=self._now()
-            )
+        row = insert(schema.runs).values(
+            id=run, stack=stack, command=command, host=socket.gethostname(), pid=os.getpid(), started=self._now()
         )
+        origin = insert(schema.run_origins).values(run=run, commit=commit, actor=actor)
+        await self._run(row, *([origin] if commit or actor else []))
         journal = StoreJournal(
             self._engine,
             self._place,
@@ -276,10 +287,13 @@ class Store:
 
         return await asyncio.to_thread(read)
 
-    async def _run(self, statement: Any) -> None:
+    async def _run(self, *statements: Any) -> None:
+        """Executes the statements in one transaction."""
+
         def write() -> None:
             with database.explain_errors(self._place), self._engine.begin() as connection:
-                connection.execute(statement)
+                for statement in statements:
+                    connection.execute(statement)
 
         await asyncio.to_thread(write)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler import InvalidProject, NothingSelected, Selection, Status, Workspace, WrongAccount
+from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Status, Workspace, WrongAccount
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome, Started
 from reconciler.model.plan import Plan
@@ -84,6 +84,15 @@ async def test_the_history_tells_how_each_apply_ended(sandbox: Sandbox, root: Pa
     await open_on(sandbox, root).apply()
     _, runs = await read_checks_and_runs(first.config, 0.0)
     assert [run.outcome for run in runs] == ["applied", "stale", "unchanged", "blocked"]
+
+
+async def test_the_history_has_the_person_whom_ci_names(sandbox: Sandbox, root: Path) -> None:
+    pipeline = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "octo/infra", "GITHUB_ACTOR": "mara"}
+    runtime = Runtime(environ={**sandbox.environ, **pipeline}, platform=sandbox)
+    workspace = Workspace.open(root, runtime=runtime)
+    await workspace.apply()
+    _, (run,) = await read_checks_and_runs(workspace.config, 0.0)
+    assert run.actor == "mara"
 
 
 async def test_what_needs_approval_is_blocked_until_it_is_allowed(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -119,6 +119,11 @@ def test_runs_are_counted_by_outcome() -> None:
     assert tiles(written)["Last run"] == "partial (destroy, 1970-01-10 00:00Z)"
 
 
+def test_a_run_has_its_commit_and_actor() -> None:
+    run = Run("apply", DAY, DAY + 1, "applied", commit="0123456789abcdef", actor="mara")
+    assert "<td><code>0123456789ab</code></td><td>mara</td>" in page(runs=(run,))
+
+
 def test_the_header_has_environment_and_run() -> None:
     written = report_page.render_page("prod", (look(2),), (), now=10 * DAY, days=90, context=CONTEXT)
     assert "environment production" in written
@@ -132,7 +137,9 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
     def written(said: str) -> Tags:
         looks = (DriftCheck(DAY, 1, said, (moved(A, said, f"x.{said}"),)), DriftCheck(2 * DAY, 1, said))
         return Tags(
-            report_page.render_page(said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}"),), now=3 * DAY, days=1)
+            report_page.render_page(
+                said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}", commit=said, actor=said),), now=3 * DAY, days=1
+            )
         )
 
     assert written(f"x{text}").structure == written(f"x{hostile.harmless(text)}").structure

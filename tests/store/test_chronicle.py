@@ -50,7 +50,15 @@ async def test_a_run_is_stored_with_the_status_of_its_result(tmp_path: Path) -> 
         async with store.journal("prod", command="apply") as journal:
             journal.outcome = "blocked"
         (run,) = await store.drift_history.list_runs("prod")
-    assert run.outcome == "blocked"
+    assert (run.outcome, run.commit, run.actor) == ("blocked", "", "")
+
+
+async def test_a_run_is_stored_with_its_commit_and_actor(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db")) as store:
+        async with store.journal("prod", command="apply", commit="0123456789abcdef", actor="mara"):
+            pass
+        (run,) = await store.drift_history.list_runs("prod")
+    assert (run.commit, run.actor) == ("0123456789abcdef", "mara")
 
 
 NOT_BEFORE = {
@@ -58,6 +66,7 @@ NOT_BEFORE = {
     3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
     4: "ALTER TABLE intents DROP COLUMN place",
     5: "DROP TABLE plan_calls",
+    6: "DROP TABLE run_origins",
 }
 
 

@@ -374,7 +374,7 @@ async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
 
 async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(Unavailable, match="; install reconciler\\[postgres\\], or set RECONCILER_STORE"):
+    with pytest.raises(Unavailable, match="; install reconciler with the extra postgres, or set RECONCILER_STORE"):
         async with open_store("postgresql://user:canary@host/x"):
             pass
 

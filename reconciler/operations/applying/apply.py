@@ -29,6 +29,7 @@ from reconciler.operations.opening.stores import store_location
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.selection import check_selection
+from reconciler.rendering.run_context import read_run_context
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import MEMORY, StoreError
 from reconciler.store.journal import StoreJournal
@@ -62,7 +63,14 @@ async def apply(
     async with (
         open_store(store_location(workspace.config)) as store,
         store.lock(stack, on_loss=halt.stop_for_store) as holder,
-        store.journal(stack, command=command, plan=planned.digest if planned else "", holder=holder) as journal,
+        store.journal(
+            stack,
+            command=command,
+            plan=planned.digest if planned else "",
+            holder=holder,
+            commit=planned.plan.commit if planned else workspace.options.commit,
+            actor=read_run_context(workspace.runtime.environ).author,
+        ) as journal,
         workspace.runtime.platform.open_platform(
             workspace.account,
             on_wait=lambda seconds: on_event(Waited(seconds)),

@@ -318,6 +318,8 @@ def _run_row(number: int, run: Run) -> dict[str, object]:
         "number": number,
         "at": format_time(run.started),
         "command": sanitize(run.command),
+        "commit": sanitize(run.commit[:12]),
+        "actor": sanitize(run.actor),
         "outcome": find_run_outcome(run),
         "duration": format_duration(run.ended - run.started) if run.ended is not None else "",
         "counts": [(hue, run.calls.get(outcome, 0)) for outcome, hue in _OUTCOMES.items()],
