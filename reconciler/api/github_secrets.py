@@ -122,6 +122,8 @@ class GitHubSecrets(SecretStore):
                 return Undeliverable(
                     f"{self.name} does not have {where}, or the token in GITHUB_TOKEN has no access to it"
                 )
+            case HTTPStatus.MOVED_PERMANENTLY | HTTPStatus.TEMPORARY_REDIRECT | HTTPStatus.PERMANENT_REDIRECT:
+                return Undeliverable(f"the GitHub repository {delivery.target} was renamed; correct `repository`")
         return Undeliverable(f"{self.name} returned status {response.status} for the secrets of {where}")
 
 

@@ -22,8 +22,9 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.snapshot import Place
 from reconciler.model.value import Json, Secret
 
-_WRITES = 8  # attempts of a write, each with the version that was read before
-_PAUSE = 0.5  # seconds between them
+_CONFLICTS = 8  # writes that are attempted while other writers change the entry
+_FAILURES = 4  # writes that are attempted while Vault does not respond
+_PAUSE = 0.5  # seconds between attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +82,27 @@ class Vault(SecretStore):
             await self._write(delivery, secret, overwrites)
 
     async def _write(self, delivery: Delivery, secret: Secret, overwrites: bool) -> None:
-        key, why = str(delivery.settings["key"]), ""
-        for attempt in range(_WRITES):
-            if attempt:
+        key, why, conflicts, failures = str(delivery.settings["key"]), "", 0, 0
+        while True:
+            if why:
                 await self.pause(_PAUSE, why)
             entry = await self._read(delivery)
             if entry.data.get(key) == secret.reveal():
                 return  # a write whose response was lost
+            if conflicts == _CONFLICTS or failures == _FAILURES:
+                raise Undeliverable(why)
             _refuse_existing(delivery, entry, overwrites)
             body: Json = {"options": {"cas": entry.version}, "data": {**entry.data, key: secret.reveal()}}
             try:
                 response = await self.send("POST", _data_path(delivery), body, attempts=1)
             except Unavailable as failure:
-                why = str(failure)
+                why, failures = str(failure), failures + 1
                 continue
             if response.is_success:
                 return
             if response.status != HTTPStatus.BAD_REQUEST or "check-and-set" not in self._errors(response):
                 raise self._refusal(response, delivery)
-            why = f"other writers keep changing {delivery.target} of {self.name}"
-        raise Undeliverable(why)
+            why, conflicts = f"other writers keep changing {delivery.target} of {self.name}", conflicts + 1
 
     async def _check_engine(self, delivery: Delivery) -> None:
         mount = str(delivery.settings["mount"])
@@ -155,6 +157,8 @@ class Vault(SecretStore):
                 f"{self.name} denies access to {path}; the token is invalid, or its policy must allow "
                 "`create`, `read` and `update`"
             )
+        if response.status == HTTPStatus.TEMPORARY_REDIRECT:
+            return Undeliverable(f"{self.name} is a standby node; set VAULT_ADDR to the active node")
         return Undeliverable(f"{self.name} returned status {response.status} for {path}")
 
     def _data(self, response: Response) -> Mapping[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from reconciler.engine.context import Stop
@@ -82,13 +81,22 @@ def remote_place(delivery: Delivery, environ: Mapping[str, str]) -> Place:
 async def find_existing(deliveries: Mapping[Address, Delivery], environ: Mapping[str, str]) -> frozenset[Address]:
     """The deliveries whose targets at Vault or GitHub have a value already. A target that cannot be read counts as
     free: a plan needs no credentials of a secret store, and the apply checks it again."""
+    from reconciler.api.secret_store import Unavailable
+
     remote, turns = RemoteSinks(environ), asyncio.Semaphore(_AT_ONCE)
+    unavailable: set[str] = set()  # not asked again, since each request would wait for its timeout
 
     async def exists(delivery: Delivery) -> bool:
-        with suppress(Undeliverable):
-            async with turns:
+        async with turns:
+            if delivery.way in unavailable:
+                return False
+            try:
                 return await remote.exists(delivery)
-        return False
+            except Unavailable:
+                unavailable.add(delivery.way)
+            except Undeliverable:
+                pass
+            return False
 
     found = await asyncio.gather(*map(exists, deliveries.values()))
     return frozenset(address for address, is_there in zip(deliveries, found, strict=True) if is_there)

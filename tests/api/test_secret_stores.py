@@ -97,6 +97,7 @@ async def test_a_key_of_vault_is_overwritten_only_if_allowed(vault: VaultServer)
     ("change", "delivery", "text"),
     [
         ({"sealed": True}, TO_VAULT, "returned status 503; run it again later"),
+        ({"faults": [("GET", DATA, 307)]}, TO_VAULT, "is a standby node; set VAULT_ADDR to the active node"),
         ({"token": "another"}, TO_VAULT, "has no engine at secret/, or the token has no access to it|denies access"),
         ({"mounts": {}}, TO_VAULT, "has no engine at secret/"),
         ({"mounts": {"secret": "1"}}, TO_VAULT, "has no KV engine of version 2 at secret/"),
@@ -139,6 +140,12 @@ async def test_a_vault_that_stays_away_ends_the_delivery(vault: VaultServer) -> 
     with pytest.raises(Undeliverable, match="returned status 503"):
         await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert vault.versions == {}
+
+
+async def test_a_write_to_vault_that_took_effect_last_is_found(vault: VaultServer) -> None:
+    vault.faults = [("POST", DATA, 503)] * 3 + [("POST", DATA, "drop")]
+    await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.versions["secret/agents/berlin"] == [{"token": "canary-token-4Hs8"}]
 
 
 @pytest.mark.parametrize(
@@ -200,6 +207,7 @@ async def test_a_secret_of_github_is_overwritten_only_if_allowed(github: GitHubS
         ({"rights": "read"}, TO_PROD, "the permission `environments: write`"),
         ({"rights": "none"}, TO_GITHUB, "does not have acme/web, or the token in GITHUB_TOKEN has no access"),
         ({"keys": {}}, TO_PROD, "does not have the environment prod of acme/web"),
+        ({"faults": [("GET", "", 301)]}, TO_GITHUB, "the GitHub repository acme/web was renamed"),
         ({"token": "another"}, TO_GITHUB, "does not accept the token in GITHUB_TOKEN"),
         ({"faults": [("PUT", "", (403, {"retry-after": "3600"}))]}, TO_GITHUB, "asks to wait 3600 s"),
         ({"faults": [("GET", "", 503)] * 4}, TO_GITHUB, "returned status 503"),

@@ -159,6 +159,11 @@ def test_a_delivered_file_that_is_gone_is_a_note_of_plan_and_drift(
             "the key token of the Kubernetes Secret it",
         ),
         ({"to_command": {"run": ["vault", "kv", "put", "it"]}}, "the command vault kv put it"),
+        ({"to_vault": {"path": "agents/a"}}, "the key token of secret/agents/a in Vault"),
+        (
+            {"to_github_secret": {"repository": "acme/web", "name": "A"}},
+            "the secret A of the GitHub repository acme/web",
+        ),
     ],
 )
 def test_a_target_that_environments_share_is_a_warning(

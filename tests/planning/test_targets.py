@@ -38,6 +38,15 @@ def owned_credential(intent: str = "i1", address: str = str(AGENT), **flags: Any
     return snapshot(live("TunnelCredential", "cr_1", owner=record(address, {}, intent=intent, **flags)))
 
 
+@pytest.mark.parametrize(("way", "is_ours"), [("to_file", True), ("to_vault", False), ("to_github_secret", False)])
+def test_a_place_that_no_store_recorded_can_only_be_on_a_machine(way: str, is_ours: bool) -> None:
+    settings = {"name": "AGENT", "mount": "secret", "path": "agent", "key": "token"}
+    declared = replace(declare(str(AGENT)), deliver={"token": Delivery(way, "x", settings=settings)})
+    of_before = IssuedSecret("i1", AGENT, None, True)
+    found = facts(declared, True, of_before, here=Place(way, "x")).targets[AGENT]
+    assert (found.is_there, found.is_ours) == (True, is_ours)
+
+
 def consents(plan: Plan) -> list[str]:
     return [each.flag for each in plan.approvals if each.what == "overwrite"]
 

@@ -40,6 +40,42 @@ DICTATED = {
     "deliver: {token: {to_command: cat}}": (
         "deliver.token.to_command: expected a map, found text; write a map, as in {run: [program, argument]}"
     ),
+    "deliver: {token: {to_vault: secret/data/a}}": (
+        "deliver.token.to_vault: expected a map, found text; write a map, as in {path: agents/berlin}"
+    ),
+    "deliver: {token: {to_vault: {path: secret/data/agents/a}}}": (
+        "deliver.token.to_vault: the path secret/data/agents/a begins with the mount secret; "
+        "write the path within the mount, as in `path: agents/a`"
+    ),
+    "deliver: {token: {to_vault: {path: agents/../a}}}": (
+        "deliver.token.to_vault.path: 'agents/../a' is not a supported path of Vault; "
+        "use letters, digits, '-', '_', '.' and '@', separated by '/'"
+    ),
+    "deliver: {token: {to_vault: {path: a, key: a b, mount: kv/}}}": (
+        "deliver.token.to_vault.key: 'a b' is not a supported key of a Vault secret; "
+        "use letters, digits, '-', '_' and '.'",
+        "deliver.token.to_vault.mount: 'kv/' is not a supported path of Vault; "
+        "use letters, digits, '-', '_', '.' and '@', separated by '/'",
+    ),
+    "deliver: {token: {to_github_secret: TOKEN}}": (
+        "deliver.token.to_github_secret: expected a map, found text; "
+        "write a map, as in {repository: owner/name, name: TOKEN}"
+    ),
+    "deliver: {token: {to_github_secret: {repository: web, name: A}}}": (
+        "deliver.token.to_github_secret.repository: 'web' is not a repository of GitHub; write OWNER/NAME"
+    ),
+    "deliver: {token: {to_github_secret: {repository: acme/.., name: github_token}}}": (
+        "deliver.token.to_github_secret.repository: 'acme/..' is not a repository of GitHub; write OWNER/NAME",
+        "deliver.token.to_github_secret.name: github_token: GitHub reserves names that begin with GITHUB_; "
+        "use another name",
+    ),
+    "deliver: {token: {to_github_secret: {repository: acme/web, name: A-B, environment: prod}}}": (
+        "deliver.token.to_github_secret.name: 'A-B' is not a valid name of a GitHub secret; use letters, digits and '_'"
+    ),
+    "deliver: {token: {to_github_secret: {repository: acme/web, name: A, environment: ..}}}": (
+        "deliver.token.to_github_secret.environment: '..' is not a supported name of a GitHub environment; "
+        "use letters, digits, ' ', '-', '_', '.' and '/'"
+    ),
     "rotate: 90d": "rotate: expected a map, found text; write a map, as in {after: 90d}",
     "rotate: {after: 1}": "rotate.after: expected text, found a whole number; write a duration, as in 90d or 24h",
     "rotate: {after: '1'}": "rotate.after: '1' is not a duration; write a duration, as in 90d or 24h",
@@ -61,4 +97,7 @@ def test_of_a_word_of_the_wrong_sort_the_remedy_says_what_to_write(
     (tmp_path / "manifests" / "a.yaml").write_text(f"kind: TunnelCredential\nname: a\n{more}{line}\n")
     assert main(["validate", "--project", str(tmp_path)]) == 1
     told = [each for each in capsys.readouterr().err.splitlines() if "TunnelCredential/a." in each]
-    assert [each.partition("TunnelCredential/a.")[2] for each in told] == [DICTATED[line]]
+    expected = DICTATED[line]
+    assert [each.partition("TunnelCredential/a.")[2] for each in told] == (
+        [expected] if isinstance(expected, str) else [*expected]
+    )

@@ -237,6 +237,33 @@ def test_a_delivery_never_goes_to_a_place_with_a_placeholder_in_it() -> None:
             ["b.deliver.token: delivered to the command put it, as is the secret of TunnelCredential/a (a.yaml:3:18);"],
         ),
         (
+            [
+                "to_vault: {path: agents/a}",
+                "to_vault: {path: agents/a, key: token, mount: secret}",
+                "to_vault: {path: agents/a, key: other}",
+                "to_vault: {path: agents/a, mount: kv}",
+            ],
+            [
+                (
+                    "b.deliver.token: delivered to the key token of secret/agents/a in Vault, as is the "
+                    "secret of TunnelCredential/a (a.yaml:3:18);"
+                )
+            ],
+        ),
+        (
+            [
+                "to_github_secret: {repository: acme/web, name: AGENT}",
+                "to_github_secret: {repository: Acme/web, name: agent}",
+                "to_github_secret: {repository: acme/web, name: AGENT, environment: prod}",
+            ],
+            [
+                (
+                    "b.deliver.token: delivered to the secret agent of the GitHub repository Acme/web, as is the "
+                    "secret of TunnelCredential/a (a.yaml:3:18);"
+                )
+            ],
+        ),
+        (
             [f"to_dotenv: {{file: .env, name: {name}}}" for name in "ABB"],
             [
                 (

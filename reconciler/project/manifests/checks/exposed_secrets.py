@@ -16,6 +16,7 @@ from reconciler.project.documents.resolve import Resolver
 from reconciler.project.settings.config import Config
 
 _MIN_LENGTH: Final = 8  # characters: shorter values may be equal by chance
+_TOKENS: Final = frozenset({"GITHUB_TOKEN", "VAULT_TOKEN"})
 _SOURCES: Final = {"env": "the environment variable", "file": "the file", "var": "the variable"}
 
 
@@ -41,12 +42,17 @@ def _collect_secrets(
 ) -> _KnownSecrets:
     """Collects the keys of this program, every declared secret, and the targets of deliveries."""
     texts = {secret.reveal() for secret in [config.api_key] if secret is not None}
-    texts |= {text for name, text in environ.items() if name.startswith("RECONCILER_") and name.endswith("_KEY")}
+    texts |= {text for name, text in environ.items() if _is_own_key(name)}
     files_of = set()
     for declaration in declarations:
         texts |= {secret.reveal() for secret in secrets_in(declaration.spec) if not isinstance(secret, Sealed)}
         files_of |= {f"file:{delivery.target}" for delivery in declaration.deliver.values()}
     return _KnownSecrets(frozenset(map(str.strip, texts)), frozenset(files_of | resolver.secret_sources))
+
+
+def _is_own_key(variable: str) -> bool:
+    """Whether an environment variable holds a key of this program, or the token of a secret store."""
+    return variable in _TOKENS or (variable.startswith("RECONCILER_") and variable.endswith("_KEY"))
 
 
 def find_exposed_secrets(
