@@ -340,6 +340,13 @@ async def test_a_redirect_is_not_followed_and_its_host_named(status: int) -> Non
     assert elsewhere.asked == []
 
 
+@pytest.mark.parametrize("there", ["https://ops:hunter22@sso.example.com/x", "//ops:hunter22@sso.example.com\\x"])
+async def test_user_and_password_of_a_redirect_are_not_shown(there: str) -> None:
+    failure = await failing("GET", answer(None, 302, Location=there))
+    assert "redirects to sso.example.com;" in str(failure)
+    assert "hunter22" not in str(failure)
+
+
 @pytest.mark.parametrize("header", ["7", "7.0"])
 async def test_the_platform_says_how_long_to_wait(header: str) -> None:
     failure = await failing("POST", answer({"msg": "slow down"}, 429, Retry_After=header))

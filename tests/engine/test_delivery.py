@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.ports import Lost, Transient
+from reconciler.engine.ports import Lost, Refused, Transient
 from reconciler.model import owner_record as owners
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
@@ -101,3 +101,17 @@ async def test_the_token_is_in_no_event(world: EngineHarness) -> None:
     events = await world.apply(Plan("prod", calls=(MAKE, COMPLETE)))
     assert "_secret" not in repr(events)
     assert COMPLETE.verb is Verb.UPDATE
+
+
+@pytest.mark.parametrize("step", ["delivery", "record"])
+async def test_a_token_that_a_later_error_quotes_is_redacted(world: EngineHarness, step: str) -> None:
+    if step == "delivery":
+        world.sinks.delivers = "cannot write 'cr_0001_secret' to the disk"
+    else:
+        quoting = Refused("cr_0001_secret is no valid metadata", status=400)
+        world.platform.faults = [Fault("PATCH", "/credentials", quoting, times=99)]
+    events = await world.apply(Plan("prod", calls=(MAKE, COMPLETE)))
+    (failed,) = [each for each in events if isinstance(each, Ended) and each.outcome is Outcome.FAILED]
+    assert failed.call is (MAKE if step == "delivery" else COMPLETE)
+    assert "(secret)" in failed.why
+    assert "cr_0001_secret" not in repr(events)

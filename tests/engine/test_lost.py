@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
+from reconciler.model.value import Json
 from tests.engine.world import EngineHarness, Fault, MemoryJournal, MemoryPlatform, create
 
 EDGE = create("TLSEdge/payments", "/edges/tls")
@@ -205,3 +208,40 @@ class TestSettling:
         there = Listing(tuple(Live("EventSource", "x.v0", {"type": "x.v0"}, parent) for parent in ("esb_2", "esb_1")))
         _, bound = await self.settled(intent, there)
         assert bound == {Address("EventSource", "s"): Binding("esb_1/x.v0")}
+
+
+@dataclass
+class SameSecond(MemoryPlatform):
+    """Lists with the creation times in `at` (from one time to the next older one), our object last in its second."""
+
+    at: tuple[str, ...] = ()
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        bodies = [body async for page in super().pages(path, key) for body in page]
+        ours = [body for body in bodies if "metadata" in body]
+        theirs = [body for body in bodies if "metadata" not in body]
+        stamped = [{**body, "created_at": when} for body, when in zip([*theirs, *ours], self.at, strict=False)]
+        for start in range(0, len(stamped), 3):
+            self.log.append(("PAGE", path))
+            yield stamped[start : start + 3]
+
+
+@pytest.mark.parametrize(
+    ("at", "pages"),
+    [
+        # The whole list is of one second: any of its objects may be the latest.
+        (("00:01", "00:01", "00:01", "00:01"), 2),
+        # Not sorted by time: nothing says where the list reaches back to.
+        (("00:03", "00:01", "00:02", "00:02"), 2),
+        # A time without a date.
+        (("", "00:03", "00:01", "00:01"), 2),
+    ],
+)
+async def test_a_search_reads_on_where_the_order_of_a_list_says_nothing(at: tuple[str, ...], pages: int) -> None:
+    world = EngineHarness(SameSecond(kinds.every(), at=tuple(each and f"2026-01-01T00:{each}Z" for each in at)))
+    world.platform.objects["/edges/tls"] = {f"edgtls_9{n}": {"id": f"edgtls_9{n}"} for n in range(3)}
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
+    known = tuple(("TLSEdge", f"edgtls_9{n}") for n in range(3))
+    assert (await only(world, EDGE, unmanaged=known)).outcome is Outcome.ALREADY
+    assert world.platform.log.count(("PAGE", "/edges/tls")) == pages
+    assert len(world.platform.all("/edges/tls")) == 4

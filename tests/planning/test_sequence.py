@@ -371,6 +371,14 @@ def test_what_may_not_be_made_anew_swaps_nothing() -> None:
     )
 
 
+def test_a_protected_rule_is_not_deleted_to_break_a_cycle() -> None:
+    both = {"protect": True}
+    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8", lifecycle=both))
+    refused = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
+    assert [problem.code for problem in refused.errors] == ["circular-calls"]
+    assert refused.calls == ()
+
+
 # --- parts of a whole -------------------------------------------------------------------------------------------------
 
 

@@ -60,6 +60,14 @@ def test_the_environment_overrides_the_file(tmp_path: Path) -> None:
     assert read.store == "state/x.db"
 
 
+def test_an_empty_variable_of_the_environment_overrides_nothing(tmp_path: Path) -> None:
+    names = ("RECONCILER_BASE_URL", "RECONCILER_API_KEY", "RECONCILER_STORE", "RECONCILER_AGENT_URL", "RECONCILER_ENV")
+    text = f"{FULL}store: state/x.db\nagent: {{base_url: 'http://127.0.0.1:4999'}}\n"
+    read = load(tmp_path, text, {"KEY": "k", **dict.fromkeys(names, "")})
+    assert read.connection() == ("https://api.example.com", Secret("k", "env:KEY"))
+    assert (read.store, read.agent_url) == ("state/x.db", "http://127.0.0.1:4999")
+
+
 def test_the_key_does_not_print(tmp_path: Path) -> None:
     assert "hunter2" not in repr(load(tmp_path, FULL, {"KEY": "hunter2"}))
 

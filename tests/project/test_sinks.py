@@ -21,6 +21,7 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.project.secrets import sinks as sinks_module
+from reconciler.project.secrets.dotenv import entry
 from reconciler.project.secrets.sinks import ProjectSinks, place, target_exists
 
 TOKEN = Secret("canary-token", "test")
@@ -484,3 +485,20 @@ def _interrupt(root: Path, target: str) -> None:
 async def test_a_name_of_any_length_that_a_file_can_have_is_written(root: Path) -> None:
     await ProjectSinks(root).deliver(to("é" * 127), TOKEN)
     assert (root / ("é" * 127)).read_text(encoding="utf-8") == "canary-token"
+
+
+@pytest.mark.parametrize(
+    ("token", "written"),
+    [
+        ("sk_live:a/b.c@d%e+f=g-1", "sk_live:a/b.c@d%e+f=g-1"),
+        *((token, f'"{token}"') for token in ("a b", "a#b", "#a", "a #b", "a\tb", "a'b", "a;b", "a&b", "a(b)", "a*")),
+        ('a"b', '"a\\"b"'),
+        ("a\\b", '"a\\\\b"'),
+        ("a\nb", '"a\\nb"'),
+    ],
+)
+async def test_what_a_reader_of_dotenv_would_cut_or_interpret_is_quoted(root: Path, token: str, written: str) -> None:
+    await ProjectSinks(root).deliver(dotenv("TOKEN"), Secret(token, "test"))
+    text = (root / ".env").read_text()
+    assert text == f"TOKEN={written}\n".replace("\t", "\\t")
+    assert entry(text, "TOKEN") == token

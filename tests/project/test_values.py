@@ -4,6 +4,7 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.value import Ref, Secret, Template
+from reconciler.project.documents.outside import Outside
 from tests.project.test_manifests import load, one, told
 
 DOMAIN = "\n---\nkind: ReservedAddress\nname: na.me\n---\nkind: IPPolicy\nname: office\n"
@@ -174,6 +175,13 @@ def test_what_is_wrong_with_a_secret_is_told_without_it(written: str, line: str)
     assert told(ROUTE % written, {"EMPTY": ""}) == [
         f"a.yaml:7:52: HTTPSEdgeRoute/r.webhook_verification.secret: {line}"
     ]
+
+
+def test_an_empty_variable_is_a_value_but_no_secret(tmp_path: Path) -> None:
+    outside = Outside(tmp_path, {"EMPTY": "", "SET": "x"})
+    cases = [(name, is_secret) for name in ("EMPTY", "SET", "NOPE") for is_secret in (True, False)]
+    found = [case for case in cases if outside.has("from_env", case[0], is_secret=case[1])]
+    assert found == [("EMPTY", False), ("SET", True), ("SET", False)]
 
 
 def test_a_map_of_labels_may_hold_any_key_and_its_values_are_expressions() -> None:

@@ -142,6 +142,20 @@ def test_every_reader_of_addresses_finds_home_in_what_is_followed(address: str) 
     assert followed.startswith("https://api.example.com:8443/")
 
 
+@given(st.text("ab-.:@", max_size=4), st.text("ab-.:@", max_size=4), st.sampled_from(["", ":443", ":8443", ":84430"]))
+@example("", ".evil.com", ":8443")
+@example("", "-evil.com", ":8443")
+@example("", "munity", ":8443")
+@example("evil-", "", ":8443")
+@example("", "", ":84430")
+def test_a_host_that_only_resembles_the_configured_one_is_not_followed(before: str, after: str, port: str) -> None:
+    try:
+        ORIGIN.follow(f"https://{before}api.example.com{after}{port}/v2/x")
+    except Refused:
+        return
+    assert (before, after + port) in (("", ":8443"), ("", ":8443:"))
+
+
 LOOPBACK = ["127.0.0.1", "127.0.0.1:4000", "127.255.3.4", "[::1]", "[::1]:4000", "localhost", "LOCALHOST:1"]
 NOT_LOOPBACK = [
     "127.0.0.1.evil.com",

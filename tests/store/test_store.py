@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -161,6 +164,32 @@ async def test_many_who_wait_share_commits(file: Path) -> None:
         await asyncio.gather(*(journal.intend(intent) for intent in many))
         assert len(await store.find_open_intents("prod")) == 500
     assert len(commits) < 10
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_writes_that_share_a_commit_count_in_their_order(file: Path, seed: int) -> None:
+    """Random writes about two addresses and three intents, once at the same moment and once one after another."""
+    kept = []
+    async with open_store(str(file)) as store:
+        for at_once in (True, False):
+            stack, chance = f"s{at_once}", random.Random(seed)
+            async with store.journal(stack, command="apply") as journal:
+                writes = [partial(journal.bind, {})]  # commits alone: all others share the next commit
+                for number in range(3):
+                    intent = replace(INTENT, id=f"{stack}{number}", stack=stack)
+                    writes.append(partial(journal.intend, intent))
+                    writes += [partial(journal.conclude, intent.id, None)] * chance.randint(0, 1)
+                    for address in (BOT, Address("BotUser", "rome")):
+                        bound = Binding(f"bot_{chance.randint(1, 99)}") if chance.random() < 0.6 else None
+                        writes.append(partial(journal.bind, {address: bound}))
+                if at_once:
+                    await asyncio.gather(*(write() for write in writes))
+                else:
+                    for write in writes:
+                        await write()
+                open_intents = [intent.id.removeprefix(stack) for intent in await store.find_open_intents(stack)]
+                kept.append((sorted(open_intents), await store.bindings(stack)))
+    assert kept[0] == kept[1]
 
 
 async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None:

@@ -1,0 +1,33 @@
+"""Which drift may be written into a manifest, on plans without a project on disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.planning.drift_acceptance import find_offers
+from tests.planning.builders import KINDS, body_of, declare, manifest, plan_on, secret, settle
+
+ROLE = {"role": {"role_arn": "arn:1"}}
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("stream", {"auth": {"creds": {"cloud_access_key_id": "id"}}, "stream_arn": "arn:2"}),
+        ("stream", {"auth": ROLE, "stream_arn": "arn:2"}),
+        ("ingestion", {"tenant_id": "t", "client_id": "c", "logs_ingestion_uri": "https://x.example.com"}),
+    ],
+)
+def test_an_object_with_a_secret_inside_is_declined_whole(member: str, value: dict[str, Any]) -> None:
+    """The response omits the secret: without it the manifest would not be valid, or would unset it."""
+    declared = declare("EventDestination/d", {"target": {"metrics": {"api_key": secret("hush-hush")}}})
+    world = settle(declared)
+    body_of(world, "EventDestination")["target"] = {member: value}
+    plan = plan_on(world, declared)
+    offers, declined = find_offers(plan, manifest(declared), world.snapshot(), KINDS, both=True)
+    assert not [offer for offer in offers if offer.path[:2] == ("target", member)]
+    assert [each.why for each in declined if each.subject == f"EventDestination/d.target.{member}"] == [
+        "it is secret or write-only, and cannot be written to a manifest"
+    ]
