@@ -1,0 +1,164 @@
+"""The pipelines of a project with two environments: from a pull request that needs an approval to a drift at night."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import main
+from tests.cli.code_hosts import TOKEN
+from tests.examples.forge import Forge
+from tests.examples.repository import Clone, gitlab, good
+from tests.examples.workflows import Ran, Runner
+from tests.platform import KEY, Sandbox
+
+pytestmark = pytest.mark.usefixtures("over_socket")
+
+ENVIRONMENTS = ("staging", "production")
+RESTRICTED = "  ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}]}\n"
+EDGE = f"""\
+kind: ReservedDomain
+name: shop
+spec: {{domain: "${{{{ var.host }}}}"}}
+---
+kind: HTTPSEdge
+name: shop
+spec:
+  hostports: ["${{{{ var.host }}}}:443"]
+---
+kind: HTTPSEdgeRoute
+name: admin
+spec:
+  edge_id: {{ref: HTTPSEdge/shop}}
+  match_type: path_prefix
+  match: /admin
+{RESTRICTED}"""
+
+
+class Pipelines:
+    """One code host that runs the pipelines of the project in `origin`."""
+
+    def __init__(self, host: str, clone: Clone, forge: Forge, origin: Path) -> None:
+        self.host, self.clone, self.forge, self.origin = host, clone, forge, origin
+
+    def git(self, *words: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+        done = subprocess.run(
+            ["git", *identity, "-C", str(self.origin), *words], capture_output=True, check=True, text=True
+        )
+        return done.stdout.strip()
+
+    def review(self, branch: str) -> Ran:
+        """The plan job of a request for the branch, which contains all changes in `origin` that are not committed."""
+        if self.host == "github":
+            runner = self.clone("github", branch=branch, onto="main")
+            ran = runner.job("plan.yml", "plan")
+            assert set(runner.findings) == {f"reconciler-{name}" for name in ENVIRONMENTS}
+        else:
+            runner = self.clone("gitlab", branch=branch)
+            ran = gitlab(runner, "plan", RECONCILER_READ_KEY=KEY)
+            folder = self.forge.artifacts / runner.environ["GITHUB_RUN_ID"] / "plan"
+            folder.mkdir(parents=True)
+            for file in runner.clone.glob("plan-*.json"):
+                (folder / file.name).write_bytes(file.read_bytes())
+        if not ran.code:
+            self.forge.runs["plan", self.git("rev-parse", branch)] = int(runner.environ["GITHUB_RUN_ID"])
+        return ran
+
+    def merge(self, branch: str) -> Iterator[Ran]:
+        """The apply jobs, one after the other."""
+        self.git("checkout", "--quiet", "main")
+        self.git("merge", "--quiet", "--no-ff", "--no-edit", branch)
+        self.forge.merged[self.git("rev-parse", "main")] = self.git("rev-parse", branch)
+        for name in ENVIRONMENTS:
+            runner = self.fresh()
+            if self.host == "github":
+                runner.context["secrets.RECONCILER_API_KEY"] = KEY
+                yield runner.job("apply.yml", f"apply-{name}")
+            else:
+                yield gitlab(runner, f"apply-{name}", RECONCILER_API_KEY=KEY)
+
+    def night(self) -> Ran:
+        runner = self.fresh()
+        ran = (
+            runner.job("drift.yml", "drift")
+            if self.host == "github"
+            else gitlab(runner, "drift", RECONCILER_READ_KEY=KEY)
+        )
+        assert {file.name for file in runner.clone.glob("report-*")} == {f"report-{name}.html" for name in ENVIRONMENTS}
+        return ran
+
+    def fresh(self) -> Runner:
+        """A machine with the main branch."""
+        return self.clone(self.host, branch="main", commit=False)
+
+
+@pytest.mark.parametrize("host", ["github", pytest.param("gitlab", marks=pytest.mark.full)])
+def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
+    host: str,
+    clone: Clone,
+    forge: Forge,
+    sandbox: Sandbox,
+    tmp_path: Path,
+) -> None:
+    clone(host, environments=ENVIRONMENTS)
+    origin = tmp_path / "origin"
+    pipelines = Pipelines(host, clone, forge, origin)
+
+    settings = origin / "reconciler.yaml"
+    guards = "guards: {require_approval: [widens_access]}\nvariables: {host: {type: string}}\n"
+    settings.write_text(settings.read_text() + guards)
+    for name in ENVIRONMENTS:
+        file = origin / f"environments/{name}.yaml"
+        file.write_text(f"{file.read_text()}variables: {{host: {name}.example.com}}\n")
+    edge = origin / "manifests/edge.yaml"
+    edge.write_text(EDGE)
+    assert main(["fmt", "--project", str(origin)]) == 0
+    good(pipelines.review("declare"))
+    (body,) = forge.bodies
+    assert re.findall("^## .*$", body, re.MULTILINE) == [
+        "## Plan for stack `prod-staging`",
+        "## Plan for stack `prod-production`",
+    ]
+    assert body.count("5 to create") == 2
+    assert sandbox.calls() == []
+    for number, ran in enumerate(pipelines.merge("declare"), 1):
+        good(ran)
+        assert len(sandbox.get("/edges/https")["https_edges"]) == number
+
+    edge.write_text(edge.read_text().replace(RESTRICTED, ""))
+    assert RESTRICTED not in edge.read_text()
+    sandbox.forget_log()
+    refused = pipelines.review("open")
+    assert refused.code == 4, refused.out + refused.err
+    assert "widens access" in forge.bodies[0]
+    entries = [line for line in refused.err.splitlines() if re.match(r"  - |    \S", line)]
+    (origin / "approvals.yaml").write_text("\n".join(["approvals:", *entries, ""]))
+    good(pipelines.review("open"))
+    assert len(forge.comments) == 1
+    assert sandbox.calls() == []
+    for ran in pipelines.merge("open"):
+        good(ran)
+    removed = [call for call in sandbox.calls() if call.endswith("/ip_restriction")]
+    assert [call.partition(" ")[0] for call in removed] == ["DELETE", "DELETE"]
+
+    good(pipelines.night())
+    assert forge.issues == []
+    production = next(
+        edge for edge in sandbox.get("/edges/https")["https_edges"] if "production" in edge["hostports"][0]
+    )
+    route = f"/edges/https/{production['id']}/routes"
+    planted = sandbox.post(route, {"match_type": "path_prefix", "match": "/planted"})
+    for _ in range(2):
+        assert pipelines.night().code == 2
+    (issue,) = forge.issues
+    assert (issue["title"], issue["state"]) == ("Drift in prod-production", "open")
+    assert "/planted" in issue["body"]
+    sandbox.delete(f"{route}/{planted['id']}")
+    good(pipelines.night())
+    assert [each["state"] for each in forge.issues] == ["closed"]
+    assert TOKEN not in str(forge.issues)
