@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
+from reconciler import Runtime, Status, Workspace
 from reconciler.cli.main import main
 from reconciler.cli.terminal import exit_codes
 from reconciler.sandbox.server.accounts import read_accounts
@@ -207,6 +210,25 @@ def test_each_account_has_a_budget_of_its_own() -> None:
         assert [each.request("GET", "/bot_users").status_code for each in (one, two)] == [200, 200]
 
 
+async def test_concurrent_requests_count_in_their_account() -> None:
+    arrived = asyncio.Event()
+
+    async def hold(method: str, path: str) -> None:
+        if path == "/bot_users":
+            arrived.set()
+            await asyncio.Event().wait()
+
+    with Sandbox(accounts=2, on_request=hold) as platform:
+        one, two = platform.accounts[FIRST], platform.accounts[SECOND]
+        platform.put("/_sandbox/budget", {"at_once": 1})
+        async with httpx.AsyncClient(transport=platform.transport, base_url=platform.base_url) as client:
+            first = asyncio.ensure_future(client.get("/bot_users", headers=one.headers))
+            await arrived.wait()
+            answers = [await client.get("/ip_policies", headers=each.headers) for each in (one, two)]
+            first.cancel()
+    assert [each.status_code for each in answers] == [429, 200]
+
+
 async def test_faults_and_the_log_know_the_account(platform: Sandbox) -> None:
     one, two = platform.accounts[FIRST], platform.accounts[SECOND]
     two.fault("GET /bot_users", then="status", status=404)
@@ -237,6 +259,41 @@ def test_a_reset_empties_all_accounts(platform: Sandbox, pair: tuple[Emulator, E
     platform.reset()
     assert pair[0].get("/reserved_domains")["reserved_domains"] == []
     pair[1].post("/reserved_domains", {"domain": "a.example.com"})
+
+
+# --- projects ---------------------------------------------------------------------------------------------------------
+
+MANIFEST = """\
+kind: IPPolicy
+name: office
+spec: {description: Head office}
+---
+kind: ReservedDomain
+name: api
+spec: {domain: api.example.com}
+"""
+
+
+async def test_one_project_is_applied_to_several_accounts_and_a_shared_domain_to_one(
+    tmp_path: Path, platform: Sandbox, pair: tuple[Emulator, Emulator]
+) -> None:
+    results = []
+    for account in pair:
+        root = tmp_path / account.account_name
+        (root / "manifests").mkdir(parents=True)
+        (root / "reconciler.yaml").write_text("stack: shop\n")
+        (root / "manifests" / "all.yaml").write_text(MANIFEST)
+        runtime = Runtime(environ=account.environ, platform=account, store="memory:")
+        results.append(await Workspace.open(root, runtime=runtime).apply())
+    assert [each.status for each in results] == [Status.APPLIED, Status.PARTIAL]
+    for account, domains in zip(pair, (1, 0), strict=True):
+        assert len(account.get("/ip_policies")["ip_policies"]) == 1
+        assert len(account.get("/reserved_domains")["reserved_domains"]) == domains
+    assert [(each["path"], each["status"]) for each in pair[1].log() if each["method"] == "POST"] == [
+        ("/ip_policies", 201),
+        ("/reserved_domains", 400),
+    ]
+    assert platform.get("/ip_policies")["ip_policies"] == []
 
 
 # --- lists of accounts ------------------------------------------------------------------------------------------------
