@@ -84,6 +84,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "plan": lambda: plan_page.render_page(WHOLE, digest="blake2b:0123", budget=120),
     "branch": lambda: plan_page.render_page(OF_A_BRANCH, digest="blake2b:0123", context=CONTEXT),
     "large": lambda: plan_page.render_page(many(300)),
+    "chain": lambda: plan_page.render_page(chain()),
     "hostile": lambda: plan_page.render_page(hostile.plan("".join(hostile.PIECES))),
     "report": lambda: report_page.render_page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
 }
@@ -256,6 +257,74 @@ def test_the_filter_of_the_graph_keeps_matches_and_their_neighbors(chromium: Bro
     chromium.write(" nothing-like-it")
     assert chromium.evaluate(f"{visible}.length") == 0
     assert not chromium.evaluate("document.querySelector('#graph-none').hidden")
+
+
+THROUGH_BOXES = """
+[...document.querySelectorAll('.arrow')].filter(arrow => arrow.checkVisibility()).flatMap(arrow =>
+  [...document.querySelectorAll('.box')]
+    .filter(box => box.checkVisibility() && ![arrow.dataset.from, arrow.dataset.to].includes(box.id.slice(1)))
+    .filter(box => [...Array(101).keys()].some(part => {
+      const { x, y } = arrow.getPointAtLength(arrow.getTotalLength() * part / 100);
+      const left = x - Number(box.dataset.x), top = y - Number(box.dataset.y);
+      return 0 < left && left < 196 && 0 < top && top < 44;
+    }))
+    .map(box => box.getAttribute('aria-label')))
+"""
+
+
+def chain() -> Plan:
+    """Policies of which each refers to the one before, and an edge that refers to all of them."""
+    policies = [Address("IPPolicy", f"p{number}") for number in range(6)]
+    rules = [Address("IPPolicyRule", f"r{number}") for number in range(12)]
+    needs = {
+        **dict(zip(policies, [[], *([before] for before in policies)], strict=False)),
+        **{rule: [policies[number % 3]] for number, rule in enumerate(rules)},
+        EDGE: [*policies, *rules],
+    }
+    return Plan(
+        "prod",
+        changes=tuple(
+            Change(
+                address,
+                Action.CREATE,
+                Reason.DECLARED,
+                fields=tuple(FieldChange(f"f{number}", None, Ref(need)) for number, need in enumerate(found)),
+            )
+            for address, found in needs.items()
+        ),
+    )
+
+
+def test_no_edge_of_the_filtered_graph_goes_through_a_box(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["chain"])
+    chromium.click("#tab-dependencies")
+    places = "[...document.querySelectorAll('.box')].map(box => [box.dataset.x, box.dataset.y])"
+    before = chromium.evaluate(places)
+    assert chromium.evaluate(THROUGH_BOXES) == []
+    chromium.click("#graph-filter")
+    chromium.write("tlsedge")
+    assert chromium.evaluate(THROUGH_BOXES) == []
+    assert chromium.evaluate(places) != before
+    clear = "field.value = ''; field.dispatchEvent(new Event('input'));"
+    chromium.evaluate(f"(field => {{ {clear} }})(document.querySelector('#graph-filter'))")
+    assert [[int(x), int(y)] for x, y in chromium.evaluate(places)] == [[int(x), int(y)] for x, y in before]
+
+
+def test_a_resource_is_shown_alone_with_its_neighbors(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["large"])
+    chromium.click("#tab-dependencies")
+    chromium.click(".box[aria-label='create IPPolicy/shop-17']")
+    chromium.click(".only")
+    visible = "[...document.querySelectorAll('.box')].filter(box => box.checkVisibility())"
+    names = f"{visible}.map(box => box.getAttribute('aria-label'))"
+    assert chromium.evaluate(names) == [
+        "create IPPolicy/shop-17",
+        "create IPPolicyRule/shop-17",
+        "update TLSEdge/shop-17",
+    ]
+    assert chromium.evaluate("document.querySelector('#panel h3').textContent") == "create IPPolicy/shop-17"
+    chromium.click(".only")
+    assert chromium.evaluate(f"{visible}.length") == 300
 
 
 def test_print_shows_the_changes_and_the_calls(chromium: Browser, pages: dict[str, Path]) -> None:

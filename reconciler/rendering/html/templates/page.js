@@ -152,42 +152,101 @@
     if (size.width > scroll.clientWidth && size.width * 0.7 <= scroll.clientWidth) zoom(across());
   });
 
-  // --- the filter: matching resources and their direct neighbors
-  const graphFilter = one("#graph-filter");
+  // --- the filter: matching resources and their direct neighbors, placed anew
+  const graphFilter = one("#graph-filter"), wide = 196, high = 44, margin = 16, gap = 64, rowGap = 12;
+  const home = new Map(boxes.map((box) => [numberOf(box), place(box)]));
+  const drawn = new Map(arrows.map((arrow) => [arrow, arrow.getAttribute("d")]));
+  let focus = null; // the number of the only resource that matches
+
   function narrow() {
-    const words = graphFilter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const matching = new Set(boxes.filter((box) => {
-      const text = box.getAttribute("aria-label").toLowerCase();
-      return words.every((word) => text.includes(word));
-    }).map(numberOf));
-    const visible = new Set(matching);
+    const words = graphFilter.value.toLowerCase().split(/\s+/).filter(Boolean), isWhole = !words.length && focus === null;
+    const matches = (box) => focus !== null ? numberOf(box) === focus :
+      words.every((word) => box.getAttribute("aria-label").toLowerCase().includes(word));
+    const matching = new Set(boxes.filter(matches).map(numberOf)), visible = new Set(matching), edges = [];
     for (const arrow of arrows) {
-      const { from, to } = arrow.dataset;
-      if (matching.has(from)) visible.add(to);
-      if (matching.has(to)) visible.add(from);
-    }
-    const seen = boxes.filter((box) => visible.has(numberOf(box)));
-    for (const box of boxes) box.toggleAttribute("hidden", !visible.has(numberOf(box)));
-    for (const arrow of arrows) {
-      const { from, to } = arrow.dataset;
-      const touches = (matching.has(from) || matching.has(to)) && visible.has(from) && visible.has(to);
+      const { from, to } = arrow.dataset, touches = matching.has(from) || matching.has(to);
       arrow.toggleAttribute("hidden", !touches);
+      if (touches) { edges.push(arrow); visible.add(from).add(to); }
     }
-    one("#graph-none").hidden = seen.length > 0;
+    const places = isWhole ? home : arrange(visible, edges);
+    for (const box of boxes) {
+      const number = numberOf(box), { x, y } = places.get(number) || home.get(number), from = home.get(number);
+      box.toggleAttribute("hidden", !visible.has(number));
+      box.setAttribute("transform", `translate(${x - from.x} ${y - from.y})`);
+      Object.assign(box.dataset, { x, y });
+    }
+    const columns = new Map();
+    for (const { x, y } of places.values()) columns.set(x, [...(columns.get(x) || []), y]);
+    const lefts = [...columns].sort((a, b) => a[0] - b[0]);
+    for (const arrow of edges)
+      arrow.setAttribute("d", isWhole ? drawn.get(arrow) : line(places.get(arrow.dataset.from), places.get(arrow.dataset.to), lefts));
+    one("#graph-none").hidden = visible.size > 0;
     if (here && here.hasAttribute("hidden")) choose(null);
-    const spots = seen.map(place), margin = 16;
-    if (!words.length || !spots.length) Object.assign(size, whole);
+    if (isWhole || !visible.size) Object.assign(size, whole);
     else {
-      size.x = Math.min(...spots.map((spot) => spot.x)) - margin;
-      size.y = Math.min(...spots.map((spot) => spot.y)) - margin;
-      size.width = Math.max(...spots.map((spot) => spot.x)) + 196 + margin - size.x;
-      size.height = Math.max(...spots.map((spot) => spot.y)) + 44 + margin - size.y;
+      size.width = Math.max(...[...places.values()].map((spot) => spot.x)) + wide + 3 * margin;
+      size.height = Math.max(...[...places.values()].map((spot) => spot.y)) + high + margin;
     }
-    const first = seen.find((box) => matching.has(numberOf(box)));
+    const first = boxes.find((box) => matching.has(numberOf(box)));
     boxes.forEach((box) => box.setAttribute("tabindex", box === first ? "0" : "-1"));
-    zoom(words.length ? Math.max(0.6, Math.min(1, across())) : 1);
+    zoom(isWhole ? 1 : Math.max(0.7, Math.min(1, across())));
+    scroll.scrollTo(0, 0);
   }
-  graphFilter.addEventListener("input", narrow);
+
+  // Columns from left to right, each resource right of those that it refers to; rows near their neighbors.
+  function arrange(visible, edges) {
+    const depth = new Map([...visible].map((number) => [number, 0])), deepest = 12; // a bound, for circular references
+    for (let moved = true; moved;) {
+      moved = false;
+      for (const { dataset: { from, to } } of edges) {
+        const next = depth.get(from) + 1;
+        if (next > depth.get(to) && next <= deepest) { depth.set(to, next); moved = true; }
+      }
+    }
+    const around = new Map([...visible].map((number) => [number, []])), columns = [];
+    for (const { dataset: { from, to } } of edges) { around.get(from).push(to); around.get(to).push(from); }
+    for (const number of [...visible].sort((a, b) => a - b)) (columns[depth.get(number)] ||= []).push(number);
+    const filled = columns.filter(Boolean), rows = new Map();
+    const settle = (column) => column.forEach((number, row) => rows.set(number, row - column.length / 2));
+    const mean = (number) => around.get(number).reduce((sum, other) => sum + rows.get(other), 0) / (around.get(number).length || 1);
+    filled.forEach(settle);
+    for (let sweep = 0; sweep < 4; sweep++)
+      for (const column of filled) {
+        const wanted = new Map(column.map((number) => [number, mean(number)]));
+        column.sort((a, b) => wanted.get(a) - wanted.get(b));
+        settle(column);
+      }
+    const tallest = Math.max(0, ...filled.map((column) => column.length)), places = new Map();
+    filled.forEach((column, left) => column.forEach((number, row) => places.set(number, {
+      x: margin + left * (wide + gap),
+      y: margin + (row + (tallest - column.length) / 2) * (high + rowGap),
+    })));
+    return places;
+  }
+
+  // From the right side of one box to the left side of another, between the boxes of the columns on the way.
+  function line(start, end, columns) {
+    const bend = (x, y, toX, toY) => `C${(x + toX) / 2} ${y} ${(x + toX) / 2} ${toY} ${toX} ${toY}`;
+    const toY = end.y + high / 2, beside = rowGap / 2;
+    let x = start.x + wide, y = start.y + high / 2, path = `M${x} ${y}`;
+    if (end.x <= x) {
+      const far = Math.max(x, end.x + wide) + 40;
+      return `${path}C${far} ${y} ${far} ${toY} ${end.x + wide} ${toY}`;
+    }
+    for (const [left, tops] of columns) {
+      if (left <= x || left >= end.x) continue;
+      let free = y + (toY - y) * (left + wide / 2 - x) / (end.x - x);
+      if (tops.some((top) => top - beside < free && free < top + high + beside)) {
+        const straight = free;
+        free = tops.flatMap((top) => [top - beside, top + high + beside])
+          .reduce((best, height) => Math.abs(height - straight) < Math.abs(best - straight) ? height : best);
+      }
+      path += `${bend(x, y, left, free)}H${left + wide}`;
+      [x, y] = [left + wide, free];
+    }
+    return path + bend(x, y, end.x, toY);
+  }
+  graphFilter.addEventListener("input", () => { focus = null; narrow(); });
 
   function choose(box) {
     here = box;
@@ -231,6 +290,18 @@
     list("Runs after", coming.filter(isWait).map((arrow) => arrow.dataset.from));
     list("Referenced by", going.filter((arrow) => !isWait(arrow)).map((arrow) => arrow.dataset.to));
     list("Runs before", going.filter(isWait).map((arrow) => arrow.dataset.to));
+    const only = document.createElement("button");
+    only.type = "button";
+    only.className = "only";
+    only.textContent = focus === number ? "show all resources" : "show only this resource and its neighbors";
+    only.addEventListener("click", () => {
+      focus = focus === number ? null : number;
+      graphFilter.value = "";
+      narrow();
+      go(box);
+      choose(box);
+    });
+    panel.append(only);
     panel.scrollIntoView({ block: "nearest" });
   }
 
