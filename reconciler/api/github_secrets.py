@@ -23,7 +23,7 @@ from reconciler.model.snapshot import Place
 from reconciler.model.value import Json, Secret
 
 API_URL = "https://api.github.com"
-PROBE = "RECONCILER_WRITE_TEST"
+PROBE = "TEST_OF_RECONCILER"
 """The secret that a check writes and deletes: GitHub has no other way to prove that a token may write secrets."""
 
 

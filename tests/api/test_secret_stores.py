@@ -14,8 +14,10 @@ from reconciler.api import secret_store
 from reconciler.api.github_secrets import PROBE, GitHubSecrets, github_place
 from reconciler.api.vault import Vault, vault_place
 from reconciler.engine.ports import Undeliverable
+from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
+from reconciler.operations.sinks import find_existing
 from tests.secret_stores import GitHubServer, VaultServer, serving
 
 TOKEN = Secret("canary-token-4Hs8", "test")
@@ -274,3 +276,15 @@ def test_a_place_is_the_same_from_every_machine_and_another_at_another_server() 
     assert not place.is_same(vault_place(TO_VAULT, {**first, "VAULT_NAMESPACE": "team"}))
     assert github_place(TO_GITHUB, {}).path == "https://api.github.com/repos/acme/web/actions/secrets"
     assert not github_place(TO_GITHUB, {}).is_same(github_place(TO_PROD, {}))
+
+
+async def test_a_plan_asks_a_store_that_is_away_only_once_for_each_connection(vault: VaultServer) -> None:
+    vault.set("secret/agents/berlin", {"token": "x"})
+    addresses = [Address("TunnelCredential", f"a{number}") for number in range(40)]
+    deliveries = dict.fromkeys(addresses, TO_VAULT)
+    assert await find_existing(deliveries, vault.environ) == frozenset(addresses)
+    assert await find_existing(deliveries, {}) == frozenset()
+    vault.log.clear()
+    vault.sealed = True
+    assert await find_existing(deliveries, vault.environ) == frozenset()
+    assert len(vault.log) <= 8

@@ -34,7 +34,9 @@ ENVIRONMENT = {
     "SSL_CERT_FILE, SSL_CERT_DIR": "Trusted certificate authorities, instead of the included ones.",
     "NO_COLOR": "If set, disables color output, like --no-color.",
     "OTEL_EXPORTER_OTLP_ENDPOINT": "Endpoint for traces and metrics, with the extra telemetry; see also other OTEL_…",
-    "GITHUB_TOKEN, GITLAB_TOKEN": "Token of the command comment.",
+    "GITHUB_TOKEN, GITLAB_TOKEN": "Token of the command comment; of GitHub, also of deliveries with to_github_secret.",
+    "GITHUB_API_URL": "GitHub's API for deliveries with to_github_secret, if it is an own server.",
+    "VAULT_ADDR, VAULT_TOKEN, VAULT_TOKEN_FILE, VAULT_NAMESPACE": "Vault for deliveries with to_vault, and its token.",
 }
 FILES = {
     "reconciler.yaml": "Project file: stack, platform, manifests, limits and guards.",
