@@ -120,11 +120,8 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     assert main(["fmt", "--project", str(origin)]) == 0
     good(pipelines.review("declare"))
     (body,) = forge.bodies
-    assert re.findall("^## .*$", body, re.MULTILINE) == [
-        "## Plan for stack `prod-staging`",
-        "## Plan for stack `prod-production`",
-    ]
-    assert body.count("5 to create") == 2
+    assert re.findall("^## Plan for stack `([^`]*)`", body, re.MULTILINE) == [f"prod-{name}" for name in ENVIRONMENTS]
+    assert body.count("**Plan: 5 to create") == 2
     assert sandbox.calls() == []
     for number, ran in enumerate(pipelines.merge("declare"), 1):
         good(ran)
@@ -162,3 +159,48 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     good(pipelines.night())
     assert [each["state"] for each in forge.issues] == ["closed"]
     assert TOKEN not in str(forge.issues)
+
+
+def test_each_environment_has_a_key_of_its_own_and_one_that_fails_leaves_the_others(clone: Clone, forge: Forge) -> None:
+    runner = clone("github", environments=ENVIRONMENTS)
+    runner.context["secrets.RECONCILER_READ_KEY_STAGING"] = "canary" + "OfAnotherAccount"
+    assert runner.job("plan.yml", "plan").code == 6
+    (body,) = forge.bodies
+    assert "## Plan for stack `prod-production`" in body
+    assert "prod-staging" not in body
+    assert set(runner.findings) == {"reconciler-production"}
+
+
+def test_a_fork_is_planned_in_each_environment_without_a_key(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
+    trusted = clone("github", environments=ENVIRONMENTS)
+    good(trusted.job("snapshot.yml", "snapshot"))
+    forge.runs["snapshot", "main"] = int(trusted.environ["GITHUB_RUN_ID"])
+    sandbox.forget_log()
+    stranger = clone("github", branch="theirs", onto="main")
+    stranger.context = {"github.token": TOKEN}
+    good(stranger.job("plan.yml", "fork"))
+    told = (stranger.clone / "summary").read_text()
+    assert told.count("**Plan: 2 to create") == 2
+    assert all(f"`prod-{name}`" in told for name in ENVIRONMENTS)
+    assert sandbox.log() == []
+
+
+def test_a_gitlab_branch_that_is_behind_its_target_is_planned_merged(
+    clone: Clone, forge: Forge, tmp_path: Path
+) -> None:
+    origin = tmp_path / "origin"
+    clone("gitlab", environments=ENVIRONMENTS)
+    added = "kind: IPPolicy\nname: {name}\nspec: {{description: Added}}\n"
+    (origin / "manifests/topic.yaml").write_text(added.format(name="topic"))
+    clone("gitlab", branch="topic")
+    assert main(["fmt", "--project", str(origin)]) == 0
+    clone("gitlab", branch="topic")
+    clone("gitlab", branch="main", commit=False)
+    (origin / "manifests/newer.yaml").write_text(added.format(name="newer"))
+    assert main(["fmt", "--project", str(origin)]) == 0
+    clone("gitlab", branch="main")
+    runner = clone("gitlab", branch="topic", commit=False)
+    good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY))
+    (body,) = forge.bodies
+    assert body.count("**Plan: 4 to create") == 2
+    assert "behind" not in body

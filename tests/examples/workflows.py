@@ -22,7 +22,7 @@ from typing import Any
 import yaml
 
 _EXPRESSION = re.compile(r"\$\{\{\s*([a-zA-Z0-9_.-]+(?: \|\| [a-zA-Z0-9_.-]+)*)\s*\}\}")
-_AFTER = re.compile(r"always\(\) && steps\.([\w-]+)\.outcome == 'success'")
+_AFTER = re.compile(r"\$\{\{ !cancelled\(\) && steps\.([\w-]+)\.outcome == 'success' \}\}")
 _IF_SET = re.compile(r"(steps\.[\w-]+\.outputs\.[\w-]+) != ''")
 _BIN = Path(sys.executable).parent
 _PYTHON = """\
