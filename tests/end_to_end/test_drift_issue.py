@@ -29,8 +29,7 @@ def hosted(
         "github": {"GITHUB_API_URL": host.url, "GITHUB_REPOSITORY": "octo/infra", "GITHUB_TOKEN": TOKEN},
         "gitlab": {"CI_API_V4_URL": f"{host.url}/api/v4", "CI_PROJECT_ID": "42", "GITLAB_TOKEN": TOKEN},
     }
-    for name, value in told[request.param].items():
-        monkeypatch.setenv(name, value)
+    on_sandbox.environ |= told[request.param]
     on_sandbox.declare(OFFICE)
     assert on_sandbox("apply", "-y", "--quiet").code == 0
     return on_sandbox
