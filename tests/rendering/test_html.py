@@ -95,6 +95,8 @@ def test_drift_has_neither_calls_nor_risks() -> None:
     assert "Calls, in order" not in page
     assert "Risks" not in page
     assert "added in Git, not applied yet" in page
+    assert "Differences: <code>-</code> on the platform, <code>+</code> in the manifests" in page
+    assert "Differences:" not in plan_page.render_page(WHOLE)
 
 
 # --- structure --------------------------------------------------------------------------------------------------------

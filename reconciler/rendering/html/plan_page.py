@@ -178,10 +178,10 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         if plan.errors:
             level, text = "blocked", phrases.count(len(plan.errors), "error")
         return Status(level, text, [detail for detail in details if detail])
-    if plan.changes:
-        details.append(f"{phrases.forecast(rows.forecast, budget)}.")
     groups = phrases.list_groups(rows) if rows.is_attributed else []
     details += [phrases.summarize_group(group) for group in groups]
+    if plan.changes:
+        details.append(f"{phrases.forecast(rows.forecast, budget)}.")
     level, text = "ready", "Ready to apply"
     if plan.blocking_errors:
         level, text = "blocked", f"Blocked by {phrases.count(len(plan.blocking_errors), 'error')}"
