@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reconciler import kinds
@@ -75,6 +77,20 @@ def test_an_addition_shows_all_that_it_says() -> None:
 )
 def test_what_is_no_addition(parent: Live, child: Live) -> None:
     assert make_plan(office(), seen=snapshot(parent, child)).additions == ()
+
+
+def test_below_an_object_that_this_plan_adopts_nothing_is_an_addition() -> None:
+    adopted = declare("IPPolicy/office", id="ipp_1", unmanaged_children="delete")
+    made = make_plan(adopted, seen=snapshot(live("IPPolicy", "ipp_1"), ADDED), options=allow(9))
+    assert (made.additions, requests(made)) == ((), ["PATCH /ip_policies/ipp_1"])
+
+
+def test_a_child_that_another_stack_bound_in_the_same_store_is_no_addition() -> None:
+    source = live("EventSource", "vault_created.v0", parent="esb_1")
+    seen = replace(snapshot(SUBSCRIPTION, source), elsewhere={source.key: "theirs"})
+    declared = declare("EventSubscription/audit", unmanaged_children="delete")
+    made = make_plan(declared, seen=seen, options=allow(9, "EventSource"))
+    assert (made.additions, made.calls) == ((), ())
 
 
 def test_what_is_declared_or_to_be_deleted_is_no_addition() -> None:

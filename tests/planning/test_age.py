@@ -123,3 +123,11 @@ def test_a_successor_that_another_declaration_took_leaves_the_old_one_to_the_one
     assert [(str(each.address), each.action, each.id) for each in made.changes] == [
         ("TunnelCredential/x", Action.MOVE, "cr_1")
     ]
+
+
+def test_a_credential_that_is_not_managed_is_adopted_and_not_rotated() -> None:
+    declared = replace(declare("TunnelCredential/agent", id="cr_1"), rotate=RENEWED)
+    there = live("TunnelCredential", "cr_1", {"created_at": "2026-01-01T00:00:00Z"})
+    made = make_plan(declared, seen=snapshot(there), options=PlanOptions(now=MADE + 900 * DAY))
+    assert [each.action for each in made.changes] == [Action.ADOPT]
+    assert [call.verb for call in made.calls] == [Verb.UPDATE]

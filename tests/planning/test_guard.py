@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.model.approved import ApprovedItem
+from reconciler.model.change import Risk
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Plan
@@ -51,6 +53,12 @@ def test_three_of_ten_may_be_updated() -> None:
 
 def test_four_of_ten_may_not_be_updated_without_consent() -> None:
     made = make_plan(*declare_edges(*range(6)), *declare_edges(6, 7, 8, 9, description="x"), seen=snapshot(*edges(10)))
+    assert list_approvals(made) == ["--allow update:*=4"]
+
+
+def test_a_renamed_resource_counts_as_an_update() -> None:
+    renamed = [declare(f"TLSEdge/new{n}", moved=[f"TLSEdge/{n}"]) for n in range(6, 10)]
+    made = make_plan(*declare_edges(*range(6)), *renamed, seen=snapshot(*edges(10)))
     assert list_approvals(made) == ["--allow update:*=4"]
 
 
@@ -172,6 +180,42 @@ def test_a_tombstone_is_consent_to_give_a_domain_up() -> None:
     assert (
         list_approvals(make_plan(declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT), seen=snapshot(there))) == []
     )
+
+
+def test_a_child_without_a_record_of_its_own_is_deleted_without_consent_but_a_bot_is_not() -> None:
+    above = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+    source = live("EventSource", "vault_created.v0", parent="esb_1")
+    bot = live("BotUser", "bot_1", {"name": "b"})
+    bound = {"EventSource/x": Binding(source.locator), "BotUser/b": Binding("bot_1")}
+    made = make_plan(declare("EventSubscription/s"), seen=snapshot(above, source, bot, bindings=bound))
+    assert {str(change.address) for change in made.changes} == {"EventSource/x", "BotUser/b"}
+    assert list_approvals(made) == ["--allow delete:BotUser=1"]
+
+
+@pytest.mark.parametrize(("moment", "granted"), [("23:59:59", True), ("24:00:01", False)])
+def test_an_entry_counts_to_the_end_of_its_last_day(moment: str, granted: bool) -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
+    declared = declare("IPPolicy/p")
+    (approval,) = make_plan(declared, seen=snapshot(there)).missing_approvals
+    (item,) = approval.items
+    entry = ApprovedItem("delete", item.subject, item.id, item.digest, "1970-01-02")
+    hours, minutes, seconds = map(int, moment.split(":"))
+    now = 86_400 + 3_600 * hours + 60 * minutes + seconds
+    made = make_plan(declared, seen=snapshot(there), options=PlanOptions(approved=(entry,), now=now))
+    assert [each.granted for each in made.approvals] == [granted]
+    assert [each.code for each in made.problems] == ([] if granted else ["unused-approval"])
+
+
+def test_only_changes_with_the_named_risk_need_its_approval() -> None:
+    """Deleting a domain is irreversible, deleting a restriction widens access: each counts for its own risk only."""
+    domain = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
+    rule = live("IPPolicyRule", "ipr_1", {"cidr": "10.0.0.0/8", "action": "deny"}, owner=record("IPPolicyRule/r"))
+    for risk in (Risk.IRREVERSIBLE, Risk.WIDENS_ACCESS):
+        options = PlanOptions(require_approval=frozenset({risk}), allow={("delete", "ReservedDomain"): 1})
+        made = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, rule), options=options)
+        kinds = [approval.kind for approval in made.missing_approvals]
+        assert kinds == [change.address.kind for change in made.changes if risk in change.risks]
+        assert len(kinds) == 1
 
 
 # --- protection -------------------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Reason
+from reconciler.model.canonical import digests
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.manifest import Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Position
@@ -588,6 +589,58 @@ def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
 def test_a_bound_bot_that_is_no_longer_declared_is_deleted() -> None:
     made = make_plan(seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}), options=LENIENT)
     assert requests(made) == ["DELETE /bot_users/bot_1"]
+
+
+def test_neither_of_two_objects_with_one_record_is_touched_if_a_key_finds_one_of_them() -> None:
+    domains = [
+        live("ReservedDomain", f"rd_{name}", {"domain": f"{name}.example.com"}, owner=record("ReservedDomain/old"))
+        for name in ("a", "b")
+    ]
+    made = make_plan(declare("ReservedDomain/new", DOMAIN), seen=snapshot(*domains), options=LENIENT)
+    assert (made.changes, made.calls) == ((), ())
+    assert {problem.code for problem in made.errors} == {"shared-owner-record"}
+
+
+@pytest.mark.parametrize("stack", ["laws", "theirs"])
+def test_equal_values_adopt_no_object_that_has_an_owner(stack: str) -> None:
+    pem = {"ca_pem": "-----BEGIN CERTIFICATE-----"}
+    there = live("CertificateAuthority", "ca_1", pem, owner=record("CertificateAuthority/old", pem, stack=stack))
+    made = make_plan(declare("CertificateAuthority/new", pem, adopt=True), seen=snapshot(there), options=LENIENT)
+    assert (actions(made)["CertificateAuthority/new"], made.errors) == ("create", ())
+
+
+@pytest.mark.parametrize("stack", ["theirs", None])
+def test_a_source_below_a_subscription_that_is_not_ours_is_not_deleted(stack: str | None) -> None:
+    above = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", stack=stack) if stack else None)
+    source = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="esb_1")
+    spec = {"subscription_id": "esb_1", "type": "ip_policy_created.v0"}
+    made = make_plan(declare("EventSource/x", spec, ensure=Ensure.ABSENT), seen=snapshot(above, source))
+    assert made.calls == ()
+    assert [problem.code for problem in made.errors] == ["not-owned"]
+
+
+def test_an_id_that_a_list_cut_short_does_not_show_may_exist() -> None:
+    """The object with our record is not its successor, which only the end of the list could show."""
+    ours = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}))
+    declared = declare("TLSEdge/a", {"description": "new"}, id=EDGE)
+    made = make_plan(declared, seen=snapshot(ours, cut=["TLSEdge"]))
+    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["kind-not-listed"])
+    assert requests(make_plan(declared, seen=snapshot(ours))) == ["PATCH /edges/tls/edgtls_2"]
+
+
+def test_a_bot_that_was_moved_keeps_what_was_applied_under_its_former_address() -> None:
+    bound = {"BotUser/old": Binding("bot_1", digests({"name": "berlin"}, "BotUser/old"))}
+    there = live("BotUser", "bot_1", {"name": "renamed by hand"})
+    declared = declare("BotUser/new", {"name": "berlin"}, moved=["BotUser/old"])
+    made = make_plan(declared, seen=snapshot(there, bindings=bound))
+    (field,) = change_of(made, "BotUser/new").fields
+    assert (field.path, field.changed_by) == ("name", ChangedBy.PLATFORM)
+
+
+def test_a_bot_that_was_moved_and_has_vanished_is_said_to_have_vanished() -> None:
+    declared = declare("BotUser/new", {"name": "berlin"}, moved=["BotUser/old"])
+    made = make_plan(declared, seen=snapshot(bindings={"BotUser/old": Binding("bot_1")}))
+    assert change_of(made, "BotUser/new").reason is Reason.VANISHED
 
 
 def test_a_bot_that_nobody_bound_is_never_deleted() -> None:
