@@ -1,7 +1,7 @@
 """Resolves the expressions in a spec: references, values from the environment and from files, variables in text.
 
     {ref: Kind/name}  {ref: Kind/name.output}  {from_env: NAME}  {from_file: path}
-    "text with ${{ Kind/name.output }} or ${{ var.name }}"
+    "text with ${{ Kind/name.output }}, ${{ var.name }} or ${{ lower(var.name) }}"
 
 The schema decides what is an expression: a map in the place of text is one, a map that is a field's own shape is not.
 `$${{` is a literal `${{`. `${…}` with one brace is an interpolation of the platform and is not changed.
@@ -28,7 +28,7 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files
-from reconciler.project.documents import phrases, validation
+from reconciler.project.documents import functions, phrases, validation
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
 from reconciler.project.documents.slots import Slot, is_plain_text, slots_of
@@ -300,12 +300,41 @@ class Resolver:
                 if whole:
                     return self._convert(value, self._source_at(path), slot)
                 parts.append(_within_text(value, variable[1]))
+            elif functions.is_call(inner):
+                value = self._call(inner, slot, path)
+                if value is PENDING:
+                    return PENDING
+                if whole:
+                    return self._convert(value, self._source_at(path), slot)
+                parts.append(_within_text(value, inner))
             elif slot.sensitive and not whole:
                 raise Unresolved(*_SECRET_IN_TEMPLATE, code="secret-in-template")
             else:
                 parts.append(self._reference(inner, slot if whole else None, path))
         parts.append(text[end:])
         return self._join(parts, slot, path)
+
+    def _call(self, expression: str, slot: Slot, path: Path) -> Any:
+        """The value of a function call; PENDING if a variable has no value. Raises Unresolved."""
+        if slot.sensitive:
+            raise Unresolved(*_SECRET_IN_FUNCTION, code="invalid-expression")
+        is_pending = False
+
+        def look_up(name: str) -> Json:
+            nonlocal is_pending
+            variable = _VARIABLE.fullmatch(name)
+            if variable is None:
+                raise functions.InvalidCall(f"unknown name {cut(name)}", _ARGUMENT)
+            value, origin = self._variable(variable[1]), self._sources.get(variable[1], "")
+            self._note(f"var:{variable[1]}", value, slot, path, origin.replace("--var", ""))
+            is_pending = is_pending or value is None
+            return "" if value is None else value
+
+        try:
+            value = functions.evaluate(expression, look_up)
+        except functions.InvalidCall as wrong:
+            raise Unresolved(str(wrong), wrong.remedy, code="invalid-expression") from None
+        return PENDING if is_pending else value
 
     def _join(self, parts: list[str | Ref], slot: Slot, path: Path) -> Value:
         parts = [part for part in parts if part != ""]
@@ -346,6 +375,11 @@ _RENAME_VARIABLE: Final = "use secrets only in secret fields, or rename the vari
 _ENV_IS_SHOWN: Final = (
     "from_env is for secrets, but plans, reports and snapshots show this field",
     "use a variable for values that are not secret: ${{ var.name }}",
+)
+_ARGUMENT: Final = "write var.NAME, or a text in quotes; each.… is only available in a manifest with for_each"
+_SECRET_IN_FUNCTION: Final = (
+    "functions are not available in secret fields",
+    "read the whole secret with {from_env: NAME} or {from_file: PATH}",
 )
 _SECRET_IN_TEMPLATE: Final = (
     "a secret cannot be combined with references",

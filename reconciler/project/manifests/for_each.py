@@ -16,7 +16,7 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Json
-from reconciler.project.documents import phrases, validation
+from reconciler.project.documents import functions, phrases, validation
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, merge
 from reconciler.project.settings.variables import Setting
 from reconciler.project.yaml.positions import size
@@ -28,6 +28,7 @@ MAX_VALUES: Final = 500_000  # in all instances: as many as one file may hold
 MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of text with substitutions
 _EACH: Final = re.compile(r"(\$?)\$\{\{\s*each\b([^{}]*)\}\}")
 _VARIABLE: Final = re.compile(r"\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_CALL: Final = re.compile(r"(\$?)\$\{\{\s*([a-z]+\s*\((?:(?!\}\}).)*?)\s*\}\}", re.DOTALL)
 _PATH: Final = re.compile(r"\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
 
 
@@ -111,7 +112,7 @@ def _fields(document: Document) -> tuple[Field, ...]:
 
 def _check_name(document: Document) -> None:
     name = document.value.get("name")
-    if isinstance(name, str) and not _EACH.search(name):
+    if isinstance(name, str) and not _EACH.search(name) and not _has_call(name):
         raise _Wrong(("name",), "every instance would have this name", "use ${{ each.key }} in the name")
 
 
@@ -160,6 +161,15 @@ def _list_items(items: list[Json], spot: SourceLocation | None) -> Iterator[Item
         yield Item(str(value), value, here, here)
 
 
+def _has_call(text: str) -> bool:
+    """Whether a text has a function call with a value of the item."""
+    return any(not match[1] and _is_of_item(match[2]) for match in _CALL.finditer(text))
+
+
+def _is_of_item(expression: str) -> bool:
+    return functions.is_call(expression) and any(name.startswith("each.") for name in functions.names_in(expression))
+
+
 class _Filling:
     """Substitutes one item into the manifest.
 
@@ -198,12 +208,61 @@ class _Filling:
                     self.grafts[path] = spot
                 is_text = path == ("name",) or (isinstance(value, (int, float)) and self._takes_text(path))
                 return self._to_text(value, path) if is_text else value
+            if _has_call(text):
+                filled = self._fill_calls(text, path)
+                if not isinstance(filled, str):
+                    return filled
+                text = filled
             substituted = _EACH.sub(lambda match: self._substitute(match, path), text)
         except _Wrong as wrong:
             self.findings.append(wrong.finding)
             return text
         self._budget.characters -= len(substituted)
         return substituted
+
+    def _fill_calls(self, text: str, path: Path) -> Json:
+        """Evaluates calls of functions with `each`. A call that also has variables gets those values as literals."""
+        whole = _CALL.fullmatch(text)
+        if whole is not None and not whole[1] and _is_of_item(whole[2]):
+            return self._call(whole[2], path, f"${{{{ {whole[2]} }}}}", is_whole=True)
+
+        def put(match: re.Match[str]) -> str:
+            if match[1] or not _is_of_item(match[2]):
+                return match[0]
+            return str(self._call(match[2], path, match[0], is_whole=False))
+
+        return _CALL.sub(put, text)
+
+    def _call(self, expression: str, path: Path, written: str, *, is_whole: bool) -> Json:
+        if self._is_secret(path):
+            text = "functions are not available in secret fields"
+            raise _Wrong(path, text, "read the whole secret with {from_env: NAME}", code="invalid-expression")
+
+        def look_up(name: str) -> Json:
+            if not name.startswith("each."):
+                raise functions.InvalidCall(f"unknown name {name}", "write each.key, each.value.NAME or var.NAME")
+            try:
+                return self._evaluate(name.removeprefix("each"), path)[0]
+            except _Wrong:
+                if not re.search(rf"\bdefault\(\s*{re.escape(name)}\s*,", expression):
+                    raise
+                return None  # a value that this item does not have
+
+        try:
+            if any(name.startswith("var.") for name in functions.names_in(expression)):
+                return f"${{{{ {functions.substitute(expression, look_up)} }}}}"
+            value = functions.evaluate(expression, look_up)
+        except functions.InvalidCall as wrong:
+            raise _Wrong(path, str(wrong), wrong.remedy, code="invalid-expression") from None
+        self._budget.values -= size(value)
+        self._budget.characters -= len(value) if isinstance(value, str) else 0
+        is_number = isinstance(value, (int, float)) and self._takes_text(path)
+        text = self._to_text(value, path) if not is_whole or path == ("name",) or is_number else value
+        return text.replace("${{", "$${{") if isinstance(text, str) else text
+
+    def _is_secret(self, path: Path) -> bool:
+        """Whether the field at the path, or one around it, is secret."""
+        return path[0] == "spec" and validation.field_at(self._fields, path[1:])[1]
 
     def _takes_text(self, path: Path) -> bool:
         """Whether the field at the path takes text, so that a number is converted."""

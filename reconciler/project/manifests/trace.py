@@ -18,13 +18,14 @@ from reconciler.model.manifest import Declaration, Path
 from reconciler.model.problem import Position
 from reconciler.model.provenance import Origin, Trace
 from reconciler.model.value import Hidden, Json, Value, references
-from reconciler.project.documents import phrases, validation
+from reconciler.project.documents import functions, phrases, validation
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, find_path, is_atom, layers_of
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
 
 _VARIABLE: Final = re.compile(r"(?<!\$)\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
 _EXPRESSION: Final = re.compile(r"\$\{\{\s*(?:var\.[A-Za-z0-9_-]+|each(?:\.[A-Za-z0-9_-]+)+)\s*\}\}")
+_CALL: Final = re.compile(r"(?<!\$)\$\{\{\s*([a-z]+\s*\((?:(?!\}\}).)*?)\s*\}\}", re.DOTALL)
 _PART: Final = re.compile(r"[^.\[\]]+|\[[0-9]+\]")
 _HIDDEN: Final = Hidden("")
 
@@ -165,6 +166,9 @@ def _variables(value: Value, path: Path) -> Iterator[tuple[str, Path]]:
     match value:
         case str():
             yield from ((name, path) for name in _VARIABLE.findall(value))
+            for call in _CALL.findall(value):
+                names = functions.names_in(call)
+                yield from ((name.removeprefix("var."), path) for name in names if name.startswith("var."))
         case dict() | list():
             for key, item in value.items() if isinstance(value, dict) else enumerate(value):
                 yield from _variables(item, (*path, key))

@@ -21,7 +21,7 @@ Schema = dict[str, Any]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _VALUE: Schema = {"$ref": "#/$defs/value"}
-_EACH = r"\$\{\{ *each\b.*\}\}"  # a name or address within for_each
+_EACH = r"\$\{\{.*\beach\b.*\}\}"  # a name or address within for_each
 _ADDRESS = rf"^[A-Z][A-Za-z0-9]*/([A-Za-z0-9][A-Za-z0-9._-]{{0,99}}|.*{_EACH})"
 _FILLED: Schema = {"$ref": "#/$defs/filled"}
 _PLAIN: dict[Shape, Schema] = {
@@ -312,14 +312,14 @@ def definitions() -> Schema:
                 {
                     "type": "string",
                     "pattern": r"\$\{\{.*\}\}",
-                    "description": "Text with ${{ Kind/name.field }}.",
+                    "description": "Text with ${{ Kind/name.field }}, ${{ var.name }} or ${{ lower(var.name) }}.",
                 },
             ]
         },
         "filled": {
             "type": "string",
-            "pattern": r"^\$\{\{ *(each|var)\b.*\}\}$",
-            "description": "A list or map from a variable, or from for_each.",
+            "pattern": r"^\$\{\{ *(each|var|split|default)\b.*\}\}$",
+            "description": "A list or map from a variable, from for_each or from a function.",
         },
         "policy": {
             "type": "object",

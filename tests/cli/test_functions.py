@@ -1,0 +1,144 @@
+"""The functions of `${{ … }}`: their values, their errors, and where they may be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.project.documents import functions
+from reconciler.project.documents.functions import InvalidCall
+from tests.end_to_end.project import Shell
+
+VALUES = {"var.name": "EU-West", "var.list": ["a", "b"], "var.none": "", "var.flag": True, "var.number": 7}
+
+
+def evaluate(expression: str) -> Any:
+    return functions.evaluate(expression, VALUES.__getitem__)
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("lower(var.name)", "eu-west"),
+        ("lower( 'A' )", "a"),
+        ('join(var.list, ", ")', "a, b"),
+        ('split("a,b", ",")', ["a", "b"]),
+        ('split(var.none, ",")', []),
+        ('default(var.none, "x")', "x"),
+        ("default(var.number, 1)", 7),
+        ('default(var.list, "x")', ["a", "b"]),
+        ('format("{0}-{1}-{0}", var.name, var.flag)', "EU-West-true-EU-West"),
+        ('format("{0}", "{1}")', "{1}"),
+        ('join(split(lower("A B"), " "), "-")', "a-b"),
+        (r'lower("\u007d\"")', '}"'),
+    ],
+)
+def test_a_call_has_a_value(expression: str, value: Any) -> None:
+    assert evaluate(expression) == value
+    assert evaluate(expression) == value
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("upper(var.name)", "unknown function upper"),
+        ("lower(uper(var.name))", "unknown function uper"),
+        ("lower()", "lower takes 1 argument"),
+        ('join("a", ",")', "join takes a list, found text"),
+        ('lower(split("a", ","))', "lower takes text, found a list"),
+        ('split("a", "")', "the separator of split is empty"),
+        ('format("{1}", "a")', "format has no argument for {1}"),
+        ("lower(IPPolicy/a.id)", "IPPolicy/a.id is a reference"),
+        ('lower("a"', "expected ',' or ')'"),
+        ('lower("a") + 1', "cannot read '+ 1'"),
+        ('lower("a") lower("b")', "unexpected lower after the call"),
+        ("lower(;)", "cannot read ';)'"),
+        ("lower(" * 12 + '"a"' + ")" * 12, "more than 8 calls inside each other"),
+        ('join(split("' + "a," * 60_000 + '", ","), "xx")', "more than 100,000 characters or items"),
+    ],
+)
+def test_a_wrong_call_is_refused(expression: str, problem: str) -> None:
+    with pytest.raises(InvalidCall) as raised:
+        evaluate(expression)
+    assert problem in str(raised.value)
+
+
+SETTINGS = """\
+version: 1
+stack: prod
+variables:
+  region: EU
+  hosts: "a.example.com:443,b.example.com:443"
+  empty: ""
+"""
+
+
+@pytest.fixture
+def project(shell: Shell) -> Shell:
+    shell.write("reconciler.yaml", SETTINGS)
+    (shell.root / "manifests/payments.yaml").unlink()
+    return shell
+
+
+def explained(shell: Shell, what: str) -> str:
+    answer = shell("explain", what)
+    assert answer.code == 0, answer
+    return answer.out
+
+
+def test_values_of_a_spec_are_evaluated(project: Shell) -> None:
+    project.write(
+        "manifests/a.yaml",
+        "kind: TLSEdge\nname: a\nspec:\n  description: In ${{ lower(var.region) }}, $${{ lower(x) }}\n"
+        "  hostports: ${{ split(var.hosts, ',') }}\n  metadata: ${{ default(var.empty, \"none\") }}\n",
+    )
+    assert "In eu, ${{ lower(x) }}" in explained(project, "TLSEdge/a.description")
+    assert "b.example.com:443" in explained(project, "TLSEdge/a.hostports")
+    assert "none" in explained(project, "TLSEdge/a.metadata")
+    assert "variable region" in explained(project, "TLSEdge/a.description")
+
+
+def test_items_of_for_each_are_arguments(project: Shell) -> None:
+    project.write(
+        "manifests/a.yaml",
+        "kind: IPPolicy\nname: ${{ lower(each.key) }}-${{ each.value.id }}\nfor_each:\n"
+        "  Office: {id: 1, label: '}} ${{ x'}\n  Home: {id: 2}\nspec:\n"
+        '  description: ${{ format("{0} in {1}", default(each.value.label, "none"), var.region) }}\n'
+        '  metadata: ${{ default(each.value.label, "no label") }}\n',
+    )
+    assert project("validate").code == 0, project("validate")
+    assert "}} ${{ x in EU" in explained(project, "IPPolicy/office-1.description")
+    assert "none in EU" in explained(project, "IPPolicy/home-2.description")
+    assert "}} ${{ x" in explained(project, "IPPolicy/office-1.metadata")
+    assert "no label" in explained(project, "IPPolicy/home-2.metadata")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("${{ lower(each.key) }}", "each.… is only available in a manifest with for_each"),
+        ("${{ lower(var.regio) }}", "unknown variable regio; did you mean region?"),
+        ("a ${{ split(var.hosts, ',') }}", "cannot be part of a text"),
+        ("${{ lower(IPPolicy/a) }}", "IPPolicy/a is a reference"),
+    ],
+)
+def test_errors_have_the_position_of_the_value(project: Shell, text: str, problem: str) -> None:
+    project.write("manifests/a.yaml", f'kind: IPPolicy\nname: a\nspec:\n  description: "{text}"\n')
+    answer = project("validate")
+    assert answer.code == 1
+    assert "manifests/a.yaml:4:" in answer.out + answer.err
+    assert problem in answer.out + answer.err
+
+
+@pytest.mark.parametrize("call", ["lower(var.region)", "lower(each.value)", "default(each.value, var.region)"])
+def test_functions_are_refused_in_secret_fields(project: Shell, call: str) -> None:
+    each = "for_each: {a: ABC}\n" if "each" in call else ""
+    name = "${{ each.key }}" if each else "a"
+    spec = f"spec:\n  name: x\n  value: ${{{{ {call} }}}}\n  vault_id: vault_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4\n"
+    project.write("manifests/a.yaml", f"kind: Secret\nname: {name}\n{each}{spec}")
+    answer = project("validate")
+    assert answer.code == 1
+    told = answer.out + answer.err
+    assert "functions are not available in secret fields" in told or "invalid expression ${{ … }}" in told
+    assert "abc" not in told.lower().replace("each", "")
