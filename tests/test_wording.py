@@ -29,6 +29,7 @@ SWEPT: tuple[str, ...] = (
     "reconciler/operations",
     "reconciler/planning",
     "reconciler/project",
+    "reconciler/rendering",
     "reconciler/sandbox",
     "reconciler/store",
     "reconciler/testing",

@@ -94,7 +94,7 @@ class History:
                 row.command,
                 row.started,
                 row.ended,
-                row.outcome or "",
+                stored_values.translate_run_outcome(row.outcome or ""),
                 counted.get(row.id, {}),
                 row.commit or "",
                 row.actor or "",

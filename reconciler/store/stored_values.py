@@ -64,3 +64,8 @@ def parse_changed_by(stored: str) -> ChangedBy:
 def parse_reason(stored: str) -> Reason:
     """Raises KeyError for a reason that no version wrote."""
     return _REASONS[stored]
+
+
+def translate_run_outcome(stored: str) -> str:
+    """The code of how a run ended: a status of the apply, `aborted`, `ended` or empty."""
+    return "aborted" if stored == RUN_ABORTED else stored

@@ -102,7 +102,7 @@ def test_time_to_repair_is_until_the_first_check_without_the_difference() -> Non
 
 
 def test_runs_are_counted_by_outcome() -> None:
-    ended = ("applied", "applied", "blocked", "stale", "failed", "interrupted", "partial", "broke off")
+    ended = ("applied", "applied", "blocked", "stale", "failed", "interrupted", "partial", "aborted")
     runs = [Run("apply", day * DAY, day * DAY + 1, outcome) for day, outcome in enumerate(ended)]
     runs.append(Run("destroy", 9 * DAY, 9 * DAY + 1, "ended", {Outcome.DONE: 2, Outcome.FAILED: 1}))
     written = page(runs=tuple(runs))

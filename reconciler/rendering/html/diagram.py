@@ -1,8 +1,7 @@
-"""The resources of a plan as a picture: what refers to what, laid out from left to right, ready to be drawn.
+"""Lays out the dependency graph of a plan from left to right, as boxes and arrows; `plan_page` renders them.
 
-Arrows lead from what is referred to, to what refers to it; others, from what comes first to what waits for it with no
-reference to say so. Beside what changes, the picture shows what stays and is referred to. Knows no markup; see
-`plan_page`.
+An arrow leads from a resource to one that refers to it, or to one whose call waits for it without a reference.
+The graph has the changed resources and the unchanged ones that they refer to.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from reconciler.model.value import Value, references
 from reconciler.rendering.plan import graph
 from reconciler.rendering.terminal_text import cut, sanitize
 
-MOST = 1500  # boxes: more than that nobody looks at, and a browser is slow to draw
+MOST = 1500  # boxes; a browser is slow with more
 WIDTH, HEIGHT = 196, 44  # of a box
 _GAP, _ROW_GAP, _BESIDE = 64, 12, 14  # between columns, between rows, between halves of a folded column
 _MARGIN, _AROUND = 16, 28
 _TALLEST = 10  # boxes in a column before it is folded
-_SHEET = 1500  # pixels a row of islands may take: two of three columns; most windows show them a little smaller
-_LETTERS = 22  # cells of a label that fit into a box
+_SHEET = 1500  # maximum width of a row of islands in pixels
+_LETTERS = 22  # cells of a label in a box
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`change` counts from 0 through the plan's changes; None: it stays as it is."""
+    """A resource. `change` is the index of its change in the plan; None: unchanged."""
 
     address: Address
     change: int | None
@@ -49,7 +48,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """Between boxes, by their numbers; `path` is its line in the language of SVG. `is_wait`: no reference."""
+    """An arrow between boxes, by index. `path` is an SVG path. `is_wait`: a call waits without a reference."""
 
     start: int
     end: int
@@ -70,10 +69,10 @@ class Diagram:
 
 
 def draw_diagram(plan: Plan) -> Diagram:
-    """Empty where there is nothing to see, or too much."""
+    """The layout; empty if the plan changes nothing or has more than `MOST` boxes."""
     changes = {change.address: number for number, change in reversed(list(enumerate(plan.changes)))}
     references, waits = set(_references(plan)), set(_waits(plan))
-    addresses = sorted(changes.keys() | {each for edge in references | waits for each in edge})
+    addresses = sorted(changes.keys() | {address for edge in references | waits for address in edge})
     if not changes or len(addresses) > MOST:
         return Diagram()
     drawn = _graph(addresses, references, waits)
@@ -83,7 +82,7 @@ def draw_diagram(plan: Plan) -> Diagram:
     for island in islands:
         columns |= dict.fromkeys(island, _columns(places[key] for key in island))
     boxes = tuple(Box(address, changes.get(address), *places[str(address)]) for address in addresses)
-    numbers = {str(each): number for number, each in enumerate(addresses)}
+    numbers = {str(address): number for number, address in enumerate(addresses)}
     arrows = []
     for before, after in drawn.edges:
         start, end = numbers[before], numbers[after]
@@ -96,28 +95,28 @@ _Edges = set[tuple[Address, Address]]
 
 
 def _graph(addresses: Sequence[Address], references: _Edges, waits: _Edges) -> graph.Graph:
-    """Every reference, and those waits that nothing else implies."""
+    """All references, and the waits that follow from no other edge."""
     nodes = [graph.Node(str(address), address.kind, address.name, address.kind) for address in addresses]
     sparse = graph.build_graph(nodes, ((str(before), str(after)) for before, after in references | waits))
-    said = {(str(before), str(after)) for before, after in references}
-    return graph.Graph(sparse.nodes, tuple(sorted(said.union(sparse.edges))))
+    edges = {(str(before), str(after)) for before, after in references}
+    return graph.Graph(sparse.nodes, tuple(sorted(edges.union(sparse.edges))))
 
 
-# --- what refers to what ----------------------------------------------------------------------------------------------
+# --- edges ------------------------------------------------------------------------------------------------------------
 
 
 def _references(plan: Plan) -> Iterator[tuple[Address, Address]]:
-    """By fields, before or after: a reference, or the id of an object that the plan knows."""
-    known = {seen.id: address for address, seen in plan.observed.items()}
+    """Pairs of referenced and referring address: by references, and by ids of objects that the plan knows."""
+    addresses = {observed.id: address for address, observed in plan.observed.items()}
     for change in plan.changes:
         for value in _values(change, plan):
             targets = {ref.target for ref in references(value)}
-            targets |= {known[text] for text in _texts(value) if text in known}
+            targets |= {addresses[text] for text in _texts(value) if text in addresses}
             yield from ((target, change.address) for target in targets if target != change.address)
 
 
 def _values(change: Change, plan: Plan) -> Iterator[Value]:
-    """Of its fields, before and after; of a delete, which lists none, all that the object had."""
+    """The old and new values of the fields; for a delete, which lists no fields, the values of the object."""
     for field in change.fields:
         yield from (field.old, field.new)
     if change.action is Action.DELETE and change.address in plan.observed:
@@ -125,15 +124,15 @@ def _values(change: Change, plan: Plan) -> Iterator[Value]:
 
 
 def _waits(plan: Plan) -> Iterator[tuple[Address, Address]]:
-    """By calls, for what no field says: a host name that a domain must exist for, or who comes first."""
-    said = set(_references(plan))
-    said |= {(after, before) for before, after in said}
+    """Pairs of addresses whose calls wait without a reference, such as an edge for the domain of a host name."""
+    known = set(_references(plan))
+    known |= {(after, before) for before, after in known}
     calls = {call.id: call for call in plan.calls}
     for call in plan.calls:
-        for need in (calls[each] for each in call.needs if each in calls):
+        for need in (calls[id] for id in call.needs if id in calls):
             edge = (need.address, call.address)
-            if edge[0] != edge[1] and edge not in said:
-                said |= {edge, edge[::-1]}
+            if edge[0] != edge[1] and edge not in known:
+                known |= {edge, edge[::-1]}
                 yield edge
 
 
@@ -149,24 +148,24 @@ def _texts(value: Value) -> Iterator[str]:
                 yield from _texts(item)
 
 
-# --- where it stands --------------------------------------------------------------------------------------------------
+# --- places -----------------------------------------------------------------------------------------------------------
 
 _Place = tuple[float, float]
 _Places = dict[str, _Place]
 
 
 def _islands(drawn: graph.Graph) -> list[list[str]]:
-    """What hangs together, the largest first."""
+    """The connected components, largest first."""
     around: nx.Graph[str] = nx.Graph()
     around.add_nodes_from(node.key for node in drawn.nodes)
     around.add_edges_from(drawn.edges)
     return sorted(
-        (sorted(component) for component in nx.connected_components(around)), key=lambda each: (-len(each), each)
+        (sorted(component) for component in nx.connected_components(around)), key=lambda keys: (-len(keys), keys)
     )
 
 
 def _place_islands(drawn: graph.Graph, islands: Sequence[Sequence[str]]) -> tuple[_Places, float, float]:
-    """Each island by itself, then row by row what stands alone."""
+    """Places of all boxes: islands in rows, then single boxes in rows. Also the width and height."""
     places: _Places = {}
     x = y = float(_MARGIN)
     shelf = right = 0.0
@@ -185,13 +184,13 @@ def _place_islands(drawn: graph.Graph, islands: Sequence[Sequence[str]]) -> tupl
 
 
 def _island(drawn: graph.Graph, keys: Sequence[str]) -> tuple[_Places, float, float]:
-    """Places from its own corner, and its size. A column of many is folded."""
+    """Places relative to the corner of the island, and its size. Long columns are folded."""
     if len(keys) == 1:
         return {keys[0]: (0.0, 0.0)}, WIDTH, HEIGHT
-    there = set(keys)
+    members = set(keys)
     part = graph.Graph(
-        tuple(node for node in drawn.nodes if node.key in there),
-        tuple(edge for edge in drawn.edges if edge[0] in there),
+        tuple(node for node in drawn.nodes if node.key in members),
+        tuple(edge for edge in drawn.edges if edge[0] in members),
     )
     columns = [_fold(column) for column in graph.order_layers(part)]
     tallest = max(len(fold) for column in columns for fold in column)
@@ -208,15 +207,15 @@ def _island(drawn: graph.Graph, keys: Sequence[str]) -> tuple[_Places, float, fl
 
 
 def _fold(column: list[str]) -> list[list[str]]:
-    """In as few parts as may be, all about as tall."""
+    """The column in as few parts of similar height as possible."""
     folds = -(-len(column) // _TALLEST)
     rows = -(-len(column) // folds)
     return [column[start : start + rows] for start in range(0, len(column), rows)]
 
 
-# --- how arrows go ----------------------------------------------------------------------------------------------------
+# --- arrows -----------------------------------------------------------------------------------------------------------
 
-_Columns = Mapping[float, Sequence[float]]  # x → the tops of the boxes that stand there
+_Columns = Mapping[float, Sequence[float]]  # x → tops of the boxes in that column
 
 
 def _columns(places: Iterable[_Place]) -> _Columns:
@@ -227,16 +226,16 @@ def _columns(places: Iterable[_Place]) -> _Columns:
 
 
 def _line(first: _Place, second: _Place, columns: _Columns) -> str:
-    """From the right side of the first to the left side of the second, between the boxes on its way."""
+    """An SVG path from the right side of the first box to the left side of the second, between other boxes."""
     x, y = first[0] + WIDTH, first[1] + HEIGHT / 2
     end, to_y = second[0], second[1] + HEIGHT / 2
     line = f"M{x:.0f} {y:.0f}"
-    if end <= x:  # beside or behind it, as in a ring: around the right side of both
+    if end <= x:  # in the same column or to the left, as in a cycle: around the right side of both
         far = max(x, end + WIDTH) + 40
         return f"{line}C{far:.0f} {y:.0f} {far:.0f} {to_y:.0f} {end + WIDTH:.0f} {to_y:.0f}"
     for left in [column for column in columns if x < column < end]:
         straight = y + (to_y - y) * (left + WIDTH / 2 - x) / (end - x)
-        free = _free(straight, columns[left])
+        free = _find_gap(straight, columns[left])
         line += f"{_bend(x, y, left, free)}H{left + WIDTH:.0f}"
         x, y = left + WIDTH, free
     return line + _bend(x, y, end, to_y)
@@ -247,9 +246,9 @@ def _bend(x: float, y: float, to_x: float, to_y: float) -> str:
     return f"C{middle:.0f} {y:.0f} {middle:.0f} {to_y:.0f} {to_x:.0f} {to_y:.0f}"
 
 
-def _free(y: float, tops: Sequence[float]) -> float:
-    """The height next to `y` at which no box stands."""
+def _find_gap(y: float, tops: Sequence[float]) -> float:
+    """The nearest height to `y` between boxes."""
     beside = _ROW_GAP / 2
     if not any(top - beside < y < top + HEIGHT + beside for top in tops):
         return y
-    return min((each for top in tops for each in (top - beside, top + HEIGHT + beside)), key=lambda each: abs(each - y))
+    return min((gap for top in tops for gap in (top - beside, top + HEIGHT + beside)), key=lambda gap: abs(gap - y))

@@ -49,7 +49,7 @@ class RunOutcome:
     meaning: str
 
 
-# As stored. Runs of earlier versions have `ended`; `broke off`: an error ended the run; empty: the process died.
+# By code. Runs of earlier versions have `ended`; empty: the process was killed or is still running.
 _RUN_OUTCOMES = {
     "applied": RunOutcome("applied", "create", "every call succeeded"),
     "unchanged": RunOutcome("no changes", "unchanged", "there was nothing to do"),
@@ -60,7 +60,7 @@ _RUN_OUTCOMES = {
     "stale": RunOutcome("stale", "other", "the platform changed after the plan was created; nothing was sent"),
     "declined": RunOutcome("declined", "unchanged", "the plan was not confirmed; nothing was sent"),
     "interrupted": RunOutcome("interrupted", "update", "the run was stopped; no further call was started"),
-    "broke off": RunOutcome("aborted", "delete", "an error ended the run"),
+    "aborted": RunOutcome("aborted", "delete", "an error ended the run"),
     "": RunOutcome("terminated", "delete", "the process was killed, or is still running"),
     "ended": RunOutcome("completed", "create", "recorded by an earlier version, without failed calls"),
 }
