@@ -83,12 +83,13 @@ class Pipelines:
                 yield gitlab(runner, f"apply-{name}", RECONCILER_API_KEY=KEY)
 
     def night(self) -> Ran:
-        runner = self.fresh()
-        ran = (
-            runner.job("drift.yml", "drift")
-            if self.host == "github"
-            else gitlab(runner, "drift", RECONCILER_READ_KEY=KEY)
-        )
+        runner, hook = self.fresh(), f"{self.forge.url}/hook"
+        self.forge.instead["POST /hook"] = (200, {}, {})
+        if self.host == "github":
+            runner.context["secrets.RECONCILER_NOTIFY"] = hook
+            ran = runner.job("drift.yml", "drift")
+        else:
+            ran = gitlab(runner, "drift", RECONCILER_READ_KEY=KEY, RECONCILER_NOTIFY=hook)
         assert {file.name for file in runner.clone.glob("report-*")} == {f"report-{name}.html" for name in ENVIRONMENTS}
         return ran
 
@@ -144,7 +145,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     assert [call.partition(" ")[0] for call in removed] == ["DELETE", "DELETE"]
 
     good(pipelines.night())
-    assert forge.issues == []
+    assert (forge.issues, ("POST", "/hook") in forge.asked) == ([], False)
     production = next(
         edge for edge in sandbox.get("/edges/https")["https_edges"] if "production" in edge["hostports"][0]
     )
@@ -152,6 +153,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     planted = sandbox.post(route, {"match_type": "path_prefix", "match": "/planted"})
     for _ in range(2):
         assert pipelines.night().code == 2
+    assert forge.asked.count(("POST", "/hook")) == 2
     (issue,) = forge.issues
     assert (issue["title"], issue["state"]) == ("Drift in prod-production", "open")
     assert "/planted" in issue["body"]
