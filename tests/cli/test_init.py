@@ -408,3 +408,17 @@ def test_the_next_steps_can_be_copied(shell: Shell) -> None:
     _, first, *_, export, _, _, _ = shell("init", "wei rd/ünï", "-y").out.splitlines()
     assert first == "  cd 'wei rd/ünï'"
     assert export == "  export RECONCILER_API_KEY='<your key>'"
+
+
+@pytest.mark.parametrize("existing", [None, "*.pyc\n"])
+def test_git_keeps_no_schemas(shell: Shell, existing: str | None) -> None:
+    if existing is not None:
+        shell.write("fresh/.gitignore", existing)
+    assert shell("init", "fresh", "-y", "--base-url", "http://127.0.0.1:1", "--no-check").code == 0
+    folder = shell.root / "fresh"
+    assert (folder / ".schemas/manifest.json").exists()
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    subprocess.run(["git", "-C", folder, "add", "."], check=True)
+    kept = subprocess.run(["git", "-C", folder, "ls-files"], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in kept if name.startswith(".schemas/")] == [".schemas/.gitignore"]
+    assert sum((folder / name).stat().st_size for name in kept) < 10_000

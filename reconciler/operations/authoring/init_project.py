@@ -23,6 +23,7 @@ _PLACEHOLDER = "https://api.example.com"  # in the project file until the addres
 _SCHEMAS = ".schemas"  # JSON schemas for editors
 _EXAMPLE = "manifests/access.yaml"
 _EMPTY_FILE = "manifests/.gitkeep"  # Git stores no empty folder, and the folder must exist
+_SCHEMAS_IGNORED = f"# `reconciler schema --all {_SCHEMAS}` writes them; Git does not keep them.\n*\n!.gitignore\n"
 _IGNORED = (
     *("/state/", "/secrets/", ".env", "*.key", "/agent.yml"),
     *("/plan.json", "/plan.md", "/plan.html", "/plan.sarif", "/codequality.json"),
@@ -172,6 +173,7 @@ def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
         _EXAMPLE: _MANIFEST,
         _EMPTY_FILE: "",
         ".gitignore": "".join(f"{line}\n" for line in _IGNORED),
+        f"{_SCHEMAS}/.gitignore": _SCHEMAS_IGNORED,
         **{f"{_SCHEMAS}/{name}": json.dumps(schema, indent=1) + "\n" for name, schema in schemas.items()},
     }
     for name in choices.environments:
