@@ -27,6 +27,10 @@ def moved(address: Address, *fields: str) -> DriftedResource:
     return DriftedResource(address, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, fields)
 
 
+def edited(address: Address) -> DriftedResource:
+    return DriftedResource(address, Action.UPDATE, Reason.FIELDS, ChangedBy.GIT, ("description",))
+
+
 def look(day: int, *found: DriftedResource) -> DriftCheck:
     return DriftCheck(day * DAY, 10, "abc", found)
 
@@ -82,6 +86,8 @@ def test_the_state_now_comes_first() -> None:
     for looks, state in (
         ((), "Not checked"),
         ((look(2, moved(A)), look(4, moved(A), moved(B))), "2 resources drifted"),
+        ((look(2, moved(A), edited(B)),), "1 resource drifted, 1 with unapplied Git changes"),
+        ((look(2, edited(A), edited(B)),), "2 resources with unapplied Git changes"),
         ((look(2, moved(A)), look(3), look(4)), "In sync since 1970-01-04 00:00Z"),
     ):
         first = re.findall("<h2[^>]*>(.*?)</h2>", page(looks))[0]

@@ -176,8 +176,12 @@ def _state(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod]) -> tupl
     """The CSS class and the text of the state at the last check: `In sync since …`, `3 resources drifted`."""
     if not checks:
         return "quiet", "Not checked"
-    if current:
-        return "waiting", f"{phrases.count(len(current), 'resource')} drifted"
+    pending = sum(period.resource.changed_by in (ChangedBy.GIT, ChangedBy.FOLLOWS) for period in current)
+    if drifted := len(current) - pending:
+        others = f", {pending} with unapplied Git changes" if pending else ""
+        return "waiting", f"{phrases.count(drifted, 'resource')} drifted{others}"
+    if pending:
+        return "quiet", f"{phrases.count(pending, 'resource')} with unapplied Git changes"
     since = checks[-1].at
     for check in reversed(checks):
         if check.moved:
