@@ -111,8 +111,8 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     pipelines = Pipelines(host, clone, forge, origin)
 
     settings = origin / "reconciler.yaml"
-    guards = "guards: {require_approval: [widens_access]}\nvariables: {host: {type: string}}\n"
-    settings.write_text(settings.read_text() + guards)
+    assert "\nguards: {require_approval: [widens_access]}" in settings.read_text()  # as `init` writes it
+    settings.write_text(settings.read_text() + "variables: {host: {type: string}}\n")
     for name in ENVIRONMENTS:
         file = origin / f"environments/{name}.yaml"
         file.write_text(f"{file.read_text()}variables: {{host: {name}.example.com}}\n")

@@ -200,8 +200,10 @@ def _render_project_file(choices: ProjectChoices) -> str:
         lines.append(f"  base_url: {_quote(choices.base_url)}")
     elif choices.profile == "specification":
         lines.append(f"  base_url: {_PLACEHOLDER} # base URL of the platform's API")
-    lines += [f"  api_key: {{from_env: {KEY}}}", "manifests: [manifests/]", ""]
-    return "\n".join(lines)
+    lines += [f"  api_key: {{from_env: {KEY}}}", "manifests: [manifests/]"]
+    if choices.host in pipelines.HOSTS:
+        lines.append("guards: {require_approval: [widens_access]} # approved in approvals.yaml, which reviewers own")
+    return "\n".join([*lines, ""])
 
 
 def _quote(text: str) -> str:
