@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from reconciler import kinds
+from reconciler.engine.ownership import OwnershipCheck
 from reconciler.engine.ports import Check, Failure, Lost, Transient, complete_body
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
@@ -137,9 +138,30 @@ async def test_a_repeated_delete_finds_that_the_lost_one_took_effect(world: Engi
 async def test_letting_go_of_an_object_may_be_repeated_although_its_record_is_gone(world: EngineHarness) -> None:
     world.platform.faults = [Fault("PATCH", PATH, Lost("reset"), effect=True)]
     forget = update(str(EDGE), PATH, {"metadata": ""}, target="edgtls_1")
-    (ended,) = (await world.ended(plan(forget))).values()
+    seen = Observed("edgtls_1", {}, f"prod {EDGE}")
+    changes = (Change(EDGE, Action.FORGET, Reason.FORGOTTEN, "edgtls_1"),)
+    (ended,) = (await world.ended(replace(plan(forget), changes=changes, observed={EDGE: seen}))).values()
     assert ended.outcome is Outcome.DONE
     assert edge(world)["metadata"] == ""
+
+
+async def test_a_reading_that_a_change_of_this_run_overtook_confirms_nothing(world: EngineHarness) -> None:
+    call = update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=ours())
+    registry = {kind.name: kind for kind in kinds.every()}
+    ownership = OwnershipCheck(plan(call), world.platform, world.clock, registry)
+    check = ownership.check(call, PATH)
+    assert check is not None
+
+    async def read() -> Json:
+        body = await world.platform.get(PATH)
+        world.clock.time += 1.0
+        ownership.forget(PATH)  # a change of another call ends while the response is on its way
+        return body
+
+    await check.confirm(read)
+    assert check.is_due()
+    await check.confirm(lambda: world.platform.get(PATH))
+    assert not check.is_due()
 
 
 # --- between the check and the request --------------------------------------------------------------------------------

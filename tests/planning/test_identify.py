@@ -807,6 +807,25 @@ def test_a_tombstone_of_a_bot_that_belongs_to_nobody_does_not_bind_it() -> None:
     assert (made.bindings, len(made.errors)) == ({}, 1)
 
 
+def test_a_binding_is_no_claim_to_an_object_that_another_stack_marked() -> None:
+    theirs = live("TLSEdge", EDGE, owner=record("TLSEdge/x", {}, stack="theirs"))
+    seen = snapshot(theirs, bindings={"TLSEdge/a": Binding(EDGE)})
+    assert actions(make_plan(declare("TLSEdge/a"), seen=seen)) == {"TLSEdge/a": "create"}
+    assert make_plan(seen=seen, options=PlanOptions(destroy=True)).calls == ()
+
+
+def test_a_former_address_that_is_declared_again_keeps_its_object() -> None:
+    there = live("TLSEdge", EDGE, owner=record("TLSEdge/old", {}))
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/old"]), declare("TLSEdge/old"), seen=snapshot(there))
+    assert (actions(made), made.errors) == ({"TLSEdge/new": "create"}, ())
+
+
+def test_a_child_below_an_object_of_ours_belongs_to_no_other_stack() -> None:
+    declared = declare("EventSubscription/s", unmanaged_children="ignore")
+    made = make_plan(declared, seen=snapshot(SUBSCRIPTION, SOURCE))
+    assert (made.unmanaged, made.elsewhere) == ((SOURCE.key,), {})
+
+
 def test_forgetting_writes_the_users_own_metadata_back() -> None:
     there = live("TLSEdge", EDGE, {"metadata": "mine"}, owner=record("TLSEdge/a", {}))
     made = make_plan(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))

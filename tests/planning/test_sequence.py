@@ -229,6 +229,19 @@ def test_sources_that_their_subscription_declared_go_with_it_unsaid() -> None:
     assert (warnings(made), made.approvals) == ([], ())
 
 
+def test_a_source_that_another_stack_bound_is_told_although_the_subscription_declared_it() -> None:
+    sources = {"sources": [{"type": "ip_policy_created.v0"}]}
+    subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
+    source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
+    seen = replace(snapshot(subscription, source), elsewhere={source.key: "theirs"})
+    made = make_plan(seen=seen, options=replace(LENIENT, allow={}, destroy=True))
+    assert warnings(made) == [
+        "warning: EventSubscription/s: "
+        "also deletes EventSource ip_policy_created.v0 (managed by stack 'theirs'), which is part of it"
+    ]
+    assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:EventSource=1", False)]
+
+
 def test_what_uses_another_twice_is_told_once() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     twice = {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"id": "ipp_1"}]}}
