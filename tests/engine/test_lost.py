@@ -184,6 +184,11 @@ class TestSettling:
         bound = await settle([intent], snapshot, kinds.every(), journal)
         assert bound == {intent.address: Binding("esb_1/new.v0", replaces="esb_1/old.v0")}
 
+    async def test_of_two_that_fit_none_is_bound_and_the_intent_stays_open(self) -> None:
+        there = Listing(tuple(Live("BotUser", id, {"id": id, "name": "berlin"}) for id in ("bot_1", "bot_2")))
+        journal, bound = await self.settled(self.bot(), there)
+        assert (bound, journal.concluded, list(journal.open)) == ({}, {}, ["i"])
+
     async def test_nothing_found_settles_it_as_nothing(self) -> None:
         journal, bound = await self.settled(self.bot(), Listing())
         assert (bound, journal.concluded) == ({}, {"i": None})

@@ -16,6 +16,7 @@ from tests.planning.builders import (
     apply_to,
     at,
     body_of,
+    call_of,
     declare,
     errors,
     id_of,
@@ -26,6 +27,7 @@ from tests.planning.builders import (
     record,
     ref,
     requests,
+    secret,
     settle,
     snapshot,
 )
@@ -390,6 +392,37 @@ def test_a_protected_rule_is_not_deleted_to_break_a_cycle() -> None:
     refused = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
     assert [problem.code for problem in refused.errors] == ["circular-calls"]
     assert refused.calls == ()
+
+
+@pytest.mark.parametrize("secrets", [0, 1])
+def test_vaults_that_swap_names_are_not_deleted_with_what_is_in_them(secrets: int) -> None:
+    def vaults(first: str, second: str) -> list[Declaration]:
+        pair = [declare("Vault/1", {"name": first}), declare("Vault/2", {"name": second})]
+        inside = [
+            declare(f"Secret/{n}", {"vault_id": ref(f"Vault/{n}"), "name": "k", "value": secret("v")}) for n in (1, 2)
+        ]
+        return [*pair, *inside[: 2 * secrets]]
+
+    made = plan_on(settle(*vaults("a", "b")), *vaults("b", "a"))
+    assert bool(made.errors) is bool(secrets)
+    assert bool([call for call in made.calls if call.verb is Verb.DELETE]) is not bool(secrets)
+
+
+def test_a_rule_with_ignored_fields_is_not_deleted_to_break_a_cycle() -> None:
+    ignoring = {"ignore": ["description"]}
+    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8", lifecycle=ignoring))
+    made = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle=ignoring))
+    assert ([problem.code for problem in made.errors], made.calls) == (["circular-calls"], ())
+
+
+def test_an_update_keeps_the_record_of_what_its_object_replaces() -> None:
+    """Until the replaced object is deleted, nothing else says that it is one."""
+    old = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/a", {}, intent="i1"))
+    new = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, intent="i2", replaces="edgtls_1"))
+    made = make_plan(declare("TLSEdge/a", {"description": "new"}), seen=snapshot(old, new), options=LENIENT)
+    owner = call_of(made, "update TLSEdge/a").owner
+    assert owner is not None
+    assert owner.replaces == "edgtls_1"
 
 
 # --- parts of a whole -------------------------------------------------------------------------------------------------

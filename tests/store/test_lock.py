@@ -101,6 +101,17 @@ async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_any
                 await journal.check_lock()
 
 
+async def test_a_holder_that_lost_its_lock_does_not_release_that_of_its_successor(store: Store, now: Now) -> None:
+    late = store.lock("prod", on_loss=lambda failure: None)
+    await late.__aenter__()
+    now.time += lock.LOCK_SECONDS + 1
+    async with store.lock("prod", on_loss=fail):
+        await late.__aexit__(None, None, None)
+        with pytest.raises(Locked):
+            async with store.lock("prod", on_loss=fail):
+                pass
+
+
 async def test_a_lock_from_a_clock_that_ran_ahead_is_taken_over(store: Store, now: Now) -> None:
     now.time += 10_000
     held = store.lock("prod", on_loss=fail)
@@ -136,10 +147,11 @@ async def test_a_holder_that_lost_its_lock_is_told(tmp_path: Path) -> None:
             assert isinstance(await lost, LockLost)
 
 
-async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store) -> None:
-    there = lock.Holder("t", "elsewhere", "another machine", 1)
+@pytest.mark.parametrize("pid", [1, 2**22 + 1], ids=["that is alive here", "that does not exist here"])
+async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store, pid: int) -> None:
+    there = lock.Holder("t", "elsewhere", "another machine", pid)
     async with lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=there, now=store._now):
-        with pytest.raises(Locked, match="process 1 on elsewhere"):
+        with pytest.raises(Locked, match=f"process {pid} on elsewhere"):
             async with store.lock("prod", on_loss=fail):
                 pass
 
