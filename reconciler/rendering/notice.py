@@ -48,14 +48,14 @@ class Notice:
         return json.dumps(self.document)
 
 
-def build_notice(plan: Plan) -> Notice:
-    """The notification about the drift of a plan."""
+def build_notice(plan: Plan, run: str = "") -> Notice:
+    """The notification about the drift of a plan. `run`: the address of the pipeline's run, which has the report."""
     rows = build_outline(plan)
     totals = phrases.drift_totals(rows, None).removeprefix("Drift: ").removesuffix(".")
-    return Notice(f"Drift in {rows.stack}: {totals}", tuple(_lines(rows)), _document(rows))
+    return Notice(f"Drift in {rows.stack}: {totals}", tuple(_lines(rows, run)), _document(rows, run))
 
 
-def _lines(rows: Outline) -> Iterator[str]:
+def _lines(rows: Outline, run: str) -> Iterator[str]:
     drift = _drift(rows)
     for row in drift[:_LISTED]:
         where = f" ({row.position})" if row.position else ""
@@ -63,6 +63,8 @@ def _lines(rows: Outline) -> Iterator[str]:
     if len(drift) > _LISTED:
         yield f"- and {phrases.count(len(drift) - _LISTED, 'more resource')}"
     yield _cut(f"Account: {rows.account}" if rows.account else "")
+    if run:
+        yield f"Run: {run}"
 
 
 def _drift(rows: Outline) -> list[ChangeRow]:
@@ -89,7 +91,7 @@ def _action(row: ChangeRow) -> str:
     return "added" if row.reason is Reason.ADDED else str(row.action)
 
 
-def _document(rows: Outline) -> Json:
+def _document(rows: Outline, run: str) -> Json:
     drift = _drift(rows)
     return {
         "format": FORMAT,
@@ -97,6 +99,7 @@ def _document(rows: Outline) -> Json:
         "stack": rows.stack,
         "account": rows.account,
         "commit": rows.commit,
+        "run": run,
         "summary": dict(sorted(Counter(_action(row) for row in drift).items())),
         "ignored": rows.ignored,
         "pending": sum(row.is_pending for row in rows.changes),

@@ -30,6 +30,11 @@ class RunContext:
     review: Link | None = None  # the pull or merge request
     run: Link | None = None  # of the pipeline
 
+    @property
+    def run_address(self) -> str:
+        """The address of the run; empty if it is unknown."""
+        return self.run.url if self.run is not None else ""
+
 
 def read_run_context(variables: Mapping[str, str], *, environment: str = "", commit: str = "") -> RunContext:
     """The context from the environment variables that GitHub Actions and GitLab CI set in every job.

@@ -62,3 +62,10 @@ def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None
         "- IPPolicy/a: changed on the platform: b, e; changed in Git: a; refers to a replaced resource: c; "
         "unknown cause: d"
     )
+
+
+def test_a_notice_links_to_the_run_that_found_the_drift() -> None:
+    notice = build_notice(make_plan(declare("IPPolicy/a", {})), "https://ci.example.com/runs/7")
+    assert notice.text.endswith("\nRun: https://ci.example.com/runs/7\n")
+    assert json.loads(notice.json)["run"] == "https://ci.example.com/runs/7"
+    assert "Run:" not in build_notice(make_plan(declare("IPPolicy/a", {}))).text

@@ -44,6 +44,7 @@ def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     """
     from reconciler.engine.ports import Refused
     from reconciler.rendering.plan import markdown
+    from reconciler.rendering.run_context import read_run_context
 
     if files.count("-") > 1:
         raise exit_codes.Stop(exit_codes.USAGE, "error: standard input holds one plan; pass --plan - once")
@@ -53,6 +54,8 @@ def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     limit = markdown.LIMIT // len(outputs) - len(marker)
     pages = [plan_output.markdown(limit if len(outputs) > 1 else markdown.LIMIT) for plan_output in outputs]
     body = pages[0] if len(pages) == 1 else "\n".join([marker, *(page.partition("\n")[2] for page in pages)])
+    if run := read_run_context(os.environ).run_address:
+        body += f"\nThe page with the dependency graph is an artifact of [this run]({run}).\n"
     review = code_hosts.find_review(number)
     try:
         result = review.upsert_comment(body, marker)

@@ -40,8 +40,9 @@ def notify(targets: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> No
     from reconciler.api.notifications import Mail
     from reconciler.engine.ports import Failure
     from reconciler.rendering.notice import build_notice
+    from reconciler.rendering.run_context import read_run_context
 
-    message = build_notice(plan)
+    message = build_notice(plan, read_run_context(os.environ).run_address)
     for receiver, is_slack in receivers:
         try:
             if isinstance(receiver, Mail):
