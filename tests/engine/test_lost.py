@@ -11,7 +11,7 @@ import pytest
 from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Intent, Lost, Refused, Transient
-from reconciler.engine.recovery import settle
+from reconciler.engine.recovery import may_still_take_effect, settle
 from reconciler.engine.retry import RetryPolicy
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
@@ -250,3 +250,10 @@ async def test_a_search_reads_on_where_the_order_of_a_list_says_nothing(at: tupl
     assert (await only(world, EDGE, unmanaged=known)).outcome is Outcome.ALREADY
     assert world.platform.log.count(("PAGE", "/edges/tls")) == pages
     assert len(world.platform.all("/edges/tls")) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "late"), [(0, True), (502, True), (504, True), (408, False), (500, False), (503, False)]
+)
+def test_only_an_answer_of_the_platforms_own_server_is_final(status: int, late: bool) -> None:
+    assert may_still_take_effect(Lost("lost", status=status)) is late

@@ -175,3 +175,12 @@ async def test_a_module_that_cannot_be_read_leaves_the_list_incomplete() -> None
     by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
     snapshot = await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)
     assert snapshot.of("HTTPSEdgeRoute").why == "away"
+
+
+async def test_a_response_with_another_object_is_not_the_bound_one() -> None:
+    reader = Scripted({"/bot_users": [[]]}, {"/bot_users/bot_1": {"id": "bot_2", "name": "berlin"}})
+    address = Address("BotUser", "b")
+    snapshot = await observe(reader, some("BotUser"), bindings={address: Binding("bot_1")}, expected=[address])
+    listing = snapshot.of("BotUser")
+    assert (listing.objects, listing.complete) == ((), False)
+    assert "is not that object" in listing.why

@@ -131,3 +131,9 @@ def _steps(work: Callable[[], object]) -> int:
     finally:
         sys.settrace(before)
     return count
+
+
+def test_a_new_object_whose_kind_cannot_be_listed_is_not_created_blindly() -> None:
+    plan = make_plan(declare("TLSEdge/a"), seen=snapshot())
+    (lines,) = staleness.find_changed_objects(plan, snapshot(cut=["TLSEdge"])).values()
+    assert lines == ["TLSEdge/a: cannot be read: cut"]
