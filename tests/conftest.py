@@ -109,6 +109,6 @@ def start_sandbox() -> Iterator[Callable[..., SandboxProcess]]:
         return running[-1]
 
     yield start
-    for each in running:
-        if each.process.poll() is None:
-            each.stop()
+    for sandbox_process in running:
+        if sandbox_process.process.poll() is None:
+            sandbox_process.stop()

@@ -129,7 +129,7 @@ class VaultServer(SecretStoreServer):
         if path == "sys/capabilities-self":
             if self.policy is not None and "default" not in self.policy:
                 return DENIED
-            found = {each: self.capabilities(each) for each in body["paths"]}
+            found = {path: self.capabilities(path) for path in body["paths"]}
             return 200, {**found, "data": found}
         if path.startswith("sys/internal/ui/mounts/"):
             mount = path.removeprefix("sys/internal/ui/mounts/")

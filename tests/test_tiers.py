@@ -17,13 +17,13 @@ from tests.tiers import QUICK_EXAMPLES, examples, first_of_each, full, only_if
 
 def left(parameters: Iterable[Any]) -> list[Any]:
     """The cases that stay in `make test`."""
-    stay = [each.values for each in parameters if all(mark.name != full.name for mark in each.marks)]
+    stay = [parameter.values for parameter in parameters if all(mark.name != full.name for mark in parameter.marks)]
     return [values[0] if len(values) == 1 else values for values in stay]
 
 
 def test_a_case_stays_if_a_feature_takes_a_new_value() -> None:
     cases = first_of_each([(1, "a"), (1, "b"), (2, "b"), (2, "a")], lambda case: case[0], lambda case: case[1] == "b")
-    assert [each.values for each in cases] == [(1, "a"), (1, "b"), (2, "b"), (2, "a")]
+    assert [case.values for case in cases] == [(1, "a"), (1, "b"), (2, "b"), (2, "a")]
     assert left(cases) == [(1, "a"), (1, "b"), (2, "b")]
 
 
@@ -48,7 +48,7 @@ def test_a_profile_limits_the_examples_of_a_property(profile: str, number: int, 
 
 
 def test_each_fault_is_met_by_each_class_of_operations() -> None:
-    assert sorted(operation for each in CLASSES for operation in each) == sorted(OPERATIONS)
+    assert sorted(operation for cls in CLASSES for operation in cls) == sorted(OPERATIONS)
     quick: list[Cell] = left(CELLS)
     met = {(cell.fault, members) for cell in quick for members in CLASSES if cell.operation in members}
     assert met == {(fault, members) for fault in FAULTS for members in CLASSES}

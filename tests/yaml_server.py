@@ -44,12 +44,12 @@ class Server:
         while True:
             said = self._next()
             if said.get("method") == "textDocument/publishDiagnostics" and said["params"]["uri"] == uri:
-                return [_line(each) for each in said["params"]["diagnostics"]]
+                return [_line(diagnostic) for diagnostic in said["params"]["diagnostics"]]
 
     def completions(self, name: str, line: int, column: int) -> set[str]:
         place = {"line": line - 1, "character": column - 1}
         answer = self._ask("textDocument/completion", {"textDocument": {"uri": self._open(name)}, "position": place})
-        return {each["label"] for each in answer["items"]}
+        return {item["label"] for item in answer["items"]}
 
     def hover(self, name: str, line: int, column: int) -> str:
         place = {"line": line - 1, "character": column - 1}
@@ -103,7 +103,7 @@ _CAPABILITIES = {
 
 def _answer(asked: dict[str, Any]) -> Any:
     if asked["method"] == "workspace/configuration":
-        return [SETTINGS.get(each.get("section", ""), {}) for each in asked["params"]["items"]]
+        return [SETTINGS.get(item.get("section", ""), {}) for item in asked["params"]["items"]]
     return None
 
 

@@ -91,8 +91,8 @@ async def _send(opening: AbstractAsyncContextManager[HTTPPlatform]) -> None:
 async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do_not() -> None:
     async with wire(answer({"id": "x"}, 201)) as platform, wire(answer({"name": "orders"}, 201)) as beside:
         await _send(open_platform(platform.account(agent=beside.base_url)))
-    assert [each.target for each in beside.asked] == ["/api/tunnels"]
-    assert [each.target for each in platform.asked] == ["/ip_policies"]
+    assert [request.target for request in beside.asked] == ["/api/tunnels"]
+    assert [request.target for request in platform.asked] == ["/ip_policies"]
     assert "authorization" not in beside.asked[0].headers
 
 

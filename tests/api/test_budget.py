@@ -86,7 +86,7 @@ async def test_two_that_do_not_share_one_are_turned_away_and_get_there_all_the_s
     both = [stack(counting, tmp_path, name, 20) for name in ("one", "two")]
     for each in both:
         each.account = {**each.account, "ledger": None}
-    runs = await asyncio.gather(*(each.run() for each in both))
+    runs = await asyncio.gather(*(stack.run() for stack in both))
     assert all(run.is_good for run in runs)
     assert statuses(counting)[201] == 40
     assert statuses(counting)[429] > 0
@@ -189,7 +189,7 @@ def test_processes_that_enter_at_the_same_time_do_not_overlook_each_other(tmp_pa
     )
     command = [sys.executable, "-c", script, str(tmp_path / "requests.db")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    assert sum(int(each.communicate()[0]) for each in processes) == 50
+    assert sum(int(process.communicate()[0]) for process in processes) == 50
 
 
 def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ async def test_one_exchange_is_one_request_even_if_its_connection_breaks(method:
         await platform.get("/x")
         with pytest.raises(Lost):
             await platform.send(method, "/x", {})
-        assert [each.method for each in there.asked] == ["GET", method]
+        assert [request.method for request in there.asked] == ["GET", method]
 
 
 @dataclass
@@ -190,7 +190,7 @@ async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_t
         for _ in range(used):
             await platform.get("/x")
         await platform.send("PATCH", "/object", {"a": 1}, check=check)
-    assert [each.method for each in there.asked[used:]] == ["GET", "PATCH"]
+    assert [request.method for request in there.asked[used:]] == ["GET", "PATCH"]
     assert there.asked[-1].body == b'{"kept":1,"a":1}'
     assert check.read_at == check.confirmed_at == clock.now() == 60
 
@@ -199,7 +199,7 @@ async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
     clock = VirtualClock()
     async with wire(answer({})) as there, open_platform(there.account(), clock=clock) as platform:
         await platform.send("DELETE", "/object", check=FiveSeconds(clock))
-    assert [(each.method, each.body) for each in there.asked] == [("DELETE", b'{"kept":1}')]
+    assert [(request.method, request.body) for request in there.asked] == [("DELETE", b'{"kept":1}')]
 
 
 async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
@@ -209,7 +209,7 @@ async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
         with pytest.raises(Refused, match="another stack"):
             await platform.send("PATCH", "/object", {"a": 1}, check=check)
         await platform.get("/x")
-    assert [each.method for each in there.asked] == ["GET", "GET"]
+    assert [request.method for request in there.asked] == ["GET", "GET"]
     assert clock.now() == 0
 
 
@@ -319,14 +319,14 @@ async def test_requests_of_one_client_do_not_mix() -> None:
         await platform.get("/a?limit=1")
         await platform.send("PATCH", "/b", {"n": 2})
         await platform.send("DELETE", "/a")
-    assert [(each.method, each.target, each.body) for each in there.asked] == [
+    assert [(request.method, request.target, request.body) for request in there.asked] == [
         ("POST", "/a", b'{"n":1}'),
         ("GET", "/a?limit=1", b""),
         ("PATCH", "/b", b'{"n":2}'),
         ("DELETE", "/a", b""),
     ]
-    assert ["content-type" in each.headers for each in there.asked] == [True, False, True, False]
-    assert all(each.headers["authorization"] == f"Bearer {KEY}" for each in there.asked)
+    assert ["content-type" in request.headers for request in there.asked] == [True, False, True, False]
+    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in there.asked)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

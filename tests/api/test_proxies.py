@@ -92,8 +92,8 @@ async def test_requests_go_by_the_proxy_that_the_environment_names(
             assert await platform.send("POST", "/x", {}) == {"id": "x"}
     assert by.asked == [f"CONNECT {PLATFORM}:4443 HTTP/1.1"]  # one connection, which was kept
     assert by.logins == [f"Basic {b64encode(f'ops:{PASSWORD}'.encode()).decode()}"]
-    assert [each.method for each in there.asked] == ["GET", "POST"]
-    assert all("proxy-authorization" not in each.headers for each in there.asked)
+    assert [request.method for request in there.asked] == ["GET", "POST"]
+    assert all("proxy-authorization" not in request.headers for request in there.asked)
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ async def test_github_can_open_what_it_is_sent(github: GitHubServer, delivery: D
     sink = GitHubSecrets(github.environ)
     await sink.check(delivery, overwrites=False)
     assert github.secrets == {}  # the secret that the check wrote is deleted
-    assert [each.rpartition("/")[2] for each in github.writes()] == [PROBE, PROBE]
+    assert [write.rpartition("/")[2] for write in github.writes()] == [PROBE, PROBE]
     await sink.deliver(delivery, TOKEN, overwrites=False)
     await sink.check(delivery, overwrites=True)  # proven already
     assert github.secrets == {(environment, "AGENT"): "canary-token-4Hs8"}

@@ -44,7 +44,7 @@ def main() -> int:
             rows += measured
             if suspects := _worse(measured, before):  # a bad moment of the machine does not come twice
                 again = _worse(SECTIONS[name](bench, asked.full), before)
-                worse += [row for row in again if row.what in {each.what for each in suspects}]
+                worse += [row for row in again if row.what in {suspect.what for suspect in suspects}]
     asked.out.mkdir(parents=True, exist_ok=True)
     _write(asked.out, machine, rows)
     for row in worse:

@@ -88,7 +88,7 @@ class Bench:
             world = self.world(size)
             with self.account(world) as sandbox:
                 runs = measure.repeated(self.times, lambda: self._plan(world, sandbox))  # noqa: B023 - called at once
-            cpu, peak = Figure.of([each.cpu for each in runs]), Figure.of([each.peak for each in runs])
+            cpu, peak = Figure.of([run.cpu for run in runs]), Figure.of([run.peak for run in runs])
             points = {"resources": size, "seconds": cpu.median, "MB": peak.median}
             named = size == 10_000
             target = 1.5 if named else None
@@ -104,7 +104,7 @@ class Bench:
         with self.account(world) as sandbox:
             words = [sys.executable, "-m", "tests.bench.warm_run", str(world.root), sandbox.base_url, "20"]
             runs = measure.repeated(self.times, lambda: measure.run(words))
-        figures = [statistics.median(json.loads(each.output.splitlines()[-1])) for each in runs]
+        figures = [statistics.median(json.loads(run.output.splitlines()[-1])) for run in runs]
         return [Row(f"warm plan of {size} resources, CPU", Figure.of(figures), "s", 0.060)]
 
     def requests(self, size: int) -> list[Row]:
@@ -126,13 +126,13 @@ class Bench:
         """Against the longest chain of pages, each of which cannot be asked for before the last one is there."""
         world = self.world(size)
         with self.account(world) as sandbox:
-            own = Figure.of([each.wall for each in measure.repeated(self.times, lambda: self._plan(world, sandbox))])
+            own = Figure.of([taken.wall for taken in measure.repeated(self.times, lambda: self._plan(world, sandbox))])
         with self.account(world, LATENCY) as sandbox:
-            walls = [each.wall for each in measure.repeated(self.times, lambda: self._plan(world, sandbox))]
+            walls = [taken.wall for taken in measure.repeated(self.times, lambda: self._plan(world, sandbox))]
         longest = max(Counter(call.address.kind for call in worlds.all_creates(world).calls).values())
         limit = -(-longest // 100) * LATENCY + own.median
         what = f"plan of {size:,} at {LATENCY * 1000:.0f} ms, of the longest chain of pages + own time"
-        return [Row(what, Figure.of([each / limit for each in walls]), "×", 1.1)]
+        return [Row(what, Figure.of([wall / limit for wall in walls]), "×", 1.1)]
 
     # --- applies --------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Bench:
             return self._apply(world, from_file=True)
 
         runs = measure.repeated(self.times, run)
-        cpu = Figure.of([each.cpu for each in runs])
+        cpu = Figure.of([run.cpu for run in runs])
         beside = Figure.of([file.cpu / other.cpu for file, other in zip(runs, fresh[1:], strict=True)])
         return [
             Row(f"apply FILE of {size:,} creates, CPU", cpu, "s", ratio=_ratio(runs)),
@@ -204,7 +204,7 @@ class Bench:
         rows = []
         theirs = None
         if terraform.is_here():
-            theirs = Figure.of([each.cpu for each in measure.repeated(self.times, self._terraform_version)])
+            theirs = Figure.of([taken.cpu for taken in measure.repeated(self.times, self._terraform_version)])
             rows.append(Row("`terraform version`, CPU", theirs, "s"))
         completion = {"_RECONCILER_COMPLETE": "bash_complete", "COMP_WORDS": "reconciler pl", "COMP_CWORD": "1"}
         for name, words, environment in (
@@ -213,7 +213,7 @@ class Bench:
             ("completion of a command", [], completion),
         ):
             runs = measure.repeated(self.times, lambda: measure.run(measure.reconciler(*words), environment))  # noqa: B023
-            cpu = Figure.of([each.cpu for each in runs])
+            cpu = Figure.of([run.cpu for run in runs])
             target = 2 * theirs.median if theirs else 0.062
             rows.append(Row(f"{name}, CPU", cpu, "s", target, ratio=_ratio(runs)))
         return rows
@@ -226,7 +226,7 @@ class Bench:
         for size, target in ((100, 0.35), (10_000, 1.0)):
             words = measure.reconciler("validate", "--project", str(self.world(size).root))
             runs = measure.repeated(self.times, lambda: measure.run(words, {"RECONCILER_API_KEY": "k"}))  # noqa: B023
-            cpu = Figure.of([each.cpu for each in runs])
+            cpu = Figure.of([run.cpu for run in runs])
             rows.append(Row(f"validate {size:,}, CPU", cpu, "s", target, ratio=_ratio(runs)))
         return rows
 
@@ -260,7 +260,7 @@ class Bench:
         with SandboxProcess() as sandbox:
             wire.press(sandbox.base_url, posts, AT_ONCE)
             first = "/ip_policies?limit=100"
-            ids = [each["id"] for each in sandbox.get(first)["ip_policies"]]
+            ids = [policy["id"] for policy in sandbox.get(first)["ip_policies"]]
             deep = self._deep(sandbox, ids[-1], count)
             times = [(self._page(sandbox, first), self._page(sandbox, deep)) for _ in range(self.times)]
         what = f"sandbox, the last page of {count:,} in times of the first"
@@ -324,7 +324,7 @@ class Bench:
 
 
 def _ratio(runs: list[Taken]) -> float:
-    return statistics.median(each.ratio for each in runs)
+    return statistics.median(run.ratio for run in runs)
 
 
 def _pages(log: list[str]) -> int:
@@ -335,7 +335,7 @@ def _pages(log: list[str]) -> int:
 def _slopes(rows: list[Row]) -> list[Row]:
     from math import log10
 
-    points = [each.points for each in rows if each.points]
+    points = [row.points for row in rows if row.points]
     first, last = points[0], points[-1]
     decades = log10(last["resources"] / first["resources"])
     slope = (log10(last["seconds"]) - log10(first["seconds"])) / decades

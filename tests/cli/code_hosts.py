@@ -39,7 +39,7 @@ class CodeHost:
 
     @property
     def bodies(self) -> list[str]:
-        return [each["body"] for each in self.comments]
+        return [comment["body"] for comment in self.comments]
 
     @property
     def changes(self) -> list[tuple[str, str]]:
@@ -102,7 +102,7 @@ class CodeHost:
             self.say(self.me or BOT, body["body"])
             return 201, {}, self.comments[-1]
         found = re.search(r"/(\d+)$", parts.path)
-        comment = next((each for each in self.comments if found and each["id"] == int(found[1])), None)
+        comment = next((comment for comment in self.comments if found and comment["id"] == int(found[1])), None)
         if comment is None or self.vanishing:
             return 404, {}, {"message": "Not Found"}
         comment["body"] = body["body"]
@@ -110,7 +110,7 @@ class CodeHost:
 
     def _issue(self, method: str, path: str, body: Any) -> tuple[int, dict[str, str], Any]:
         if method == "GET":
-            return 200, {}, [each for each in self.issues if each["state"] == "open"]
+            return 200, {}, [issue for issue in self.issues if issue["state"] == "open"]
         text = body.get("description", body.get("body"))
         told = {"title": body["title"], "body": text, "description": text}
         if method == "POST":

@@ -124,10 +124,10 @@ def test_its_comment_is_found_pages_away_without_following_links(github: Shell, 
 def test_what_somebody_else_wrote_is_left_alone_whatever_it_says(github: Shell, host: CodeHost) -> None:
     host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
     host.say(US, f"quoting {OURS}")
-    for each in OTHERS:
-        host.say(US, f"{each}\nof another stack or account")
+    for other in OTHERS:
+        host.say(US, f"{other}\nof another stack or account")
     assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
-    assert [each.partition("\n")[0] for each in host.bodies] == [
+    assert [body.partition("\n")[0] for body in host.bodies] == [
         OURS, f"quoting {OURS}", *OTHERS, OURS,
     ]  # fmt: skip
 

@@ -64,9 +64,9 @@ def commands(context: click.Context) -> Iterator[click.Context]:
 
 def examples() -> list[str]:
     lines: dict[str, None] = {}
-    for each in commands(top()):
-        assert isinstance(each.command, (Command, Group)), each.command_path
-        lines |= dict.fromkeys(line.strip() for line in each.command.examples.strip().splitlines())
+    for command in commands(top()):
+        assert isinstance(command.command, (Command, Group)), command.command_path
+        lines |= dict.fromkeys(line.strip() for line in command.command.examples.strip().splitlines())
     return list(lines)
 
 
@@ -100,9 +100,9 @@ def test_every_example_is_understood(line: str) -> None:
 
 def test_every_command_has_an_example() -> None:
     bare = [
-        each.command_path
-        for each in commands(top())
-        if isinstance(each.command, (Command, Group)) and not each.command.examples.strip()
+        command.command_path
+        for command in commands(top())
+        if isinstance(command.command, (Command, Group)) and not command.command.examples.strip()
     ]
     assert bare == []
 

@@ -9,7 +9,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.project.documents.manifest_document import ManifestDocument
 from tests.end_to_end.project import Shell
 
-BESIDE = [each.name for each in fields_of(ManifestDocument) if each.name != "name"]
+BESIDE = [field.name for field in fields_of(ManifestDocument) if field.name != "name"]
 
 
 @pytest.mark.parametrize("word", [*BESIDE, "for_each"])

@@ -87,9 +87,9 @@ def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, s
     lines = [json.loads(line) for line in (shell.root / "events.ndjson").read_text().splitlines()]
     for each in lines:
         jsonschema.validate(each, schema("event"))
-    assert {each["event"] for each in lines} == {"started", "retried", "ended"}
-    assert [each["attempt"] for each in lines if each["event"] == "retried"] == [2]
-    assert {each["outcome"] for each in lines if each["event"] == "ended"} == {"succeeded", "failed", "skipped"}
+    assert {line["event"] for line in lines} == {"started", "retried", "ended"}
+    assert [line["attempt"] for line in lines if line["event"] == "retried"] == [2]
+    assert {line["outcome"] for line in lines if line["event"] == "ended"} == {"succeeded", "failed", "skipped"}
 
 
 def test_every_property_of_an_event_is_in_the_table_of_the_docs() -> None:

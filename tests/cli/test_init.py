@@ -250,7 +250,7 @@ def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox
     policy = sandbox.post("/ip_policies", {"description": "by hand"})
     sandbox.post("/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "192.0.2.0/24", "action": "allow"})
     assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url).code == 0
-    assert [each.name for each in (shell.root / "fresh/manifests").iterdir()] == [".gitkeep"]
+    assert [path.name for path in (shell.root / "fresh/manifests").iterdir()] == [".gitkeep"]
     told = shell("import", "--project", "fresh")
     assert (told.code, told.err) == (0, "")
     assert shell("plan", "--project", "fresh", "--adopt", "--format", "json=plan.json").code == 0

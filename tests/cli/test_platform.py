@@ -206,7 +206,7 @@ skipped: create TLSEdge/payments: it needs create IPPolicy/office, which failed
 def test_events_are_a_line_of_json_each(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--events", "events.ndjson")
     lines = [json.loads(line) for line in (shell.root / "events.ndjson").read_text().splitlines()]
-    assert sorted((each["event"], each["call"]) for each in lines) == [
+    assert sorted((line["event"], line["call"]) for line in lines) == [
         (event, f"create {address}")
         for event in ("ended", "started")
         for address in ("IPPolicy/office", "ReservedDomain/pay", "TLSEdge/payments")

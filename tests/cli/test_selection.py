@@ -121,10 +121,10 @@ def test_what_is_to_be_replaced_is_declared_and_selected(applied: Shell, words: 
 
 
 def test_a_replacement_that_was_asked_for_happens_once(applied: Shell, sandbox: Sandbox) -> None:
-    before = {each["id"] for each in sandbox.get("/edges/tls")["tls_edges"]}
+    before = {edge["id"] for edge in sandbox.get("/edges/tls")["tls_edges"]}
     said = applied("apply", "-y", "--replace", "TLSEdge/payments")
     assert (said.code, said.out.splitlines()[-1]) == (0, "Applied: 1 replaced.")
-    after = {each["id"] for each in sandbox.get("/edges/tls")["tls_edges"]}
+    after = {edge["id"] for edge in sandbox.get("/edges/tls")["tls_edges"]}
     assert len(before) == len(after)
     assert len(before - after) == 1
     assert applied("plan", "--detailed-exitcode").code == 0

@@ -75,7 +75,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
 
 
 def of(point: Any) -> dict[str, str | int]:
-    return {each.key: each.value.string_value or each.value.int_value for each in point.attributes}
+    return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in point.attributes}
 
 
 def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
@@ -83,11 +83,11 @@ def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
 ) -> None:
     assert shell("apply", "-y", "--quiet").code == 0
     spans = collector.spans()
-    (root,) = [each for each in spans if each.name == "reconciler apply"]
-    assert {each.parent_span_id for each in spans if each is not root} == {root.span_id}
-    names = {each.name for each in spans}
+    (root,) = [span for span in spans if span.name == "reconciler apply"]
+    assert {span.parent_span_id for span in spans if span is not root} == {root.span_id}
+    names = {span.name for span in spans}
     assert {"list /ip_policies", "call create", "POST", "GET"} <= names
-    called = {of(each)["reconciler.address"] for each in spans if each.name == "call create"}
+    called = {of(span)["reconciler.address"] for span in spans if span.name == "call create"}
     assert called == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
 
 
@@ -113,7 +113,7 @@ def test_nothing_of_a_body_a_header_or_a_message_is_told(shell: Shell, sandbox: 
     shell.write("manifests/credential.yaml", CREDENTIAL)
     shell("apply", "-y", "--quiet")
     shell.write("reconciler.yaml", "stack: prod\nplatform: {api_key: {from_env: WRONG}}\n")
-    sent = b"".join(each for bodies in collector.bodies.values() for each in bodies)
+    sent = b"".join(body for bodies in collector.bodies.values() for body in bodies)
     assert b"SSHCredential/laptop" in sent
     for secret in (b"hunter2", b"ssh-ed25519", b"Bearer", b"pay.example.com"):
         assert secret not in sent

@@ -21,7 +21,7 @@ def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the name is what matters
         atomic_write.write(tmp_path / "plan.json", "{}")
     assert caught.value.filename == str(tmp_path / "plan.json")
-    assert [each.name for each in tmp_path.iterdir()] == ["plan.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
 
 def test_a_folder_that_is_not_there_is_no_place_for_a_file(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_form_that_cannot_be_written_leaves_the_file_that_was_there(
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, full)
     assert (refused.code, refused.err.splitlines()[-1]) == (1, "error: out/page: file too large")
-    assert [(each.name, each.read_text()) for each in (shell.root / "out").iterdir()] == [("page", "the last one")]
+    assert [(path.name, path.read_text()) for path in (shell.root / "out").iterdir()] == [("page", "the last one")]
 
 
 def test_an_output_goes_into_a_pipe_as_it_is(shell: Shell, sandbox: Sandbox) -> None:

@@ -60,7 +60,7 @@ async def _remembered(where: str) -> tuple[dict[Address, Binding], frozenset[str
     async with store.open_store(where) as memory:
         bindings = dict(await memory.bindings(STACK))
         receipts = await memory.receipts(STACK)
-        return bindings, receipts, [str(each.address) for each in await memory.find_open_intents(STACK)]
+        return bindings, receipts, [str(intent.address) for intent in await memory.find_open_intents(STACK)]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_every_record_is_read_and_nothing_is_to_be_changed(where: str) -> None:
     seen = snapshot(where)
     lives = [live for listing in seen.listings.values() for live in listing.objects]
     owned = {live.owner.address for live in lives if live.owner is not None}
-    assert owned >= {each for each in declared().declarations if kinds.get(each.kind).keeps_owner}
+    assert owned >= {declaration for declaration in declared().declarations if kinds.get(declaration.kind).keeps_owner}
     made = planned(where)
     assert [*made.errors, *made.changes, *made.calls] == []
 
@@ -115,13 +115,13 @@ def test_what_changed_on_the_platform_since_is_told_from_what_changed_in_git(
     names = path.split(".")
     for body in objects:
         parts = body["routes"] if names[0] == "routes" else [body]
-        for part in (each for each in parts if f'"{address}"' in each["metadata"]):
+        for part in (part for part in parts if f'"{address}"' in part["metadata"]):
             for name in (steps := names[names[0] == "routes" :])[:-1]:
                 part = part[name]
             part[steps[-1]] = value
     monkeypatch.setattr("tests.compatibility.test_first_records.ACCOUNT", changed)
     change = change_of(planned(where), address)
-    assert {each.changed_by for each in change.fields} == {ChangedBy.PLATFORM}
+    assert {field.changed_by for field in change.fields} == {ChangedBy.PLATFORM}
 
 
 def test_a_secret_recorded_without_salt_makes_no_object_anew() -> None:

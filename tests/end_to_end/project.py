@@ -84,7 +84,7 @@ class Project(Shell):
 
     def declare(self, *documents: dict[str, Any], file: str = "all.yaml") -> None:
         """Secrets are put into the environment: written in a manifest they are told of as such."""
-        texts = [json.dumps({**each, **self._spec(each)}) for each in documents]
+        texts = [json.dumps({**document, **self._spec(document)}) for document in documents]
         self.write(f"manifests/{file}", "---\n".join(f"{text}\n" for text in texts))  # JSON is YAML
 
     def _spec(self, document: dict[str, Any]) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def edge(sandbox: Sandbox, **fields: Any) -> None:
 
 
 def policy(sandbox: Sandbox, was: str, **fields: Any) -> str:
-    found = next(each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == was)
+    found = next(policy for policy in sandbox.get("/ip_policies")["ip_policies"] if policy["description"] == was)
     sandbox.patch(f"/ip_policies/{found['id']}", fields)
     return str(found["id"])
 

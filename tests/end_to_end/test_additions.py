@@ -25,7 +25,7 @@ def opened(on_sandbox: Project, sandbox: Sandbox) -> Project:
 
 
 def rules(sandbox: Sandbox) -> list[str]:
-    return sorted(each["cidr"] for each in sandbox.get("/ip_policy_rules")["ip_policy_rules"])
+    return sorted(rule["cidr"] for rule in sandbox.get("/ip_policy_rules")["ip_policy_rules"])
 
 
 def lifecycle(children: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def agent(beside: SandboxProcess, project: Project) -> Iterator[httpx.Client]:
 
 
 def running(agent: httpx.Client) -> dict[str, Any]:
-    return {each["name"]: each for each in agent.get("/api/tunnels").json()["tunnels"]}
+    return {tunnel["name"]: tunnel for tunnel in agent.get("/api/tunnels").json()["tunnels"]}
 
 
 def test_declared_tunnels_run_after_an_apply_and_nothing_is_left_to_do(project: Project, agent: httpx.Client) -> None:

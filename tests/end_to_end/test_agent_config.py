@@ -46,7 +46,7 @@ def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_plat
         "tunnels": {"agent-api": API},
     }
     file = on_sandbox.root / "new/agent.yml"
-    assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (file.parent, file)] == [0o700, 0o600]
 
 
 def test_what_is_printed_holds_no_token(on_sandbox: Project) -> None:
@@ -107,7 +107,7 @@ def test_two_that_disagree_are_refused_with_both_places(project: Project) -> Non
     project.declare(other, file="other.yaml")
     said = project("agent", "config", "base", "other", "--out", "agent.yml")
     assert said.code == 1
-    (line,) = [each for each in said.err.splitlines() if "tunnels" in each]
+    (line,) = [line for line in said.err.splitlines() if "tunnels" in line]
     assert line.startswith("manifests/other.yaml:1:")
     assert (
         "AgentConfig/other.tunnels.agent-api: differs from what AgentConfig/base says (manifests/base.yaml:1:" in line

@@ -58,7 +58,7 @@ def test_one_issue_is_opened_updated_and_closed(hosted: Project, host: CodeHost,
     assert (issue["state"], "changed again" in issue["body"]) == ("closed", False)
     change(sandbox, "changed once more")
     assert "Issue opened.\n" in hosted("drift", "--issue").err
-    assert [each["state"] for each in host.issues] == ["closed", "open"]
+    assert [issue["state"] for issue in host.issues] == ["closed", "open"]
 
 
 def test_the_issue_of_another_author_is_never_changed(hosted: Project, host: CodeHost, sandbox: Sandbox) -> None:

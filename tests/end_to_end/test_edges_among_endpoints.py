@@ -20,7 +20,7 @@ def edges_and_endpoints() -> list[dict[str, object]]:
 
 
 def types(sandbox: Sandbox) -> list[str]:
-    return sorted(each["type"] for each in sandbox.get("/endpoints")["endpoints"])
+    return sorted(endpoint["type"] for endpoint in sandbox.get("/endpoints")["endpoints"])
 
 
 def test_the_endpoints_of_edges_are_neither_planned_nor_imported_nor_counted(
@@ -33,7 +33,7 @@ def test_the_endpoints_of_edges_are_neither_planned_nor_imported_nor_counted(
     assert again.code == 0, again.out
     assert "CloudEndpoint" not in on_sandbox("drift", "--unowned").out
     assert "Endpoint" not in on_sandbox("import").err
-    gone = [each for each in edges_and_endpoints() if each["kind"] != "CloudEndpoint"]
+    gone = [endpoint for endpoint in edges_and_endpoints() if endpoint["kind"] != "CloudEndpoint"]
     on_sandbox.declare(*gone)
     assert on_sandbox("apply", "-y", "--allow", "delete:CloudEndpoint=1").code == 0
     assert types(sandbox) == ["edge", "edge"]
@@ -43,7 +43,7 @@ def test_an_https_edge_still_waits_for_the_endpoint_on_its_host(on_sandbox: Proj
     documents = edges_and_endpoints()
     on_sandbox.declare(*documents)
     assert on_sandbox("apply", "-y").code == 0
-    tls = next(each for each in documents if each["kind"] == "TLSEdge")
+    tls = next(document for document in documents if document["kind"] == "TLSEdge")
     tls |= {"kind": "HTTPSEdge"}
     on_sandbox.declare(*documents)
     refused = on_sandbox("plan")

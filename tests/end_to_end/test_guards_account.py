@@ -71,8 +71,8 @@ def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: 
 
 
 def test_one_object_that_is_left_tells_that_it_is_the_same(applied: Project, sandbox: Sandbox) -> None:
-    for each in sandbox.get("/ip_policies")["ip_policies"][1:]:
-        sandbox.delete(f"/ip_policies/{each['id']}")
+    for policy in sandbox.get("/ip_policies")["ip_policies"][1:]:
+        sandbox.delete(f"/ip_policies/{policy['id']}")
     assert quietly(applied, "apply") == Said(0, "Applied: 2 created.\n", "")
 
 

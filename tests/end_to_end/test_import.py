@@ -138,7 +138,7 @@ def test_nothing_is_added_to_a_file_that_would_say_something_else_then(
         "error: manifests/ip-policy.yaml cannot be appended to: its last document would change\n"
         "nothing was written; end its last line with a line break, or name another folder with --out\n",
     )
-    assert {each.name: each.read_text() for each in (on_sandbox.root / "manifests").iterdir()} == {
+    assert {path.name: path.read_text() for path in (on_sandbox.root / "manifests").iterdir()} == {
         "ip-policy.yaml": before
     }
 

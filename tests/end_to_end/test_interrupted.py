@@ -120,7 +120,7 @@ def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     there = made(slow)
     assert there.total() == done
     records = [json.loads(line) for line in (told + err).splitlines() if line.startswith("{")]
-    ended = {each["call"] for each in records if each["event"] == "ended" and each["outcome"] == "succeeded"}
+    ended = {record["call"] for record in records if record["event"] == "ended" and record["outcome"] == "succeeded"}
     assert ended == {f"create {address}" for address in there}
     named = {line.split()[2].rstrip(":") for line in err.splitlines() if line.startswith("skipped: ")}
     assert named == EVERYTHING.keys() - there.keys()

@@ -20,7 +20,7 @@ drift:
 def drifted(on_sandbox: Project, sandbox: Sandbox) -> Project:
     on_sandbox.declare(*policies("a", "b"))
     assert on_sandbox("apply", "-y", "-q").code == 0
-    (found,) = (each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "a")
+    (found,) = (policy for policy in sandbox.get("/ip_policies")["ip_policies"] if policy["description"] == "a")
     sandbox.patch(f"/ip_policies/{found['id']}", {"description": "by hand"})
     return on_sandbox
 

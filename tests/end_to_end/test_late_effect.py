@@ -26,7 +26,7 @@ def killed_while_sending(project: Project, sandbox: Sandbox, on: str) -> None:
     sandbox.fault(on, then="answer", delay=PLATFORM_TAKES)
     process = project.started(*APPLY)
     deadline = time.monotonic() + 60
-    while not any(each.get("seen") for each in sandbox.get("/_sandbox/faults")["faults"]):
+    while not any(fault.get("seen") for fault in sandbox.get("/_sandbox/faults")["faults"]):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)

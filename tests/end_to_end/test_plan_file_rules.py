@@ -72,7 +72,7 @@ def test_what_a_half_made_resource_still_needs_is_done_and_its_create_is_not_rep
     sandbox.forget_log()
     said = on_sandbox("apply", "plan.json", "-y", "--quiet")
     assert (said.code, said.err) == (0, "")
-    assert [each.split()[0] for each in sandbox.calls()] == ["PATCH"]
+    assert [call.split()[0] for call in sandbox.calls()] == ["PATCH"]
     assert (on_sandbox.root / "secrets/agent.token").read_text() == token
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
@@ -150,7 +150,7 @@ def edit(project: Project, change: Callable[[Plan], Plan]) -> None:
 
 
 def every_call(**changes: Any) -> Callable[[Plan], Plan]:
-    return lambda plan: replace(plan, calls=tuple(replace(each, **changes) for each in plan.calls))
+    return lambda plan: replace(plan, calls=tuple(replace(call, **changes) for call in plan.calls))
 
 
 def one_more(call: Call) -> Callable[[Plan], Plan]:
@@ -161,8 +161,8 @@ def with_body(**fields: Any) -> Callable[[Plan], Plan]:
     return lambda plan: replace(
         plan,
         calls=tuple(
-            replace(each, body={**(each.body or {}), **fields}) if each.body is not None else each
-            for each in plan.calls
+            replace(call, body={**(call.body or {}), **fields}) if call.body is not None else call
+            for call in plan.calls
         ),
     )
 

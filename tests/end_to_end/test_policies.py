@@ -49,11 +49,11 @@ def test_validate_tells_a_breach_at_its_place_without_a_network(ruled: Project) 
 def test_a_plan_shows_it_in_every_form_and_ends_with_4(ruled: Project) -> None:
     bare(ruled)
     forms = ("markdown", "html", "json", "sarif", "github")
-    said = ruled("plan", *(word for each in forms for word in ("--format", f"{each}=plan.{each}")), "--format", "text")
+    said = ruled("plan", *(word for form in forms for word in ("--format", f"{form}=plan.{form}")), "--format", "text")
     assert (said.code, said.err) == (4, "1 error\n")
     assert "(policy described)" in " ".join(said.out.split())
-    for each in forms:
-        assert "has no description" in (ruled.root / f"plan.{each}").read_text()
+    for form in forms:
+        assert "has no description" in (ruled.root / f"plan.{form}").read_text()
     results = json.loads((ruled.root / "plan.sarif").read_text())["runs"][0]["results"]
     assert (results[0]["ruleId"], results[0]["level"]) == ("policy", "error")
 

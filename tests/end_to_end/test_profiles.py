@@ -29,7 +29,7 @@ def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, pr
 def life(project: Project, sandbox: Sandbox) -> list[Said]:
     """Planned, applied, planned anew, tampered with, looked at, mended, destroyed."""
     said = [project("plan"), project("apply", "-y"), project("plan")]
-    (endpoint,) = [each for each in sandbox.get("/endpoints")["endpoints"] if not each["pooling_enabled"]]
+    (endpoint,) = [endpoint for endpoint in sandbox.get("/endpoints")["endpoints"] if not endpoint["pooling_enabled"]]
     sandbox.patch(f"/endpoints/{endpoint['id']}", {"description": "by hand"})
     (destination,) = sandbox.get("/event_destinations")["event_destinations"]
     target = {"metrics": {**destination["target"]["metrics"], "api_key": "k", "tags": "by:hand"}}
@@ -45,8 +45,8 @@ def test_a_project_goes_the_same_way_under_both_profiles(
     specification = life(example(tmp_path / "a", capsys, sandbox, "specification"), sandbox)
     sandbox.reset()
     public = life(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
-    assert [each.code for each in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
-    assert [each.numbered().out for each in public] == [each.numbered().out for each in specification]
+    assert [said.code for said in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
+    assert [said.numbered().out for said in public] == [said.numbered().out for said in specification]
     assert "No changes" in public[2].out
     assert sandbox.get("/endpoints")["endpoints"] == []
 

@@ -108,7 +108,7 @@ def test_the_plan_after_it_is_a_move_only(shop: Project, sandbox: Sandbox) -> No
     assert shop("rename", "IPPolicy/office", "IPPolicy/hq").code == 0
     assert shop("validate").code == 0
     plan = json.loads(shop("plan", "--format", "json").out)
-    assert [(each["address"], each["action"]) for each in plan["changes"]] == [("IPPolicy/hq", "move")]
+    assert [(change["address"], change["action"]) for change in plan["changes"]] == [("IPPolicy/hq", "move")]
     sandbox.forget_log()
     assert shop("apply", "-y", "--quiet").out == "Applied: 1 moved.\n"
     assert len(sandbox.calls()) == 1

@@ -53,7 +53,7 @@ def merged(on_sandbox: Project, host: CodeHost, sandbox: Sandbox, monkeypatch: p
     run_git(on_sandbox, "init", "--quiet", "--initial-branch=main")
     commit(on_sandbox)
     assert on_sandbox("apply", "-y", "--quiet").code == 0
-    (other,) = (each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "other")
+    (other,) = (policy for policy in sandbox.get("/ip_policies")["ip_policies"] if policy["description"] == "other")
     sandbox.patch(f"/ip_policies/{other['id']}", {"description": "by hand"})
     run_git(on_sandbox, "checkout", "--quiet", "-b", "review")
     return on_sandbox

@@ -91,7 +91,7 @@ def connected(on_sandbox: Project) -> Project:
 def comparable(written: str) -> dict[str, Any]:
     """A plan without what tells that it was made from a snapshot."""
     plan = json.loads(written)
-    plan["problems"] = [each for each in plan["problems"] if "planned from a snapshot" not in each["text"]]
+    plan["problems"] = [problem for problem in plan["problems"] if "planned from a snapshot" not in problem["text"]]
     return {
         key: each for key, each in plan.items() if key not in ("snapshot_time", "created", "integrity", "signature")
     }

@@ -52,7 +52,7 @@ def changed(on_sandbox: Project, sandbox: Sandbox) -> Project:
 
 
 def policy(sandbox: Sandbox, description: str) -> str:
-    found = [each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == description]
+    found = [policy for policy in sandbox.get("/ip_policies")["ip_policies"] if policy["description"] == description]
     assert len(found) == 1
     return f"/ip_policies/{found[0]['id']}"
 
@@ -195,7 +195,7 @@ def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Projec
         'IPPolicy/a.description: was "a", is now "by hand"\n'
         "skipped: update IPPolicy/a: it changed since the plan was created\n",
     )
-    assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"by hand", "new b"}
+    assert {policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]} == {"by hand", "new b"}
 
 
 def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -253,7 +253,7 @@ def test_manifests_have_no_say_once_a_plan_was_reviewed(
     assert (said.code, said.out) == (0, "Applied: 2 updated.\n")
     assert said.err.startswith(f"note: the manifests {what}")
     assert "the plan is applied as it was reviewed, without these changes" in said.err
-    assert {each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]} == {"new a", "new b"}
+    assert {policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]} == {"new a", "new b"}
 
 
 def test_targets_are_kept_in_the_file(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -626,4 +626,4 @@ def test_what_an_earlier_run_wrote_is_not_told_as_changed_while_the_question_was
     answer(61, sandbox.forget_log)
     said = on_sandbox("apply", "plan.json")
     assert (said.code, "is now" in said.err) == (0, False)
-    assert [each.split()[0] for each in sandbox.calls()] == ["DELETE"]
+    assert [call.split()[0] for call in sandbox.calls()] == ["DELETE"]

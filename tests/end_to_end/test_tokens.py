@@ -40,9 +40,9 @@ def test_the_token_is_in_its_file_for_its_owner_only_and_nowhere_else(on_sandbox
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
     assert all(secret not in each.out + each.err for each in said)
-    files = [each for each in on_sandbox.root.rglob("*") if each.is_file()]
-    assert [each for each in files if secret.encode() in each.read_bytes()] == [file]
-    assert {"before.json", "after.json", "events.ndjson", "reconciler.db"} <= {each.name for each in files}
+    files = [path for path in on_sandbox.root.rglob("*") if path.is_file()]
+    assert [file for file in files if secret.encode() in file.read_bytes()] == [file]
+    assert {"before.json", "after.json", "events.ndjson", "reconciler.db"} <= {file.name for file in files}
 
 
 def test_the_command_that_gets_a_token_is_shown_before_it_runs(on_sandbox: Project) -> None:
@@ -206,12 +206,12 @@ def test_a_credential_that_was_created_twice_stops_nothing_else_and_is_resolved_
         sandbox.post(path, {**body, "metadata": owners.write(text, owner._replace(intent="of-another-store"))})
     on_sandbox.declare(CREDENTIAL, *policies("a", "b"))
     said = on_sandbox("apply", "-y")
-    ids = sorted(each["id"] for each in sandbox.get("/credentials")["credentials"])
+    ids = sorted(credential["id"] for credential in sandbox.get("/credentials")["credentials"])
     assert (said.code, len(ids)) == (5, 2)
     assert f"set `id: {ids[0]}` or `id: {ids[1]}` in its manifest" in said.err
-    assert sorted(each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]) == ["a", "b"]
+    assert sorted(policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]) == ["a", "b"]
     assert on_sandbox("apply", "-y", "--quiet").code == 5
     on_sandbox.declare({**CREDENTIAL, "id": ids[1]}, *policies("a", "b"))
     assert on_sandbox("apply", "-y", "--target", "TunnelCredential/agent").code == 0
-    assert [each["id"] for each in sandbox.get("/credentials")["credentials"]] == [ids[1]]
+    assert [credential["id"] for credential in sandbox.get("/credentials")["credentials"]] == [ids[1]]
     assert on_sandbox("plan", "--detailed-exitcode").code == 0

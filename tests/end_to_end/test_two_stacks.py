@@ -116,7 +116,11 @@ def test_a_hand_made_event_source_goes_with_its_subscription_only_if_that_is_app
     listed = resource("EventSubscription", "listed", sources=[{"type": "domain_created.v0"}])
     on_sandbox.declare(resource("EventSubscription", "audit"), listed)
     assert on_sandbox("apply", "-y").code == 0
-    (audit,) = (each for each in sandbox.get("/event_subscriptions")["event_subscriptions"] if not each["sources"])
+    (audit,) = (
+        subscription
+        for subscription in sandbox.get("/event_subscriptions")["event_subscriptions"]
+        if not subscription["sources"]
+    )
     sandbox.post(f"/event_subscriptions/{audit['id']}/sources", {"type": "vault_created.v0"})
     refused = on_sandbox("destroy", "-y")
     assert (refused.code, "--allow delete:EventSource=1" in refused.err) == (4, True)
@@ -149,7 +153,7 @@ def test_a_name_that_is_used_again_does_not_lead_to_what_was_renamed_and_forgott
         on_sandbox.declare(declared)
         assert on_sandbox("apply", "-y").code == 0
     edges = sandbox.get("/edges/tls")["tls_edges"]
-    assert sorted(each["description"] for each in edges) == ["first", "second"]
+    assert sorted(edge["description"] for edge in edges) == ["first", "second"]
 
 
 @pytest.mark.parametrize("words", [(), ("--adopt",)], ids=["asked", "with consent"])

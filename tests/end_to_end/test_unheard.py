@@ -62,7 +62,7 @@ def test_an_apply_goes_on_to_its_end(tokens: Project, sandbox: Sandbox, line: st
     ran = in_shell(tokens, line)
     assert ran.returncode == 0
     assert ran.stderr == said
-    assert sorted(each.name for each in (tokens.root / "secrets").iterdir()) == sorted(map(str, range(COUNT)))
+    assert sorted(path.name for path in (tokens.root / "secrets").iterdir()) == sorted(map(str, range(COUNT)))
     assert tokens("history", "--limit", "1000").out.count("create TunnelCredential/") == COUNT
     assert tokens("plan", "--detailed-exitcode").code == 0
 

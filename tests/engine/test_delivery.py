@@ -111,7 +111,7 @@ async def test_a_token_that_a_later_error_quotes_is_redacted(world: EngineHarnes
         quoting = Refused("cr_0001_secret is no valid metadata", status=400)
         world.platform.faults = [Fault("PATCH", "/credentials", quoting, times=99)]
     events = await world.apply(Plan("prod", calls=(MAKE, COMPLETE)))
-    (failed,) = [each for each in events if isinstance(each, Ended) and each.outcome is Outcome.FAILED]
+    (failed,) = [event for event in events if isinstance(event, Ended) and event.outcome is Outcome.FAILED]
     assert failed.call is (MAKE if step == "delivery" else COMPLETE)
     assert "(secret)" in failed.why
     assert "cr_0001_secret" not in repr(events)

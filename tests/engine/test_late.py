@@ -97,7 +97,7 @@ async def applied(world: EngineHarness, declared: Declaration, dies_at: int | No
         events = await world.apply(await planned(world, declared), on_checkpoint=reach)
     except Crash:
         return None
-    return [each for each in events if isinstance(each, Ended)]
+    return [event for event in events if isinstance(event, Ended)]
 
 
 def there(world: EngineHarness, declared: Declaration) -> list[dict[str, Any]]:

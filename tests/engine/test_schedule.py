@@ -78,7 +78,7 @@ def test_a_call_skipped_once_is_not_skipped_again_by_another_failure() -> None:
 def test_abandoning_ends_what_has_not_started() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a")])
     schedule.take()
-    assert [each.id for each in schedule.abandon()] == ["b", "c"]
+    assert [call.id for call in schedule.abandon()] == ["b", "c"]
     assert schedule.state("a") is State.RUNNING
     assert schedule.end("a", Outcome.DONE) == []
     assert schedule.is_over

@@ -379,6 +379,6 @@ def test_the_containers_of_the_cron_job_clone_and_look_for_drift(
     for container in (*pod["initContainers"], *pod["containers"]):
         given = {each["name"]: values[each["name"]] for each in container["env"]}
         assert container["command"] == ["sh", "-ec"]
-        ran = runner.script([each.replace("/project", str(project)) for each in container["args"]], given)
+        ran = runner.script([arg.replace("/project", str(project)) for arg in container["args"]], given)
         codes.append(ran.code)
     assert codes == [0, 2]

@@ -159,7 +159,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     assert "/planted" in issue["body"]
     sandbox.delete(f"{route}/{planted['id']}")
     good(pipelines.night())
-    assert [each["state"] for each in forge.issues] == ["closed"]
+    assert [issue["state"] for issue in forge.issues] == ["closed"]
     assert TOKEN not in str(forge.issues)
 
 

@@ -48,7 +48,7 @@ def test_a_hook_passes_what_is_in_order(hook: dict[str, str], project: Path) -> 
     ],
 )
 def test_a_hook_stops_what_is_not(name: str, wrong: str, project: Path) -> None:
-    (hook,) = (each for each in HOOKS if each["id"] == name)
+    (hook,) = (hook for hook in HOOKS if hook["id"] == name)
     project.write_text(wrong)
     assert run(hook) == 1
     assert project.read_text() == wrong

@@ -108,9 +108,9 @@ def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, s
     kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
     world = settle(kept, gone)
     plan = make_plan(kept, seen=world.snapshot())
-    assert [str(each.action) for each in plan.changes] == ["delete"]
+    assert [str(change.action) for change in plan.changes] == ["delete"]
     told = judge.check_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
-    assert [each.text.partition(" (policy")[0] for each in told] == said
+    assert [problem.text.partition(" (policy")[0] for problem in told] == said
 
 
 def test_what_cannot_be_had_back_goes_alone(starters: dict[str, Rule]) -> None:

@@ -34,7 +34,7 @@ def sandbox(platform: SandboxProcess) -> SandboxProcess:
 
 
 def example(beginning: str) -> str:
-    (found,) = (each for each in EXAMPLES if each.startswith(f'"""{beginning}'))
+    (found,) = (example for example in EXAMPLES if example.startswith(f'"""{beginning}'))
     return found
 
 

@@ -46,7 +46,7 @@ def test_the_example_is_valid_in_each_of_its_environments(environment: str) -> N
 
 
 def test_all_steps_of_the_demo_pass(tmp_path: Path) -> None:
-    before = {each.name for each in (EXAMPLES / "quickstart").iterdir()}
+    before = {path.name for path in (EXAMPLES / "quickstart").iterdir()}
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "quickstart" / "demo.py")],
         cwd=tmp_path,
@@ -57,5 +57,5 @@ def test_all_steps_of_the_demo_pass(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     assert done.stdout.endswith("\nAll steps passed.\n")
-    assert {each.name for each in (EXAMPLES / "quickstart").iterdir()} - {"__pycache__"} == before - {"__pycache__"}
+    assert {path.name for path in (EXAMPLES / "quickstart").iterdir()} - {"__pycache__"} == before - {"__pycache__"}
     assert list(tmp_path.iterdir()) == []

@@ -57,9 +57,9 @@ def test_the_examples_of_manifests_are_a_valid_project(
 
 
 def words(fields: tuple[Field, ...]) -> Iterator[str]:
-    for each in fields:
-        yield each.name
-        yield from words(each.fields or (each.item.fields if each.item else ()))
+    for field in fields:
+        yield field.name
+        yield from words(field.fields or (field.item.fields if field.item else ()))
 
 
 @pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestDocument))), "for_each"])

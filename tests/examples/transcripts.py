@@ -44,7 +44,7 @@ def run(page: str, folder: Path) -> list[Step]:
     """The same steps with what they said."""
     port = _free_port()
     asked = steps(page)
-    script = "".join(f"{_waiting(each.command)}\nprintf '%s\\n' '{_MARK}'\n" for each in asked)
+    script = "".join(f"{_waiting(step.command)}\nprintf '%s\\n' '{_MARK}'\n" for step in asked)
     environ = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
     environ |= {"PATH": f"{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100"}
     done = subprocess.run(
@@ -72,7 +72,7 @@ def rewritten(page: str, ran: list[Step]) -> str:
 
     def block(found: re.Match[str]) -> str:
         count = len(_COMMAND.findall(found[1]))
-        texts = (f"{each.shown}{each.said}" for each in (next(rest) for _ in range(count)))
+        texts = (f"{step.shown}{step.said}" for step in (next(rest) for _ in range(count)))
         return "```console\n" + "".join(texts) + "```"
 
     return _BLOCK.sub(block, page)

@@ -209,8 +209,8 @@ class LivingProject:
         documents = [BYSTANDER, *self.life.beside]
         if spec is not None:
             documents.append({**self.life.document, "spec": spec, **more})
-        self.declared = {Address(each["kind"], each["name"]): each["spec"] for each in documents}
-        text = "---\n".join(json.dumps(each) + "\n" for each in documents)  # JSON is YAML
+        self.declared = {Address(document["kind"], document["name"]): document["spec"] for document in documents}
+        text = "---\n".join(json.dumps(document) + "\n" for document in documents)  # JSON is YAML
         (self.root / "manifests" / "all.yaml").write_text(text)
 
     def plan(self) -> Plan:

@@ -23,13 +23,15 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 @pytest.mark.parametrize("entry", CORPUS["right"], ids=lambda each: str(each["policy"])[:80])
 def test_no_published_policy_is_called_wrong(entry: Any) -> None:
     found = list(traffic_policy.findings(entry["policy"]))
-    assert [(each.code, each.severity) for each in found] == [(code, WARNING) for code in entry.get("codes", [])]
+    assert [(finding.code, finding.severity) for finding in found] == [
+        (code, WARNING) for code in entry.get("codes", [])
+    ]
 
 
 @pytest.mark.parametrize("entry", CORPUS["wrong"], ids=lambda each: str(each["policy"])[:80])
 def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
-    found = [each for each in traffic_policy.findings(entry["policy"]) if each.severity is ERROR]
-    assert [each.code for each in found] == entry["codes"]
+    found = [finding for finding in traffic_policy.findings(entry["policy"]) if finding.severity is ERROR]
+    assert [finding.code for finding in found] == entry["codes"]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_what_the_platform_documents_is_in_order(text: str) -> None:
 
 def test_a_value_that_is_wanted_for_something_else_need_not_be_true_or_false() -> None:
     assert cel_check.find_flaws("req.url.path.size() + 1", is_condition=False) == ()
-    assert [each.code for each in cel_check.find_flaws("req.url.path.size() + 1")] == ["traffic-condition"]
+    assert [flaw.code for flaw in cel_check.find_flaws("req.url.path.size() + 1")] == ["traffic-condition"]
 
 
 def test_every_variable_function_and_method_of_the_tables_is_accepted() -> None:
@@ -133,7 +135,7 @@ def test_every_variable_function_and_method_of_the_tables_is_accepted() -> None:
         assert cel.check_types(name, cel_check._language())[1] == (), (name, kind)
     for table in (traffic_catalog.FUNCTIONS, traffic_catalog.METHODS):
         for receiver, name, arguments, _ in traffic_catalog.signatures(table):
-            text = f"{name}({', '.join(samples[each] for each in arguments)})"
+            text = f"{name}({', '.join(samples[argument] for argument in arguments)})"
             text = f"{samples[receiver]}.{text}" if receiver else text
             assert cel_check.find_flaws(text, is_condition=False) == (), text
 
@@ -160,7 +162,7 @@ def test_two_letters_in_each_others_place_are_never_overlooked(name: str, data: 
 @given(st.text(max_size=30), st.booleans())
 def test_any_text_is_judged_and_its_flaws_are_within_it(text: str, is_condition: bool) -> None:
     lines = text.split("\n")
-    for each in cel_check.find_flaws(text, is_condition=is_condition):
-        assert 1 <= each.line <= len(lines) + 1
-        assert each.column >= 1
+    for flaw in cel_check.find_flaws(text, is_condition=is_condition):
+        assert 1 <= flaw.line <= len(lines) + 1
+        assert flaw.column >= 1
     assert cel_fast_path.is_surely_valid(text, is_condition=is_condition) is False or cel_check.find_flaws(text) == ()

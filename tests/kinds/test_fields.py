@@ -18,7 +18,7 @@ REF = Ref(Address("ReservedDomain", "app"), "domain")
 def wrong(type_: Any, value: Any) -> list[str]:
     with pytest.raises(ValidationError) as caught:
         TypeAdapter(type_).validate_python(value, strict=True)
-    return [each["msg"] for each in caught.value.errors()]
+    return [error["msg"] for error in caught.value.errors()]
 
 
 def right(type_: Any, value: Any) -> bool:
@@ -98,9 +98,9 @@ def test_a_policy_is_text_or_a_document_and_an_error_ends_at_the_field() -> None
     adapter = TypeAdapter(dict[str, Annotated[fields.TrafficPolicy, "nested"]])
     with pytest.raises(ValidationError) as caught:
         adapter.validate_python({"value": 7})
-    assert [each["loc"] for each in caught.value.errors()] == [("value",)]
+    assert [error["loc"] for error in caught.value.errors()] == [("value",)]
 
 
 def test_what_stands_twice_is_found_at_its_second_place() -> None:
-    assert [each.path for each in fields.find_repeated(["a", "b", "a"], "bindings")] == [("bindings", 2)]
+    assert [finding.path for finding in fields.find_repeated(["a", "b", "a"], "bindings")] == [("bindings", 2)]
     assert list(fields.find_repeated([PENDING, PENDING], "bindings")) == []

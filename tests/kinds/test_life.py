@@ -49,9 +49,9 @@ def parts(life: Life) -> list[Field]:
     """The declared fields that somebody can take off by a DELETE, as far as a list would show it."""
     fields = kinds.get(life.kind).fields
     return [
-        each
-        for each in fields
-        if each.delete_segment and each.name in life.spec and not Leaf(each.name, each, each).is_hidden
+        field
+        for field in fields
+        if field.delete_segment and field.name in life.spec and not Leaf(field.name, field, field).is_hidden
     ]
 
 
@@ -70,7 +70,7 @@ LIVES = (
     *(
         replace(life, called="patch-empties", variants={"patch_empties": True})
         for life in lives.LIVES
-        if any(AlwaysSent in each for each in kinds.get(life.kind).fields)
+        if any(AlwaysSent in field for field in kinds.get(life.kind).fields)
     ),
 )
 FIRST = {life.kind: life for life in reversed(LIVES)}  # each kind's fullest life
@@ -108,8 +108,8 @@ whole_lives_and_some_sparse = pytest.mark.parametrize(
     ("life", "sparse"),
     [
         *(
-            pytest.param(*each.values, os.environ.get("SPARSE_LIVES") == "1", id=str(*each.values), marks=each.marks)
-            for each in first_lives(WHOLE)
+            pytest.param(*live.values, os.environ.get("SPARSE_LIVES") == "1", id=str(*live.values), marks=live.marks)
+            for live in first_lives(WHOLE)
         ),
         *(pytest.param(FIRST[kind], True, id=f"{FIRST[kind]}-sparse") for kind in SOME),
     ],
@@ -184,8 +184,8 @@ def test_one_part_of_several_gives_way_to_another_in_place(born: LivingProject) 
     keys = {"creds": {"cloud_access_key_id": "AKID", "cloud_secret_access_key": "cloud secret"}}
     born.declare(with_value(born.life.spec, "target.delivery.auth", keys))
     (change,) = born.apply().plan.changes
-    assert (change.action, {each.changed_by for each in change.fields}) == (Action.UPDATE, {ChangedBy.GIT})
-    assert {each.path for each in change.fields} == {
+    assert (change.action, {field.changed_by for field in change.fields}) == (Action.UPDATE, {ChangedBy.GIT})
+    assert {field.path for field in change.fields} == {
         "target.delivery.auth.role",
         "target.delivery.auth.creds.cloud_access_key_id",
         "target.delivery.auth.creds.cloud_secret_access_key",
@@ -242,8 +242,8 @@ def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Livi
         born.declare(spec)
         applied, new = born.apply(), born.live()
         (change,) = applied.plan.changes
-        assert (change.action, {each.changed_by for each in change.fields}) == (Action.REPLACE, {ChangedBy.GIT})
-        assert {each.path.partition(".")[0] for each in change.fields if each.forces_replacement} == {
+        assert (change.action, {field.changed_by for field in change.fields}) == (Action.REPLACE, {ChangedBy.GIT})
+        assert {field.path.partition(".")[0] for field in change.fields if field.forces_replacement} == {
             told_as(born.kind, path)
         }
         assert change.order is order_of(born.kind, path)
@@ -279,11 +279,11 @@ def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject) -
 @with_parts
 def test_what_somebody_else_takes_off_is_put_back(born: LivingProject) -> None:
     shown = parts(born.life)
-    for each in shown:
-        born.sandbox.delete(f"{born.live().path}/{each.delete_segment}")
+    for field in shown:
+        born.sandbox.delete(f"{born.live().path}/{field.delete_segment}")
     action, paths, movers = the_change(born.apply().plan, born)
     assert (action, movers) == (Action.UPDATE, {ChangedBy.PLATFORM})
-    assert {path.partition(".")[0] for path in paths} == {each.name for each in shown}
+    assert {path.partition(".")[0] for path in paths} == {field.name for field in shown}
     live = born.live()
     for path, leaf in leaves(born.kind).items():
         assert_holds(born, live, leaf, value_at(born.life.spec, path))
@@ -363,8 +363,8 @@ def the_change(plan: Plan, project: LivingProject) -> tuple[Action, set[str], se
     assert plan.errors == ()
     (change,) = plan.changes
     assert change.address == project.subject
-    paths = paths_of((each.path for each in change.fields), leaves(project.kind))
-    return change.action, paths, {each.changed_by for each in change.fields}
+    paths = paths_of((field.path for field in change.fields), leaves(project.kind))
+    return change.action, paths, {field.changed_by for field in change.fields}
 
 
 def told_as(kind: Kind, path: str) -> str:

@@ -31,7 +31,7 @@ GOOD: dict[str, Any] = {
 
 
 def said(document: Any) -> list[tuple[tuple[str | int, ...], str]]:
-    return [(each.path, each.text) for each in traffic_policy.findings(document)]
+    return [(finding.path, finding.text) for finding in traffic_policy.findings(document)]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -262,9 +262,9 @@ def test_a_setting_that_is_surely_wrong_or_lacking_is_an_error_at_its_place(
     type_: str, config: Any, path: tuple[str | int, ...] | None, said: str | None, remedy: str | None
 ) -> None:
     found = acting(type_, config)
-    errors = [each for each in found if each.severity is Severity.ERROR]
+    errors = [finding for finding in found if finding.severity is Severity.ERROR]
     if said is None:
-        assert (errors, [each.code for each in found]) == ([], ["traffic-renamed"])
+        assert (errors, [finding.code for finding in found]) == ([], ["traffic-renamed"])
         return
     at = ("on_http_request", 0, "actions", 0)
     assert (errors[0].path, errors[0].text, errors[0].remedy) == (
@@ -301,7 +301,7 @@ def test_a_rule_that_is_not_in_a_list_is_doubted_and_looked_into() -> None:
             {"on_http_request": {"expressions": ["req.mehtod == ''"], "actions": [{"type": "deny"}]}}
         )
     )
-    assert [each.code for each in found] == ["traffic-rules", "traffic-member"]
+    assert [finding.code for finding in found] == ["traffic-rules", "traffic-member"]
 
 
 def test_within_a_text_the_words_say_where_to_look() -> None:
@@ -352,7 +352,7 @@ def test_references_inside_a_policy_are_left_alone() -> None:
 def test_an_expression_within_a_setting_is_checked_and_told_at_its_place_in_the_text() -> None:
     body = "a ${req.url.path}\n  ${req.mehtod} ${reg.x} ${req.}"
     found = acting("custom-response", {"body": body, "headers": {"x": "$${no} ${{'a': 1}.a}"}})
-    assert [(each.path[-1], each.text, each.severity, each.spot) for each in found] == [
+    assert [(finding.path[-1], finding.text, finding.severity, finding.spot) for finding in found] == [
         ("body", "req has no member 'mehtod'", Severity.ERROR, (2, 9)),
         ("body", "${reg.x}: unknown variable 'reg'", Severity.WARNING, (2, 19)),
         ("body", "${req.}: the expression has an unexpected '.'", Severity.WARNING, (2, 32)),
@@ -373,4 +373,4 @@ def test_a_setting_of_expressions_is_checked_as_such() -> None:
 @given(st.text(max_size=30))
 def test_any_text_as_an_expression_is_judged_and_breaks_nothing(text: str) -> None:
     found = traffic_policy.findings({"on_http_request": [{"expressions": [text], "actions": [{"type": "deny"}]}]})
-    assert all(each.path[0] == "on_http_request" for each in found)
+    assert all(finding.path[0] == "on_http_request" for finding in found)

@@ -50,7 +50,7 @@ def test_modules_that_need_plain_text_are_found_where_tls_ends_upstream() -> Non
             "traffic_policy": policy,
         },
     )
-    assert [(each.path, each.severity) for each in both] == [
+    assert [(finding.path, finding.severity) for finding in both] == [
         (("mutual_tls",), Severity.ERROR),
         (("traffic_policy",), Severity.WARNING),
     ]
@@ -90,7 +90,7 @@ def test_an_empty_secret_is_none(empty: Any) -> None:
     for application, missing in (({}, []), ({"client_id": "c"}, ["client_secret"])):
         google = {**application, "client_secret": empty}
         said = found_beside_the_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
-        assert [each.path[-1] for each in said] == missing
+        assert [finding.path[-1] for finding in said] == missing
 
 
 def test_an_application_has_an_id_and_a_secret_that_nobody_here_can_see() -> None:
@@ -98,7 +98,7 @@ def test_an_application_has_an_id_and_a_secret_that_nobody_here_can_see() -> Non
         for application, missing in (({}, ["client_id"]), ({"client_id": "c"}, [])):
             google = {**application, "client_secret": secret}
             said = found_beside_the_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
-            assert [each.path[-1] for each in said] == missing
+            assert [finding.path[-1] for finding in said] == missing
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_header_stands_once_however_it_is_spelt(kind: str, spec: Any, path: tu
 def test_a_module_that_is_enabled_names_who_decides(kind: str, module: str, ids: str) -> None:
     spec = {"edge_id": "edghts_1"} if kind == "HTTPSEdgeRoute" else {}
     assert found(kind, {**spec, module: {"enabled": False, ids: []}}) == []
-    assert [each.path for each in found(kind, {**spec, module: {ids: []}})] == [(module, ids)]
+    assert [finding.path for finding in found(kind, {**spec, module: {ids: []}})] == [(module, ids)]
 
 
 def test_an_unknown_webhook_provider_is_a_warning() -> None:
@@ -209,7 +209,7 @@ def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
 )
 def test_hosts_below_internal_have_that_binding_and_only_they(url: Any, bindings: list[Any], fits: bool) -> None:
     said = found_beside_the_example("CloudEndpoint", url=url, bindings=bindings)
-    assert [(each.path, each.severity) for each in said] == ([] if fits else [(("bindings",), Severity.ERROR)])
+    assert [(finding.path, finding.severity) for finding in said] == ([] if fits else [(("bindings",), Severity.ERROR)])
 
 
 def test_an_internal_endpoint_may_leave_its_binding_out() -> None:
@@ -281,7 +281,7 @@ def test_a_response_has_an_http_status(status: int, fits: bool) -> None:
     ],
 )
 def test_key_parameters_fit_the_kind_of_key(spec: dict[str, Any], path: tuple[str]) -> None:
-    assert [each.path for each in found("SSHCertificateAuthority", spec)] == [path]
+    assert [finding.path for finding in found("SSHCertificateAuthority", spec)] == [path]
 
 
 @pytest.mark.parametrize(

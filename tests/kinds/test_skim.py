@@ -66,10 +66,10 @@ def check(text: str) -> bool:
     reading = carefully(written)
     assert reading.problems == []
     assert reading.complete
-    assert [typed(value) for value, _, _ in skimmed] == [typed(each.value) for each in reading.documents]
+    assert [typed(value) for value, _, _ in skimmed] == [typed(document.value) for document in reading.documents]
     again = yaml.read(written, "f.yaml").documents
-    assert [each.places.start for each in again] == [each.places.start for each in reading.documents]
-    assert [dict(each.places) for each in again] == [dict(each.places) for each in reading.documents]
+    assert [each.places.start for each in again] == [document.places.start for document in reading.documents]
+    assert [dict(each.places) for each in again] == [dict(document.places) for document in reading.documents]
     return True
 
 
@@ -104,7 +104,7 @@ JSON = st.recursive(
 
 @given(st.lists(JSON, min_size=1, max_size=3))
 def test_json_is_skimmed_as_what_it_says(values: list[Any]) -> None:
-    check("\n---\n".join(json.dumps(each, ensure_ascii=False) for each in values))
+    check("\n---\n".join(json.dumps(value, ensure_ascii=False) for value in values))
 
 
 def test_ordinary_texts_are_skimmed(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def rename_some(manifest: Manifest, name: str, formers: Mapping[Address, Collect
         )
         for old, each in manifest.declarations.items()
     ]
-    return Manifest(manifest.stack, {each.address: each for each in declared})
+    return Manifest(manifest.stack, {declaration.address: declaration for declaration in declared})
 
 
 @st.composite
@@ -192,7 +192,7 @@ def _backends(draft: Draft) -> None:
         draft.add("StaticBackend", name, {"address": f"{name}.example.net:{draft.draw(st.integers(1, 2))}"})
     for name in draft.names():
         children = draft.some("TunnelGroupBackend", "StaticBackend") or []
-        shares = [{"backend_id": each, "weight": draft.draw(st.integers(0, 2))} for each in children]
+        shares = [{"backend_id": child, "weight": draft.draw(st.integers(0, 2))} for child in children]
         draft.add("WeightedBackend", name, {"backends": shares})
     for name in draft.names():
         draft.add("FailoverBackend", name, {"backends": draft.some("TunnelGroupBackend", "HTTPResponseBackend")})

@@ -63,7 +63,7 @@ class Journey:
     def propose(self, snapshot: Snapshot) -> Mapping[str, str]:
         """What import would write."""
         found = import_proposal.propose(self.opened, snapshot, folder="manifests", selects=lambda address: True)
-        assert [each for each in found.left_out if each.wrong] == []
+        assert [left_out for left_out in found.left_out if left_out.wrong] == []
         return found.files
 
     def write(self, files: Mapping[str, str]) -> None:
@@ -126,10 +126,10 @@ async def _law(journey: Journey) -> None:
     journey.write(files)
     journey.reopen()
     plan = journey.opened.plan_for(before)
-    assert [str(each) for each in plan.problems] == []
+    assert [str(problem) for problem in plan.problems] == []
     assert plan.missing_approvals == ()
-    assert [(str(each.address), each.action, each.fields) for each in plan.changes] == [
-        (str(each.address), Action.ADOPT, ()) for each in plan.changes
+    assert [(str(change.address), change.action, change.fields) for change in plan.changes] == [
+        (str(change.address), Action.ADOPT, ()) for change in plan.changes
     ]
     await journey.take_over(plan)
     after = replace(await journey.look(), bindings={a: b for a, b in plan.bindings.items() if b is not None})

@@ -101,7 +101,7 @@ def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manif
     assume(not change.problems)
     # Some of the texts in these worlds are none that the rules of their kinds accept.
     odd = {str(each) for each, declared in after.declarations.items() if not _is_valid(declared)}
-    assert [each for each in plan_rules.find_problems(change) if each.subject not in odd] == []
+    assert [problem for problem in plan_rules.find_problems(change) if problem.subject not in odd] == []
 
 
 def _is_valid(declared: Declaration) -> bool:
@@ -109,7 +109,7 @@ def _is_valid(declared: Declaration) -> bool:
         valid = kinds.get(declared.address.kind).spec.model_validate(declared.spec)
     except ValidationError:
         return False
-    return not any(each.severity is Severity.ERROR for each in validation.findings_of(valid))
+    return not any(finding.severity is Severity.ERROR for finding in validation.findings_of(valid))
 
 
 @law
@@ -129,7 +129,7 @@ def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: 
     key = data.draw(st.sampled_from(described))
     world.objects[key]["description"] += " by hand"
     again = make_plan(manifest, world)
-    assert [(change.id, [(each.path, each.changed_by) for each in change.fields]) for change in again.changes] == [
+    assert [(change.id, [(field.path, field.changed_by) for field in change.fields]) for change in again.changes] == [
         (key[1].rsplit("/", 1)[-1], [("description", ChangedBy.PLATFORM)])
     ]
     world.carry_out(again)
@@ -141,10 +141,10 @@ def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: 
 def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, data: st.DataObject) -> None:
     world = apply_manifest(manifest)
     present = [
-        (key, each)
+        (key, field)
         for key, body in world.objects.items()
-        for each in world.by_name[key[0]].fields
-        if each.module and body.get(each.name) is not None
+        for field in world.by_name[key[0]].fields
+        if field.module and body.get(field.name) is not None
     ]
     assume(present)
     key, module = data.draw(st.sampled_from(present))
@@ -153,7 +153,7 @@ def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, da
     assert [(call.method, call.path.rsplit("/", 1)[-1]) for call in again.calls if isinstance(call.path, str)] == [
         ("PUT", module.name)
     ]
-    assert {each.changed_by for change in again.changes for each in change.fields} == {ChangedBy.PLATFORM}
+    assert {field.changed_by for change in again.changes for field in change.fields} == {ChangedBy.PLATFORM}
 
 
 @law
@@ -241,11 +241,18 @@ def test_a_target_changes_nothing_else(manifest: Manifest) -> None:
 @given(manifests(), manifests(), st.data())
 def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after: Manifest, data: st.DataObject) -> None:
     """Also where it cannot be told which of them it means."""
-    both = sorted({each.kind for each in before.declarations} & {each.kind for each in after.declarations})
+    both = sorted(
+        {declaration.kind for declaration in before.declarations}
+        & {declaration.kind for declaration in after.declarations}
+    )
     assume(both)
     kind = data.draw(st.sampled_from(both))
-    chosen = data.draw(st.sampled_from([each for each in after.declarations if each.kind == kind]))
-    gone = [each for each in before.declarations if each.kind == kind and each not in after.declarations]
+    chosen = data.draw(st.sampled_from([declaration for declaration in after.declarations if declaration.kind == kind]))
+    gone = [
+        declaration
+        for declaration in before.declarations
+        if declaration.kind == kind and declaration not in after.declarations
+    ]
     formers = [*gone, *([] if chosen in gone else [chosen])]
     manifest = rename_some(after, "new", {chosen: formers})
     world = apply_manifest(before)
@@ -280,7 +287,7 @@ def test_replace_makes_it_anew_once_and_then_rests(manifest: Manifest, data: st.
     chosen = data.draw(st.sampled_from(sorted(manifest.declarations)))
     made = make_plan(manifest, world, replace(EVERYTHING, to_replace=frozenset({chosen})))
     # What another object of ours stays on is not torn away from under it, nor the last rule of what needs one.
-    assert all("still used by" in each.text or "left without any" in each.text for each in made.errors)
+    assert all("still used by" in error.text or "left without any" in error.text for error in made.errors)
     assume(not made.errors)
     assert {change.action for change in made.changes if change.address == chosen} == {Action.REPLACE}
     world.carry_out(made)

@@ -111,7 +111,7 @@ class RandomAccount:
         self._known.clear()  # a test may have changed objects by hand
         done: set[str] = set()
         answers: dict[Address, tuple[str, dict[str, Any]]] = {}
-        formers = {each.address: each.former for each in plan.changes if each.former}
+        formers = {change.address: change.former for change in plan.changes if change.former}
         for address, binding in plan.bindings.items():
             self._bind(address, binding)
         for call in plan.calls:

@@ -71,14 +71,14 @@ def declared(field: Field) -> st.SearchStrategy[Value]:
 
 
 def _object(fields: tuple[Field, ...]) -> st.SearchStrategy[Value]:
-    always = {each.name: declared(each) for each in fields if each.required}
-    some = {each.name: st.none() | declared(each) for each in fields if not each.required}
+    always = {field.name: declared(field) for field in fields if field.required}
+    some = {field.name: st.none() | declared(field) for field in fields if not field.required}
     return st.fixed_dictionaries(always, optional=some)
 
 
 def specs(kind: Kind) -> st.SearchStrategy[dict[str, Value]]:
     """Declarations of one field: fields are put in canonical form each for itself."""
-    return st.one_of([st.fixed_dictionaries({each.name: st.none() | declared(each)}) for each in kind.fields])
+    return st.one_of([st.fixed_dictionaries({field.name: st.none() | declared(field)}) for field in kind.fields])
 
 
 @each_kind
@@ -131,7 +131,7 @@ def test_no_record_holds_the_digest_of_a_sensitive_value_without_its_salt() -> N
     """Not even of one that a reference brought in."""
     plain = {digest(text) for text in TEXTS}
     for kind in kinds.list_planned():
-        for field in (each for each in kind.fields if each.is_sensitive):
+        for field in (field for field in kind.fields if field.is_sensitive):
             for path in _sensitive_paths(field):
                 (recorded,) = digests(settle(kind, {path: Ref(PAY, ANSWERED)}, answer), SALT).values()
                 assert recorded not in plain, path

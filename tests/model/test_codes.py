@@ -13,7 +13,7 @@ from reconciler.model.problem import Problem, Severity
 
 ROOT = Path(reconciler.__file__).parent
 THEIRS = ("api", "engine", "sandbox")  # where a code is the platform's
-SOURCES = [each for each in sorted(ROOT.rglob("*.py")) if each.relative_to(ROOT).parts[0] not in THEIRS]
+SOURCES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in THEIRS]
 
 
 def _texts(expression: ast.expr) -> set[str]:

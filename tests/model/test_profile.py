@@ -62,5 +62,5 @@ def test_every_name_belongs_to_a_kind_there_is() -> None:
     collections = {kind.path for kind in kinds.every()}
     names = {kind.name for kind in kinds.every()}
     for profile in DIALECTS.values():
-        assert {each.collection for each in profile.spellings} <= collections
+        assert {spelling.collection for spelling in profile.spellings} <= collections
         assert profile.retired <= names

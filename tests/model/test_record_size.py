@@ -37,7 +37,7 @@ each_form = pytest.mark.parametrize("form", ["%s", '{"a": "%s"}', '{"a": "%s"}\n
 
 def fullest(fields: tuple[Field, ...]) -> dict[str, Any]:
     """A value other than the default for every field, also where only one of some may be declared."""
-    return {each.name: _some(each) for each in fields if each.name != "metadata"}
+    return {field.name: _some(field) for field in fields if field.name != "metadata"}
 
 
 def _some(field: Field) -> Any:
@@ -56,11 +56,11 @@ def _some(field: Field) -> Any:
 
 
 def leaves(fields: tuple[Field, ...], above: str = "") -> Iterator[str]:
-    for each in fields:
-        if each.shape is Shape.OBJECT:
-            yield from leaves(each.fields, f"{above}{each.name}.")
-        elif each.name not in ("metadata", str(ROUTE.parent and ROUTE.parent.field)):
-            yield above + each.name
+    for field in fields:
+        if field.shape is Shape.OBJECT:
+            yield from leaves(field.fields, f"{above}{field.name}.")
+        elif field.name not in ("metadata", str(ROUTE.parent and ROUTE.parent.field)):
+            yield above + field.name
 
 
 def written(kind: Kind, text: str) -> str:
@@ -115,7 +115,7 @@ def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, f
     def wrong(size: int) -> list[str]:
         spec = {**fullest(kind.fields), "metadata": form % ("x" * (size - len(form % "")))}
         where = builders.declare(f"{kind.name}/{NAME}", spec, protect=True)
-        return [f"{each.text}; {each.remedy}" for each in check_metadata({kind: [where]}, STACK)]
+        return [f"{problem.text}; {problem.remedy}" for problem in check_metadata({kind: [where]}, STACK)]
 
     (told,) = wrong(LIMIT)
     room = int(told.partition("; ")[2].partition(" ")[0])
@@ -148,7 +148,7 @@ def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> 
     live = builders.live("HTTPSEdgeRoute", "edghtsrt_1", shown, owner=owner, parent="edghts_1")
     made = builders.make_plan(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
     assert made.errors == ()
-    return {each.path: each.changed_by for change in made.changes for each in change.fields}
+    return {field.path: field.changed_by for change in made.changes for field in change.fields}
 
 
 WAS = _route()
@@ -197,6 +197,6 @@ def test_the_platforms_choices_are_never_bundled() -> None:
 def _is_choice(path: str) -> bool:
     fields, found = ROUTE.fields, False
     for name in path.split("."):
-        field = next(each for each in fields if each.name == name)
+        field = next(field for field in fields if field.name == name)
         found, fields = ServerDefault in field, field.fields
     return found

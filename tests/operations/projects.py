@@ -31,7 +31,7 @@ def write_project(root: Path, *documents: Document, settings: str = "") -> Path:
     (root / "manifests").mkdir(parents=True, exist_ok=True)
     limits = "limits: {requests_per_minute: 100000}\n"
     (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{limits}{settings}")
-    text = "---\n".join(f"{json.dumps(each)}\n" for each in documents)  # JSON is YAML
+    text = "---\n".join(f"{json.dumps(document)}\n" for document in documents)  # JSON is YAML
     (root / "manifests" / "all.yaml").write_text(text)
     return root
 

@@ -32,7 +32,7 @@ async def play(number: int, sandbox: Emulator, folder: Path) -> None:
     live = sandbox.collection("/ip_policies", "ip_policies")
     sandbox.patch(f"/ip_policies/{live[0]['id']}", {"description": f"by hand {number}"})
     drift = await open_on(sandbox, root).drift()
-    assert [[(each.path, each.old) for each in change.fields] for change in drift.plan.changes] == [
+    assert [[(field.path, field.old) for field in change.fields] for change in drift.plan.changes] == [
         [("description", f"by hand {number}")]
     ]
     assert (await open_on(sandbox, root).apply()).status is Status.APPLIED
@@ -58,7 +58,7 @@ def process_state() -> dict[str, object]:
     """What belongs to the whole process, and not to a library in it."""
     return {
         "gc": (gc.isenabled(), gc.get_threshold(), list(gc.callbacks)),
-        "signals": {each: signal.getsignal(each) for each in signal.valid_signals()},
+        "signals": {signals: signal.getsignal(signals) for signals in signal.valid_signals()},
         "environment": dict(os.environ),
         "folder": Path.cwd(),
         "umask": (mask := os.umask(0), os.umask(mask))[0],

@@ -45,10 +45,10 @@ def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
     there = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
     plan = make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there))
     plan = replace(plan, forecast=Forecast(12, 60.0))
-    assert [each.flag for each in plan.approvals] == ["--allow update:*=12"]
+    assert [approval.flag for approval in plan.approvals] == ["--allow update:*=12"]
     rest, _ = remaining_plan.without_changed(plan, {at("IPPolicy/a0")})
     assert rest.forecast == Forecast(11, 55.0)
-    assert [each.flag for each in rest.approvals] == ["--allow update:*=11"]
+    assert [approval.flag for approval in rest.approvals] == ["--allow update:*=11"]
     nothing, _ = remaining_plan.without_changed(plan, {at(f"IPPolicy/{name}") for name in names})
     assert (nothing.approvals, nothing.forecast) == ((), Forecast(0, 0.0))
 
@@ -77,7 +77,7 @@ def test_a_consent_is_never_about_more_than_is_left(
     parts = 2 if kind == "IPPolicyRule" else 0  # which go with something
     plan = Plan("prod", changes=changes, approvals=(Approval(what, kind, count, "why", granted=True, parts=parts),))
     rest, _ = remaining_plan.without_changed(plan, {at(refused)})
-    assert [each.count for each in rest.approvals] == left
+    assert [approval.count for approval in rest.approvals] == left
 
 
 @pytest.mark.parametrize("work", ["compare", "leave out"])

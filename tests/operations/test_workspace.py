@@ -42,9 +42,9 @@ async def test_an_apply_succeeds_and_a_second_one_is_unchanged(sandbox: Sandbox,
     events: list[OperationEvent] = []
     result = await open_on(sandbox, root).apply(on_event=events.append)
     assert result.status is Status.APPLIED
-    assert [each.outcome for each in result.outcomes] == [Outcome.DONE] * 2
+    assert [outcome.outcome for outcome in result.outcomes] == [Outcome.DONE] * 2
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 2
-    told = [type(each) for each in events]
+    told = [type(event) for event in events]
     assert told[0] is Planned
     assert told.index(CallsBegan) < told.index(Started) < told.index(Ended) < told.index(CallsEnded)
     assert (await open_on(sandbox, root).apply()).status is Status.UNCHANGED
@@ -71,7 +71,10 @@ async def test_a_plan_is_stale_once_the_platform_changed(sandbox: Sandbox, root:
     assert 'IPPolicy/a.description: was "a", is now "by hand"' in result.reasons
     assert sandbox.calls() == []
     rest = await workspace.apply(planned, partial=True)
-    assert (rest.status, [each.call.id for each in rest.skipped]) == (Status.PARTIAL, ["update IPPolicy/a"])
+    assert (rest.status, [skipped_call.call.id for skipped_call in rest.skipped]) == (
+        Status.PARTIAL,
+        ["update IPPolicy/a"],
+    )
 
 
 async def test_the_history_tells_how_each_apply_ended(sandbox: Sandbox, root: Path) -> None:
@@ -120,7 +123,7 @@ async def test_a_refused_call_leaves_the_others_done(sandbox: Sandbox, root: Pat
     sandbox.fault("POST /ip_policies", then="status", status=422)
     result = await open_on(sandbox, root).apply()
     assert result.status is Status.PARTIAL
-    assert sorted(each.outcome for each in result.outcomes) == sorted([Outcome.DONE, Outcome.FAILED])
+    assert sorted(outcome.outcome for outcome in result.outcomes) == sorted([Outcome.DONE, Outcome.FAILED])
 
 
 async def test_a_key_that_may_not_write_is_unauthorized(sandbox: Sandbox, root: Path) -> None:
@@ -159,7 +162,7 @@ async def test_drift_names_what_changed_on_the_platform(sandbox: Sandbox, root: 
     sandbox.patch(f"/ip_policies/{first['id']}", {"description": "by hand"})
     drift = await open_on(sandbox, root).drift()
     assert drift.has_drift
-    assert [each.path for change in drift.plan.changes for each in change.fields] == ["description"]
+    assert [field.path for change in drift.plan.changes for field in change.fields] == ["description"]
     assert not (await open_on(sandbox, root).drift(ignore=["IPPolicy/*.description"])).has_drift
 
 
@@ -168,7 +171,7 @@ async def test_accepted_drift_is_in_the_manifests(sandbox: Sandbox, root: Path) 
     first = sandbox.get("/ip_policies")["ip_policies"][0]
     sandbox.patch(f"/ip_policies/{first['id']}", {"description": "by hand"})
     found = await open_on(sandbox, root).accept_drift()
-    assert [str(each.address) for each in found.accepted] == [f"IPPolicy/{first['description']}"]
+    assert [str(offer.address) for offer in found.accepted] == [f"IPPolicy/{first['description']}"]
     (texts,) = found.texts.values()
     assert "by hand" in texts[1]
 
@@ -178,13 +181,13 @@ async def test_an_unmanaged_object_is_adopted_and_nothing_else(sandbox: Sandbox,
     sandbox.forget_log()
     root = write_project(tmp_path / "project", domain("a"), domain("b"))
     result = await open_on(sandbox, root).adopt([Address("ReservedDomain", "a")])
-    assert (result.status, [each for each in sandbox.calls() if "POST" in each]) == (Status.APPLIED, [])
+    assert (result.status, [call for call in sandbox.calls() if "POST" in call]) == (Status.APPLIED, [])
 
 
 async def test_adopting_what_is_not_declared_is_an_invalid_project(sandbox: Sandbox, root: Path) -> None:
     with pytest.raises(InvalidProject) as refused:
         await open_on(sandbox, root).adopt([Address("IPPolicy", "zzz")])
-    assert [each.code for each in refused.value.problems] == ["not-adoptable"]
+    assert [problem.code for problem in refused.value.problems] == ["not-adoptable"]
 
 
 async def test_an_adoption_without_a_call_is_remembered(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -206,7 +209,7 @@ async def test_an_import_proposes_manifests_that_change_nothing(sandbox: Sandbox
     sandbox.post("/ip_policies", {"description": "office"})
     root = write_project(tmp_path / "project")
     proposal = await open_on(sandbox, root).propose_import()
-    assert [str(each.address) for each in proposal.imported] == ["IPPolicy/office"]
+    assert [str(imported.address) for imported in proposal.imported] == ["IPPolicy/office"]
     for path, text in proposal.files.items():
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(text)
@@ -215,7 +218,10 @@ async def test_an_import_proposes_manifests_that_change_nothing(sandbox: Sandbox
 
 async def test_the_history_has_the_calls_of_earlier_runs(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
-    assert {each.call for each in await open_on(sandbox, root).history()} == {"create IPPolicy/a", "create IPPolicy/b"}
+    assert {recorded_call.call for recorded_call in await open_on(sandbox, root).history()} == {
+        "create IPPolicy/a",
+        "create IPPolicy/b",
+    }
 
 
 async def test_a_target_that_matches_nothing_is_refused(sandbox: Sandbox, root: Path) -> None:
@@ -238,7 +244,7 @@ async def test_a_policy_of_the_project_blocks(sandbox: Sandbox, root: Path) -> N
     rule = {"policy": "no-creates", "message": "no", "check": "size(plan.changes) == 0"}
     (root / "policies" / "rules.yaml").write_text(json.dumps(rule))
     result = await open_on(sandbox, root).apply()
-    assert (result.status, [each.rule for each in result.problems]) == (Status.BLOCKED, ["no-creates"])
+    assert (result.status, [problem.rule for problem in result.problems]) == (Status.BLOCKED, ["no-creates"])
 
 
 async def test_a_plan_of_another_account_is_refused_before_anything_is_sent(root: Path) -> None:
@@ -252,7 +258,7 @@ async def test_a_plan_of_another_account_is_refused_before_anything_is_sent(root
 async def test_a_plan_is_applied_with_the_selection_that_it_was_made_with(sandbox: Sandbox, root: Path) -> None:
     workspace = open_on(sandbox, root)
     planned = await workspace.plan(selection=Selection(targets=("IPPolicy/a",)))
-    assert [str(each.address) for each in planned.workspace.plan_for(planned.snapshot).changes] == ["IPPolicy/a"]
+    assert [str(change.address) for change in planned.workspace.plan_for(planned.snapshot).changes] == ["IPPolicy/a"]
     gone = await workspace.to_destroy().plan()
     assert (await workspace.apply(planned)).remaining == ()
     assert gone.plan.is_empty

@@ -123,7 +123,7 @@ def snapshot(
 
 
 def manifest(*declared: Declaration) -> Manifest:
-    return Manifest(STACK, {each.address: each for each in declared})
+    return Manifest(STACK, {declaration.address: declaration for declaration in declared})
 
 
 def make_plan(*declared: Declaration, seen: Snapshot | None = None, options: PlanOptions | None = None) -> Plan:
@@ -177,7 +177,7 @@ def change_of(made: Plan, address: str) -> Change:
 def fields(made: Plan) -> dict[str, FieldChange]:
     """Of the plan's only change, by path."""
     (change,) = made.changes
-    return {each.path: each for each in change.fields}
+    return {field.path: field for field in change.fields}
 
 
 def requests(made: Plan) -> list[str]:

@@ -33,7 +33,7 @@ def office(children: str = "report") -> Declaration:
 
 
 def list_additions(made: Plan) -> list[tuple[str, str]]:
-    return [(str(each.address), str(each.parent)) for each in made.additions]
+    return [(str(addition.address), str(addition.parent)) for addition in made.additions]
 
 
 def allow(count: int, kind: str = "IPPolicyRule") -> PlanOptions:
@@ -58,7 +58,7 @@ def test_a_child_that_nobody_declares_is_told_with_its_parent_and_stays(
 
 def test_an_addition_shows_all_that_it_says() -> None:
     (addition,) = make_plan(office(), seen=snapshot(POLICY, ADDED)).additions
-    assert {each.path: (each.old, each.new) for each in addition.fields} == {
+    assert {field.path: (field.old, field.new) for field in addition.fields} == {
         "cidr": ("0.0.0.0/0", None),
         "action": ("allow", None),
     }
@@ -98,14 +98,14 @@ def test_what_is_declared_or_to_be_deleted_is_no_addition() -> None:
     assert make_plan(office(), rule, seen=snapshot(POLICY, ADDED)).additions == ()  # it is to be adopted
     ours = live("IPPolicyRule", "ipr_9", RULE, owner=record("IPPolicyRule/old"))
     made = make_plan(office(), seen=snapshot(POLICY, ours))
-    assert (made.additions, [each.reason for each in made.changes]) == ((), [Reason.REMOVED])
+    assert (made.additions, [change.reason for change in made.changes]) == ((), [Reason.REMOVED])
 
 
 def test_a_child_without_metadata_is_ours_as_far_as_the_store_binds_it() -> None:
     source = live("EventSource", "vault_created.v0", parent="esb_1")
     bound = snapshot(SUBSCRIPTION, source, bindings={"EventSource/old": Binding(source.locator)})
     made = make_plan(declare("EventSubscription/audit"), seen=bound)
-    assert (made.additions, [each.reason for each in made.changes]) == ((), [Reason.REMOVED])
+    assert (made.additions, [change.reason for change in made.changes]) == ((), [Reason.REMOVED])
     made = make_plan(declare("EventSubscription/audit"), seen=snapshot(SUBSCRIPTION, source))
     assert list_additions(made) == [("EventSource/audit-vault_created.v0", "EventSubscription/audit")]
 
@@ -136,9 +136,13 @@ def test_an_addition_is_deleted_only_if_its_parent_says_so_and_the_number_is_app
     ]
     made = make_plan(office("delete"), seen=seen)
     assert (made.changes, made.calls, made.missing_approvals) == ((), (), ())
-    assert [each.flag for each in made.missing_optional_approvals] == ["--allow delete:IPPolicyRule=1"]
+    assert [approval.flag for approval in made.missing_optional_approvals] == ["--allow delete:IPPolicyRule=1"]
     made = make_plan(office("delete"), seen=seen, options=allow(1))
-    assert ([(each.action, each.reason, each.risks) for each in made.changes], requests(made), made.additions) == (
+    assert (
+        [(change.action, change.reason, change.risks) for change in made.changes],
+        requests(made),
+        made.additions,
+    ) == (
         [(Action.DELETE, Reason.ADDED, (Risk.ADDED,))],
         ["DELETE /ip_policy_rules/ipr_9"],
         (),
@@ -165,5 +169,8 @@ def test_a_name_of_the_platforms_is_made_a_name_of_ours() -> None:
     twin = live("IPPolicyRule", "ipr_\r9/../x", {**RULE, "cidr": "10.0.0.0/8"})
     taken = declare("IPPolicyRule/ipr_-9-..-x", {"ip_policy_id": "ipp_1", "cidr": "192.0.2.0/24", "action": "deny"})
     made = make_plan(office(), taken, seen=snapshot(POLICY, hostile, twin))
-    assert [each[0] for each in list_additions(made)] == ["IPPolicyRule/ipr_-9-..-x-2", "IPPolicyRule/ipr_-9-..-x-3"]
+    assert [addition[0] for addition in list_additions(made)] == [
+        "IPPolicyRule/ipr_-9-..-x-2",
+        "IPPolicyRule/ipr_-9-..-x-3",
+    ]
     assert all(at(name) for name, _ in list_additions(made))

@@ -36,7 +36,7 @@ def test_before_its_time_nothing_happens() -> None:
 
 def test_at_its_time_it_is_made_anew_and_the_old_one_stays() -> None:
     made = plan_at(MADE + 90 * DAY, credential("cr_1"))
-    assert [(each.action, each.reason, each.order) for each in made.changes] == [
+    assert [(change.action, change.reason, change.order) for change in made.changes] == [
         (Action.REPLACE, Reason.ROTATION, Order.CREATE_FIRST)
     ]
     assert [call.verb for call in made.calls] == [Verb.CREATE, Verb.UPDATE]
@@ -100,7 +100,7 @@ def test_renewed_under_a_new_name_both_live_for_the_overlap(moved: tuple[str, ..
         policy = PlanOptions(now=MADE + 90 * DAY + seconds, excludes=excludes)
         made = make_plan(declared, seen=snapshot(*there), options=policy)
         assert made.problems == ()
-        assert [(each.action, each.id) for each in made.changes] == [(Action.DELETE, each) for each in ended]
+        assert [(change.action, change.id) for change in made.changes] == [(Action.DELETE, each) for each in ended]
 
 
 @pytest.mark.parametrize("first", [OLDER, NEWER])
@@ -112,15 +112,15 @@ def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str)
             declared, seen=snapshot(*rotate(first, NEWER)), options=PlanOptions(now=MADE + 90 * DAY + seconds)
         )
         assert made.errors == ()
-        assert [each.target for each in made.calls if each.verb is Verb.DELETE] == ended
-        assert [each.id for each in made.changes if each.action is Action.MOVE] == ["cr_2"]
+        assert [call.target for call in made.calls if call.verb is Verb.DELETE] == ended
+        assert [change.id for change in made.changes if change.action is Action.MOVE] == ["cr_2"]
 
 
 def test_a_successor_that_another_declaration_took_leaves_the_old_one_to_the_one_that_had_it() -> None:
     there = rotate(OLDER, NEWER)
     declared = [declare("TunnelCredential/x", moved=[OLDER]), declare(NEWER)]
     made = make_plan(*declared, seen=snapshot(*there), options=PlanOptions(now=MADE + 91 * DAY))
-    assert [(str(each.address), each.action, each.id) for each in made.changes] == [
+    assert [(str(change.address), change.action, change.id) for change in made.changes] == [
         ("TunnelCredential/x", Action.MOVE, "cr_1")
     ]
 
@@ -129,5 +129,5 @@ def test_a_credential_that_is_not_managed_is_adopted_and_not_rotated() -> None:
     declared = replace(declare("TunnelCredential/agent", id="cr_1"), rotate=RENEWED)
     there = live("TunnelCredential", "cr_1", {"created_at": "2026-01-01T00:00:00Z"})
     made = make_plan(declared, seen=snapshot(there), options=PlanOptions(now=MADE + 900 * DAY))
-    assert [each.action for each in made.changes] == [Action.ADOPT]
+    assert [change.action for change in made.changes] == [Action.ADOPT]
     assert [call.verb for call in made.calls] == [Verb.UPDATE]

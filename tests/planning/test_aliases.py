@@ -70,7 +70,7 @@ def test_a_name_that_goes_over_to_another_leads_there() -> None:
     world = settle(vault("x", "a"), vault("y", "b"), declare_secret(vault_name="x"))
     change = change_of(plan_on(world, vault("z", "a"), vault("x", "b"), declare_secret(vault_name="x")), "Secret/s")
     assert (change.action, change.order) == (Action.REPLACE, Order.CREATE_FIRST)
-    assert [(each.path, each.new) for each in change.fields] == [("vault_id", id_of(world, "Vault", 1))]
+    assert [(field.path, field.new) for field in change.fields] == [("vault_id", id_of(world, "Vault", 1))]
 
 
 def test_another_address_for_what_is_there_is_a_move() -> None:

@@ -85,9 +85,9 @@ def test_the_default_of_a_binding_follows_from_the_host(url: str, was: list[str]
 
 def test_who_moved_what_is_given_back_is_told() -> None:
     both = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 404}, {})
-    assert [each.changed_by for each in fields(both).values()] == [ChangedBy.BOTH]
+    assert [field.changed_by for field in fields(both).values()] == [ChangedBy.BOTH]
     theirs = after("HTTPResponseBackend", {"status_code": 200}, {"status_code": 404}, {})
-    assert [each.changed_by for each in fields(theirs).values()] == [ChangedBy.PLATFORM]
+    assert [field.changed_by for field in fields(theirs).values()] == [ChangedBy.PLATFORM]
 
 
 def test_what_was_never_declared_is_left_alone() -> None:
@@ -109,7 +109,7 @@ def test_a_choice_goes_with_the_whole_that_it_is_a_part_of() -> None:
 
 
 def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
-    assert [each.path for each in server_defaults(kinds.get("ReservedDomain"))] == []
-    assert [each.path for each in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
+    assert [default.path for default in server_defaults(kinds.get("ReservedDomain"))] == []
+    assert [default.path for default in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
     there = live("ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"}))
     assert make_plan(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()

@@ -72,7 +72,7 @@ SHOWN_BACKEND = {"backend": {"enabled": True, "backend": {"id": "b"}}}
 
 def test_a_module_removed_by_hand_was_moved_on_the_platform() -> None:
     told = find_changes("TLSEdge", BACKEND, {}, BACKEND)
-    assert {each.changed_by for each in told.values()} == {ChangedBy.PLATFORM}
+    assert {field_change.changed_by for field_change in told.values()} == {ChangedBy.PLATFORM}
 
 
 def test_a_module_added_by_hand_was_moved_on_the_platform() -> None:
@@ -87,7 +87,7 @@ def test_a_module_removed_from_git_was_moved_in_git() -> None:
 
 def test_a_module_added_in_git_was_moved_in_git() -> None:
     told = find_changes("TLSEdge", {}, {}, BACKEND)
-    assert {each.changed_by for each in told.values()} == {ChangedBy.GIT}
+    assert {field_change.changed_by for field_change in told.values()} == {ChangedBy.GIT}
 
 
 def test_one_leaf_of_a_module_moved_by_hand_is_the_only_one_told() -> None:
@@ -100,7 +100,7 @@ def test_one_leaf_of_a_module_moved_by_hand_is_the_only_one_told() -> None:
 
 def test_a_module_of_defaults_only_is_told_as_a_whole() -> None:
     told = find_changes("TLSEdge", {"tls_termination": {}}, {}, {"tls_termination": {}})
-    assert {each.changed_by for each in told.values()} == {ChangedBy.PLATFORM}
+    assert {field_change.changed_by for field_change in told.values()} == {ChangedBy.PLATFORM}
 
 
 def test_a_module_removed_from_git_is_not_blamed_on_the_platform_for_what_the_platform_filled_in() -> None:
@@ -125,7 +125,7 @@ def test_a_reference_to_what_is_made_anew_follows_it() -> None:
     first = [declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge()]
     world = settle(*first)
     made = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
-    assert [each.changed_by for each in change_of(made, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
+    assert [field.changed_by for field in change_of(made, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
 
 
 def _edge() -> Any:
@@ -140,7 +140,7 @@ def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
         declare("CertificateAuthority/b", {"ca_pem": "NEW"}),
         declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/b")]}}),
     )
-    assert [each.changed_by for each in change_of(made, "TLSEdge/e").fields] == [ChangedBy.GIT]
+    assert [field.changed_by for field in change_of(made, "TLSEdge/e").fields] == [ChangedBy.GIT]
 
 
 def test_a_document_is_told_place_by_place() -> None:
@@ -189,7 +189,7 @@ def test_another_target_member_is_told_with_its_secret_and_replaces() -> None:
         "cloud_access_key_id": "id", "cloud_secret_access_key": KEY_TWO}}}}}  # fmt: skip
     told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, declared)
     assert "target.stream.auth.creds.cloud_secret_access_key" in told
-    assert all(each.forces_replacement for each in told.values())
+    assert all(field_change.forces_replacement for field_change in told.values())
 
 
 def test_a_new_private_key_replaces_the_certificate() -> None:

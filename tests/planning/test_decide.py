@@ -367,7 +367,7 @@ def test_metadata_that_others_fill_leaves_no_room_for_our_record() -> None:
     there = live("IPPolicy", "ipp_1", {"description": "x", "metadata": "é" * 2000}, owner=record("IPPolicy/p", {}))
     made = make_plan(declare("IPPolicy/p", {"description": "y"}, ignore=("metadata",)), seen=snapshot(there))
     assert made.calls == ()
-    assert [each.rpartition(":")[0] for each in errors(made)] == [
+    assert [error.rpartition(":")[0] for error in errors(made)] == [
         "the metadata of ipp_1 leaves no room for the owner record"
     ]
 

@@ -21,7 +21,7 @@ _EMPTY: dict[Shape, Any] = {Shape.INTEGER: 1, Shape.NUMBER: 1.0, Shape.FLAG: Tru
 
 
 def _minimal(fields: tuple[Field, ...]) -> dict[str, Any]:
-    return {each.name: _some(each) for each in fields if each.required}
+    return {field.name: _some(field) for field in fields if field.required}
 
 
 def _some(field: Field) -> Any:
@@ -43,18 +43,18 @@ def _another(field: Field) -> Any:
             return {"other": "other"}
         case Shape.INTEGER:
             return 7
-    return next((each for each in field.choices if each != field.default), "other")
+    return next((choice for choice in field.choices if choice != field.default), "other")
 
 
 def _defaults(fields: tuple[Field, ...], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
-    for each in fields:
-        path = (*above, each.name)
-        if {Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly} & each.behaviors or path == ("metadata",):
+    for field in fields:
+        path = (*above, field.name)
+        if {Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly} & field.behaviors or path == ("metadata",):
             continue
-        if each.shape is Shape.OBJECT:
-            yield from _defaults(each.fields, path)
-        elif each.default is not None:
-            yield path, each
+        if field.shape is Shape.OBJECT:
+            yield from _defaults(field.fields, path)
+        elif field.default is not None:
+            yield path, field
 
 
 CASES = [(kind, path, field) for kind in KINDS for path, field in _defaults(kind.fields)]
@@ -67,7 +67,7 @@ def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, 
     spec = _minimal(kind.fields)
     inside, fields = spec, kind.fields
     for name in path[:-1]:
-        (part,) = (each for each in fields if each.name == name)
+        (part,) = (field for field in fields if field.name == name)
         inside = inside.setdefault(name, {**_minimal(part.fields), **inside.get(name, {})})
         fields = part.fields
     shown = deepcopy(spec)

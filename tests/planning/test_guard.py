@@ -122,7 +122,9 @@ def test_consent_is_given_for_at_most_as_many_as_it_says(given: int, granted: bo
     made = make_plan(
         declare("IPPolicy/p"), seen=snapshot(*there), options=PlanOptions(allow={("delete", "ReservedDomain"): given})
     )
-    assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:ReservedDomain=2", granted)]
+    assert [(approval.flag, approval.granted) for approval in made.approvals] == [
+        ("--allow delete:ReservedDomain=2", granted)
+    ]
 
 
 def test_consent_for_one_kind_is_none_for_another() -> None:
@@ -202,8 +204,8 @@ def test_an_entry_counts_to_the_end_of_its_last_day(moment: str, granted: bool) 
     hours, minutes, seconds = map(int, moment.split(":"))
     now = 86_400 + 3_600 * hours + 60 * minutes + seconds
     made = make_plan(declared, seen=snapshot(there), options=PlanOptions(approved=(entry,), now=now))
-    assert [each.granted for each in made.approvals] == [granted]
-    assert [each.code for each in made.problems] == ([] if granted else ["unused-approval"])
+    assert [approval.granted for approval in made.approvals] == [granted]
+    assert [problem.code for problem in made.problems] == ([] if granted else ["unused-approval"])
 
 
 def test_only_changes_with_the_named_risk_need_its_approval() -> None:

@@ -186,7 +186,7 @@ def test_who_refers_to_the_later_one_is_pointed_to_the_first_before_it_goes() ->
     edge = live("TLSEdge", EDGE, {"ip_restriction": {"ip_policies": [{"id": "ipp_2"}]}}, owner=record("TLSEdge/e", {}))
     declared = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}})
     made = make_plan(declare("IPPolicy/a"), declared, seen=snapshot(first, later, edge))
-    assert [each.partition(" ")[0] for each in requests(made)][-1] == "DELETE"
+    assert [request.partition(" ")[0] for request in requests(made)][-1] == "DELETE"
     assert requests(made)[-1] == "DELETE /ip_policies/ipp_2"
     assert len(requests(made)) == 2
 
@@ -249,9 +249,9 @@ def test_stores_that_settle_credentials_at_the_same_moment_leave_one_and_delete_
         )
         made = make_plan(declare("TunnelCredential/a"), seen=seen)
         calls = requests(made)
-        gone = {each.rpartition("/")[2] for each in calls if each.startswith("DELETE")}
+        gone = {call.rpartition("/")[2] for call in calls if call.startswith("DELETE")}
         assert gone <= {f"cr_{n}" for n in own if not delivered[n]}
-        deleted |= gone if not any(each.startswith("POST") for each in calls) else set()
+        deleted |= gone if not any(call.startswith("POST") for call in calls) else set()
         assert made.blocking_errors == ()
     assert len(deleted) < count
 
@@ -261,8 +261,8 @@ def test_of_two_credentials_the_one_whose_token_arrived_nowhere_goes_though_it_i
     seen = snapshot(*pair, receipts=["i2"], undelivered=["i1"])
     made = make_plan(declare("TunnelCredential/a"), seen=seen)
     assert errors(made) == []
-    assert [each for each in requests(made) if each.startswith("DELETE")] == ["DELETE /credentials/cr_1"]
-    assert not [each for each in requests(made) if each.startswith("POST")]
+    assert [request for request in requests(made) if request.startswith("DELETE")] == ["DELETE /credentials/cr_1"]
+    assert not [request for request in requests(made) if request.startswith("POST")]
 
 
 def test_a_credential_that_nothing_says_is_pending_is_not_taken_for_undelivered() -> None:
@@ -274,9 +274,9 @@ def test_a_credential_that_nothing_says_is_pending_is_not_taken_for_undelivered(
 def test_of_two_credentials_whose_tokens_arrived_nowhere_neither_stays() -> None:
     pair = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential", pending=True) for n in (1, 2)]
     made = make_plan(declare("TunnelCredential/a"), seen=snapshot(*pair, undelivered=["i1", "i2"]))
-    deletes = sorted(each for each in requests(made) if each.startswith("DELETE"))
+    deletes = sorted(request for request in requests(made) if request.startswith("DELETE"))
     assert (errors(made), deletes) == ([], ["DELETE /credentials/cr_1", "DELETE /credentials/cr_2"])
-    assert [each for each in requests(made) if each.startswith("POST")] == ["POST /credentials"]
+    assert [request for request in requests(made) if request.startswith("POST")] == ["POST /credentials"]
 
 
 def test_a_credential_whose_token_was_overwritten_by_that_of_a_successor_now_gone_is_replaced() -> None:
@@ -372,7 +372,7 @@ def test_an_id_that_leads_nowhere_is_a_problem() -> None:
     line = Position("m.yaml", 3, 1)
     made = make_plan(replace(declare("TLSEdge/a", id=EDGE), positions={("id",): line}))
     assert errors(made) == [f"there is no TLSEdge {EDGE} on the platform"]
-    assert [each.position for each in made.problems] == [line]
+    assert [problem.position for problem in made.problems] == [line]
 
 
 def test_an_id_that_leads_nowhere_in_a_list_cut_short_is_not_said_to_be_wrong() -> None:
@@ -434,7 +434,10 @@ def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
 
 def test_a_unique_key_finds_what_nobody_owns_and_asks_for_consent() -> None:
     made = make_plan(declare("ReservedDomain/a", DOMAIN), seen=snapshot(live("ReservedDomain", "rd_1", DOMAIN)))
-    assert (actions(made), [each.what for each in made.missing_approvals]) == ({"ReservedDomain/a": "adopt"}, ["adopt"])
+    assert (actions(made), [approval.what for approval in made.missing_approvals]) == (
+        {"ReservedDomain/a": "adopt"},
+        ["adopt"],
+    )
 
 
 @pytest.mark.parametrize("by", ["lifecycle", "flag"])
@@ -575,7 +578,10 @@ def test_a_bot_is_found_by_the_stores_binding_under_any_name() -> None:
 
 def test_a_bot_without_a_binding_is_found_by_name_and_asks_for_consent() -> None:
     made = make_plan(declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT))
-    assert (actions(made), [each.what for each in made.missing_approvals]) == ({"BotUser/b": "adopt"}, ["adopt"])
+    assert (actions(made), [approval.what for approval in made.missing_approvals]) == (
+        {"BotUser/b": "adopt"},
+        ["adopt"],
+    )
 
 
 def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
@@ -716,7 +722,7 @@ def test_a_source_below_somebody_elses_subscription_asks_for_consent() -> None:
         declare("EventSource/x", {"subscription_id": "esb_1", "type": "ip_policy_created.v0"}),
         seen=snapshot(live("EventSubscription", "esb_1"), SOURCE),
     )
-    assert [each.what for each in made.missing_approvals] == ["adopt"]
+    assert [approval.what for approval in made.missing_approvals] == ["adopt"]
 
 
 def test_an_undeclared_source_that_nobody_bound_stays() -> None:
@@ -726,7 +732,7 @@ def test_an_undeclared_source_that_nobody_bound_stays() -> None:
 
 def test_a_source_that_its_subscription_declares_is_nobodys_but_the_subscriptions() -> None:
     bare = make_plan(declare("EventSubscription/s"), seen=snapshot(SUBSCRIPTION, SOURCE))
-    assert [each.id for each in bare.additions] == [SOURCE.id]
+    assert [addition.id for addition in bare.additions] == [SOURCE.id]
     whole = declare("EventSubscription/s", {"sources": [{"type": SOURCE.id}]})
     made = make_plan(whole, seen=snapshot(SUBSCRIPTION, SOURCE))
     assert (made.additions, made.unmanaged) == ((), ())

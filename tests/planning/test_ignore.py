@@ -131,7 +131,7 @@ def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
     made = make_plan(
         declare("TLSEdge/a", {"description": "x"}, ignore=("description.x", "nothing.y")), seen=snapshot(there)
     )
-    assert [each.path for each in change_of(made, "TLSEdge/a").fields] == ["description"]
+    assert [field.path for field in change_of(made, "TLSEdge/a").fields] == ["description"]
 
 
 # --- secrets that no manifest declares --------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_a_secret_that_no_manifest_tells_stays_as_it_is() -> None:
 
 def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None:
     made = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
-    assert [each.text for each in made.errors] == [
+    assert [error.text for error in made.errors] == [
         "it does not exist and cannot be created without private_key_pem, which no manifest declares"
     ]
 
@@ -157,7 +157,7 @@ def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None
 def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> None:
     there = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
     made = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(there))
-    assert [each.text for each in made.errors] == [
+    assert [error.text for error in made.errors] == [
         "it cannot be replaced without private_key_pem, which no manifest declares"
     ]
 
@@ -169,7 +169,7 @@ def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it(
     there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {"target": {"metrics": {"service": "core"}}}
     made = make_plan(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
-    assert [each.text for each in made.errors] == [
+    assert [error.text for error in made.errors] == [
         "it cannot be changed without target.metrics.api_key, which no manifest declares"
     ]
 

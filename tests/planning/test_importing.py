@@ -27,7 +27,7 @@ def only(survey: Survey) -> Imported:
 
 
 def names(survey: Survey) -> list[str]:
-    return [str(each.address) for each in survey.imported]
+    return [str(imported.address) for imported in survey.imported]
 
 
 def test_ids_of_what_is_imported_become_references() -> None:
@@ -63,7 +63,7 @@ def test_what_the_environment_leaves_out_keeps_its_name_and_is_not_offered() -> 
     twin = live("IPPolicy", "ipp_2", {"description": "HQ"})
     there = Position("environments/prod.yaml", 1, 1)
     seen = survey(replace(manifest(), left_out={Address("IPPolicy", "hq"): there}), snapshot(ours, twin), KINDS)
-    assert (names(seen), [(each.id, each.why, each.wrong) for each in seen.left_out]) == (
+    assert (names(seen), [(left_out.id, left_out.why, left_out.wrong) for left_out in seen.left_out]) == (
         ["IPPolicy/hq-2"],
         [("ipp_1", f"is declared as IPPolicy/hq, which this environment excludes ({there})", False)],
     )
@@ -71,7 +71,7 @@ def test_what_the_environment_leaves_out_keeps_its_name_and_is_not_offered() -> 
 
 def test_what_another_stack_owns_is_left_out_with_a_note() -> None:
     theirs = live("IPPolicy", "ipp_1", {}, owner=record("IPPolicy/a", {}, stack="theirs"))
-    assert [(each.id, each.why, each.wrong) for each in propose(theirs).left_out] == [
+    assert [(left_out.id, left_out.why, left_out.wrong) for left_out in propose(theirs).left_out] == [
         ("ipp_1", "is managed by stack theirs as IPPolicy/a", False)
     ]
 
@@ -100,14 +100,14 @@ def test_an_object_that_the_store_knows_is_offered_by_the_name_it_had() -> None:
 
 def test_copies_of_one_record_are_left_out() -> None:
     copies = [live("IPPolicy", f"ipp_{n}", {}, owner=record("IPPolicy/a", {})) for n in (1, 2)]
-    assert [each.why for each in propose(*copies).left_out] == [
+    assert [left_out.why for left_out in propose(*copies).left_out] == [
         "shares the owner record of IPPolicy/a with other objects"
     ] * 2
 
 
 def test_an_id_is_said_only_where_nothing_else_tells_the_object() -> None:
     domain = live("ReservedDomain", "rd_1", {"domain": "a.example.com"})
-    assert {each.address.kind: each.id for each in propose(POLICY, domain).imported} == {
+    assert {imported.address.kind: imported.id for imported in propose(POLICY, domain).imported} == {
         "IPPolicy": "ipp_1",
         "ReservedDomain": None,
     }
@@ -119,20 +119,20 @@ def test_several_endpoints_of_one_address_are_told_by_their_ids() -> None:
         live("CloudEndpoint", f"ep_{n}", {"url": "https://a.b", "traffic_policy": policy, "pooling_enabled": True})
         for n in (1, 2)
     ]
-    assert [each.id for each in propose(*pool).imported] == ["ep_1", "ep_2"]
+    assert [imported.id for imported in propose(*pool).imported] == ["ep_1", "ep_2"]
 
 
 def test_what_the_platform_issues_by_itself_is_left_out() -> None:
     issued = live("TLSCertificate", "cert_1", {"certificate_pem": "PEM", "issued_at": "2030-01-01T00:00:00Z"})
-    assert [each.why for each in propose(issued).left_out] == [
+    assert [left_out.why for left_out in propose(issued).left_out] == [
         "was created by the platform, which renews it automatically"
     ]
 
 
 def test_a_list_that_was_cut_short_is_not_taken_for_the_whole() -> None:
-    assert [(each.kind, each.wrong) for each in propose(seen=snapshot(POLICY, cut=["IPPolicy"])).left_out] == [
-        ("IPPolicy", True)
-    ]
+    assert [
+        (left_out.kind, left_out.wrong) for left_out in propose(seen=snapshot(POLICY, cut=["IPPolicy"])).left_out
+    ] == [("IPPolicy", True)]
 
 
 def test_a_user_that_is_seen_as_two_kinds_is_imported_once() -> None:
@@ -170,5 +170,8 @@ def test_what_a_plan_would_change_is_objected_to_by_the_names_of_its_fields() ->
 
 def test_what_was_refused_is_left_out_and_its_id_stays_where_it_is_referred_to() -> None:
     survey = propose(POLICY, RULE, refused={("IPPolicy", "ipp_1"): "for a reason"})
-    assert (only(survey).spec["ip_policy_id"], [each.why for each in survey.left_out]) == ("ipp_1", ["for a reason"])
+    assert (only(survey).spec["ip_policy_id"], [left_out.why for left_out in survey.left_out]) == (
+        "ipp_1",
+        ["for a reason"],
+    )
     assert only(survey).address == Address("IPPolicyRule", "office-10.0.0.0-8")

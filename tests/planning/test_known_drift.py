@@ -24,7 +24,7 @@ def edge(**spec: object) -> Plan:
 
 
 def expect_drift(*globs: str, until: str = "") -> list[KnownDrift]:
-    return [KnownDrift(each, until, "because") for each in globs]
+    return [KnownDrift(glob, until, "because") for glob in globs]
 
 
 def list_paths(plan: Plan) -> list[str]:
@@ -103,12 +103,12 @@ def test_what_vanished_and_what_was_added_is_hidden_whole_only() -> None:
 def test_an_entry_hides_through_its_day_and_then_says_that_it_expired() -> None:
     for until, codes in [("2026-06-15", []), ("2026-06-16", []), ("2026-06-14", ["known-drift-expired"])]:
         found = ignore_known(edge(), expect_drift("TLSEdge/e", until=until), TODAY)
-        assert ([each.code for each in found.problems], found.has_drift) == (codes, bool(codes))
-        assert [each.until for each in found.ignored] == ([] if codes else [until])
+        assert ([problem.code for problem in found.problems], found.has_drift) == (codes, bool(codes))
+        assert [ignored_difference.until for ignored_difference in found.ignored] == ([] if codes else [until])
 
 
 def test_an_entry_that_hides_nothing_is_a_warning_unless_the_plan_is_limited() -> None:
     found = ignore_known(edge(), expect_drift("TLSEdge/misspelt"), TODAY)
-    assert [(each.code, each.is_error) for each in found.problems] == [("known-drift-unmatched", False)]
+    assert [(problem.code, problem.is_error) for problem in found.problems] == [("known-drift-unmatched", False)]
     limited = make_plan(declare("TLSEdge/e", WAS), seen=EDGE, options=PlanOptions(targets=("TLSEdge/e",)))
     assert ignore_known(limited, expect_drift("TLSEdge/misspelt"), TODAY).problems == ()

@@ -188,7 +188,7 @@ def test_a_changed_header_is_told_by_its_own_name() -> None:
     was = {"headers": {"X-A": "1", "X-B": "2"}}
     there = live("HTTPResponseBackend", "bkdhr_1", was, owner=record("HTTPResponseBackend/a", was))
     made = make_plan(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(there))
-    assert [(each.path, each.old, each.new) for each in fields(made).values()] == [("headers.x-b", "2", "3")]
+    assert [(field.path, field.old, field.new) for field in fields(made).values()] == [("headers.x-b", "2", "3")]
 
 
 def test_a_server_default_that_is_declared_is_enforced() -> None:

@@ -58,11 +58,11 @@ def _key(field: Field) -> str:
 
 
 def body_of(kind: Kind) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({}, optional={_key(each): value_of(each) for each in kind.fields})
+    return st.fixed_dictionaries({}, optional={_key(field): value_of(field) for field in kind.fields})
 
 
 def spec_of(kind: Kind) -> dict[str, Any]:
-    return {each.name: _plain(each) for each in kind.fields if each.name != "metadata"}
+    return {field.name: _plain(field) for field in kind.fields if field.name != "metadata"}
 
 
 def _plain(field: Field) -> Any:
@@ -107,7 +107,7 @@ def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]
 def test_whatever_a_list_holds_each_object_is_offered_or_left_out_with_a_reason(world: tuple[Kind, list[Live]]) -> None:
     _, objects = world
     found = survey(manifest(), snapshot(*objects), KINDS)
-    offered = {(each.live.kind, each.live.locator) for each in found.imported}
-    left = {(each.kind, each.id) for each in found.left_out if each.why}
+    offered = {(imported.live.kind, imported.live.locator) for imported in found.imported}
+    left = {(left_out.kind, left_out.id) for left_out in found.left_out if left_out.why}
     assert offered | left == {(each.kind, each.locator) for each in objects}
     assert offered & left == set()

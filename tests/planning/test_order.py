@@ -19,7 +19,7 @@ def host_index(*names: str) -> HostIndex[str]:
 
 
 def kind(name: str) -> Kind:
-    return next(each for each in KINDS if each.name == name)
+    return next(kind for kind in KINDS if kind.name == name)
 
 
 @pytest.mark.parametrize(

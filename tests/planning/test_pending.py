@@ -165,8 +165,8 @@ def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:
         fresh = Snapshot(row.seen.listings, receipts=row.seen.receipts)
         made = make_plan(*row.declared, seen=fresh, options=row.options)
         assert made.has_drift or row.pending or not made.changes or made.errors, row.name
-        created = [each for each in made.changes if each.reason is Reason.DECLARED]
-        assert not any(each.is_pending for each in created), row.name
+        created = [change for change in made.changes if change.reason is Reason.DECLARED]
+        assert not any(change.is_pending for change in created), row.name
 
 
 def test_each_row_of_the_page_is_tried_here() -> None:

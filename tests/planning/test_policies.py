@@ -24,12 +24,12 @@ NOW = datetime(2026, 6, 15, 12, tzinfo=UTC).timestamp()
 
 
 def rule(check: str, message: str = "no", *parts: str, **told: Any) -> Rule:
-    said: tuple[str | Expression, ...] = (message, *(LANGUAGE.expression(each, "") for each in parts))
+    said: tuple[str | Expression, ...] = (message, *(LANGUAGE.expression(part, "") for part in parts))
     return Rule("a", LANGUAGE.expression(check), said, HERE, **told)
 
 
 def offline(asked: Rule, *declared: Declaration) -> list[str]:
-    return [each.subject for each in policies.check_manifest([asked], manifest(*declared), KINDS, NOW)]
+    return [problem.subject for problem in policies.check_manifest([asked], manifest(*declared), KINDS, NOW)]
 
 
 OFFICE = declare("IPPolicy/office", {"description": "x"})
@@ -100,7 +100,7 @@ def test_a_change_is_asked_about_once_and_only_for_its_actions() -> None:
 
     def find_violations(*actions: Action) -> set[str]:
         found = policies.check_plan([rule("change == null", actions=actions)], plan, KINDS, NOW, manifest(changed))
-        return {each.subject for each in found}
+        return {problem.subject for problem in found}
 
     assert find_violations() == {"IPPolicy/office", "IPPolicy/new", "IPPolicy/old"}
     assert find_violations(Action.DELETE) == {"IPPolicy/old"}
@@ -130,7 +130,7 @@ def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
 def test_what_a_plan_leaves_out_is_not_asked_about() -> None:
     plan = make_plan(OFFICE, EDGE, options=PlanOptions(targets=("TLSEdge/*",)))
     found = policies.check_plan([rule("resource.kind == ''")], plan, KINDS, NOW, manifest(OFFICE, EDGE))
-    assert [each.subject for each in found] == ["TLSEdge/pay"]
+    assert [problem.subject for problem in found] == ["TLSEdge/pay"]
 
 
 def test_a_rule_about_neither_resources_nor_changes_is_asked_once() -> None:

@@ -102,7 +102,7 @@ def test_an_edge_lets_go_of_a_domain_before_the_domain_goes() -> None:
 
 def test_an_edge_goes_before_the_domain_it_names_where_both_are_declared_absent() -> None:
     world = settle(domain("a.x"), edge("e", "a.x"))
-    apply_to(world, *(replace(each, ensure=Ensure.ABSENT) for each in (domain("a.x"), edge("e", "a.x"))))
+    apply_to(world, *(replace(declaration, ensure=Ensure.ABSENT) for declaration in (domain("a.x"), edge("e", "a.x"))))
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
 
 
@@ -139,7 +139,7 @@ def test_what_is_to_stay_does_not_go_with_its_whole(declared: bool, options: Pla
     world = settle(edge, route)
     id = id_of(world, "HTTPSEdge")
     rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id, **ROUTE})] if declared else []
-    told = [(each.subject, each.text) for each in plan_on(world, *rest, options=options).errors]
+    told = [(error.subject, error.text) for error in plan_on(world, *rest, options=options).errors]
     assert told == [("HTTPSEdgeRoute/r", f"{why}, but would be deleted with HTTPSEdge/e, which it is part of")]
 
 
@@ -148,11 +148,11 @@ def test_parts_without_a_record_and_parts_to_be_forgotten_do_not_go_either() -> 
     source = declare("EventSource/x", {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_created.v0"})
     world = settle(subscription, source)
     made = plan_on(world, options=replace(LENIENT, excludes=("EventSource/*",)))
-    assert [each.subject for each in made.errors] == ["EventSource/x"]
+    assert [error.subject for error in made.errors] == ["EventSource/x"]
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
     world = settle(edge, route)
     forgotten = replace(route, spec={"edge_id": id_of(world, "HTTPSEdge"), **ROUTE}, ensure=Ensure.FORGOTTEN)
-    assert [each.subject for each in plan_on(world, forgotten).errors] == ["HTTPSEdgeRoute/r"]
+    assert [error.subject for error in plan_on(world, forgotten).errors] == ["HTTPSEdgeRoute/r"]
 
 
 def test_a_whole_that_others_stay_on_is_not_left_without_its_parts() -> None:
@@ -160,7 +160,7 @@ def test_a_whole_that_others_stay_on_is_not_left_without_its_parts() -> None:
     theirs = live("IPRestriction", "ipx_1", {"type": "api", "ip_policies": [{"id": id_of(world, "IPPolicy")}]})
     seen = snapshot(*(each for kind in world.kinds for each in world.live(kind)), theirs)
     made = make_plan(seen=seen, options=LENIENT)
-    assert [each.id.rpartition(" ")[0] for each in made.calls] == ["delete IPPolicy/office", "delete IPPolicyRule/home"]
+    assert [call.id.rpartition(" ")[0] for call in made.calls] == ["delete IPPolicy/office", "delete IPPolicyRule/home"]
     assert made.calls[1].needs == (made.calls[0].id,)
 
 
@@ -177,8 +177,8 @@ def test_an_edge_turns_to_a_policy_when_its_rules_are_there_and_leaves_before_th
         declare(f"{kind}/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}}),
     ]
     made = plan_on(world, *new)
-    turning = next(each for each in made.calls if each.address.kind == kind)
-    leaving = next(each for each in made.calls if each.id.startswith("delete IPPolicyRule/home"))
+    turning = next(call for call in made.calls if call.address.kind == kind)
+    leaving = next(call for call in made.calls if call.id.startswith("delete IPPolicyRule/home"))
     assert "create IPPolicyRule/new" in turning.needs
     assert turning.id in leaving.needs
 
@@ -220,7 +220,9 @@ def test_sources_that_nobody_declared_need_approval_to_go_with_their_subscriptio
         "warning: EventSubscription/s: "
         "also deletes EventSource ip_policy_created.v0 (not managed by this stack), which is part of it"
     ]
-    assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:EventSource=1", False)]
+    assert [(approval.flag, approval.granted) for approval in made.approvals] == [
+        ("--allow delete:EventSource=1", False)
+    ]
 
 
 def test_sources_that_their_subscription_declared_go_with_it_unsaid() -> None:
@@ -241,7 +243,9 @@ def test_a_source_that_another_stack_bound_is_told_although_the_subscription_dec
         "warning: EventSubscription/s: "
         "also deletes EventSource ip_policy_created.v0 (managed by stack 'theirs'), which is part of it"
     ]
-    assert [(each.flag, each.granted) for each in made.approvals] == [("--allow delete:EventSource=1", False)]
+    assert [(approval.flag, approval.granted) for approval in made.approvals] == [
+        ("--allow delete:EventSource=1", False)
+    ]
 
 
 def test_what_uses_another_twice_is_told_once() -> None:
@@ -535,7 +539,7 @@ def test_a_rule_that_is_not_ours_stays_and_the_last_of_ours_may_flip() -> None:
 def test_whoever_holds_what_is_wanted_is_told_with_what_to_do(owner: Owner | None, whose: str, remedy: str) -> None:
     there = live("TLSEdge", "edgtls_9", {"hostports": ["a.x:443"]}, owner=owner)
     told = make_plan(edge("a", "a.x"), seen=snapshot(there)).errors
-    assert [(each.text.partition(" has ")[0], each.remedy) for each in told] == [(whose, remedy)]
+    assert [(problem.text.partition(" has ")[0], problem.remedy) for problem in told] == [(whose, remedy)]
 
 
 def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:
@@ -657,7 +661,7 @@ def test_a_replacement_with_a_new_name_that_was_interrupted_is_finished() -> Non
     new = key("z", 1, moved=["SSHCredential/a"])
     interrupt_after(world, plan_on(world, new), "create SSHCredential/z")
     made = plan_on(world, new)
-    assert [(str(each.address), str(each.action), str(each.former)) for each in made.changes] == [
+    assert [(str(change.address), str(change.action), str(change.former)) for change in made.changes] == [
         ("SSHCredential/z", "delete", "SSHCredential/a")
     ]
     apply_to(world, new)
@@ -701,7 +705,7 @@ def test_declarations_that_refer_to_each_other_are_a_problem_that_names_the_ring
 def test_the_ring_is_told_the_same_whatever_the_order_of_the_manifest(turned: bool) -> None:
     names = "abcde"
     row = [
-        declare(f"FailoverBackend/{name}", {"backends": [ref(f"FailoverBackend/{each}") for each in names]})
+        declare(f"FailoverBackend/{name}", {"backends": [ref(f"FailoverBackend/{name}") for name in names]})
         for name in names
     ]
     made = make_plan(*(reversed(row) if turned else row))
@@ -829,7 +833,7 @@ def test_what_cannot_do_without_what_goes_first_goes_before_it() -> None:
     world = settle(*declared)
     made = plan_on(world, *declared, options=replace_options("BotUser/ci"))
     assert errors(made) == []
-    assert [each.id.rpartition(" ")[0] if each.verb is Verb.DELETE else each.id for each in made.calls] == [
+    assert [call.id.rpartition(" ")[0] if call.verb is Verb.DELETE else call.id for call in made.calls] == [
         "delete TunnelCredential/ci",
         "delete BotUser/ci",
         "create BotUser/ci",
@@ -856,7 +860,7 @@ def test_what_stays_on_what_goes_first_is_a_problem_and_not_a_failure_half_way()
     declared = [domain("a.example.com"), edge("e", "a.example.com")]
     world = settle(*declared)
     made = plan_on(world, *declared, options=replace_options("ReservedDomain/a"))
-    assert [(each.subject, each.remedy) for each in made.errors] == [
+    assert [(error.subject, error.remedy) for error in made.errors] == [
         ("ReservedDomain/a", "remove the reference from TLSEdge/e first, or replace it too: --replace TLSEdge/e")
     ]
     world.carry_out(plan_on(world, *declared, options=replace_options("ReservedDomain/a", "TLSEdge/e")))

@@ -48,11 +48,11 @@ def test_a_place_that_no_store_recorded_can_only_be_on_a_machine(way: str, is_ou
 
 
 def consents(plan: Plan) -> list[str]:
-    return [each.flag for each in plan.approvals if each.what == "overwrite"]
+    return [approval.flag for approval in plan.approvals if approval.what == "overwrite"]
 
 
 def list_missing_files(plan: Plan) -> list[str]:
-    return [each.text for each in plan.problems if each.code == "delivered-file-gone"]
+    return [problem.text for problem in plan.problems if problem.code == "delivered-file-gone"]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_a_file_that_will_be_delivered_anew_is_not_told_to_be_gone() -> None:
 def test_several_are_counted_by_kind() -> None:
     declared = [declare(f"TunnelCredential/{name}") for name in "abcde"]
     state = Target("secrets/x", is_there=True)
-    seen = replace(snapshot(), targets={each.address: state for each in declared})
-    (consent,) = (each for each in make_plan(*declared, seen=seen).approvals if each.what == "overwrite")
+    seen = replace(snapshot(), targets={declaration.address: state for declaration in declared})
+    (consent,) = (approval for approval in make_plan(*declared, seen=seen).approvals if approval.what == "overwrite")
     assert (consent.count, " and 2 more exist" in consent.why) == (5, True)
-    assert {each.action for each in make_plan(*declared, seen=seen).changes} == {Action.CREATE}
+    assert {change.action for change in make_plan(*declared, seen=seen).changes} == {Action.CREATE}
     assert Address("TunnelCredential", "a") in seen.targets

@@ -30,7 +30,7 @@ def load(root: Path, text: str, environ: Mapping[str, str] | None = None) -> Con
 def told(root: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
     with pytest.raises(Rejected) as caught:
         load(root, text, environ)
-    return [str(each) for each in caught.value.problems]
+    return [str(problem) for problem in caught.value.problems]
 
 
 def test_everything_that_is_written_is_read(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_key_that_no_header_can_hold_is_told_without_a_word_of_it(tmp_path: Pa
 def test_an_address_and_key_that_nobody_gave_are_told_when_they_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load(tmp_path, "stack: prod\n").connection()
-    assert [str(each) for each in caught.value.problems] == [
+    assert [str(problem) for problem in caught.value.problems] == [
         "reconciler.yaml:1:1: platform.base_url: the URL of the platform is not set;"
         " set base_url under platform:, or RECONCILER_BASE_URL",
         "reconciler.yaml:1:1: platform.api_key: no API key is set;"

@@ -94,7 +94,7 @@ def test_directives_are_not_lost_but_refused(text: str) -> None:
 def test_what_cannot_be_laid_out_is_told_at_its_place(text: str, problem: str) -> None:
     with pytest.raises(Rejected) as caught:
         format_text(text, "f.yaml")
-    assert [str(each) for each in caught.value.problems] == [problem]
+    assert [str(problem) for problem in caught.value.problems] == [problem]
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_a_second_time_changes_nothing_and_the_meaning_stays(documents: list[dic
     writer.dump_all(documents, out)
     once = format_text(out.getvalue(), "f.yaml")
     assert format_text(once, "f.yaml") == once
-    assert [each.value for each in yaml.read(once.encode(), "f.yaml").documents] == documents
+    assert [document.value for document in yaml.read(once.encode(), "f.yaml").documents] == documents

@@ -96,7 +96,7 @@ def test_of_a_word_of_the_wrong_sort_the_remedy_says_what_to_write(
     more = "" if line.startswith("deliver") else "deliver: {token: {to_file: secrets/token}}\n"
     (tmp_path / "manifests" / "a.yaml").write_text(f"kind: TunnelCredential\nname: a\n{more}{line}\n")
     assert main(["validate", "--project", str(tmp_path)]) == 1
-    told = [each for each in capsys.readouterr().err.splitlines() if "TunnelCredential/a." in each]
+    told = [line for line in capsys.readouterr().err.splitlines() if "TunnelCredential/a." in line]
     expected = DICTATED[line]
     assert [each.partition("TunnelCredential/a.")[2] for each in told] == (
         [expected] if isinstance(expected, str) else [*expected]

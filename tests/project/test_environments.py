@@ -45,7 +45,7 @@ class ProjectFolder:
     def told(self, environment: str | None = None, **variables: str) -> list[str]:
         with pytest.raises(Rejected) as caught:
             self.load(environment, **variables)
-        return [str(each) for each in caught.value.problems]
+        return [str(problem) for problem in caught.value.problems]
 
 
 @pytest.fixture

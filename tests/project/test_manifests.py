@@ -26,7 +26,7 @@ def one(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Dec
 def told(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> list[str]:
     with pytest.raises(Rejected) as caught:
         load(text, environ, **more)
-    return [str(each) for each in caught.value.problems]
+    return [str(problem) for problem in caught.value.problems]
 
 
 def test_a_declaration_holds_what_was_written() -> None:
@@ -408,7 +408,7 @@ def test_what_is_doubtful_is_a_warning() -> None:
           tls_termination: {terminate_at: upstream}
           traffic_policy: {value: {on_tcp_connect: [{actions: [{type: deny, config: {}}]}]}}
     """)
-    assert [str(each) for each in loaded.warnings] == [
+    assert [str(warning) for warning in loaded.warnings] == [
         "a.yaml:5:19: warning: TLSEdge/a.traffic_policy: has no effect: TLS is terminated upstream, so the"
         " platform cannot read the traffic; remove the module, or set tls_termination.terminate_at: edge"
     ]
@@ -484,7 +484,11 @@ def test_folders_are_read_whole_and_in_order(tmp_path: Path) -> None:
         },
     )
     loaded = load_manifests(config, {})
-    assert [str(each) for each in loaded.manifest.declarations] == ["IPPolicy/z", "IPPolicy/y", "IPPolicy/b"]
+    assert [str(declaration) for declaration in loaded.manifest.declarations] == [
+        "IPPolicy/z",
+        "IPPolicy/y",
+        "IPPolicy/b",
+    ]
     assert loaded.files == ("manifests/a/z.yml", "manifests/b.yaml")
 
 
@@ -492,7 +496,7 @@ def test_an_empty_tree_is_an_empty_manifest_with_a_warning(tmp_path: Path) -> No
     (tmp_path / "manifests").mkdir()
     loaded = load_manifests(Config(tmp_path, "prod"), {})
     assert loaded.manifest.is_empty
-    assert [str(each) for each in loaded.warnings] == [
+    assert [str(warning) for warning in loaded.warnings] == [
         (
             "reconciler.yaml:1:1: warning: no manifests (*.yaml, *.yml) in manifests; "
             "add a manifest, or correct manifests: in reconciler.yaml"

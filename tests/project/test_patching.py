@@ -169,7 +169,7 @@ def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, k
         return
     old, new = (yaml.read(each.encode(), "f") for each in (text, after))
     assert new.problems == []
-    assert [each.value for each in new.documents][::2] == [each.value for each in old.documents][::2]
+    assert [document.value for document in new.documents][::2] == [document.value for document in old.documents][::2]
     at = new.documents[1].value
     for part in path[:-1]:
         at = at.get(part, {}) if isinstance(at, dict) else {}
@@ -189,7 +189,7 @@ def lines_of(texts: list[str], notes: list[str], layout: str) -> str:
         return f"  a: [{', '.join(texts)}]{notes[-1]}\n"
     if layout == "tight flow list":
         return "  a: [" + "\n     ".join(entries) + "]\n"
-    inner = "".join(f"{marks}{each}\n" for each in entries)
+    inner = "".join(f"{marks}{entry}\n" for entry in entries)
     if layout == "items":
         return f"  a:\n    - {inner.lstrip()}"
     opening, closing = {"flow list": (" [", "  ]\n"), "flow map": (" {", "  }\n")}.get(layout, ("", ""))
@@ -211,11 +211,11 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
     is_map = "map" in layout or layout == "items"
     notes = [kind.format(name) for kind, name in zip(kinds, names, strict=True)]
     if layout in ("one flow line", "tight flow list"):  # what is behind the last is behind the bracket
-        notes = ["" if layout == "one flow line" else each for each in notes[:-1]] + [""]
-    kept = [each for each in names if data.draw(st.booleans())]
+        notes = ["" if layout == "one flow line" else note for note in notes[:-1]] + [""]
+    kept = [name for name in names if data.draw(st.booleans())]
     if layout == "items":
         kept = kept or names[:1]  # what is said behind a dash is said of the item as well
-    before = "kind: K\nspec:\n" + lines_of([f"{each}: 1" if is_map else each for each in names], notes, layout)
+    before = "kind: K\nspec:\n" + lines_of([f"{name}: 1" if is_map else name for name in names], notes, layout)
     value: Any = dict.fromkeys(kept, 1) if is_map else kept
     try:
         after = patch.patch_text(before, 1, ("spec", "a"), [value] if layout == "items" else value)
@@ -227,7 +227,7 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
         if "above" in note:
             assert f"# above {name}" in after
         elif note:
-            assert [each for each in after.splitlines() if f"# of {name}" in each] == of_it
+            assert [line for line in after.splitlines() if f"# of {name}" in line] == of_it
 
 
 def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> None:

@@ -32,7 +32,7 @@ def load(root: Path, text: str | None = GOOD, settings: str = "") -> tuple[Rule,
 def refused(root: Path, text: str) -> list[str]:
     with pytest.raises(Rejected) as caught:
         load(root, text)
-    return [str(each) for each in caught.value.problems]
+    return [str(problem) for problem in caught.value.problems]
 
 
 def test_a_project_without_policies_has_none(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_the_schema_takes_the_starter_set_and_refuses_what_reading_refuses() -> 
     root = Path(__file__).parents[2]
     schema = jsonschema.Draft202012Validator(json.loads((root / "schemas/policy.json").read_text(encoding="utf-8")))
     for file in (root / "examples/policies/policies").iterdir():
-        assert all(schema.is_valid(each.value) for each in yaml.read(file.read_bytes(), file.name).documents)
+        assert all(schema.is_valid(document.value) for document in yaml.read(file.read_bytes(), file.name).documents)
     good = {"policy": "a", "check": "true", "message": "x"}
     assert schema.is_valid(good)
     wrongs: list[dict[str, Any]] = [

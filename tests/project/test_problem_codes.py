@@ -59,7 +59,7 @@ def test_a_mistake_in_a_manifest(tmp_path: Path, manifest: str, expected: tuple[
     (tmp_path / "reconciler.yaml").write_text("stack: s\n")
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests/a.yaml").write_text(manifest)
-    found = [(each.code, dict(each.values)) for each in problems(tmp_path)]
+    found = [(problem.code, dict(problem.values)) for problem in problems(tmp_path)]
     assert found[0] == expected
 
 
@@ -79,4 +79,4 @@ def test_a_mistake_in_the_project_file(tmp_path: Path, settings: str, code: str)
     (tmp_path / "reconciler.yaml").write_text(settings)
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests/a.yaml").write_text(VALID)
-    assert code in [each.code for each in problems(tmp_path)]
+    assert code in [problem.code for problem in problems(tmp_path)]

@@ -63,7 +63,7 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
     read = project(tmp_path, target)
     with pytest.raises(Rejected) as told:
         load_manifests(read, {})
-    (problem,) = (each for each in told.value.problems if each.is_error)
+    (problem,) = (problem for problem in told.value.problems if problem.is_error)
     assert problem.code == "reserved-delivery-target"
     assert problem.text == f"delivered to {target}, which is reserved: {use}"
     sinks = ProjectSinks(tmp_path, lambda: own_places(read))

@@ -44,7 +44,7 @@ async def test_the_file_holds_the_secret_and_only_its_owner_may_read_it(root: Pa
     file = root / "agent.token"
     assert file.read_text() == "canary-token"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [each.name for each in root.iterdir()] == ["agent.token"]
+    assert [path.name for path in root.iterdir()] == ["agent.token"]
 
 
 async def test_a_missing_directory_is_made_for_the_owner_only(root: Path) -> None:
@@ -67,7 +67,7 @@ async def test_proving_leaves_nothing_behind(root: Path) -> None:
     (root / "kept.token").write_text("old")
     for target in ("agent.token", "secrets/berlin/agent.token", "kept.token"):
         await ProjectSinks(root).check(to(target), overwrites=True)
-    assert [each.name for each in root.rglob("*")] == ["kept.token"]
+    assert [path.name for path in root.rglob("*")] == ["kept.token"]
     assert (root / "kept.token").read_text() == "old"
 
 
@@ -75,7 +75,7 @@ async def test_proving_one_does_not_take_the_folder_from_under_another(root: Pat
     sinks = ProjectSinks(root)
     for number in range(20):
         targets = [to(f"secrets/{number}/{name}") for name in "abcd"]
-        both = ((sinks.check(each, overwrites=True), sinks.deliver(each, TOKEN)) for each in targets)
+        both = ((sinks.check(target, overwrites=True), sinks.deliver(target, TOKEN)) for target in targets)
         await asyncio.gather(*(work for pair in both for work in pair))
     assert len([*root.glob("secrets/*/?")]) == 80
 
@@ -115,7 +115,7 @@ async def test_proving_creates_no_folder_and_still_tells_a_path_that_cannot_be(r
         with pytest.raises(Undeliverable, match="Permission denied"):
             await ProjectSinks(root).check(to("locked/berlin/agent.token"))
     await ProjectSinks(root).check(to("secrets/berlin/agent.token"))
-    assert [each.name for each in root.iterdir()] == ["locked"]
+    assert [path.name for path in root.iterdir()] == ["locked"]
 
 
 @pytest.mark.parametrize("target", ["../x", "a/../../x", "/etc/x", "", ".", "a/..", "/", "a\0b"])
@@ -136,7 +136,7 @@ async def test_a_symbolic_link_is_never_followed(root: Path, tmp_path: Path) -> 
         for act in (ProjectSinks(root).check(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
             with pytest.raises(Undeliverable, match=target):
                 await act
-    assert [each.name for each in outside.iterdir()] == ["file"]
+    assert [path.name for path in outside.iterdir()] == ["file"]
     assert (outside / "file").read_text() == "untouched"
 
 
@@ -211,7 +211,7 @@ async def run():
 asyncio.run(run())
 """
     processes = [subprocess.Popen([sys.executable, "-c", script, name]) for name in "AB"]
-    assert [each.wait() for each in processes] == [0, 0]
+    assert [process.wait() for process in processes] == [0, 0]
     assert len((root / ".env").read_text().splitlines()) == 80
 
 
@@ -299,7 +299,7 @@ async def test_a_file_that_comes_to_exist_in_the_middle_of_a_delivery_is_not_rep
     monkeypatch.setattr(os, "link", late)
     with pytest.raises(Undeliverable, match="was not written by this project"):
         await ProjectSinks(root).deliver(to("agent.token"), TOKEN)
-    assert [each.read_text() for each in root.iterdir()] == ["theirs"]
+    assert [path.read_text() for path in root.iterdir()] == ["theirs"]
 
 
 def test_a_place_tells_two_folders_of_one_machine_apart(root: Path) -> None:
@@ -462,10 +462,10 @@ async def test_what_a_killed_process_left_half_written_goes_with_the_next_delive
     for target in ("agent.token", "other.token"):
         _interrupt(root, target)
     await ProjectSinks(root).check(to("agent.token"))
-    assert len(left := {each.name for each in root.iterdir()} - {*kept}) == 1
+    assert len(left := {path.name for path in root.iterdir()} - {*kept}) == 1
     await ProjectSinks(root).check(to("other.token"))
-    assert not left & {each.name for each in root.iterdir()}
-    assert sorted(each.name for each in root.iterdir()) == kept
+    assert not left & {path.name for path in root.iterdir()}
+    assert sorted(path.name for path in root.iterdir()) == kept
 
 
 def _interrupt(root: Path, target: str) -> None:

@@ -37,7 +37,7 @@ def test_an_expression_means(written: str, meant: object) -> None:
 
 def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> None:
     shown = load(described("{from_env: WORDS}"), {"WORDS": "some words"}).warnings
-    assert [(str(each.position), each.subject, each.text, each.remedy) for each in shown] == [
+    assert [(str(problem.position), problem.subject, problem.text, problem.remedy) for problem in shown] == [
         (
             "a.yaml:4:16",
             "IPPolicy/a.description",

@@ -18,7 +18,7 @@ from reconciler.project.yaml.errors import MAX_BYTES
 
 
 def told(text: str | bytes) -> list[str]:
-    return [str(each) for each in yaml.read(text.encode() if isinstance(text, str) else text, "f.yaml").problems]
+    return [str(problem) for problem in yaml.read(text.encode() if isinstance(text, str) else text, "f.yaml").problems]
 
 
 def value(text: str) -> object:
@@ -111,7 +111,7 @@ def test_a_quoted_merge_key_is_text() -> None:
 
 def test_documents_before_a_syntax_error_are_read() -> None:
     reading = yaml.read(b"a: 1\n---\nb: [\n", "f.yaml")
-    assert [each.value for each in reading.documents] == [{"a": 1}]
+    assert [document.value for document in reading.documents] == [{"a": 1}]
     assert not reading.complete
 
 
@@ -150,7 +150,7 @@ def test_a_bomb_is_refused_at_once() -> None:
     problems = yaml.read(_bomb(), "f.yaml").problems
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert [str(each) for each in problems] == [
+    assert [str(problem) for problem in problems] == [
         "f.yaml:6:8: aliases expand to more than 100,000 values; use fewer aliases"
     ]
     assert peak < 50_000_000
@@ -215,7 +215,7 @@ JSON = st.recursive(
 def test_json_reads_back_equal(written: object) -> None:
     reading = yaml.read(json.dumps(written, ensure_ascii=False).encode(), "f.yaml")
     assert reading.problems == []
-    assert [each.value for each in reading.documents] == [written]
+    assert [document.value for document in reading.documents] == [written]
 
 
 @given(JSON)
@@ -226,7 +226,7 @@ def test_what_ruamel_writes_reads_back_equal(written: object) -> None:
     writer.width = 1 << 20
     writer.dump({"value": written}, out)
     reading = yaml.read(out.getvalue().encode(), "f.yaml")
-    assert [str(each) for each in reading.problems] == []
+    assert [str(problem) for problem in reading.problems] == []
     assert reading.documents[0].value == {"value": written}
 
 
@@ -303,17 +303,17 @@ def test_what_only_looks_so_is_read(text: str) -> None:
 def test_a_plain_word_within_brackets_means_itself_or_is_refused(word: str) -> None:
     reading = yaml.read(f"[{word}]".encode(), "a.yaml")
     if not reading.problems:
-        assert [each.value for each in reading.documents] == [[word]]
+        assert [document.value for document in reading.documents] == [[word]]
 
 
 @given(st.lists(st.sampled_from([*"ab?:-,&*#!|>[]{}'\" \n", ": ", "- ", "? ", "\n  "]), max_size=10).map("".join))
 @example("a: &b:c d")
 def test_what_two_parsers_read_they_read_alike(text: str) -> None:
     reading = yaml.read(text.encode(), "a.yaml")
-    if reading.problems or not all(each.sound for each in reading.documents):
+    if reading.problems or not all(document.sound for document in reading.documents):
         return
     try:
         other = list(YAML(typ="safe", pure=True).load_all(text))
     except (YAMLError, ValueError, TypeError):
         return  # it refuses some texts besides
-    assert [each.value for each in reading.documents] == other
+    assert [document.value for document in reading.documents] == other

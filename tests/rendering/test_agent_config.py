@@ -63,7 +63,7 @@ def test_two_files_are_one_or_a_problem_for_each_tunnel_in_which_they_differ(
     both = declared(one={"authtoken": TOKEN, "tunnels": some}, other={"tunnels": others})
     merged, problems = merge(list(both), both)
     differing = {name for name in some.keys() & others.keys() if _plain(some[name]) != _plain(others[name])}
-    assert {each.subject.partition(".tunnels.")[2] for each in problems} == differing
+    assert {problem.subject.partition(".tunnels.")[2] for problem in problems} == differing
     assert merged.tunnels.keys() == some.keys() | others.keys()
 
 

@@ -61,14 +61,14 @@ FORMS: dict[str, Callable[[Plan], str]] = {
     "sarif": lambda plan: _sarif(plan).replace("\\[", "[").replace("\\]", "]").replace("{{", "{").replace("}}", "}"),
     "github": lambda plan: ci_annotations.render_github(list_findings(plan)),
     "gitlab": lambda plan: " ".join(
-        each["description"] for each in json.loads(ci_annotations.render_gitlab(list_findings(plan), fallback="x"))
+        load["description"] for load in json.loads(ci_annotations.render_gitlab(list_findings(plan), fallback="x"))
     ),
 }
 
 
 def _sarif(plan: Plan) -> str:
     run = json.loads(sarif.render_sarif(list_findings(plan), version="1", fallback="x"))["runs"][0]
-    return " ".join(each["message"]["text"] for each in run["results"])
+    return " ".join(result["message"]["text"] for result in run["results"])
 
 
 def delivering(action: Action, delivery: Delivery) -> Plan:
@@ -98,7 +98,7 @@ def test_a_command_too_long_for_a_message_is_whole_in_sarif_s_properties() -> No
     run = ["sh", "-c", "true;" * 1000 + "curl evil"]
     plan = delivering(Action.CREATE, Delivery("to_command", "sh", settings={"run": run}))
     results = json.loads(sarif.render_sarif(list_findings(plan), version="1", fallback="x"))["runs"][0]["results"]
-    assert all(shlex.join(run) in " ".join(each["properties"]["deliveries"]) for each in results)
+    assert all(shlex.join(run) in " ".join(result["properties"]["deliveries"]) for result in results)
     assert "curl evil" in markdown.render_markdown(plan)
     assert "more characters)" in markdown.render_markdown(plan)
 

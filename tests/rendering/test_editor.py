@@ -98,7 +98,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "environments/prod.yaml": ENVIRONMENT,
         "environments/bad.yaml": BAD_ENVIRONMENT,
         "wrong.yaml": f"# yaml-language-server: $schema=.schemas/project.json\n{WRONG_PROJECT}",
-        **{f"manifests/quickstart/{each.name}": each.read_text() for each in sorted(QUICKSTART.glob("*.yaml"))},
+        **{f"manifests/quickstart/{path.name}": path.read_text() for path in sorted(QUICKSTART.glob("*.yaml"))},
     }
     for name, text in written.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def test_nothing_is_said_of_a_good_file(server: Server, name: str) -> None:
 
 
 def test_nothing_is_said_of_the_manifests_of_the_quickstart(server: Server, project: Path) -> None:
-    names = [each.relative_to(project).as_posix() for each in sorted((project / "manifests/quickstart").glob("*"))]
+    names = [path.relative_to(project).as_posix() for path in sorted((project / "manifests/quickstart").glob("*"))]
     assert names
     assert {name: server.diagnostics(name) for name in names} == {name: [] for name in names}
 
@@ -140,7 +140,7 @@ def test_each_document_of_a_bad_manifest_is_told_of_at_its_place(server: Server)
 
 
 def test_a_bad_environment_is_told_of_at_its_places(server: Server) -> None:
-    said = [each.partition(". Expected")[0] for each in server.diagnostics("environments/bad.yaml")]
+    said = [diagnostic.partition(". Expected")[0] for diagnostic in server.diagnostics("environments/bad.yaml")]
     assert sorted(said) == [
         "2:1: Property stak is not allowed.",
         "3:30: Incorrect type",
@@ -150,7 +150,7 @@ def test_a_bad_environment_is_told_of_at_its_places(server: Server) -> None:
 
 
 def test_a_bad_project_file_is_told_of_at_its_places(server: Server) -> None:
-    said = [each.partition(" of 1")[0] for each in server.diagnostics("wrong.yaml")]
+    said = [diagnostic.partition(" of 1")[0] for diagnostic in server.diagnostics("wrong.yaml")]
     assert sorted(said) == ["3:29: Property hostport is not allowed.", "4:23: Value is below the minimum"]
 
 

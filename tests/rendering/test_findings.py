@@ -116,9 +116,9 @@ def test_sarif_has_the_structure_of_2_1_0(plan: Plan) -> None:
 def test_results_point_to_the_line_of_the_manifest() -> None:
     (run,) = log(WHOLE)["runs"]
     places = {
-        (each["ruleId"], place["artifactLocation"]["uri"], place["region"]["startLine"])
-        for each in run["results"]
-        for place in [each["locations"][0]["physicalLocation"]]
+        (result["ruleId"], place["artifactLocation"]["uri"], place["region"]["startLine"])
+        for result in run["results"]
+        for place in [result["locations"][0]["physicalLocation"]]
     }
     assert ("unknown-reference", "manifests/payments.yaml", 3) in places
     assert ("interrupts-traffic", "manifests/payments.yaml", 40) in places
@@ -127,12 +127,12 @@ def test_results_point_to_the_line_of_the_manifest() -> None:
 
 def test_what_no_manifest_mentions_any_more_points_to_the_project_file() -> None:
     (run,) = log(WHOLE)["runs"]
-    (gone,) = (each for each in run["results"] if each["ruleId"] == "irreversible")
+    (gone,) = (result for result in run["results"] if result["ruleId"] == "irreversible")
     assert gone["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == FALLBACK
 
 
 def test_the_most_severe_come_first() -> None:
-    assert [each.rule.id for each in list_findings(WHOLE)] == [
+    assert [finding.rule.id for finding in list_findings(WHOLE)] == [
         "problem",
         "approval",
         "irreversible",
@@ -159,20 +159,20 @@ def test_what_a_branch_does_not_cause_is_a_note() -> None:
         ("IPPolicyRule/ipr_9", "drift-before", "note"),
     }
     (run,) = log(REVIEWED)["runs"]
-    assert {each["properties"]["cause"] for each in run["results"] if "properties" in each} == {
+    assert {result["properties"]["cause"] for result in run["results"] if "properties" in result} == {
         "this_change", "pending", "drift",
     }  # fmt: skip
 
 
 def test_a_branch_behind_its_base_is_a_warning() -> None:
-    (finding,) = (each for each in list_findings(BEHIND) if each.rule.id == "base")
+    (finding,) = (finding for finding in list_findings(BEHIND) if finding.rule.id == "base")
     assert finding.text.startswith("This branch is behind origin/main by 2 commits: changes are not attributed")
 
 
 def test_drift_is_a_warning_beside_the_declaration() -> None:
     found = list_findings(WHOLE, flavour=Flavour.DRIFT)
-    assert {each.rule.id for each in found} == {"problem", "warning", "added-on-platform", "drift", "change"}
-    (office,) = (each for each in found if each.subject == "IPPolicy/office")
+    assert {finding.rule.id for finding in found} == {"problem", "warning", "added-on-platform", "drift", "change"}
+    (office,) = (finding for finding in found if finding.subject == "IPPolicy/office")
     assert (office.file, office.line, office.text) == (
         "manifests/payments.yaml",
         1,
@@ -181,7 +181,10 @@ def test_drift_is_a_warning_beside_the_declaration() -> None:
 
 
 def test_a_fingerprint_stays_when_lines_move() -> None:
-    moved = [Finding(each.rule, each.text, each.subject, each.file, each.line + 7) for each in list_findings(WHOLE)]
+    moved = [
+        Finding(finding.rule, finding.text, finding.subject, finding.file, finding.line + 7)
+        for finding in list_findings(WHOLE)
+    ]
     there, here = (
         json.loads(ci_annotations.render_gitlab(each, fallback="x")) for each in (moved, list_findings(WHOLE))
     )

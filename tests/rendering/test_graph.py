@@ -68,7 +68,7 @@ def test_the_order_of_the_input_does_not_show() -> None:
 
 def test_svg_is_well_formed_and_draws_every_node_once() -> None:
     root = ElementTree.fromstring(graph.render_svg(graph.build_resource_graph(NEEDS)))  # noqa: S314 - our own output
-    titles = [each.text for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert titles == ["FailoverBackend payments", "IPPolicy office", "IPPolicyRule lan", "TLSEdge payments"]
 
 

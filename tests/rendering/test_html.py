@@ -66,7 +66,7 @@ def test_no_secret_is_shown_and_no_runner_given_an_order(plan: Plan) -> None:
 
 
 def test_links_stay_on_the_page() -> None:
-    assert all(re.fullmatch(r"#[a-z]+\d*", each) for each in Tags(plan_page.render_page(WHOLE)).links)
+    assert all(re.fullmatch(r"#[a-z]+\d*", link) for link in Tags(plan_page.render_page(WHOLE)).links)
 
 
 def test_only_its_own_style_and_script_are_allowed() -> None:
@@ -246,7 +246,7 @@ def test_a_field_of_another_cause_than_its_change_names_it() -> None:
 def luminance(colour: str) -> float:
     """As WCAG 2 has it."""
     parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
-    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -285,9 +285,9 @@ def change(address: Address, action: Action, *values: object) -> Change:
 def edges(plan: Plan, *, waits: bool = False) -> set[tuple[str, str]]:
     drawn = diagram.draw_diagram(plan)
     return {
-        (str(drawn.boxes[each.start].address), str(drawn.boxes[each.end].address))
-        for each in drawn.arrows
-        if each.is_wait is waits
+        (str(drawn.boxes[arrow.start].address), str(drawn.boxes[arrow.end].address))
+        for arrow in drawn.arrows
+        if arrow.is_wait is waits
     }
 
 
@@ -407,5 +407,5 @@ def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Pla
 
 def test_a_picture_of_too_many_is_left_out() -> None:
     policies = (Address("IPPolicy", str(number)) for number in range(diagram.MOST + 1))
-    plan = Plan("prod", changes=tuple(change(each, Action.CREATE) for each in policies))
+    plan = Plan("prod", changes=tuple(change(policy, Action.CREATE) for policy in policies))
     assert diagram.draw_diagram(plan).boxes == ()

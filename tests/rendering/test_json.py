@@ -26,7 +26,7 @@ def keep(stack: str) -> Secrets:
 
     def find(source: str, digest: str) -> Secret:
         found = [Secret(text, source) for text in TEXTS]
-        return next(each for each in found if plan_json.secret_digest(each, stack) == digest)
+        return next(secret for secret in found if plan_json.secret_digest(secret, stack) == digest)
 
     return find
 

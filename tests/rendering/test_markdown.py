@@ -191,12 +191,16 @@ def large(number: int) -> Plan:
         "prod",
         changes=(
             *(
-                Change(each, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("traffic_policy.value", None, policy),))
-                for each in addresses[1:]
+                Change(
+                    address, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("traffic_policy.value", None, policy),)
+                )
+                for address in addresses[1:]
             ),
             Change(addresses[0], Action.DELETE, Reason.REMOVED, risks=(Risk.IRREVERSIBLE,)),
         ),
-        calls=tuple(Call(f"update {each}", each, Verb.UPDATE, f"/edges/tls/{each.name}") for each in addresses),
+        calls=tuple(
+            Call(f"update {address}", address, Verb.UPDATE, f"/edges/tls/{address.name}") for address in addresses
+        ),
     )
 
 

@@ -43,22 +43,25 @@ histories = st.lists(st.sets(st.sampled_from([A, B, Address("BotUser", "c")])), 
 @given(histories)
 def test_periods_cover_exactly_the_checks_at_which_a_resource_differed(looks: tuple[DriftCheck, ...]) -> None:
     found = list_drift_periods(looks)
-    for each in looks:
-        covering = sorted(period.resource.address for period in found if period.since <= each.at <= period.last)
-        assert covering == sorted(moved.address for moved in each.moved)
+    for look in looks:
+        covering = sorted(period.resource.address for period in found if period.since <= look.at <= period.last)
+        assert covering == sorted(moved.address for moved in look.moved)
 
 
 @given(histories)
 def test_what_lasts_comes_first_and_the_longest_first_of_all(looks: tuple[DriftCheck, ...]) -> None:
     found = list_drift_periods(looks)
-    assert [each.is_over for each in found] == sorted(each.is_over for each in found)
-    lasting = [each.since for each in found if not each.is_over]
+    assert [drift_period.is_over for drift_period in found] == sorted(drift_period.is_over for drift_period in found)
+    lasting = [drift_period.since for drift_period in found if not drift_period.is_over]
     assert lasting == sorted(lasting)
 
 
 def test_a_gap_begins_a_new_period() -> None:
     found = list_drift_periods([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
-    assert [(each.since, each.last, each.is_over, sorted(each.fields)) for each in found] == [
+    assert [
+        (drift_period.since, drift_period.last, drift_period.is_over, sorted(drift_period.fields))
+        for drift_period in found
+    ] == [
         (3 * DAY, 4 * DAY, False, ["y", "z"]),
         (1 * DAY, 1 * DAY, True, ["x"]),
     ]
@@ -153,7 +156,7 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
 
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), st.integers(0, 5000)), max_size=30))
 def test_bars_are_stacked_within_the_chart(counts: list[dict[str, int]]) -> None:
-    drawn = chart.draw_chart([chart.Bar("", "", each, 0) for each in counts])
+    drawn = chart.draw_chart([chart.Bar("", "", count, 0) for count in counts])
     for slot, parts in zip(drawn.slots, counts, strict=True):
         assert drawn.left <= slot.x <= slot.x + slot.width <= drawn.width
         assert len(slot.pieces) == sum(count > 0 for count in parts.values())

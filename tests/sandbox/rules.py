@@ -458,9 +458,9 @@ ROWS = [
     # What only the sandbox has.
     Row("RAW_DUPLICATE", 400, "", in_turn(*[_planting({"id": f"bot_{NOBODY}"})] * 2)),
     Row("WRONG_TYPE", 400, "215", _planting({"id": 5})),
-    *(Row("CONTROL", 400, "", _told("POST", "faults", {"on": "* *"} | each)) for each in NO_FAULTS),
+    *(Row("CONTROL", 400, "", _told("POST", "faults", {"on": "* *"} | fault)) for fault in NO_FAULTS),
     Row("CONTROL", 400, "", _told("POST", "faults", [{"on": "* *"}, 5])),
-    *(Row("CONTROL", 400, "", _told("PUT", "budget", each)) for each in NO_BUDGETS),
+    *(Row("CONTROL", 400, "", _told("PUT", "budget", budget)) for budget in NO_BUDGETS),
     Row("CONTROL", 400, "", _told("POST", "objects", {"collection": 5, "object": {}})),
     Row("CONTROL", 400, "", _told("POST", "objects", {"collection": "bot_users", "object": []})),
     # Endpoints.

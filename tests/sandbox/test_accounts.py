@@ -71,7 +71,7 @@ def test_a_created_key_of_an_account_that_is_no_longer_served_is_refused(tmp_pat
 # --- objects ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("collection", sorted(each for each in BODIES if "{" not in each))
+@pytest.mark.parametrize("collection", sorted(body for body in BODIES if "{" not in body))
 def test_objects_of_another_account_do_not_exist(pair: tuple[Emulator, Emulator], collection: str) -> None:
     one, two = pair
     made = Account(one).make(collection)
@@ -80,7 +80,7 @@ def test_objects_of_another_account_do_not_exist(pair: tuple[Emulator, Emulator]
         one.request("GET", collection).json() != two.request("GET", collection).json() or collection == "/abuse_reports"
     )
     for method, body in (("GET", None), ("PATCH", {}), ("DELETE", None)):
-        answers = [each.request(method, path, body) for each in (two, one)]
+        answers = [emulator.request(method, path, body) for emulator in (two, one)]
         if answers[1].status_code != 405:
             assert answers[0].status_code == 404, answers[0].text
 
@@ -130,7 +130,7 @@ def test_events_are_delivered_to_the_destinations_of_the_account(platform: Sandb
     for each, name in ((two, "theirs"), (one, "ours")):
         each.post("/ip_policies", {"description": name})
     deliveries = one.get(f"/_sandbox/deliveries?destination={destination}&account={FIRST}")["deliveries"]
-    assert [each["event"]["object"]["description"] for each in deliveries] == ["ours"]
+    assert [delivery["event"]["object"]["description"] for delivery in deliveries] == ["ours"]
 
 
 def test_objects_without_validation_are_stored_in_the_account(pair: tuple[Emulator, Emulator]) -> None:
@@ -167,20 +167,20 @@ def test_an_agent_ingress_has_its_domain_alone_on_the_platform(pair: tuple[Emula
 
 
 def test_reserved_addresses_differ_between_accounts(pair: tuple[Emulator, Emulator]) -> None:
-    assert len({each.post("/reserved_addrs", {"region": "us"})["addr"] for each in pair for _ in range(2)}) == 4
+    assert len({emulator.post("/reserved_addrs", {"region": "us"})["addr"] for emulator in pair for _ in range(2)}) == 4
 
 
 @pytest.mark.parametrize("collection", ["/bot_users", "/vaults", "/ip_restrictions"])
 def test_names_are_unique_in_one_account_only(pair: tuple[Emulator, Emulator], collection: str) -> None:
-    for each in pair:
-        body = BODIES[collection](Account(each))
-        each.post(collection, body)
-        assert each.refusal("POST", collection, body)[0] == 400
+    for emulator in pair:
+        body = BODIES[collection](Account(emulator))
+        emulator.post(collection, body)
+        assert emulator.refusal("POST", collection, body)[0] == 400
 
 
 def test_only_the_administrator_of_the_account_sets_owners_and_manages_bots(pair: tuple[Emulator, Emulator]) -> None:
     one, two = pair
-    bots = [each.post("/bot_users", {"name": "pipeline"})["id"] for each in pair]
+    bots = [emulator.post("/bot_users", {"name": "pipeline"})["id"] for emulator in pair]
     token = two.post("/api_keys", {"owner_id": bots[1]})["token"]
     two.api_key = token
     administrator = one.post("/credentials", {})["owner_id"]
@@ -207,7 +207,7 @@ def test_each_account_has_a_budget_of_its_own() -> None:
         assert [one.request("GET", "/bot_users").status_code for _ in range(2)] == [200, 429]
         assert two.request("GET", "/bot_users").status_code == 200
         platform.put("/_sandbox/budget", {})
-        assert [each.request("GET", "/bot_users").status_code for each in (one, two)] == [200, 200]
+        assert [emulator.request("GET", "/bot_users").status_code for emulator in (one, two)] == [200, 200]
 
 
 async def test_concurrent_requests_count_in_their_account() -> None:
@@ -224,17 +224,17 @@ async def test_concurrent_requests_count_in_their_account() -> None:
         async with httpx.AsyncClient(transport=platform.transport, base_url=platform.base_url) as client:
             first = asyncio.ensure_future(client.get("/bot_users", headers=one.headers))
             await arrived.wait()
-            answers = [await client.get("/ip_policies", headers=each.headers) for each in (one, two)]
+            answers = [await client.get("/ip_policies", headers=emulator.headers) for emulator in (one, two)]
             first.cancel()
-    assert [each.status_code for each in answers] == [429, 200]
+    assert [answer.status_code for answer in answers] == [429, 200]
 
 
 async def test_faults_and_the_log_know_the_account(platform: Sandbox) -> None:
     one, two = platform.accounts[FIRST], platform.accounts[SECOND]
     two.fault("GET /bot_users", then="status", status=404)
     statuses = []
-    for each in (platform, one, two):
-        async with each.open_reader() as reader:
+    for emulator in (platform, one, two):
+        async with emulator.open_reader() as reader:
             try:
                 await reader.get("/bot_users")
             except Exception as error:  # noqa: BLE001 - which one is of no interest here
@@ -285,7 +285,7 @@ async def test_one_project_is_applied_to_several_accounts_and_a_shared_domain_to
         (root / "manifests" / "all.yaml").write_text(MANIFEST)
         runtime = Runtime(environ=account.environ, platform=account, store="memory:")
         results.append(await Workspace.open(root, runtime=runtime).apply())
-    assert [each.status for each in results] == [Status.APPLIED, Status.PARTIAL]
+    assert [result.status for result in results] == [Status.APPLIED, Status.PARTIAL]
     for account, domains in zip(pair, (1, 0), strict=True):
         assert len(account.get("/ip_policies")["ip_policies"]) == 1
         assert len(account.get("/reserved_domains")["reserved_domains"]) == domains

@@ -131,7 +131,7 @@ def test_a_planted_session_is_not_the_agent_s_and_stays(sandbox: SandboxProcess)
     planted = f"ts_{7:027}"
     sandbox.plant("/tunnel_sessions", {"id": planted})
     sandbox.post("/_sandbox/agent", {})
-    assert planted in [each["id"] for each in sandbox.get("/tunnel_sessions")["tunnel_sessions"]]
+    assert planted in [session["id"] for session in sandbox.get("/tunnel_sessions")["tunnel_sessions"]]
 
 
 def test_what_ran_in_a_process_that_was_killed_is_gone(
@@ -271,7 +271,7 @@ def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -
     database = Database(":memory:")
     agent = Agent(Objects(database, read_only.list_served()), [first, second])
     agent.start()
-    assert {each["name"]: each["config"] for each in agent.list_tunnels()} == {
+    assert {tunnel["name"]: tunnel["config"] for tunnel in agent.list_tunnels()} == {
         "orders": {"addr": "http://localhost:9090", "inspect": False},
         "shop": {"addr": "http://localhost:80", "inspect": True},
     }
@@ -293,7 +293,7 @@ def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -
         "ERR_NGROK_319",
     ]
     assert agent.is_ready
-    assert [each["name"] for each in agent.list_tunnels()] == ["b"]
+    assert [tunnel["name"] for tunnel in agent.list_tunnels()] == ["b"]
     database.close()
 
 

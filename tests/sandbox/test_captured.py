@@ -94,7 +94,7 @@ def _order_of_sources(a: Account) -> None:
     types = [f"vault_{how}.v0" for how in ("updated", "created", "deleted")]
     for each in types:
         a.sandbox.post(path, {"type": each})
-    assert [each["type"] for each in a.sandbox.get(path)["sources"]] == types
+    assert [source["type"] for source in a.sandbox.get(path)["sources"]] == types
 
 
 def _no_status_yet(a: Account) -> None:
@@ -126,7 +126,7 @@ def _edge_endpoints(a: Account) -> None:
     address, domain = a.make("/reserved_addrs"), a.make("/reserved_domains")
     tcp = a.make("/edges/tcp", hostports=[address["addr"]], metadata="m", description="d")
     tls = a.make("/edges/tls", hostports=[f"{domain['domain']}:443"])
-    listed = {each["edge"]["id"]: each for each in a.sandbox.get("/endpoints")["endpoints"]}
+    listed = {endpoint["edge"]["id"]: endpoint for endpoint in a.sandbox.get("/endpoints")["endpoints"]}
     assert {each["type"] for each in listed.values()} == {"edge"}
     assert listed[tcp["id"]]["url"] == f"tcp://{address['addr']}"
     assert listed[tcp["id"]]["tcp_addr"] == {"id": address["id"], "uri": address["uri"]}

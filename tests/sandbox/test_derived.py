@@ -317,7 +317,10 @@ def test_a_subscription_carries_its_sources(sandbox: Sandbox) -> None:
     [source] = made["sources"]
     assert source == {"type": "ip_policy_created.v0", "uri": f"{sandbox.base_url}{path}/sources/ip_policy_created.v0"}
     sandbox.post(f"{path}/sources", {"type": "ip_policy_updated.v0"})
-    assert [each["type"] for each in sandbox.get(path)["sources"]] == ["ip_policy_created.v0", "ip_policy_updated.v0"]
+    assert [source["type"] for source in sandbox.get(path)["sources"]] == [
+        "ip_policy_created.v0",
+        "ip_policy_updated.v0",
+    ]
     assert sandbox.patch(path, {"description": "d"})["sources"] != []
     assert sandbox.patch(path, {"sources": []})["sources"] == []
 

@@ -44,7 +44,7 @@ METRICS = {"metrics": {"api_key": "canary-metrics-key", "service": "edge"}}
 
 
 def types_of(*subjects: str) -> list[dict[str, str]]:
-    return [{"type": f"{each}_{how}.v0"} for each in subjects for how in ("created", "updated", "deleted")]
+    return [{"type": f"{subject}_{how}.v0"} for subject in subjects for how in ("created", "updated", "deleted")]
 
 
 def listening(sandbox: Sandbox, sources: list[dict[str, str]]) -> str:
@@ -55,7 +55,9 @@ def listening(sandbox: Sandbox, sources: list[dict[str, str]]) -> str:
 
 
 def heard(sandbox: Sandbox, destination: str) -> list[dict[str, Any]]:
-    return [each["event"] for each in sandbox.get(f"/_sandbox/deliveries?destination={destination}")["deliveries"]]
+    return [
+        delivery["event"] for delivery in sandbox.get(f"/_sandbox/deliveries?destination={destination}")["deliveries"]
+    ]
 
 
 def told(sandbox: Sandbox, destination: str, identity: str) -> list[str]:
@@ -77,8 +79,8 @@ def test_each_change_of_an_object_is_an_event_with_the_object_as_it_reads(sandbo
     updated = sandbox.patch(f"{collection}/{identity}", {"description": "changed"})
     sandbox.delete(f"{collection}/{identity}")
     events = [each for each in heard(sandbox, destination) if each["object"]["id"] == identity]
-    assert [each["event_type"] for each in events] == [each["type"] for each in types_of(subject)]
-    assert [each["object"] for each in events] == [created, updated, updated]
+    assert [event["event_type"] for event in events] == [each["type"] for each in types_of(subject)]
+    assert [event["object"] for event in events] == [created, updated, updated]
 
 
 def test_an_event_goes_to_each_destination_of_each_subscription_to_its_type(sandbox: Sandbox) -> None:
@@ -118,8 +120,8 @@ def test_a_source_that_comes_or_goes_changes_its_subscription(sandbox: Sandbox) 
     sandbox.post(f"/event_subscriptions/{subscription}/sources", {"type": "vault_created.v0"})
     sandbox.delete(f"/event_subscriptions/{subscription}/sources/vault_created.v0")
     events = [each for each in heard(sandbox, destination) if each["object"]["id"] == subscription]
-    assert [each["event_type"].split("_")[-1] for each in events] == ["created.v0", "updated.v0", "updated.v0"]
-    assert [len(each["object"]["sources"]) for each in events] == [0, 1, 0]
+    assert [event["event_type"].split("_")[-1] for event in events] == ["created.v0", "updated.v0", "updated.v0"]
+    assert [len(event["object"]["sources"]) for event in events] == [0, 1, 0]
 
 
 def test_a_deleted_subscription_is_told_with_its_sources(sandbox: Sandbox) -> None:
@@ -203,7 +205,7 @@ def test_only_the_latest_deliveries_of_a_destination_are_kept(database: Database
         for _ in range(KEPT + 5):
             events.verify("ed_busy")
         events.verify("ed_quiet")
-    kept = [each["id"] for each in events.deliveries("ed_busy")]
+    kept = [delivery["id"] for delivery in events.deliveries("ed_busy")]
     assert len(kept) == KEPT
     assert kept == sorted(kept)
     assert len(events.deliveries("ed_quiet")) == 1
@@ -253,7 +255,7 @@ def test_what_one_transaction_changes_in_several_steps_is_told_once() -> None:
     post("/event_subscriptions", sources)
     with objects.database.transaction():
         made = [post("/ip_policies", {"description": name})["id"] for name in ("a", "b", "c")]
-    events = [each["event"] for each in Events(objects.database).deliveries(destination)]
-    told_of = [each["object"]["id"] for each in events if each["event_type"] == "ip_policy_created.v0"]
+    events = [delivery["event"] for delivery in Events(objects.database).deliveries(destination)]
+    told_of = [event["object"]["id"] for event in events if event["event_type"] == "ip_policy_created.v0"]
     objects.database.close()
     assert told_of == made

@@ -185,7 +185,7 @@ def _asked(sandbox: Sandbox, path: str, key: str, wanted: str) -> list[str]:
 
 def _kinds(wanted: Callable[[str], bool]) -> list[str]:
     """Collections of the sandbox that come in pages."""
-    return sorted(each.path for each in kinds.every() if each.id_prefix and each.parent is None and wanted(each.path))
+    return sorted(kind.path for kind in kinds.every() if kind.id_prefix and kind.parent is None and wanted(kind.path))
 
 
 @pytest.mark.parametrize("path", _kinds(lambda path: path in FILTERED and path in BODIES))
@@ -208,7 +208,7 @@ def test_a_filtered_list_is_followed_to_its_end(sandbox: Sandbox) -> None:
     path, pages = "/ip_policies?limit=2&filter=" + quote('obj.description == "b"'), []
     while path:
         page = sandbox.get(path)
-        pages.append([each["id"] for each in page["ip_policies"]])
+        pages.append([policy["id"] for policy in page["ip_policies"]])
         path = page["next_page_uri"]
     assert pages == [made[1:4:2], made[5:8:2]]
 
@@ -223,8 +223,10 @@ def test_endpoints_are_asked_for_by_id_and_by_url(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     first, second, third = (account.make("/endpoints") for _ in range(3))
     ids = f"/endpoints?id={first['id']}&id={third['id']}"
-    assert [each["id"] for each in sandbox.get(ids)["endpoints"]] == [third["id"], first["id"]]
-    assert [each["id"] for each in sandbox.get(f"/endpoints?url={second['url']}")["endpoints"]] == [second["id"]]
+    assert [endpoint["id"] for endpoint in sandbox.get(ids)["endpoints"]] == [third["id"], first["id"]]
+    assert [endpoint["id"] for endpoint in sandbox.get(f"/endpoints?url={second['url']}")["endpoints"]] == [
+        second["id"]
+    ]
     assert sandbox.get(f"{ids}&url={second['url']}")["endpoints"] == []
     page = sandbox.get(f"{ids}&limit=1")
-    assert [each["id"] for each in sandbox.get(page["next_page_uri"])["endpoints"]] == [first["id"]]
+    assert [endpoint["id"] for endpoint in sandbox.get(page["next_page_uri"])["endpoints"]] == [first["id"]]

@@ -34,7 +34,7 @@ def test_two_kinds_of_one_object_require_the_same() -> None:
 
 
 def test_each_operation_is_in_one_area() -> None:
-    assert [path for path in DOCUMENT["paths"] if sum(bool(re.match(each, path)) for each in AREAS) != 1] == []
+    assert [path for path in DOCUMENT["paths"] if sum(bool(re.match(area, path)) for area in AREAS) != 1] == []
 
 
 def test_no_random_request_breaks_the_sandbox(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ DOCUMENT = document(operations(read_only.list_served()), "http://sandbox.test")
 
 
 def test_the_sandbox_has_exactly_the_operations_of_the_table() -> None:
-    served = sorted(f"{each.method} {each.path}" for each in operations(read_only.list_served()))
+    served = sorted(f"{operation.method} {operation.path}" for operation in operations(read_only.list_served()))
     assert served == sorted(f"{row.method} {row.path}" for row in ROWS)
 
 

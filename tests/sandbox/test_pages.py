@@ -19,7 +19,7 @@ def _follow(sandbox: Sandbox, path: str) -> list[list[str]]:
     pages, following = [], path
     while following:
         page = sandbox.get(following)
-        pages.append([each["id"] for each in page["bot_users"]])
+        pages.append([user["id"] for user in page["bot_users"]])
         following = page["next_page_uri"]
     return pages
 
@@ -53,11 +53,11 @@ def test_a_page_goes_on_after_an_object_that_is_gone(sandbox: Sandbox) -> None:
     made = _make(sandbox, 4)
     page = sandbox.get("/bot_users?limit=2")
     sandbox.delete(f"/bot_users/{made[1]}")
-    assert [each["id"] for each in sandbox.get(page["next_page_uri"])["bot_users"]] == made[2:]
+    assert [user["id"] for user in sandbox.get(page["next_page_uri"])["bot_users"]] == made[2:]
 
 
 def test_a_page_shows_nothing_that_was_made_since(sandbox: Sandbox) -> None:
     made = _make(sandbox, 3)
     page = sandbox.get("/bot_users?limit=2")
     sandbox.post("/bot_users", {"name": "late"})
-    assert [each["id"] for each in sandbox.get(page["next_page_uri"])["bot_users"]] == made[2:]
+    assert [user["id"] for user in sandbox.get(page["next_page_uri"])["bot_users"]] == made[2:]

@@ -57,8 +57,8 @@ def test_a_seed_is_replayed_and_planted(start_sandbox: Start, tmp_path: Path) ->
         """
     )
     sandbox = start_sandbox(seed=seed)
-    assert [each["name"] for each in sandbox.get("/bot_users")["bot_users"]] == ["berlin"]
-    assert [each["type"] for each in sandbox.get("/endpoints")["endpoints"]] == ["ephemeral"]
+    assert [user["name"] for user in sandbox.get("/bot_users")["bot_users"]] == ["berlin"]
+    assert [endpoint["type"] for endpoint in sandbox.get("/endpoints")["endpoints"]] == ["ephemeral"]
 
 
 @pytest.mark.parametrize(("method", "body"), [("PATCH", {"description": "mine"}), ("DELETE", None)])
@@ -72,7 +72,7 @@ def test_ephemeral_endpoints_are_read_only(sandbox: SandboxProcess, method: str,
 def test_the_budget_answers_429_with_the_time_to_wait(start_sandbox: Start) -> None:
     sandbox = start_sandbox(requests_per_minute=2)
     statuses = [sandbox.request("GET", "/bot_users") for _ in range(3)]
-    assert [each.status_code for each in statuses] == [200, 200, 429]
+    assert [statuse.status_code for statuse in statuses] == [200, 200, 429]
     assert 0 < int(statuses[2].headers["Retry-After"]) <= 60
     assert statuses[2].json()["error_code"] == "ERR_NGROK_226"
 
@@ -138,7 +138,7 @@ def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> Non
     before = file.read_bytes()
     with pytest.raises(sqlite3.DatabaseError, match="not a database of the sandbox; use another file"):
         Database(str(file))
-    assert (file.read_bytes(), [each.name for each in tmp_path.iterdir()]) == (before, ["other.db"])
+    assert (file.read_bytes(), [path.name for path in tmp_path.iterdir()]) == (before, ["other.db"])
 
 
 def test_an_empty_file_becomes_a_database_and_is_known_again(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_fault_that_cannot_be_leaves_the_sandbox_as_it_was(sandbox: Sandbox) -
 
 
 def _names(sandbox: Sandbox) -> list[str]:
-    return [each["name"] for each in sandbox.get("/bot_users")["bot_users"]]
+    return [user["name"] for user in sandbox.get("/bot_users")["bot_users"]]
 
 
 @pytest.mark.parametrize(("then", "left"), [("cut", ["a"]), ("commit-then-cut", ["b", "a"])])

@@ -102,7 +102,7 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
         if cover != "nothing":
             patch = put(patch, covered, {"null": None, "text": "text", "the same": at(SPECS[kind], covered)}[cover])
         environment = {"spec": patch}
-    documents = [manifest, *({"kind": each, "name": "other", "spec": REFERS[each]} for each in REFERS)]
+    documents = [manifest, *({"kind": refer, "name": "other", "spec": REFERS[refer]} for refer in REFERS)]
     with TemporaryDirectory() as folder:
         root = Path(folder)
         for part in ("manifests", "environments"):

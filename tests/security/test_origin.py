@@ -54,8 +54,8 @@ class Listener:
 @asynccontextmanager
 async def listening(*listeners: Listener) -> AsyncIterator[None]:
     async with AsyncExitStack() as open_:
-        for each in listeners:
-            each.port = await open_.enter_async_context(wire.listening(each.serve))
+        for listener in listeners:
+            listener.port = await open_.enter_async_context(wire.listening(listener.serve))
         yield
 
 

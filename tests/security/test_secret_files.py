@@ -212,7 +212,7 @@ def test_a_command_gets_the_secret_and_of_the_environment_only_what_is_listed(
     deliver(tmp_path, Delivery("to_command", "sh", settings=settings))
     assert (tmp_path / "got").read_text(encoding="utf-8") == TOKEN.reveal()
     for name in ("environ", "checked"):
-        environ = dict(each.partition("=")[::2] for each in (tmp_path / name).read_text(encoding="utf-8").splitlines())
+        environ = dict(line.partition("=")[::2] for line in (tmp_path / name).read_text(encoding="utf-8").splitlines())
         assert {"PATH", "HOME", "VAULT_TOKEN", "LC_ALL", "LANG"} <= set(environ)
         assert set(environ) <= {"PATH", "HOME", "VAULT_TOKEN", "LANG", "LANGUAGE", "PWD", "OLDPWD", "SHLVL", "_"} | {
             each for each in environ if each.startswith("LC_")

@@ -99,7 +99,7 @@ def _lose_a_credential(life: Life) -> None:
 def _drifting(life: Life) -> None:
     """Secrets that were changed by hand are secrets too."""
     edge = life.sandbox.get("/edges/https")["https_edges"][0]["id"]
-    route = next(each for each in life.sandbox.get(f"/edges/https/{edge}")["routes"] if each["match"] == "/hooks")
+    route = next(route for route in life.sandbox.get(f"/edges/https/{edge}")["routes"] if route["match"] == "/hooks")
     life.known["secret by hand"] = fresh('"<&')
     module = {"provider": "github", "secret": life.known["secret by hand"]}
     life.sandbox.put(f"/edges/https/{edge}/routes/{route['id']}/webhook_verification", module)

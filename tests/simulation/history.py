@@ -116,12 +116,14 @@ class Report:
 
     @property
     def is_done(self) -> bool:
-        return self.fate == "ended" and all(each.outcome in (Outcome.DONE, Outcome.ALREADY) for each in self.ended)
+        return self.fate == "ended" and all(ended.outcome in (Outcome.DONE, Outcome.ALREADY) for ended in self.ended)
 
     def __str__(self) -> str:
-        told = [f"{each.call.id}: {each.outcome.value}" + (f" ({each.why})" if each.why else "") for each in self.ended]
-        problems = [str(each) for each in self.plan.problems] if self.plan else []
-        consents = [each.flag for each in self.plan.missing_approvals] if self.plan else []
+        told = [
+            f"{ended.call.id}: {ended.outcome.value}" + (f" ({ended.why})" if ended.why else "") for ended in self.ended
+        ]
+        problems = [str(problem) for problem in self.plan.problems] if self.plan else []
+        consents = [approval.flag for approval in self.plan.missing_approvals] if self.plan else []
         return "\n    ".join([self.fate, *problems, *consents, *told])
 
 
@@ -228,13 +230,17 @@ class History:
         """Make what somebody declares, or something like it, without any record."""
         declared = list(self.ours.manifest().declarations.values())
         simple = [
-            each
-            for each in declared
-            if each.address.kind in ("BotUser", "ReservedDomain", "CertificateAuthority", "TunnelGroupBackend")
+            declaration
+            for declaration in declared
+            if declaration.address.kind in ("BotUser", "ReservedDomain", "CertificateAuthority", "TunnelGroupBackend")
         ]
         # What keeps no record is found again by its name: whoever makes it by hand at that very moment fools anybody.
         pending = {intent.address for intent in self.ours.journal.open.values()}
-        simple = [each for each in simple if each.address.kind != "BotUser" or not (pending or self.ours.is_locked)]
+        simple = [
+            declaration
+            for declaration in simple
+            if declaration.address.kind != "BotUser" or not (pending or self.ours.is_locked)
+        ]
         if simple:
             like = self.random.choice(simple)
             kind = self.account.by_name[like.address.kind]

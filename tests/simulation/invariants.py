@@ -23,7 +23,9 @@ def converges(history: History, stack: Stack, first: Report, second: Report) -> 
         yield f"the clean run: {first}"
     elif second.plan is None or second.plan.errors or second.plan.changes:
         changes = (
-            [f"{each.action} {each.address}: {each.reason}" for each in second.plan.changes] if second.plan else []
+            [f"{change.action} {change.address}: {change.reason}" for change in second.plan.changes]
+            if second.plan
+            else []
         )
         yield f"the next plan is not empty: {changes} {second}"
 

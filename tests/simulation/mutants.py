@@ -90,7 +90,7 @@ def main(words: Sequence[str]) -> int:
         source = Path(folder)  # what is edited meanwhile changes nothing here
         copied(ROOT, source)
         wanted = {bug.expected for bug in bugs}
-        sound = _caught(source, "", [each for each in DETECTORS if each[0] in wanted])
+        sound = _caught(source, "", [detector for detector in DETECTORS if detector[0] in wanted])
         if sound[0]:
             print(f"nothing was planted, and yet {sound[0]} fails: {sound[1]}")
             return 1
@@ -98,7 +98,7 @@ def main(words: Sequence[str]) -> int:
         for each in several.map(lambda bug: verdict(bug, source), bugs):
             verdicts.append(each)
             print(f"{each.bug.name:<56} {each.by or 'SURVIVES':<10} {each.seconds:5.1f} s  {each.how}", flush=True)
-    survivors = [each.bug.name for each in verdicts if not each.by]
+    survivors = [verdict.bug.name for verdict in verdicts if not verdict.by]
     print(f"{len(bugs) - len(survivors)} of {len(bugs)} planted bugs caught")
     return bool(survivors)
 

@@ -45,7 +45,8 @@ async def _clean(history: History, stack: Stack) -> Report:
         first.fate == "blocked"
         and first.plan
         and all(
-            "it must be deleted before" in each.text or "wait for each other" in each.text for each in first.plan.errors
+            "it must be deleted before" in error.text or "wait for each other" in error.text
+            for error in first.plan.errors
         )
     ):
         await history.run(stack, Trouble(), empty=True)

@@ -13,7 +13,7 @@ from tests.tiers import only_if
 
 @pytest.mark.parametrize("name", only_if(lambda name: name == SAMPLE[0], SAMPLE))
 def test_a_planted_bug_is_caught_by_the_simulation(name: str) -> None:
-    bug = next(each for each in BUGS if each.name == name)
+    bug = next(bug for bug in BUGS if bug.name == name)
     assert mutants.verdict(bug).by == "simulation"
 
 

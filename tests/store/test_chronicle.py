@@ -26,8 +26,8 @@ LOOK = DriftCheck(
 async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path) -> None:
     later = DriftCheck(200.0, 13)
     async with open_store(str(tmp_path / "prod.db")) as store:
-        for each in (later, LOOK):
-            await store.drift_history.record("prod", each)
+        for drift_check in (later, LOOK):
+            await store.drift_history.record("prod", drift_check)
         await store.drift_history.record("dev", DriftCheck(150.0, 1))
         assert await store.drift_history.list_drift_checks("prod") == (LOOK, later)
         assert await store.drift_history.list_drift_checks("prod", since=150.0) == (later,)

@@ -86,8 +86,8 @@ async def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
             ):
                 await step
                 states.append(await state(store))
-        for each in (file, Path(f"{file}-wal")):
-            shutil.copy(each, killed)
+        for path in (file, Path(f"{file}-wal")):
+            shutil.copy(path, killed)
     shutil.copy(file, closed)
     return Past(killed, closed, states)
 
@@ -207,7 +207,7 @@ async def test_another_programs_database_is_refused_and_left_as_it_is(tmp_path: 
         f"{file} is not a store (it is a database of another program) and was not changed; "
         "set RECONCILER_STORE to another path or URL"
     )
-    assert (file.read_bytes(), sorted(each.name for each in tmp_path.iterdir())) == (before, ["theirs.db"])
+    assert (file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == (before, ["theirs.db"])
 
 
 async def test_a_file_of_text_is_refused_and_left_as_it_is(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_without_its_store_a_stack_makes_nothing_twice_and_asks_before_it_adopts
 def test_without_its_store_a_stack_deletes_no_bot_user(applied: Project, sandbox: Sandbox) -> None:
     lose(applied)
     assert quietly(applied, "destroy") == Said(0, "Destroyed: 1 deleted.\n", "")
-    assert [each["name"] for each in sandbox.get("/bot_users")["bot_users"]] == ["robot"]
+    assert [user["name"] for user in sandbox.get("/bot_users")["bot_users"]] == ["robot"]
 
 
 # --- rolled back ------------------------------------------------------------------------------------------------------
@@ -244,9 +244,9 @@ def modes() -> Iterator[dict[Path, int]]:
 def test_a_file_that_must_not_be_written_is_read_and_stops_whoever_writes(
     applied: Project, sandbox: Sandbox, modes: dict[Path, int]
 ) -> None:
-    for each in store_of(applied).parent.glob("reconciler.db*"):
-        modes[each] = 0o600
-        each.chmod(0o400)
+    for path in store_of(applied).parent.glob("reconciler.db*"):
+        modes[path] = 0o600
+        path.chmod(0o400)
     assert without_privilege(applied, "plan", "--detailed-exitcode").code == 0
     said = without_privilege(applied, "apply", "-y")
     assert (said.code, said.out) == (1, "")
@@ -319,7 +319,7 @@ def test_a_disk_that_is_full_at_any_moment_costs_a_rerun_and_nothing_else(
         assert sum(counts) == len(names) + 1, said  # every call is told of
     again = quietly(on_sandbox, "apply", "--allow", "adopt:BotUser=1")
     assert again.code == 0, again
-    described = sorted(each["description"] for each in sandbox.get("/ip_policies")["ip_policies"])
+    described = sorted(policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"])
     assert described == sorted(names)
     assert len(sandbox.get("/bot_users")["bot_users"]) == 1
     assert on_sandbox("plan", "--detailed-exitcode").code == 0

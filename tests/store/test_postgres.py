@@ -76,7 +76,7 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
         assert await store.bindings("prod") == {BOT: binding}
         assert await store.receipts("prod") == frozenset({"i0"})
         assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_3",))
-        assert [each.outcome for each in await store.history("prod")] == ["succeeded"]
+        assert [recorded_call.outcome for recorded_call in await store.history("prod")] == ["succeeded"]
         assert await store.find_open_intents("dev") == ()
 
 
@@ -84,7 +84,7 @@ async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_t
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
     tables = ("looks", "drifts", "plan_calls")
-    new = (*(f"TABLE reconciler.{each}" for each in tables), "INDEX reconciler.ix_receipts_stack_place")
+    new = (*(f"TABLE reconciler.{table}" for table in tables), "INDEX reconciler.ix_receipts_stack_place")
     columns = (f"ALTER TABLE reconciler.{each} DROP COLUMN place" for each in ("receipts", "intents"))
     run(url, *(f"DROP {each}" for each in new), *columns, "UPDATE reconciler.store SET version = 1")
     async with AsyncExitStack() as stack:
@@ -190,7 +190,7 @@ def test_processes_that_create_the_schema_at_once_create_one(url: str) -> None:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     processes = [start(f"s{number}") for number in range(4)]
-    assert [each.communicate("go\n")[1] for each in processes] == [""] * 4
+    assert [process.communicate("go\n")[1] for process in processes] == [""] * 4
     assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
@@ -264,7 +264,7 @@ def grants(url: str, *rights: str) -> str:
     """The URL for a role with these rights and no others."""
     name = make_url(url).database
     run(url, f"CREATE ROLE worker_{name} LOGIN", f"REVOKE ALL ON DATABASE {name} FROM public")
-    run(url, *(f"GRANT {each} TO worker_{name}" for each in rights))
+    run(url, *(f"GRANT {right} TO worker_{name}" for right in rights))
     return make_url(url).set(username=f"worker_{name}").render_as_string(hide_password=False)
 
 
@@ -310,7 +310,7 @@ async def test_in_a_schema_that_an_administrator_made_no_right_on_the_database_i
 async def test_a_right_that_is_missing_is_named(url: str, prepared: list[str], rights: list[str], remedy: str) -> None:
     if prepared:
         run(url, *prepared)
-    worker = grants(url, *(each.format(name=make_url(url).database) for each in rights))
+    worker = grants(url, *(right.format(name=make_url(url).database) for right in rights))
     with pytest.raises(Unavailable) as refused:
         async with open_store(worker):
             pass

@@ -150,7 +150,10 @@ async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> Non
             await journal.record(Ended(call, Outcome.FAILED, 1.0, None, "no"))
             await journal.record(Ended(call, Outcome.DONE, 2.0, "bot_3"))
         past = await store.history("prod")
-    assert [(each.outcome, each.object, each.why, each.command) for each in past] == [
+    assert [
+        (recorded_call.outcome, recorded_call.object, recorded_call.why, recorded_call.command)
+        for recorded_call in past
+    ] == [
         ("succeeded", "bot_3", "", "apply"),
         ("failed", None, "no", "apply"),
     ]
@@ -250,8 +253,8 @@ class TestDamage:
 
     async def test_emptied(self, file: Path) -> None:
         await fill(file)
-        for each in file.parent.iterdir():
-            os.truncate(each, 0)
+        for path in file.parent.iterdir():
+            os.truncate(path, 0)
         text = await self.refused(file)
         assert text.startswith(f"{file} is damaged (it is empty); move it away, with its -wal and -shm files,")
         assert "nothing is created twice" in text
@@ -317,8 +320,8 @@ class TestDamage:
 
 async def test_a_deleted_store_begins_anew(file: Path) -> None:
     await fill(file)
-    for each in list(file.parent.iterdir()):
-        each.unlink()
+    for path in list(file.parent.iterdir()):
+        path.unlink()
     async with open_store(str(file)) as store:
         assert await store.bindings("prod") == {}
 
@@ -422,7 +425,7 @@ async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) ->
     await asyncio.gather(*(one(f"s{n}") for n in range(8)))
     async with open_store(str(file)) as store:
         assert [len(await store.receipts(f"s{n}")) for n in range(8)] == [1] * 8
-    assert [each.name for each in file.parent.iterdir() if each.name.startswith(".")] == []
+    assert [path.name for path in file.parent.iterdir() if path.name.startswith(".")] == []
 
 
 def test_naming_the_failures_imports_no_database_library() -> None:

@@ -41,12 +41,14 @@ async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
             IssuedSecret("i2", KEY, None, True),
             IssuedSecret("i3", HALF, None, False),
         )
-        assert [each.id for each in await store.find_open_intents("prod")] == ["i3"]
+        assert [intent.id for intent in await store.find_open_intents("prod")] == ["i3"]
         assert await store.bindings("prod") == {
             Address.parse("IPPolicyRule/r"): Binding("ippr_1", {"cidr": "d"}, True, None)
         }
         assert await store.membership("prod") == AccountMembership("https://api.example.com", ("BotUser:bot_1",))
-        assert [each.call for each in await store.history("prod")] == ["create TunnelCredential/agent"]
+        assert [recorded_call.call for recorded_call in await store.history("prod")] == [
+            "create TunnelCredential/agent"
+        ]
 
 
 async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(written: Path) -> None:
@@ -56,7 +58,7 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
             await journal.record_receipt("i5")
         assert IssuedSecret("i5", AGENT, PLACE, True) in await store.find_issued("prod", SECRETIVE)
         assert IssuedSecret("i1", AGENT, None, True) in await store.find_issued("prod", SECRETIVE)
-        (intent,) = (each for each in await store.find_open_intents("prod") if each.id == "i5")
+        (intent,) = (intent for intent in await store.find_open_intents("prod") if intent.id == "i5")
         assert intent.place == PLACE
         assert dict(await store.find_overwritten("prod")) == {"i1": AGENT}
 

@@ -35,7 +35,7 @@ def test_without_an_event_loop_a_test_reads_and_changes_it() -> None:
         (office,) = sandbox.collection("/ip_policies", "ip_policies")
         sandbox.patch(f"/ip_policies/{office['id']}", {"description": "the office"})
         assert sandbox.get(f"/ip_policies/{office['id']}")["description"] == "the office"
-        assert [each["type"] for each in sandbox.get("/endpoints")["endpoints"]] == ["ephemeral"]
+        assert [endpoint["type"] for endpoint in sandbox.get("/endpoints")["endpoints"]] == ["ephemeral"]
         sandbox.reset()
         assert sandbox.refusal("GET", f"/ip_policies/{office['id']}") == (404, "")
         with pytest.raises(AssertionError, match="GET https://sandbox/nothing: 404"):
@@ -46,7 +46,7 @@ def test_a_seed_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "seed.yaml"
     file.write_text("- {path: /bot_users, body: {name: berlin}}\n")
     with Sandbox(seed=file) as sandbox:
-        assert [each["name"] for each in sandbox.get("/bot_users")["bot_users"]] == ["berlin"]
+        assert [user["name"] for user in sandbox.get("/bot_users")["bot_users"]] == ["berlin"]
     with pytest.raises(ValueError, match="item 1: POST /weather is not supported"):
         Sandbox(seed=[{"path": "/weather"}])
 

@@ -190,12 +190,12 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        done = [each for each in self.ended if each.outcome in (Outcome.DONE, Outcome.ALREADY)]
+        done = [ended for ended in self.ended if ended.outcome in (Outcome.DONE, Outcome.ALREADY)]
         return len(done) == len(self.plan.calls) and not self.plan.errors and not self.moments.is_dead
 
     def __str__(self) -> str:
-        told = [f"{each.call.id}: {each.outcome}: {each.why}" for each in self.ended if each.why]
-        return "; ".join([*(str(each) for each in self.plan.errors), *told])
+        told = [f"{ended.call.id}: {ended.outcome}: {ended.why}" for ended in self.ended if ended.why]
+        return "; ".join([*(str(error) for error in self.plan.errors), *told])
 
 
 @cache
@@ -299,7 +299,7 @@ class Change:
         clean, still = peace.go(after), peace.go(after)
         found = [] if clean.is_done else [f"the clean run: {clean}"]
         if still.plan.changes or still.wire.changed:
-            found.append(f"the next run: {[f'{each.action} {each.address}' for each in still.plan.changes]}")
+            found.append(f"the next run: {[f'{change.action} {change.address}' for change in still.plan.changes]}")
         return [*found, *self._unlike_declared(after), *self._copies(after), *self._unheld(after)]
 
     def _unlike_declared(self, left: Survivors) -> list[str]:

@@ -49,12 +49,14 @@ class CrashProject:
 
 
 def text_of(documents: tuple[Document, ...]) -> str:
-    return "---\n".join(json.dumps(each) + "\n" for each in documents)  # JSON is YAML
+    return "---\n".join(json.dumps(document) + "\n" for document in documents)  # JSON is YAML
 
 
 def tokens_of(documents: tuple[Document, ...]) -> Mapping[str, str]:
     """Where each credential's token is to be delivered, by the credential's name."""
-    return {each["name"]: each["deliver"]["token"]["to_file"] for each in documents if "deliver" in each}
+    return {
+        document["name"]: document["deliver"]["token"]["to_file"] for document in documents if "deliver" in document
+    }
 
 
 def _of(kind: str, name: str, /, **spec: Any) -> Document:

@@ -128,7 +128,7 @@ class Scene:
     def _halves(self) -> list[str]:
         secrets = self.root / "secrets"
         declared = {Path(each).name for each in tokens_of((*self.project.before, *self.project.after)).values()}
-        there = {each.name for each in secrets.iterdir()} if secrets.exists() else set()
+        there = {path.name for path in secrets.iterdir()} if secrets.exists() else set()
         return [f"secrets/{each} is left over" for each in sorted(there - declared)]
 
 

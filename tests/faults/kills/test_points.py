@@ -20,7 +20,7 @@ from tests.tiers import only_if
 
 SLICES = 8
 BUILDING, REBUILDING, FIFTY = (Change(make()) for make in (projects.building, projects.rebuilding, projects.fifty))
-LOSSY = tuple(Change(each.project, loses_answers=True) for each in (BUILDING, REBUILDING, FIFTY))
+LOSSY = tuple(Change(change.project, loses_answers=True) for change in (BUILDING, REBUILDING, FIFTY))
 ALL = (BUILDING, REBUILDING, FIFTY, *LOSSY)
 
 by_slice = pytest.mark.parametrize("slice_", range(SLICES))
@@ -139,7 +139,7 @@ def test_the_projects_hold_every_special_case() -> None:
     assert {"BotUser", "EventSource", "TunnelCredential"} <= made
     assert {change.order for change in plan.changes} >= {"create_first", "delete_first"}
     assert FIFTY.project.resources >= 50
-    assert [each.project.resources for each in (BUILDING, REBUILDING)] == [5, 5]
+    assert [change.project.resources for change in (BUILDING, REBUILDING)] == [5, 5]
 
 
 def test_whoever_finds_the_same_does_the_same() -> None:

@@ -60,7 +60,9 @@ def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> 
 @pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
 @pytest.mark.parametrize(
     ("project", "draw"),
-    first_of_each([(each, draw) for each in (BUILDING, REBUILDING) for draw in range(2)], lambda case: case[0]),
+    first_of_each(
+        [(crash_project, draw) for crash_project in (BUILDING, REBUILDING) for draw in range(2)], lambda case: case[0]
+    ),
     ids=str,
 )
 def test_an_interrupt_at_any_moment_ends_well(

@@ -75,7 +75,7 @@ def test_a_run_that_slept_through_the_end_of_its_lock_changes_nothing_more(prepa
         _, told = first.communicate(timeout=60)
         assert (first.returncode, "another run acquired it" in told) == (5, True), told
         assert "skipped: update TLSEdge/pay: the run was aborted" in told.splitlines()
-        assert not [each for each in scene.sandbox.calls() if "/edges/tls/" in each]
+        assert not [call for call in scene.sandbox.calls() if "/edges/tls/" in call]
 
 
 @pytest.mark.parametrize("project", only_if(lambda project: project is BUILDING, [BUILDING, REBUILDING]), ids=str)

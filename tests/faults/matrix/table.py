@@ -178,7 +178,7 @@ class Cell:
         From fault to fault the operations of a class take turns, and after them the fault that passes and the one
         that lasts.
         """
-        (members,) = (each for each in CLASSES if self.operation in each)
+        (members,) = (cls for cls in CLASSES if self.operation in cls)
         round_, turn = divmod(list(FAULTS).index(self.fault), len(members))
         return (self.fault, members) if (members[turn], bool(round_ % 2)) == (self.operation, self.lasting) else None
 

@@ -40,7 +40,7 @@ async def taken(sandbox: Sandbox, root: Path, seed: int | None) -> int:
         for place, then in enumerate(FAULTS):
             sandbox.fault("* /*", then=then, times=0, chance=0.1 / len(FAULTS), seed=100 * seed + place)
     run = await stack.run()
-    assert run.is_good, [each for each in run.ended.values() if each.why]
+    assert run.is_good, [ended for ended in run.ended.values() if ended.why]
     requests = len(sandbox.log())
     assert await stack.converges() == []
     return requests

@@ -73,15 +73,15 @@ class Run:
 
     @property
     def ended(self) -> dict[str, Ended]:
-        return {each.call.id: each for each in self.events if isinstance(each, Ended)}
+        return {event.call.id: event for event in self.events if isinstance(event, Ended)}
 
     @property
     def retried(self) -> list[Retried]:
-        return [each for each in self.events if isinstance(each, Retried)]
+        return [event for event in self.events if isinstance(event, Retried)]
 
     @property
     def is_good(self) -> bool:
-        return all(each.outcome in (Outcome.DONE, Outcome.ALREADY) for each in self.ended.values())
+        return all(ended.outcome in (Outcome.DONE, Outcome.ALREADY) for ended in self.ended.values())
 
 
 @dataclass

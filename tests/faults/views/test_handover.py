@@ -68,7 +68,7 @@ async def test_an_object_handed_over_between_two_attempts_is_left_alone(
     sandbox.fault(f"{method} {path}*", then=then, **how)
     stack.clock = EventfulClock(hand_over)
     run = await stack.run()
-    failed = [each for each in run.ended.values() if each.outcome is Outcome.FAILED]
-    assert [each.why.partition(": ")[2] for each in failed] == ["it is now TLSEdge/theirs of stack other; plan again"]
+    failed = [ended for ended in run.ended.values() if ended.outcome is Outcome.FAILED]
+    assert [ended.why.partition(": ")[2] for ended in failed] == ["it is now TLSEdge/theirs of stack other; plan again"]
     assert sandbox.get(path) == {**live, "metadata": RECORD}
     assert sandbox.calls() == []

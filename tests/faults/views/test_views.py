@@ -132,7 +132,7 @@ async def test_an_object_that_an_old_list_still_shows_is_gone_already(stack: Sta
     await stack.run()
     view.behind = 1
     run = await stack.run()
-    assert [each.outcome for each in run.ended.values()] == [Outcome.ALREADY]
+    assert [ended.outcome for ended in run.ended.values()] == [Outcome.ALREADY]
     assert await stack.converges() == []
 
 
@@ -173,7 +173,7 @@ async def test_deleted_meanwhile_a_change_fails_with_a_message_and_the_next_run_
     (ended,) = run.ended.values()
     assert (ended.outcome, "was deleted after the plan was created" in ended.why) == (Outcome.FAILED, True)
     await stack.converges()
-    assert [each["description"] for each in policies(stack)] == ["Office and home"]
+    assert [policy["description"] for policy in policies(stack)] == ["Office and home"]
 
 
 async def test_deleted_meanwhile_a_delete_has_succeeded(stack: Stack) -> None:
@@ -181,7 +181,7 @@ async def test_deleted_meanwhile_a_delete_has_succeeded(stack: Stack) -> None:
     (live,) = policies(stack)
     stack.remove(OFFICE)
     run = await stack.run(lambda: stack.sandbox.delete(f"{POLICIES}/{live['id']}"))
-    assert [each.outcome for each in run.ended.values()] == [Outcome.ALREADY]
+    assert [ended.outcome for ended in run.ended.values()] == [Outcome.ALREADY]
     assert await stack.converges() == []
 
 
@@ -204,7 +204,7 @@ async def test_created_meanwhile_under_the_same_name_nothing_is_doubled(sandbox:
     stack = Stack(sandbox, tmp_path, kinds=("ReservedDomain",))
     stack.declare("ReservedDomain/pay", {"domain": "pay.example.com"})
     run = await stack.run(lambda: sandbox.post("/reserved_domains", {"domain": "pay.example.com"}))
-    assert [each.outcome for each in run.ended.values()] == [Outcome.FAILED]
+    assert [ended.outcome for ended in run.ended.values()] == [Outcome.FAILED]
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
     again = await stack.planned()  # it is somebody's: that it is ours may only be said by the user
     assert [consent.what for consent in again.missing_approvals] == ["adopt"]
@@ -221,7 +221,7 @@ async def test_what_changed_hands_meanwhile_is_not_deleted(stack: Stack, count: 
     for number in range(1, count):
         stack.declare(f"IPPolicy/p{number}", {"description": str(number)})
     await stack.run()
-    live = next(each for each in policies(stack) if each["description"] == "Office")
+    live = next(policy for policy in policies(stack) if policy["description"] == "Office")
     stack.declared.clear()
     run = await stack.run(lambda: taken_over(stack, live))
     ended = run.ended[f"delete {OFFICE} {live['id']}"]
@@ -237,7 +237,7 @@ async def test_what_changed_hands_meanwhile_is_not_changed(stack: Stack) -> None
     (live,) = policies(stack)
     stack.declare(str(OFFICE), {"description": "Office and home"})
     run = await stack.run(lambda: taken_over(stack, live))
-    assert [each.outcome for each in run.ended.values()] == [Outcome.FAILED]
+    assert [ended.outcome for ended in run.ended.values()] == [Outcome.FAILED]
     (still,) = policies(stack)
     assert still["description"] == "Office"
     assert "intent-of-others" in still["metadata"]
