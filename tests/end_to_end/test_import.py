@@ -37,7 +37,13 @@ def shop(sandbox: Sandbox) -> dict[str, Any]:
 def test_from_import_to_a_plan_without_changes(on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]) -> None:
     said = on_sandbox("import")
     assert (said.code, said.err) == (0, "")
-    assert "manifests/https-edge.yaml: 2 resources\n" in said.out
+    assert said.out == (
+        "manifests/bot-user.yaml: 1 resource\n"
+        "manifests/reserved-domain.yaml: 1 resource\n"  # it came with the edge
+        "manifests/services/shop.example.com.yaml: 4 resources\n"
+        "manifests/tls-certificate.yaml: 1 resource\n"
+        "manifests/tunnel-credential.yaml: 1 resource\n"
+    )
     assert on_sandbox("validate").code == 0
     assert on_sandbox("fmt", "--check").code == 0
     said = on_sandbox("plan", "--adopt")
@@ -55,7 +61,7 @@ def test_import_sends_nothing_but_reads(on_sandbox: Project, sandbox: Sandbox, s
 def test_ids_become_references_and_long_texts_files(on_sandbox: Project, shop: dict[str, Any]) -> None:
     on_sandbox("import")
     root = on_sandbox.root / "manifests"
-    assert (root / "https-edge.yaml").read_text().partition("---\n")[2] == (
+    assert (root / "services/shop.example.com.yaml").read_text().split("---\n")[1] == (
         "kind: HTTPSEdgeRoute\n"
         "name: shop.example.com-hooks\n"
         "lifecycle:\n"
@@ -98,7 +104,7 @@ def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[st
     before = {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
     said = on_sandbox("import", "--out", "elsewhere")
     assert said.code == 0
-    assert "elsewhere/ip-policy.yaml: 1 resource (unchanged)\n" in said.out
+    assert "elsewhere/services/shop.example.com.yaml: 4 resources (unchanged)\n" in said.out
     assert "elsewhere is not read by the project; add it under `manifests` in reconciler.yaml\n" in said.err
     assert before == {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
 
@@ -106,20 +112,21 @@ def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[st
 def test_a_file_that_says_something_else_is_not_touched_and_nothing_is_written(
     on_sandbox: Project, shop: dict[str, Any]
 ) -> None:
-    on_sandbox.write("manifests/ip-policy.yaml", "# mine\n")
+    on_sandbox.write("manifests/services/shop.example.com.yaml", "# mine\n")
     said = on_sandbox("import")
     assert said.code == 1
     assert said.err == (
-        "error: manifests/ip-policy.yaml exists with other content\n"
+        "error: manifests/services/shop.example.com.yaml exists with other content\n"
         "nothing was written; name another folder with --out, or add to these manifests with --append\n"
     )
-    assert [file.name for file in (on_sandbox.root / "manifests").iterdir()] == ["ip-policy.yaml"]
+    files = [file.name for file in (on_sandbox.root / "manifests").rglob("*") if file.is_file()]
+    assert files == ["shop.example.com.yaml"]
 
 
 def test_what_is_added_to_a_manifest_leaves_its_text_as_it_is(on_sandbox: Project, shop: dict[str, Any]) -> None:
     before = "# mine\nkind:   IPPolicy  # with a comment\nname: other\nspec: {description: other}\n# the end"
     on_sandbox.write("manifests/ip-policy.yaml", before)
-    assert on_sandbox("import", "--append").code == 0
+    assert on_sandbox("import", "--append", "--kind", "IPPolicy").code == 0
     text = (on_sandbox.root / "manifests/ip-policy.yaml").read_text()
     assert text == (
         f"{before}\n---\nkind: IPPolicy\nname: office\nid: {shop['policy']}\n"
@@ -127,12 +134,38 @@ def test_what_is_added_to_a_manifest_leaves_its_text_as_it_is(on_sandbox: Projec
     )
 
 
+def test_the_file_of_a_service_is_added_to(on_sandbox: Project, shop: dict[str, Any]) -> None:
+    on_sandbox.write("manifests/services/shop.example.com.yaml", "# mine\n")
+    assert on_sandbox("import", "--append").code == 0
+    text = (on_sandbox.root / "manifests/services/shop.example.com.yaml").read_text()
+    assert text.startswith("# mine\n---\nkind: HTTPSEdge\n")
+    assert [line for line in text.splitlines() if line.startswith("kind: ")] == [
+        "kind: HTTPSEdge",
+        "kind: HTTPSEdgeRoute",
+        "kind: IPPolicy",
+        "kind: ReservedDomain",
+    ]
+
+
+def test_what_two_services_use_is_in_the_file_of_its_kind(
+    on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
+) -> None:
+    edge = Account(sandbox).id("/edges/tls", description="other")
+    sandbox.put(f"/edges/tls/{edge}/ip_restriction", {"ip_policy_ids": [shop["policy"]]})
+    assert on_sandbox("import", "--kind", "HTTPSEdge").out == "manifests/services/shop.example.com.yaml: 1 resource\n"
+    said = on_sandbox("import")
+    assert "manifests/ip-policy.yaml: 1 resource\n" in said.out
+    assert "manifests/services/other.yaml: 2 resources\n" in said.out
+    assert "manifests/reserved-domain.yaml: 2 resources\n" in said.out  # their edge was imported before
+    assert on_sandbox("plan", "--adopt").code == 0
+
+
 def test_nothing_is_added_to_a_file_that_would_say_something_else_then(
     on_sandbox: Project, shop: dict[str, Any]
 ) -> None:
     before = "kind: IPPolicy\nname: other\nspec:\n  metadata: |\n    hello"
     on_sandbox.write("manifests/ip-policy.yaml", before)
-    said = on_sandbox("import", "--append")
+    said = on_sandbox("import", "--append", "--kind", "IPPolicy")
     assert (said.code, said.err) == (
         1,
         "error: manifests/ip-policy.yaml cannot be appended to: its last document would change\n"
@@ -312,7 +345,7 @@ def test_a_traffic_policy_is_written_as_yaml_that_drift_can_be_accepted_into(
     account.make("/reserved_domains", domain="a.example.com")
     made = account.make("/endpoints", url="https://a.example.com", traffic_policy=json.dumps(policy))
     assert on_sandbox("import").code == 0
-    (manifest,) = (on_sandbox.root / "manifests").glob("*endpoint*.yaml")
+    (manifest,) = (on_sandbox.root / "manifests/services").iterdir()
     written = manifest.read_text()
     assert "  traffic_policy:\n    on_http_request:\n      - name:" in written
     assert not (on_sandbox.root / "files").exists()
@@ -333,7 +366,7 @@ def test_what_stands_at_a_reserved_address_is_tied_to_it(on_sandbox: Project, sa
     address = account.make("/reserved_addrs", description="ssh")
     account.id("/edges/tcp", hostports=[address["addr"]])
     assert on_sandbox("import").code == 0
-    text = (on_sandbox.root / "manifests/tcp-edge.yaml").read_text()
+    text = (on_sandbox.root / "manifests/services/1.tcp.eu.sandbox.test-20000.yaml").read_text()
     assert "  hostports:\n    - {ref: ReservedAddress/ssh.addr}\n" in text
     assert on_sandbox("validate").code == 0
     said = on_sandbox("plan", "--adopt")

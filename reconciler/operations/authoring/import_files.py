@@ -37,9 +37,15 @@ def is_read(config: Config, folder: str) -> bool:
 
 
 def read_manifests(root: Path, folder: str) -> dict[str, str]:
-    """The texts of the manifests directly in a folder, by path. Omits unreadable files, for which `write` raises."""
+    """The texts of the manifests that an import into the folder may extend, by path.
+
+    Omits unreadable files, for which `write` raises.
+    """
     found = {}
-    for path in sorted(write_manifests.join_path(folder, path.name) for path in (root / folder).glob("*.yaml")):
+    folders = (folder, write_manifests.join_path(folder, write_manifests.SERVICES))
+    for path in sorted(
+        write_manifests.join_path(where, file.name) for where in folders for file in (root / where).glob("*.yaml")
+    ):
         with contextlib.suppress(files.Unreadable, UnicodeDecodeError):
             found[path] = files.read(root, path, MAX_BYTES).decode()
     return found

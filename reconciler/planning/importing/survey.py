@@ -23,6 +23,7 @@ from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.importing import naming
 from reconciler.planning.importing.describe import Attachment, describe
+from reconciler.planning.importing.services import find_services
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import match_all
 
@@ -38,6 +39,7 @@ class Imported:
     id        set if the declaration would not find the object in another way
     ignore    paths that a manifest must not contain: secrets and values that responses never show
     protect   as its owner record or binding says
+    service   the edge or endpoint that alone uses it, or that it is, if that is imported too
     """
 
     address: Address
@@ -46,6 +48,7 @@ class Imported:
     id: str | None = None
     ignore: tuple[str, ...] = ()
     protect: bool = False
+    service: Address | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +212,9 @@ class _Surveyor:
         ]
         taken = {_key(live) for _, live in chosen}
         self.names = {key: name for key, name in self.names.items() if key in taken} | dict(self.declared_addresses)
+        services = {key: self.names[head] for key, head in find_services(self.index).items() if head in taken}
         imported = [
-            self._build_import(kind, live)
+            replace(self._build_import(kind, live), service=services.get(_key(live)))
             for kind, live in chosen
             if not self._is_part_of_its_parent(kind, live, taken)
         ]

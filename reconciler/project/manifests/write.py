@@ -1,4 +1,4 @@
-"""Renders imported objects as manifests: one file for each family of kinds, long texts in files of their own.
+"""Renders imported objects as manifests: one file for each service and each family of kinds, and files of long texts.
 
 Returns texts by path and writes nothing: the caller decides what may be written, and where.
 """
@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.importing.describe import Attachment
@@ -18,6 +19,7 @@ from reconciler.project.documents.phrases import format_path
 from reconciler.project.yaml import emit
 
 ATTACHMENTS: Final = "files"  # folder for long texts, inside that of the manifests
+SERVICES: Final = "services"  # folder for the files of services, inside that of the manifests
 _WHY_IGNORED: Final = "# Secret values cannot be imported and stay unmanaged; declare them to manage them."
 
 
@@ -25,25 +27,22 @@ def render_files(
     imported: Iterable[Imported], kinds: Mapping[str, Kind], folder: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Renders manifests and the files that they include, both by path relative to the project's root."""
-    families: dict[str, list[Imported]] = defaultdict(list)
+    files: dict[str, list[Imported]] = defaultdict(list)
     for resource in imported:
-        families[family_of(kinds[resource.address.kind], kinds)].append(resource)
-    manifests: dict[str, str] = {}
+        files[file_of(resource, kinds, folder)].append(resource)
     included: dict[str, str] = {}
-    for name, members in sorted(families.items()):
-        path = _path(folder, name)
-        manifests[path] = "---\n".join(
-            render_document(imported, folder, included) for imported in _sort_members(members, name)
-        )
+    manifests = {
+        path: "---\n".join(render_document(member, folder, included) for member in _sort_members(members, kinds))
+        for path, members in sorted(files.items())
+    }
     return manifests, included
 
 
 def file_of(resource: Imported, kinds: Mapping[str, Kind], folder: str) -> str:
-    return _path(folder, family_of(kinds[resource.address.kind], kinds))
-
-
-def _path(folder: str, name: str) -> str:
-    return join_path(folder, f"{to_kebab_case(name)}.yaml")
+    """The path of the file of the resource's service, or of its family of kinds if it belongs to no service."""
+    if resource.service is not None:
+        return join_path(folder, f"{SERVICES}/{resource.service.name.lower()}.yaml")
+    return join_path(folder, f"{to_kebab_case(family_of(kinds[resource.address.kind], kinds))}.yaml")
 
 
 def join_path(folder: str, path: str) -> str:
@@ -63,8 +62,15 @@ def family_of(kind: Kind, kinds: Mapping[str, Kind]) -> str:
     return above if above is not None and above in kinds else kind.name
 
 
-def _sort_members(members: list[Imported], head: str) -> list[Imported]:
-    return sorted(members, key=lambda resource: (resource.address.kind != head, resource.address))
+def _sort_members(members: list[Imported], kinds: Mapping[str, Kind]) -> list[Imported]:
+    """The resources of a file: the service and its parts first, parents before their children."""
+
+    def order(resource: Imported) -> tuple[bool, str, bool, Address]:
+        kind, service = resource.address.kind, resource.service
+        family = family_of(kinds[kind], kinds)
+        return service is None or family != service.kind, family, kind != family, resource.address
+
+    return sorted(members, key=order)
 
 
 def render_document(resource: Imported, folder: str, included: dict[str, str]) -> str:

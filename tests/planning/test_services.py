@@ -1,0 +1,76 @@
+"""Which objects an import writes to the file of one service."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.snapshot import Live
+from reconciler.planning.importing.services import find_services, group_by_service, is_service
+from reconciler.planning.matching.index import LiveIndex
+from reconciler.project.manifests import write
+from tests.planning.builders import KINDS, live, manifest, snapshot
+from tests.planning.test_importing import POLICY, RULE, propose
+
+BY_NAME = {kind.name: kind for kind in KINDS}
+KEYS = st.integers(0, 9)
+GRAPHS = st.dictionaries(KEYS, st.lists(KEYS, max_size=4)).map(
+    lambda uses: {key: uses.get(key, []) for key in range(10)}
+)
+
+
+def reach(start: int, services: set[int], uses: dict[int, list[int]]) -> set[int]:
+    """What an object uses, directly or through others, but not through another service."""
+    seen, pending = set(), [start]
+    while pending:
+        key = pending.pop()
+        if key not in seen and (key == start or key not in services):
+            seen.add(key)
+            pending += uses[key]
+    return seen
+
+
+@given(st.sets(KEYS, max_size=5), GRAPHS, st.randoms())
+def test_an_object_belongs_to_the_one_service_that_alone_uses_it(
+    services: set[int], uses: dict[int, list[int]], random: Random
+) -> None:
+    found = group_by_service(services, uses)
+    reached = {service: reach(service, services, uses) for service in services}
+    outside = set().union(
+        *(reach(key, services, uses) for key in uses if not any(key in by for by in reached.values()))
+    )
+    for key in uses:
+        users = [service for service in services if key in reached[service]]
+        alone = key in services or (len(users) == 1 and key not in outside)
+        assert found.get(key) == ((key if key in services else users[0]) if alone else None)
+    order = random.sample(sorted(uses), len(uses))
+    assert found == group_by_service(set(order) & services, {key: uses[key][::-1] for key in order})
+
+
+def test_services_are_edges_and_endpoints() -> None:
+    assert {kind.name for kind in KINDS if is_service(kind)} >= {"CloudEndpoint", "HTTPSEdge", "TCPEdge", "TLSEdge"}
+    assert not any(is_service(BY_NAME[name]) for name in ("ReservedDomain", "FailoverBackend", "TunnelCredential"))
+
+
+def edge(id: str, name: str) -> Live:
+    body = {"description": name, "hostports": [f"{name}.example.com:443"]}
+    return live("TLSEdge", id, {**body, "ip_restriction": {"enabled": True, "ip_policies": [{"id": "ipp_1"}]}})
+
+
+def test_each_resource_is_in_one_file_and_a_shared_one_in_no_file_of_a_service() -> None:
+    domain = live("ReservedDomain", "rd_1", {"domain": "shop.example.com"})
+    shop, other = edge("edgtls_1", "shop"), edge("edgtls_2", "other")
+    index = LiveIndex.of(manifest(), snapshot(POLICY, RULE, domain, shop), KINDS)
+    assert set(find_services(index).values()) == {shop.key}
+    for lives in ((POLICY, RULE, domain, shop, other), (other, shop, domain, RULE, POLICY)):
+        imported = propose(*lives).imported
+        files, _ = write.render_files(imported, BY_NAME, "manifests")
+        assert {path: [line for line in text.splitlines() if line[:5] == "kind:"] for path, text in files.items()} == {
+            "manifests/ip-policy.yaml": ["kind: IPPolicy", "kind: IPPolicyRule"],
+            "manifests/services/other.yaml": ["kind: TLSEdge"],
+            "manifests/services/shop.yaml": ["kind: TLSEdge", "kind: ReservedDomain"],
+        }
+    (rule,) = propose(POLICY, RULE, shop, selects=lambda address: address.kind == "IPPolicyRule").imported
+    assert write.file_of(rule, BY_NAME, ".") == "ip-policy.yaml"
