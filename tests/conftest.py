@@ -28,6 +28,14 @@ from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
 pytest_plugins = ["tests.silence"]
 
+# Modules with tests of many seconds, most of which are waits.
+WAITING = (
+    "tests/examples",
+    "tests/security/test_silence.py",
+    "tests/faults/kills",
+    "tests/end_to_end/test_interrupted.py",
+    "tests/end_to_end/test_late_effect.py",
+)
 MEMORY, ENOUGH = Path("/dev/shm"), 4 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
 
 settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
@@ -51,6 +59,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     seconds = sum(each.ru_utime + each.ru_stime for each in taken)
     yard = min(yardstick() for _ in range(5))
     terminalreporter.write_line(f"CPU: {seconds:.0f} s, while the yardstick of tests.bench takes {1000 * yard:.1f} ms")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Runs tests that wait for processes first: what is left at the end is short, and the workers end together."""
+    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
 
 
 def pytest_collection_finish() -> None:

@@ -109,9 +109,7 @@ def test_two_that_disagree_are_refused_with_both_places(project: Project) -> Non
     assert said.code == 1
     (line,) = [line for line in said.err.splitlines() if "tunnels" in line]
     assert line.startswith("manifests/other.yaml:1:")
-    assert (
-        "AgentConfig/other.tunnels.agent-api: differs from what AgentConfig/base says (manifests/base.yaml:1:" in line
-    )
+    assert "AgentConfig/other.tunnels.agent-api: differs from AgentConfig/base (manifests/base.yaml:1:" in line
     assert not (project.root / "agent.yml").exists()
 
 

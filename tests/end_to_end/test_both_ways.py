@@ -36,7 +36,7 @@ LIFE = (
     ("init", "fresh", "-y", "--base-url", "…"),
 )
 # None of these sends a request to the platform.
-OFFLINE = {"validate", "fmt", "kinds", "schema", "show", "comment", "report", "sandbox", "completion"}
+OFFLINE = {"validate", "fmt", "kinds", "schema", "show", "rename", "comment", "report", "sandbox", "completion"}
 
 
 def live(project: Project, sandbox: Sandbox) -> list[tuple[Said, list[tuple[str, str, int]]]]:
