@@ -26,8 +26,10 @@ demo: ## run plan, apply, drift and destroy against a local sandbox
 	@scripts/bootstrap run
 	@PYTHONPATH="$(CURDIR)" $(python) examples/quickstart/demo.py build/demo
 
-# One worker a core. A worker runs whole stretches of tests, whose servers and folders are made once for all of them.
-pytest = $(python) -m pytest -n auto --dist worksteal
+# One worker more than cores: tests that wait for processes leave a core idle. A worker runs whole stretches of tests,
+# whose servers and folders are made once for all of them.
+workers = $$($(python) -c 'import os; print((os.cpu_count() or 1) + 1)')
+pytest = $(python) -m pytest -n $(workers) --dist worksteal
 
 .PHONY: test
 test: install ## every promise once, in minutes (ARGS="…" for pytest; ARGS=--durations=20 lists the slowest tests)

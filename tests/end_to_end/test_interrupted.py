@@ -127,7 +127,9 @@ def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     assert_converged(sixty_on_slow, slow)
 
 
-@pytest.mark.parametrize(("event", "times"), [("started", 1), ("ended", 15), ("ended", 40)])
+@pytest.mark.parametrize(
+    ("event", "times"), [("started", 1), ("ended", 15), pytest.param("ended", 40, marks=pytest.mark.full)]
+)
 def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_put_right(
     sixty_on_slow: Project, slow: Sandbox, event: str, times: int
 ) -> None:
