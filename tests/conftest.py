@@ -28,10 +28,10 @@ from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
 pytest_plugins = ["tests.silence"]
 
-# Modules with tests of many seconds, most of which are waits.
+# Tests of many seconds, most of which are waits. The first module has a costly fixture, and is not to be split.
 WAITING = (
-    "tests/examples",
     "tests/security/test_silence.py",
+    "tests/examples",
     "tests/faults/kills",
     "tests/end_to_end/test_interrupted.py",
     "tests/end_to_end/test_late_effect.py",
@@ -63,7 +63,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs tests that wait for processes first: what is left at the end is short, and the workers end together."""
-    items.sort(key=lambda item: not item.nodeid.startswith(WAITING))
+    places = {prefix: place for place, prefix in enumerate(WAITING)}
+    items.sort(key=lambda item: next((places[prefix] for prefix in WAITING if item.nodeid.startswith(prefix)), 99))
 
 
 def pytest_collection_finish() -> None:
