@@ -1,5 +1,6 @@
 import gc
 import json
+import re
 import time
 import tracemalloc
 from itertools import pairwise
@@ -312,6 +313,8 @@ def test_what_two_parsers_read_they_read_alike(text: str) -> None:
     reading = yaml.read(text.encode(), "a.yaml")
     if reading.problems or not all(document.sound for document in reading.documents):
         return
+    if re.search(r"!(?=\s|$)", text):
+        return  # a text by the tag `!` (YAML 1.2, 6.9.1), which the other parser ignores
     try:
         other = list(YAML(typ="safe", pure=True).load_all(text))
     except (YAMLError, ValueError, TypeError):

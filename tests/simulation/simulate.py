@@ -41,14 +41,7 @@ async def _played(history: History) -> list[str]:
 async def _clean(history: History, stack: Stack) -> Report:
     """One run in peace. Where the planner says that it takes two steps, the two."""
     first = await history.run(stack, Trouble())
-    if (
-        first.fate == "blocked"
-        and first.plan
-        and all(
-            "it must be deleted before" in error.text or "wait for each other" in error.text
-            for error in first.plan.errors
-        )
-    ):
+    if first.fate == "blocked" and first.plan and {error.code for error in first.plan.errors} <= {"circular-calls"}:
         await history.run(stack, Trouble(), empty=True)
         first = await history.run(stack, Trouble())
     return first
