@@ -1,7 +1,7 @@
 """The pages as people meet them: in a real Chromium, by mouse, by keyboard, in the dark and on a narrow screen.
 
-Skipped where there is no Chromium, unless RECONCILER_TEST_BROWSER is set, as `make test-browser` does. With
-RECONCILER_SCREENSHOTS=DIR every page is left there as a picture, to be looked at.
+Not part of `make test`. Skipped where there is no Chromium, unless RECONCILER_TEST_BROWSER is set: `make test-browser`.
+With RECONCILER_SCREENSHOTS=DIR every page is saved there as a picture.
 """
 
 from __future__ import annotations
