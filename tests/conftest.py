@@ -11,6 +11,7 @@ import gc
 import importlib
 import os
 import pkgutil
+import re
 import resource
 import shutil
 from collections.abc import Callable, Iterator
@@ -36,6 +37,11 @@ WAITING = (
     "tests/end_to_end/test_interrupted.py",
     "tests/end_to_end/test_late_effect.py",
 )
+# All but the variables that steer the tests themselves.
+READ_BY_THE_PRODUCT = re.compile(
+    r"(CI|GITHUB|GITLAB|VAULT|OTEL)(_|$)|(NO_COLOR|FORCE_COLOR|TRACEPARENT)$"
+    r"|RECONCILER_(?!TEST_|YAML_SERVER$|REWRITE$|SCREENSHOTS$)"
+)
 MEMORY, ENOUGH = Path("/dev/shm"), 4 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
 
 settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
@@ -48,7 +54,10 @@ settings.load_profile("quick")
 
 
 def pytest_configure() -> None:
-    """Folders of tests are kept in memory where there is enough: stores wait for the disk after each transaction."""
+    """Removes what the product would read of a pipeline's or a person's environment, and keeps folders in memory where
+    there is enough: stores wait for the disk after each transaction."""
+    for name in [name for name in os.environ if READ_BY_THE_PRODUCT.match(name)]:
+        del os.environ[name]
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's variable for the root of `tmp_path`
 
