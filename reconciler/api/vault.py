@@ -69,6 +69,12 @@ class Vault(SecretStore):
         entry = await self._read(delivery, attempts=1)
         return delivery.settings["key"] in entry.data
 
+    async def read_key(self, mount: str, path: str, key: str) -> Secret | None:
+        """A key of a secret; None if the secret or the key does not exist. Raises Undeliverable."""
+        entry = await self._read(Delivery("to_vault", path, settings={"mount": mount, "path": path, "key": key}))
+        value = entry.data.get(key)
+        return None if value is None else Secret(str(value), f"vault:{mount}/{path}")
+
     async def check(self, delivery: Delivery, *, overwrites: bool) -> None:
         """Proves that the engine is KV version 2, that the entry can be read, and that the token may write it."""
         await self._check_engine(delivery)

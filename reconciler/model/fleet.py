@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,6 +10,9 @@ from fnmatch import fnmatchcase
 
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
+
+TEMPLATE = re.compile(r"\$\{\{\s*member\.(name|labels\.([A-Za-z0-9_.-]+))\s*\}\}")
+_NO_VARIABLE = re.compile(r"[^A-Z0-9]")
 
 NAME = "name"
 """In a selector: globs of member names. Every other key is a label."""
@@ -53,12 +57,24 @@ class KeySource:
 
     text   name of the variable, path of the file, or path of the secret; may contain `${{ member.name }}` and
            `${{ member.labels.NAME }}`
+    mount  of the KV engine in Vault
     field  of the secret in Vault
     """
 
     method: KeyMethod
     text: str
+    mount: str = "secret"
     field: str = ""
+
+    def locate(self, member: Member) -> str:
+        """The text for one member; a label that it lacks is empty. What is inserted into the name of a variable gets
+        upper-case letters, and `_` for other characters than letters and digits."""
+
+        def fill(match: re.Match[str]) -> str:
+            value = member.name if match[1] == "name" else member.labels.get(match[2], "")
+            return _NO_VARIABLE.sub("_", value.upper()) if self.method is KeyMethod.ENV else value
+
+        return TEMPLATE.sub(fill, self.text)
 
 
 @dataclass(frozen=True, slots=True)

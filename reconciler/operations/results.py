@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from reconciler.model import exit_codes
 from reconciler.model.change import Change
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Plan
@@ -28,6 +29,19 @@ class Status(StrEnum):
     FAILED = "failed"  # no call succeeded, the plan has errors, or resources still differ after the apply
     UNAUTHORIZED = "unauthorized"  # no call succeeded, because the API key may not do this
     INTERRUPTED = "interrupted"  # `stop` was set: no further call was started
+
+
+_EXIT_CODES = {
+    Status.UNCHANGED: exit_codes.DONE,
+    Status.APPLIED: exit_codes.DONE,
+    Status.PARTIAL: exit_codes.PARTLY,
+    Status.STALE: exit_codes.STALE,
+    Status.BLOCKED: exit_codes.BLOCKED,
+    Status.DECLINED: exit_codes.ERROR,
+    Status.FAILED: exit_codes.ERROR,
+    Status.UNAUTHORIZED: exit_codes.AUTH,
+    Status.INTERRUPTED: exit_codes.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True)
@@ -79,6 +93,11 @@ class ApplyResult:
     def with_outcome(self, *outcomes: Outcome) -> list[Ended]:
         """The calls that ended in one of these ways."""
         return [outcome for outcome in self.outcomes if outcome.outcome in outcomes]
+
+    @property
+    def exit_code(self) -> int:
+        """Of the commands that apply."""
+        return _EXIT_CODES[self.status]
 
     @property
     def is_complete(self) -> bool:

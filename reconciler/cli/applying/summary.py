@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from reconciler import kinds
 from reconciler.cli.applying.progress import EventLog
-from reconciler.cli.terminal import exit_codes, output
+from reconciler.cli.terminal import output
 from reconciler.engine.apply import STOPPED
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
@@ -25,26 +25,13 @@ class Wording:
     done: str
 
 
-EXIT_CODES = {
-    Status.UNCHANGED: exit_codes.DONE,
-    Status.APPLIED: exit_codes.DONE,
-    Status.PARTIAL: exit_codes.PARTLY,
-    Status.STALE: exit_codes.STALE,
-    Status.BLOCKED: exit_codes.BLOCKED,
-    Status.DECLINED: exit_codes.ERROR,
-    Status.FAILED: exit_codes.ERROR,
-    Status.UNAUTHORIZED: exit_codes.AUTH,
-    Status.INTERRUPTED: exit_codes.INTERRUPTED,
-}
-
-
 def print_summary(result: ApplyResult, wording: Wording, *, has_begun: bool) -> int:
     """Prints the result; returns the exit code. `has_begun`: calls could have been sent."""
     if has_begun:
         _print_calls(result, wording)
     else:
         _print_refusal(result)
-    return EXIT_CODES[result.status]
+    return result.exit_code
 
 
 def _print_refusal(result: ApplyResult) -> None:

@@ -1,32 +1,8 @@
-"""The exit codes of the process, and `Stop`, which ends a command with one of them and a message.
+"""The exit codes of the process, and `Stop`, which ends a command with one of them and a message."""
 
-The codes are stable: pipelines branch on them.
-"""
+from reconciler.model.exit_codes import AUTH, BLOCKED, CHANGES, DONE, ERROR, INTERRUPTED, MEANINGS, PARTLY, STALE, USAGE
 
-from __future__ import annotations
-
-DONE = 0  # succeeded, or nothing to do
-ERROR = 1
-CHANGES = 2  # `plan --detailed-exitcode` found changes, `drift` found drift
-STALE = 3  # objects of the plan changed on the platform after it was created
-BLOCKED = 4  # blocked by a guard or a policy
-PARTLY = 5  # some calls or imports succeeded, others did not
-AUTH = 6  # the API key is invalid, or lacks a permission
-USAGE = 64  # EX_USAGE of sysexits.h
-INTERRUPTED = 130  # 128 + SIGINT, as shells report it
-
-# In the words of the README and the man page.
-MEANINGS = {
-    DONE: "success, or nothing to do",
-    ERROR: "error",
-    CHANGES: "changes found (`plan --detailed-exitcode`), or drift",
-    STALE: "the plan is stale: its objects changed on the platform after it was created",
-    BLOCKED: "blocked by a guard (approve with `--allow`), or by a policy",
-    PARTLY: "partly applied or imported",
-    AUTH: "the API key is invalid, or lacks a permission",
-    USAGE: "invalid command line",
-    INTERRUPTED: "interrupted",
-}
+__all__ = ["AUTH", "BLOCKED", "CHANGES", "DONE", "ERROR", "INTERRUPTED", "MEANINGS", "PARTLY", "STALE", "USAGE", "Stop"]
 
 
 class Stop(Exception):

@@ -1,0 +1,1 @@
+"""Runs over a fleet: many accounts that get the same projects."""

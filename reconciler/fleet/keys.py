@@ -1,0 +1,62 @@
+"""Finds the API key of a member where its tasks run. The key never leaves this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from reconciler.engine.ports import Undeliverable
+from reconciler.model.fleet import KeyMethod, KeySource, Member
+from reconciler.model.value import Secret
+
+_LONGEST = 4096  # characters of a file with a key
+
+
+class KeyNotFound(Exception):
+    """A worker has no key for a member; says where it was looked for."""
+
+
+async def find_key(source: KeySource, member: Member, folder: Path, environ: Mapping[str, str]) -> Secret:
+    """The API key of a member. Raises KeyNotFound.
+
+    folder  of the fleet file, for relative paths of files
+    """
+    where = source.locate(member)
+    match source.method:
+        case KeyMethod.ENV:
+            return _require(environ.get(where), f"environment variable {where}", f"env:{where}")
+        case KeyMethod.FILE:
+            return _require(_read(folder / where), f"file {where}", f"file:{where}")
+        case KeyMethod.VAULT:
+            return await _read_from_vault(source, where, environ)
+
+
+def _require(text: str | None, what: str, source: str) -> Secret:
+    key = (text or "").strip()
+    if not key:
+        raise KeyNotFound(f"no API key: the {what} is {'missing' if text is None else 'empty'} on this worker")
+    return Secret(key, source)
+
+
+def _read(file: Path) -> str | None:
+    try:
+        with file.open(encoding="utf-8") as stream:
+            return stream.read(_LONGEST)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise KeyNotFound(f"no API key: {file} cannot be read: {why}") from None
+
+
+async def _read_from_vault(source: KeySource, path: str, environ: Mapping[str, str]) -> Secret:
+    from reconciler.api.vault import Vault
+
+    where = f"key {source.field} of {source.mount}/{path} in Vault"
+    try:
+        key = await Vault(environ).read_key(source.mount, path, source.field)
+    except Undeliverable as error:
+        raise KeyNotFound(f"no API key: the {where} cannot be read: {error}") from None
+    if key is None:
+        raise KeyNotFound(f"no API key: the {where} does not exist")
+    return key

@@ -1,0 +1,31 @@
+"""What runs the tasks of a fleet: the port that an engine implements."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from reconciler.model.fleet import Task
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """A task is no longer with the engine. What became of it is in the store.
+
+    error  why the engine lost it, such as a worker that died; empty: its function returned
+    """
+
+    task: Task
+    error: str = ""
+
+
+class Pool(Protocol):
+    """Runs tasks on workers."""
+
+    def run(self, tasks: AsyncIterator[Task]) -> AsyncIterator[TaskEnd]:
+        """Runs tasks and yields each when it ends, in any order.
+
+        Takes no more tasks than can start soon, so that the caller can stop giving them. Ends when `tasks` ends and
+        every task has ended. Closing it cancels the tasks that run.
+        """
