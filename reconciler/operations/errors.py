@@ -56,3 +56,7 @@ class IncompleteAgentConfig(OperationError):
 
 class UnusableBase(OperationError):
     """The base of a plan is no commit of the project's repository, or Git cannot read it."""
+
+
+class UnusableSource(OperationError):
+    """A fleet's repository cannot be used: its address is not safe, or Git cannot fetch the commit."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.operations.errors import UnusableBase
+from reconciler.operations.opening.git import GitError, run_git
 
-_PASSED = ("PATH", "HOME", "GIT_DIR")  # the environment contains secrets, which Git does not need
 _TREE_TIMEOUT = 60.0  # seconds for reading a whole tree
 _MAX_FILE = 8 * 1024 * 1024  # bytes; no larger file is read from a project
 _SYMLINK = "120000"
@@ -21,8 +19,8 @@ _FILES = ("100644", "100755", _SYMLINK)
 def read_commit(root: Path, environ: Mapping[str, str], timeout: float) -> str:
     """The commit that is checked out at `root`; empty if there is none, or Git takes more than `timeout` seconds."""
     try:
-        return _run(root, environ, timeout, "rev-parse", "HEAD").decode().strip()
-    except _GitError:
+        return run_git(root, environ, timeout, "rev-parse", "HEAD").decode().strip()
+    except GitError:
         return ""
 
 
@@ -41,8 +39,8 @@ class Commit:
         if ref.startswith("-") or not ref:
             raise UnusableBase(f"--base {ref!r} is not a branch, tag or commit")
         try:
-            found = _run(root, environ, _TREE_TIMEOUT, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-        except _GitError as error:
+            found = run_git(root, environ, _TREE_TIMEOUT, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        except GitError as error:
             reason = f": {error}" if str(error) else ""
             raise UnusableBase(
                 f"--base {ref}: there is no such commit in the Git repository of {root}{reason}",
@@ -81,8 +79,8 @@ class Commit:
 
     def _run(self, *arguments: str, input: bytes | None = None) -> bytes:
         try:
-            return _run(self.root, self.environ, _TREE_TIMEOUT, *arguments, input=input)
-        except _GitError as error:
+            return run_git(self.root, self.environ, _TREE_TIMEOUT, *arguments, input=input)
+        except GitError as error:
             raise UnusableBase(f"--base {self.ref}: git {arguments[0]} failed: {error}") from error
 
 
@@ -91,27 +89,3 @@ class _Entry:
     path: str  # relative to the project's folder
     mode: str
     blob: str
-
-
-class _GitError(Exception):
-    """What Git printed, or why it did not run."""
-
-
-def _run(root: Path, environ: Mapping[str, str], timeout: float, *arguments: str, input: bytes | None = None) -> bytes:
-    git = shutil.which("git", path=environ.get("PATH"))
-    if git is None:
-        raise _GitError("git is not installed")
-    try:
-        done = subprocess.run(
-            [git, "-C", str(root), *arguments],
-            input=b"" if input is None else input,
-            capture_output=True,
-            check=False,
-            timeout=timeout,
-            env={name: environ[name] for name in _PASSED if name in environ},
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _GitError(str(error)) from error
-    if done.returncode != 0:
-        raise _GitError(done.stderr.decode(errors="replace").strip())
-    return done.stdout

@@ -1,0 +1,209 @@
+"""Checkouts of commits, on real Git repositories: which files, how often Git runs, what it gets, and what stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from reconciler.fleet.checkouts import IN_USE, KEPT, fetch_checkout
+from reconciler.operations.errors import UnusableSource
+
+MISSING = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Repository:
+    """A Git repository whose commits have one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments: str) -> str:
+        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=self.folder, check=True, capture_output=True, text=True
+        )
+        return done.stdout.strip()
+
+    def commit(self, content: str) -> str:
+        (self.folder / "fleet.yaml").write_text(content)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message=next")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def wrap_git(folder: Path, script: str) -> dict[str, str]:
+    """An environment in which Git is a script; `$GIT` is the real one."""
+    real = subprocess.run(["sh", "-c", "command -v git"], check=True, capture_output=True, text=True).stdout.strip()
+    folder.mkdir(exist_ok=True)
+    (folder / "git").write_text(f"#!/bin/sh\nGIT={real}\n{script}\n")
+    (folder / "git").chmod(0o755)
+    return {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+
+
+def checkouts(cache: Path) -> set[Path]:
+    return {entry for entry in cache.iterdir() if not entry.name.endswith(".lock")}
+
+
+@pytest.mark.parametrize("prefix", ["", "file://"])
+def test_a_checkout_has_the_files_of_its_commit(repository: Repository, cache: Path, prefix: str) -> None:
+    first, second = repository.commit("first"), repository.commit("second")
+    source = f"{prefix}{repository.folder}"
+    folders = [fetch_checkout(source, commit, cache) for commit in (first, second)]
+    assert [(folder / "fleet.yaml").read_text() for folder in folders] == ["first", "second"]
+    assert [
+        subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True).stdout
+        for folder in folders
+    ] == [f"{first}\n", f"{second}\n"]
+
+
+def test_a_commit_of_no_branch_is_fetched(repository: Repository, cache: Path) -> None:
+    repository.commit("first")
+    gone = repository.commit("second")
+    repository.git("reset", "--quiet", "--hard", "HEAD^")
+    assert (fetch_checkout(str(repository.folder), gone, cache) / "fleet.yaml").read_text() == "second"
+
+
+def test_a_commit_is_fetched_once(repository: Repository, cache: Path) -> None:
+    commit = repository.commit("first")
+    folder = fetch_checkout(str(repository.folder), commit, cache)
+    assert fetch_checkout(str(repository.folder), commit, cache, {"PATH": "/nowhere"}) == folder
+
+
+def test_many_who_ask_at_once_fetch_once(repository: Repository, cache: Path, tmp_path: Path) -> None:
+    commit, log = repository.commit("first"), tmp_path / "log"
+    environ = wrap_git(tmp_path / "bin", f'case "$*" in *fetch*) echo fetch >>{log};; esac; exec $GIT "$@"')
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(fetch_checkout, str(repository.folder), commit, cache, environ) for _ in range(8)]
+    assert {(each.result() / "fleet.yaml").read_text() for each in asked} == {"first"}
+    assert log.read_text() == "fetch\n"
+
+
+def test_without_a_commit_the_folder_itself_is_used(tmp_path: Path, cache: Path) -> None:
+    assert fetch_checkout(str(tmp_path), "", cache) == tmp_path
+    assert not cache.exists()
+
+
+def test_a_kill_in_a_fetch_leaves_nothing_that_counts(repository: Repository, cache: Path, tmp_path: Path) -> None:
+    commit = repository.commit("first")
+    environ = wrap_git(tmp_path / "bin", f'case "$*" in *checkout*) touch {tmp_path}/there; sleep 60;; esac; $GIT "$@"')
+    code = "import sys; from pathlib import Path; from reconciler.fleet.checkouts import fetch_checkout as f; "
+    arguments = (str(repository.folder), commit, str(cache))
+    process = subprocess.Popen(
+        [sys.executable, "-c", code + "f(sys.argv[1], sys.argv[2], Path(sys.argv[3]))", *arguments], env=environ
+    )
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "there").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert [entry.suffix for entry in checkouts(cache)] == [".partial"]
+    assert (fetch_checkout(str(repository.folder), commit, cache) / "fleet.yaml").read_text() == "first"
+    assert [entry.suffix for entry in checkouts(cache)] == [""]
+
+
+def test_a_cache_keeps_the_last_checkouts_and_those_in_use(repository: Repository, cache: Path) -> None:
+    cache.mkdir()
+    now = time.time()
+    ages = {f"{number:032x}": 60.0 * number for number in range(KEPT)}
+    ages |= {f"{number:032x}": IN_USE + number for number in range(100, 105)}
+    ages["f" * 32 + ".partial"] = IN_USE + 100
+    for name, age in ages.items():
+        (cache / name).mkdir()
+        os.utime(cache / name, (now - age, now - age))
+    (cache / ("e" * 32 + ".partial")).mkdir()  # another process fetches it now
+    folder = fetch_checkout(str(repository.folder), repository.commit("first"), cache)
+    recent = {cache / name for name, age in ages.items() if age < IN_USE}
+    assert checkouts(cache) == recent | {folder, cache / ("e" * 32 + ".partial")}
+
+
+def test_git_gets_what_it_needs_to_authenticate_and_no_other_secret(
+    repository: Repository, cache: Path, tmp_path: Path
+) -> None:
+    commit = repository.commit("first")
+    environ = wrap_git(tmp_path / "bin", f'env >>{tmp_path}/environment; exec $GIT "$@"')
+    environ |= {"RECONCILER_API_KEY": "canary", "ACCOUNT_KEY": "canary", "GIT_DIR": "/nowhere", "GIT_TRACE": "1"}
+    fetch_checkout(str(repository.folder), commit, cache, {**environ, "SSH_AUTH_SOCK": "/run/agent"})
+    seen = (tmp_path / "environment").read_text()
+    assert "SSH_AUTH_SOCK=/run/agent" in seen
+    assert "GIT_TERMINAL_PROMPT=0" in seen
+    assert not [word for word in ("canary", "GIT_DIR=", "GIT_TRACE=") if word in seen]
+
+
+def test_hooks_of_the_machine_are_not_run(repository: Repository, cache: Path, tmp_path: Path) -> None:
+    commit, hooks = repository.commit("first"), tmp_path / "hooks"
+    hooks.mkdir()
+    (hooks / "post-checkout").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (hooks / "post-checkout").chmod(0o755)
+    (tmp_path / ".gitconfig").write_text(f"[core]\nhooksPath = {hooks}\n")
+    fetch_checkout(str(repository.folder), commit, cache, {**os.environ, "HOME": str(tmp_path)})
+    assert not (tmp_path / "ran").exists()
+
+
+def test_an_error_of_git_is_told_without_its_secrets(repository: Repository, cache: Path, tmp_path: Path) -> None:
+    commit = repository.commit("first")
+    environ = wrap_git(tmp_path / "bin", 'echo "refused: $GIT_CONFIG_VALUE_0" >&2; exit 1')
+    environ["GIT_CONFIG_VALUE_0"] = "Authorization: Basic Y2FuYXJ5OmNhbmFyeQ=="
+    with pytest.raises(UnusableSource) as caught:
+        fetch_checkout(str(repository.folder), commit, cache, environ)
+    assert "refused: (secret)" in str(caught.value)
+    assert checkouts(cache) == set()
+
+
+def test_a_missing_commit_is_an_error(repository: Repository, cache: Path) -> None:
+    repository.commit("first")
+    with pytest.raises(UnusableSource, match="commit 0123456789ab cannot be fetched from /"):
+        fetch_checkout(str(repository.folder), MISSING, cache)
+    assert checkouts(cache) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("--upload-pack=touch /tmp/x", "neither the absolute path of a folder nor"),
+        ("relative/folder", "neither the absolute path"),
+        ("ext::sh -c true", "neither the absolute path"),
+        ("http://example.com/fleet.git", "not an https, ssh or file URL"),
+        ("git://example.com/fleet.git", "not an https, ssh or file URL"),
+        ("https://ci:canary@example.com/fleet.git", "contains a user or password"),
+        ("https://canary@example.com/fleet.git", "contains a user or password"),
+        ("ssh://git:canary@example.com/fleet.git", "contains a user or password"),
+        ("ssh://-oProxyCommand=x/fleet.git", "starts with a hyphen"),
+        ("https://example.com/fleet.git\n", "not an https, ssh or file URL"),
+    ],
+)
+def test_unsafe_sources_are_refused(source: str, reason: str, cache: Path) -> None:
+    with pytest.raises(UnusableSource, match=reason) as caught:
+        fetch_checkout(source, MISSING, cache)
+    assert "canary" not in str(caught.value)
+    assert not cache.exists()
+
+
+@pytest.mark.parametrize("commit", ["--all", "main", "0123abcd", MISSING.upper()])
+def test_only_full_ids_of_commits_are_fetched(commit: str, tmp_path: Path, cache: Path) -> None:
+    with pytest.raises(UnusableSource, match="full id of a commit"):
+        fetch_checkout(str(tmp_path), commit, cache)
+
+
+def test_files_as_they_are_exist_only_in_a_folder(cache: Path) -> None:
+    with pytest.raises(UnusableSource, match="no commit"):
+        fetch_checkout("git@example.com:fleet.git", "", cache)
