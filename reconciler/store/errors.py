@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 MEMORY = "memory:"  # a store that ends with the run: then only owner records remain
 _ELSEWHERE = "set RECONCILER_STORE to another path or URL"
 
@@ -63,20 +65,49 @@ def explain_unavailable(place: str, why: str) -> Unavailable:
 
 
 class Locked(StoreError):
-    """Another run holds the lock of the stack."""
+    """Another process holds the lock.
 
-    def __init__(self, stack: str, host: str, pid: int, since: str, expires_in: float) -> None:
+    title  what is locked, such as `stack NAME`
+    doing  what the process does with it, such as `applied`
+    """
+
+    def __init__(self, title: str, doing: str, host: str, pid: int, since: str, expires_in: float) -> None:
         super().__init__(
-            f"stack {stack} is being applied by process {pid} on {host} since {since}; wait for it to end "
+            f"{title} is being {doing} by process {pid} on {host} since {since}; wait for it to end "
             f"(if it died, the lock expires by itself within {max(1, round(expires_in))} s)"
         )
 
 
 class LockLost(StoreError):
-    """The lock of the stack expired, and another run acquired it."""
+    """The lock expired, and another process acquired it. `title`: what was locked, such as `stack NAME`."""
 
-    def __init__(self, stack: str) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__(
-            f"the lock of stack {stack} expired while this process was suspended, and another run acquired it; "
+            f"the lock of {title} expired while this process was suspended, and another run acquired it; "
             "no further call was started; run again"
         )
+
+
+class AlreadyExists(StoreError):
+    """A row with the same key exists already."""
+
+
+class UnknownRun(StoreError):
+    """The store has no run of a fleet with this id."""
+
+    def __init__(self, run: str, place: str) -> None:
+        super().__init__(f"{place} has no run {run}; list the runs with `reconciler fleet status`")
+
+
+class UnknownTask(StoreError):
+    """The store has no such task."""
+
+    def __init__(self, task: str, place: str) -> None:
+        super().__init__(f"{place} has no task {task}; check that the worker uses the store of the coordinator")
+
+
+class AmbiguousRun(StoreError):
+    """The beginning of a run id matches several runs."""
+
+    def __init__(self, text: str, runs: Sequence[str]) -> None:
+        super().__init__(f"{text} may be any of the runs {', '.join(runs)}; give the whole id")

@@ -229,7 +229,7 @@ class StoreJournal:
             return
         # A write, not a read: until the commit no other process can acquire the lock.
         if not connection.execute(_CONFIRM_LOCK, {"of": self._stack, "token": self._holder}).rowcount:
-            raise LockLost(self._stack)
+            raise LockLost(f"stack {self._stack}")
 
     async def flush(self) -> None:
         """Waits until all pending writes are committed."""

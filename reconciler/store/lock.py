@@ -1,4 +1,7 @@
-"""The lock of a stack, which one run holds at a time. It expires without a heartbeat: no manual unlock is needed."""
+"""The lock of a stack or of a fleet's task, which one process holds at a time.
+
+It expires without a heartbeat: no manual unlock is needed.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,9 @@ from pathlib import Path
 from sqlalchemy import (
     ColumnElement,
     Engine,
-    Float,
     and_,
-    cast,
     delete,
-    extract,
-    func,
     insert,
-    literal,
     or_,
     select,
     update,
@@ -31,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.store import database, schema
+from reconciler.store.clock import now_expression
 from reconciler.store.errors import Locked, LockLost, StoreError
 
 _LOCKS = schema.locks
@@ -65,13 +64,18 @@ async def hold_lock(
     lasts: float = LOCK_SECONDS,
     now: Callable[[], float] = time.time,
     holder: Holder | None = None,
+    task: str = "",
 ) -> AsyncIterator[Holder]:
     """Holds the stack's lock until the end of the block. Raises Locked, with the holder, if another process holds it.
 
     on_loss  called if the lock cannot be renewed: then no further change may be started
     lasts    seconds after which the lock expires without a heartbeat
+    task     the fleet's task that is locked, for messages; empty: a stack is locked
     """
-    row = _LockRow(engine, place, stack, holder or Holder.this_process(), lasts, now)
+    title = f"task {task}" if task else f"stack {stack}"
+    row = _LockRow(
+        engine, place, stack, title, "run" if task else "applied", holder or Holder.this_process(), lasts, now
+    )
     acquiring = asyncio.ensure_future(asyncio.to_thread(row.acquire))
     try:
         await asyncio.shield(acquiring)
@@ -112,13 +116,15 @@ class _LockRow:
     engine: Engine
     place: str
     stack: str
+    title: str  # what is locked
+    doing: str  # what is done with it
     holder: Holder
     lasts: float
     now: Callable[[], float]
 
     def acquire(self) -> None:
         """Acquires the lock; raises Locked if another process holds it."""
-        moment, holder = self._now_expression(), self.holder
+        moment, holder = now_expression(self.engine, self.now), self.holder
         content = {
             "holder": holder.token,
             "host": holder.host,
@@ -145,9 +151,11 @@ class _LockRow:
     def renew(self) -> None:
         """Extends the lock; raises LockLost if another run acquired it."""
         with database.explain_errors(self.place), self.engine.begin() as connection:
-            renewal = update(_LOCKS).where(self._is_ours).values(expires=self._now_expression() + self.lasts)
+            renewal = (
+                update(_LOCKS).where(self._is_ours).values(expires=now_expression(self.engine, self.now) + self.lasts)
+            )
             if not connection.execute(renewal).rowcount:
-                raise LockLost(self.stack)
+                raise LockLost(self.title)
 
     def release(self) -> None:
         """Deletes the lock, if this process still holds it."""
@@ -157,12 +165,6 @@ class _LockRow:
     @property
     def _is_ours(self) -> ColumnElement[bool]:
         return and_(_LOCKS.c.stack == self.stack, _LOCKS.c.holder == self.holder.token)
-
-    def _now_expression(self) -> ColumnElement[float]:
-        """Seconds since 1970, for a statement. On a server by the server's clock, which all its users share."""
-        if self.engine.dialect.name == "postgresql":
-            return cast(extract("epoch", func.clock_timestamp()), Float)
-        return literal(self.now(), Float)
 
     def _find_dead_holder(self) -> str:
         """The token of the holder if it is a process of this machine that no longer exists; empty otherwise."""
@@ -183,9 +185,9 @@ class _LockRow:
             query = select(_LOCKS, (_LOCKS.c.expires - moment).label("left")).where(_LOCKS.c.stack == self.stack)
             row = connection.execute(query).first()
         if row is None:
-            return Locked(self.stack, "some host", 0, "just now", 1.0)  # released in the meantime
+            return Locked(self.title, self.doing, "some host", 0, "just now", 1.0)  # released in the meantime
         since = datetime.fromtimestamp(row.since, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        return Locked(self.stack, row.host, row.pid, since, row.left)
+        return Locked(self.title, self.doing, row.host, row.pid, since, row.left)
 
 
 def _machine_id() -> str:

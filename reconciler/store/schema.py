@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 6
+VERSION = 7
 NAME = "reconciler"  # the schema of the tables on a server
 
 metadata = MetaData()
@@ -159,6 +159,79 @@ run_origins = Table(
 )
 
 
+# Since version 7: the runs of fleets.
+
+fleet_runs = Table(
+    "fleet_runs",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("fleet", String, nullable=False, index=True),
+    Column("verb", String, nullable=False),
+    Column("source", String, nullable=False),
+    Column("file", String, nullable=False),
+    Column("commit", String, nullable=False),
+    Column("created", Float, nullable=False),
+    Column("state", String, nullable=False),
+    Column("ended", Float),
+    Column("reviewed", String, nullable=False),  # a run; empty: none
+    Column("approved_shapes", Text, nullable=False),  # JSON list of digests
+    Column("approved_waves", Text, nullable=False),  # JSON list of names
+    Column("actor", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("seal", String, nullable=False),  # over id, reviewed, approved_shapes, approved_waves
+)
+
+fleet_tasks = Table(
+    "fleet_tasks",
+    metadata,
+    Column("run", String, nullable=False),
+    Column("member", String, nullable=False),
+    Column("project", String, nullable=False),
+    Column("wave", Integer, nullable=False),
+    Column("state", String, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("worker", String, nullable=False),
+    Column("exit_code", Integer),
+    Column("counts", Text, nullable=False),  # JSON object
+    Column("changes", Text, nullable=False),  # JSON object
+    Column("shape", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("requests", Integer, nullable=False),  # of all tries
+    Column("started", Float),
+    Column("ended", Float),
+    Column("alive", Float),  # last sign of life of the last try
+    Column("sent", Integer, nullable=False),  # requests of the last try, as of its last sign of life
+    Column("earlier_alive", Float),  # last sign of life of the tries before
+    Column("earlier_sent", Integer, nullable=False),  # requests of the tries before that may have been sent then
+    Column("seal", String, nullable=False),  # over run, member, project, shape, changes
+    PrimaryKeyConstraint("run", "member", "project"),
+    Index("ix_fleet_tasks_member", "member"),
+)
+
+fleet_shapes = Table(
+    "fleet_shapes",
+    metadata,
+    Column("fleet", String, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("member", String, nullable=False),
+    Column("project", String, nullable=False),
+    Column("plan", Text, nullable=False),
+    Column("seal", String, nullable=False),  # over all columns
+    PrimaryKeyConstraint("fleet", "digest"),
+)
+
+fleet_pauses = Table(
+    "fleet_pauses",
+    metadata,
+    Column("fleet", String, primary_key=True),
+    Column("since", Float, nullable=False),
+    Column("until", Float),
+    Column("reason", Text, nullable=False),
+    Column("actor", String, nullable=False),
+)
+
+
 def _create_if_missing(*tables: Table) -> Iterator[ExecutableDDLElement]:
     """Statements that create tables and their indexes, if missing: on a server each opening creates missing tables."""
     for table in tables:
@@ -180,6 +253,7 @@ UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
     4: (_DELIVERY_PLACE.against(intents),),
     5: tuple(_create_if_missing(plan_calls)),
     6: tuple(_create_if_missing(run_origins)),
+    7: tuple(_create_if_missing(fleet_runs, fleet_tasks, fleet_shapes, fleet_pauses)),
 }
 
 

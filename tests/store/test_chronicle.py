@@ -67,6 +67,7 @@ NOT_BEFORE = {
     4: "ALTER TABLE intents DROP COLUMN place",
     5: "DROP TABLE plan_calls",
     6: "DROP TABLE run_origins",
+    7: "DROP TABLE fleet_runs; DROP TABLE fleet_tasks; DROP TABLE fleet_shapes; DROP TABLE fleet_pauses",
 }
 
 

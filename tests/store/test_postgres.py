@@ -83,7 +83,7 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
 async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
-    tables = ("looks", "drifts", "plan_calls")
+    tables = ("looks", "drifts", "plan_calls", "fleet_runs", "fleet_tasks", "fleet_shapes", "fleet_pauses")
     new = (*(f"TABLE reconciler.{table}" for table in tables), "INDEX reconciler.ix_receipts_stack_place")
     columns = (f"ALTER TABLE reconciler.{each} DROP COLUMN place" for each in ("receipts", "intents"))
     run(url, *(f"DROP {each}" for each in new), *columns, "UPDATE reconciler.store SET version = 1")

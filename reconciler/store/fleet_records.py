@@ -1,0 +1,569 @@
+"""The runs of fleets: their tasks, the shapes of their plans, pauses, and the lease of each task.
+
+Every method is one transaction. Times that are compared are those of the store's clock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from typing import Any, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
+from reconciler.store import database, lock, schema
+from reconciler.store.clock import now_expression
+from reconciler.store.database import Timeouts
+from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, StoreError, UnknownRun, UnknownTask
+from reconciler.store.lock import Holder
+
+BEAT_SECONDS = 15.0
+"""Seconds between two signs of life of a task, at most; see `FleetRecords.beat`."""
+
+WHOLE_BUDGET = 1_000_000_000
+"""A number of requests that is greater than any budget."""
+
+_WINDOW = 60.0  # seconds for which a request counts, at least
+_RUNS, _TASKS, _SHAPES, _PAUSES = schema.fleet_runs, schema.fleet_tasks, schema.fleet_shapes, schema.fleet_pauses
+_CHUNK = 500  # parameters in one statement; SQLite has a limit
+_MIN_PREFIX = 4
+
+_IS_TASK = (
+    (_TASKS.c.run == bindparam("of_run"))
+    & (_TASKS.c.member == bindparam("of_member"))
+    & (_TASKS.c.project == bindparam("of_project"))
+)
+_SKIP = (
+    update(_TASKS)
+    .where(_IS_TASK, _TASKS.c.state == TaskState.WAITING.value)
+    .values(state=TaskState.SKIPPED.value, reason=bindparam("why"))
+)
+
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def open_fleet_records(
+    location: str, *, now: Callable[[], float] = time.time, timeouts: Timeouts | None = None
+) -> AsyncIterator[FleetRecords]:
+    """Opens the store at a path or URL, and creates it if it does not exist. Raises a StoreError.
+
+    now  seconds since 1970; a server uses its own clock
+    """
+    engine, place = await asyncio.to_thread(database.open_database, location, timeouts or Timeouts())
+    try:
+        yield FleetRecords(engine, place, now)
+    finally:
+        await asyncio.to_thread(engine.dispose)
+
+
+class FleetRecords:
+    """The runs of fleets in one store. May be used from several threads and event loops.
+
+    Every method raises a StoreError if the database cannot be used, or Damaged if a row is not valid.
+    """
+
+    def __init__(self, engine: Engine, place: str, now: Callable[[], float]) -> None:
+        self._engine = engine
+        self._place = place
+        self._now = now
+        # SQLite lets one connection write; waiting here costs less than its polling.
+        self._writing: AbstractContextManager[Any] = (
+            threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
+        )
+
+    async def now(self) -> float:
+        """The time of the store's clock, in seconds since 1970."""
+        return await self._read(lambda connection: float(connection.execute(select(self._moment)).scalar_one()))
+
+    # --- runs ---------------------------------------------------------------------------------------------------------
+
+    async def create_run(self, run: Run, tasks: Sequence[TaskRecord]) -> None:
+        """Stores a new run with all its tasks."""
+        if any(task.run != run.id for task in tasks):
+            raise ValueError(f"a task is not of the run {run.id}")
+        rows = [_task_row(task) for task in tasks]
+
+        def write(connection: Connection) -> None:
+            connection.execute(insert(_RUNS), [_run_row(run)])
+            if rows:
+                connection.execute(insert(_TASKS), rows)
+
+        try:
+            await self._write(write)
+        except AlreadyExists as failure:
+            raise AlreadyExists(f"run {run.id} exists already; run again") from failure
+
+    async def find_run(self, fleet: str, text: str = "") -> Run | None:
+        """The run of a fleet with an id, the last part of an id, or an unambiguous prefix of at least 4 characters.
+
+        Empty text: the newest run of the fleet. Raises AmbiguousRun if several runs match.
+        """
+        if not text:
+            newest = await self.list_runs(fleet, 1)
+            return newest[0] if newest else None
+        found = _RUNS.c.id == text
+        if len(text) >= _MIN_PREFIX:
+            found |= _RUNS.c.id.startswith(text, autoescape=True) | _RUNS.c.id.endswith(f"-{text}", autoescape=True)
+        query = select(_RUNS).where(_RUNS.c.fleet == fleet, found).order_by(_RUNS.c.created.desc(), _RUNS.c.id.desc())
+        rows = await self._rows(query.limit(10))
+        exact = [row for row in rows if row.id == text]
+        if len(rows) > 1 and not exact:
+            raise AmbiguousRun(text, [row.id for row in rows])
+        return self._run(*(exact or rows)) if rows else None
+
+    async def list_runs(self, fleet: str, limit: int = 20) -> tuple[Run, ...]:
+        """The last runs of a fleet, newest first."""
+        query = select(_RUNS).where(_RUNS.c.fleet == fleet).order_by(_RUNS.c.created.desc(), _RUNS.c.id.desc())
+        return tuple(self._run(row) for row in await self._rows(query.limit(limit)))
+
+    async def update_run(
+        self,
+        run_id: str,
+        *,
+        state: RunState | None = None,
+        ended: float | None = None,
+        approved_shapes: Iterable[str] = (),
+        approved_waves: Iterable[str] = (),
+        reason: str | None = None,
+    ) -> Run:
+        """Changes a run, and returns it.
+
+        state            OPEN also clears `ended`; other states set it
+        ended            None: now, if the state is final
+        approved_shapes  added to those that are approved
+        approved_waves   added to those that are approved
+        reason           None: unchanged
+
+        Raises UnknownRun.
+        """
+
+        def write(connection: Connection) -> Run:
+            # The write comes first: from here on no other transaction can change the row.
+            connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(id=_RUNS.c.id))
+            row = connection.execute(select(_RUNS, self._moment.label("moment")).where(_RUNS.c.id == run_id)).first()
+            if row is None:
+                raise UnknownRun(run_id, self._place)
+            run = self._run(row)
+            new = Run(
+                run.id,
+                run.fleet,
+                run.verb,
+                run.source,
+                run.file,
+                run.commit,
+                run.created,
+                state=state or run.state,
+                ended=run.ended if state is None else None if state is RunState.OPEN else ended or row.moment,
+                reviewed=run.reviewed,
+                approved_shapes=_union(run.approved_shapes, approved_shapes),
+                approved_waves=_union(run.approved_waves, approved_waves),
+                actor=run.actor,
+                reason=run.reason if reason is None else reason,
+            )
+            connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**_run_row(new)))
+            return new
+
+        return await self._write(write)
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    async def tasks(self, run_id: str) -> tuple[TaskRecord, ...]:
+        """The tasks of a run, ordered by wave, member and project."""
+        rows = await self._rows(select(_TASKS).where(_TASKS.c.run == run_id))
+        records = [self._task(row) for row in rows]
+        # Sorted here: databases order texts differently.
+        return tuple(sorted(records, key=lambda record: (record.wave, record.member, record.project)))
+
+    async def task(self, run_id: str, member: str, project: str) -> TaskRecord | None:
+        """One task; None if there is none."""
+        rows = await self._rows(select(_TASKS).where(_is_task(run_id, member, project)))
+        return self._task(rows[0]) if rows else None
+
+    async def claim(self, run_id: str, member: str, project: str, worker: str) -> TaskRecord:
+        """Claims a task for a worker that holds its lease.
+
+        Returns a task that ended as it is; any other as RUNNING, with one more try. Raises UnknownTask.
+        """
+        is_task = _is_task(run_id, member, project)
+
+        def write(connection: Connection) -> TaskRecord:
+            connection.execute(update(_TASKS).where(is_task).values(tries=_TASKS.c.tries))  # locks the row
+            row = connection.execute(select(_TASKS, self._moment.label("moment")).where(is_task)).first()
+            if row is None:
+                raise UnknownTask(f"{run_id}/{member}/{project}", self._place)
+            if self._task(row).state.is_final:
+                return self._task(row)
+            alive, sent = _earlier_requests(row)
+            claimed = {
+                "state": TaskState.RUNNING.value,
+                "tries": row.tries + 1,
+                "worker": worker,
+                "started": row.moment,
+                "alive": row.moment,
+                "sent": 0,
+                "earlier_alive": alive,
+                "earlier_sent": sent,
+            }
+            connection.execute(update(_TASKS).where(is_task).values(**claimed))
+            return self._task(connection.execute(select(_TASKS).where(is_task)).one())
+
+        return await self._write(write)
+
+    async def beat(self, record: TaskRecord) -> bool:
+        """A sign of life of a running task, at least every BEAT_SECONDS: stores its requests so far.
+
+        record  as `claim` returned it, with `requests` increased by those of this try
+
+        Returns False if another worker claimed the task since: then this one must stop.
+        """
+        return await self._update_running(record, {})
+
+    async def finish(self, record: TaskRecord) -> bool:
+        """Stores how a task ended. `ended` is the time of the store.
+
+        record  as `claim` returned it, with a final state and the results; `requests` increased by those of this try
+
+        Returns False, and stores nothing, if another worker claimed the task since.
+        """
+        if not record.state.is_final:
+            raise ValueError(f"{record.state} is not the state of a task that ended")
+        results = {
+            "state": record.state.value,
+            "exit_code": record.exit_code,
+            "counts": schema.encode_json(dict(record.counts)),
+            "changes": schema.encode_json(dict(record.changes)),
+            "shape": record.shape,
+            "reason": record.reason,
+            "seconds": record.seconds,
+            "ended": self._moment,
+            "seal": _seal_task(record),
+        }
+        return await self._update_running(record, results)
+
+    async def _update_running(self, record: TaskRecord, values: Mapping[str, Any]) -> bool:
+        is_ours = (
+            _is_task(record.run, record.member, record.project)
+            & (_TASKS.c.state == TaskState.RUNNING.value)
+            & (_TASKS.c.tries == record.tries)
+        )
+        earlier = _TASKS.c.requests - _TASKS.c.sent
+        counted = {"requests": record.requests, "sent": record.requests - earlier, "alive": self._moment}
+        statement = update(_TASKS).where(is_ours).values(**counted, **values)
+        return await self._write(lambda connection: connection.execute(statement).rowcount == 1)
+
+    async def skip(self, run_id: str, keys: Iterable[tuple[str, str]], reason: str) -> int:
+        """Skips tasks that are waiting, by member and project. Returns how many."""
+        rows = [
+            {"of_run": run_id, "of_member": member, "of_project": project, "why": reason} for member, project in keys
+        ]
+        return await self._write(lambda connection: connection.execute(_SKIP, rows).rowcount) if rows else 0
+
+    async def reset(self, run_id: str, states: Collection[TaskState]) -> int:
+        """Lets tasks in these final states wait again, without their results. Returns how many.
+
+        The number of tries stays, so that a worker of an earlier try cannot finish a later one.
+        """
+        if not all(state.is_final for state in states):
+            raise ValueError("only tasks that ended can be reset")
+        chosen = (_TASKS.c.run == run_id) & _TASKS.c.state.in_([state.value for state in states])
+        empty = {"counts": "{}", "changes": "{}", "shape": "", "reason": "", "seconds": 0.0, "worker": ""}
+        empty |= {"exit_code": None, "started": None, "ended": None, "state": TaskState.WAITING.value}
+        sealed = (
+            update(_TASKS).where(_IS_TASK, _TASKS.c.state == TaskState.WAITING.value).values(seal=bindparam("digest"))
+        )
+
+        def write(connection: Connection) -> int:
+            connection.execute(update(_TASKS).where(chosen).values(tries=_TASKS.c.tries))  # locks the rows
+            rows = connection.execute(select(_TASKS.c.member, _TASKS.c.project).where(chosen)).all()
+            if not rows:
+                return 0
+            connection.execute(update(_TASKS).where(chosen).values(**empty))
+            seals = [
+                {
+                    "of_run": run_id,
+                    "of_member": row.member,
+                    "of_project": row.project,
+                    "digest": _seal_task(TaskRecord(run_id, row.member, row.project)),
+                }
+                for row in rows
+            ]
+            connection.execute(sealed, seals)
+            return len(rows)
+
+        return await self._write(write)
+
+    async def find_spent_requests(self, record: TaskRecord, window: float = _WINDOW) -> tuple[tuple[float, int], ...]:
+        """Requests of the last `window` seconds for the account of a task's member, by other tasks and earlier tries:
+        seconds ago, and their number, as `Account.spent` expects.
+
+        A task that ended counts its requests at its end. How many requests a worker sent that was killed is unknown:
+        it counts as the whole budget, sent when it may have died last, BEAT_SECONDS after its last sign of life. The
+        same holds for a task that runs elsewhere.
+
+        record  as `claim` returned it
+        """
+        query = (
+            select(_TASKS, self._moment.label("moment"))
+            .join(_RUNS, _RUNS.c.id == _TASKS.c.run)
+            .where(
+                _TASKS.c.member == record.member,
+                _RUNS.c.fleet == select(_RUNS.c.fleet).where(_RUNS.c.id == record.run).scalar_subquery(),
+                or_(
+                    _TASKS.c.alive > self._moment - window - BEAT_SECONDS,
+                    _TASKS.c.earlier_alive > self._moment - window,
+                ),
+            )
+        )
+        spent: list[tuple[float, int]] = []
+        for row in await self._rows(query):
+            spent.append((row.moment - (row.earlier_alive or 0.0), row.earlier_sent))
+            if (row.run, row.project, row.tries) != (record.run, record.project, record.tries):
+                spent.append((row.moment - _last_moment(row), _count_requests(row)))
+        return tuple(sorted((max(0.0, ago), number) for ago, number in spent if number and ago < window))
+
+    # --- shapes -------------------------------------------------------------------------------------------------------
+
+    async def save_shape(self, fleet: str, shape: Shape) -> None:
+        """Stores a shape, unless the fleet has one with this digest."""
+        content = (fleet, shape.digest, shape.member, shape.project, shape.plan)
+        names = ("fleet", "digest", "member", "project", "plan")
+        row = {**dict(zip(names, content, strict=True)), "seal": schema.seal(*content)}
+        known = select(_SHAPES.c.digest).where(_SHAPES.c.fleet == fleet, _SHAPES.c.digest == shape.digest)
+        if not await self._rows(known):
+            with suppress(AlreadyExists):  # another process stored it at the same moment
+                await self._write(lambda connection: connection.execute(insert(_SHAPES), [row]))
+
+    async def shapes(self, fleet: str, digests: Iterable[str]) -> Mapping[str, Shape]:
+        """The shapes of a fleet with these digests, by digest."""
+        wanted = sorted(set(digests))
+        found: dict[str, Shape] = {}
+        for start in range(0, len(wanted), _CHUNK):
+            chosen = _SHAPES.c.digest.in_(wanted[start : start + _CHUNK])
+            for row in await self._rows(select(_SHAPES).where(_SHAPES.c.fleet == fleet, chosen)):
+                self._check(row, row.fleet, row.digest, row.member, row.project, row.plan)
+                found[row.digest] = Shape(row.digest, row.member, row.project, row.plan)
+        return found
+
+    # --- pauses -------------------------------------------------------------------------------------------------------
+
+    async def pause(self, pause: Pause) -> None:
+        """Pauses a fleet, instead of an earlier pause."""
+        row = {name: getattr(pause, name) for name in ("fleet", "since", "until", "reason", "actor")}
+
+        def write(connection: Connection) -> None:
+            if not connection.execute(update(_PAUSES).where(_PAUSES.c.fleet == pause.fleet).values(**row)).rowcount:
+                connection.execute(insert(_PAUSES), [row])
+
+        try:
+            await self._write(write)
+        except AlreadyExists:  # another process paused it at the same moment
+            await self._write(write)
+
+    async def end_pause(self, fleet: str) -> bool:
+        """Ends the pause of a fleet. Returns False if there was none."""
+        statement = delete(_PAUSES).where(_PAUSES.c.fleet == fleet)
+        return await self._write(lambda connection: connection.execute(statement).rowcount == 1)
+
+    async def pause_of(self, fleet: str) -> Pause | None:
+        """The pause of a fleet; None if there is none, or it is over."""
+        current = or_(_PAUSES.c.until.is_(None), _PAUSES.c.until > self._moment)
+        for row in await self._rows(select(_PAUSES).where(_PAUSES.c.fleet == fleet, current)):
+            return Pause(row.fleet, row.since, row.until, row.reason, row.actor)
+        return None
+
+    # --- leases -------------------------------------------------------------------------------------------------------
+
+    def lock(
+        self, name: str, on_loss: Callable[[StoreError], None], *, lasts: float = lock.LOCK_SECONDS
+    ) -> AbstractAsyncContextManager[Holder]:
+        """The lease with this name, as the lock of a stack; see `lock.hold_lock`."""
+        return lock.hold_lock(
+            self._engine,
+            self._place,
+            name,
+            on_loss=on_loss,
+            lasts=lasts,
+            now=self._now,
+            task=name.removeprefix("fleet "),
+        )
+
+    # --- rows ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def _moment(self) -> Any:
+        return now_expression(self._engine, self._now)
+
+    def _run(self, row: Row[Any]) -> Run:
+        self._check(row, row.id, row.reviewed, row.approved_shapes, row.approved_waves)
+        try:
+            return Run(
+                row.id,
+                row.fleet,
+                RunVerb(row.verb),
+                row.source,
+                row.file,
+                row.commit,
+                row.created,
+                RunState(row.state),
+                row.ended,
+                row.reviewed,
+                tuple(json.loads(row.approved_shapes)),
+                tuple(json.loads(row.approved_waves)),
+                row.actor,
+                row.reason,
+            )
+        except ValueError as error:
+            raise Damaged(self._place, str(error)) from error
+
+    def _task(self, row: Row[Any]) -> TaskRecord:
+        self._check(row, row.run, row.member, row.project, row.shape, row.changes)
+        try:
+            return TaskRecord(
+                row.run,
+                row.member,
+                row.project,
+                row.wave,
+                TaskState(row.state),
+                row.tries,
+                row.worker,
+                row.exit_code,
+                json.loads(row.counts),
+                json.loads(row.changes),
+                row.shape,
+                row.reason,
+                row.seconds,
+                row.requests,
+                row.started,
+                row.ended,
+            )
+        except ValueError as error:
+            raise Damaged(self._place, str(error)) from error
+
+    def _check(self, row: Row[Any], *content: object) -> None:
+        if row.seal != schema.seal(*content):
+            raise Damaged(self._place, "a row does not match its seal")
+
+    async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
+        return await self._read(lambda connection: connection.execute(query).all())
+
+    async def _read(self, read: Callable[[Connection], T]) -> T:
+        def run() -> T:
+            with database.explain_errors(self._place), self._engine.connect() as connection:
+                return read(connection)
+
+        return await asyncio.to_thread(run)
+
+    async def _write(self, write: Callable[[Connection], T]) -> T:
+        """Runs the function in a transaction of its own. Raises AlreadyExists if a new row has the key of another."""
+
+        def run() -> T:
+            with database.explain_errors(self._place), self._writing:
+                try:
+                    with self._engine.begin() as connection:
+                        return write(connection)
+                except IntegrityError as failure:
+                    raise AlreadyExists("a row with this key exists already") from failure
+
+        return await asyncio.to_thread(run)
+
+
+def _is_task(run_id: str, member: str, project: str) -> ColumnElement[bool]:
+    return and_(_TASKS.c.run == run_id, _TASKS.c.member == member, _TASKS.c.project == project)
+
+
+def _run_row(run: Run) -> dict[str, Any]:
+    shapes, waves = schema.encode_json(run.approved_shapes), schema.encode_json(run.approved_waves)
+    return {
+        "id": run.id,
+        "fleet": run.fleet,
+        "verb": run.verb.value,
+        "source": run.source,
+        "file": run.file,
+        "commit": run.commit,
+        "created": run.created,
+        "state": run.state.value,
+        "ended": run.ended,
+        "reviewed": run.reviewed,
+        "approved_shapes": shapes,
+        "approved_waves": waves,
+        "actor": run.actor,
+        "reason": run.reason,
+        "seal": schema.seal(run.id, run.reviewed, shapes, waves),
+    }
+
+
+def _task_row(record: TaskRecord) -> dict[str, Any]:
+    return {
+        "run": record.run,
+        "member": record.member,
+        "project": record.project,
+        "wave": record.wave,
+        "state": record.state.value,
+        "tries": record.tries,
+        "worker": record.worker,
+        "exit_code": record.exit_code,
+        "counts": schema.encode_json(dict(record.counts)),
+        "changes": schema.encode_json(dict(record.changes)),
+        "shape": record.shape,
+        "reason": record.reason,
+        "seconds": record.seconds,
+        "requests": record.requests,
+        "started": record.started,
+        "ended": record.ended,
+        "alive": None,
+        "sent": 0,
+        "earlier_alive": None,
+        "earlier_sent": 0,
+        "seal": _seal_task(record),
+    }
+
+
+def _seal_task(record: TaskRecord) -> str:
+    changes = schema.encode_json(dict(record.changes))
+    return schema.seal(record.run, record.member, record.project, record.shape, changes)
+
+
+def _union(known: tuple[str, ...], added: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*known, *added)))
+
+
+def _last_moment(row: Row[Any]) -> float:
+    """When the last try of a task may have sent its last request."""
+    if row.state == TaskState.RUNNING.value:
+        return float(min(row.moment, row.alive + BEAT_SECONDS))
+    return float(row.alive or 0.0)
+
+
+def _count_requests(row: Row[Any]) -> int:
+    """How many requests the last try of a task may have sent."""
+    return WHOLE_BUDGET if row.state == TaskState.RUNNING.value else row.sent
+
+
+def _earlier_requests(row: Row[Any]) -> tuple[float | None, int]:
+    """Requests of all tries of a task that is claimed again: when the last may have been sent, and their number."""
+    if row.alive is None:
+        return None, 0
+    moment, number = _last_moment(row), _count_requests(row)
+    if row.earlier_alive is not None and row.earlier_alive > moment - _WINDOW:
+        number += row.earlier_sent
+    return moment, min(number, WHOLE_BUDGET)
