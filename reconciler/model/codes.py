@@ -340,8 +340,8 @@ _REFERENCES: Final = {
         "Remove one of them.",
     ),
     "duplicate-name": Code(
-        "Two policies have the same name.",
-        "Each policy of a project needs a name of its own.",
+        "Two policies of a project, or two projects or waves of a fleet, have the same name.",
+        "Each of them needs a name of its own.",
         "Rename one.",
     ),
     "circular-reference": Code(
@@ -453,10 +453,10 @@ _SOURCES: Final = {
 
 _SECRETS: Final = {
     "literal-secret": Code(
-        "A secret is written in plain text in a YAML file.",
+        "A secret is written in plain text in a file of the project.",
         "Everyone who may read the repository may read the secret.",
         "Write `{from_env: NAME}` or `{from_file: PATH}`, and rotate the secret if it was committed.",
-        _WARNING,
+        _EITHER,
         is_strict=True,
     ),
     "secret-name-shown": Code(
@@ -716,6 +716,64 @@ _PLANS: Final = {
     ),
 }
 
+_FLEETS: Final = {
+    "duplicate-member": Code(
+        "Two members of a fleet have the same name.",
+        "The name is in two rows of the members, or in two items of the list.",
+        "Rename one of the two, or remove it.",
+    ),
+    "invalid-csv": Code(
+        "A CSV file of members cannot be read.",
+        "A row has another number of cells than the first line, quotes are not closed, or columns are separated with "
+        "another character than a comma.",
+        "Correct the line that the message names.",
+    ),
+    "invalid-json": Code(
+        "A JSON file of members cannot be read.",
+        "It is not a list of objects in valid JSON.",
+        "Correct the file at the position that the message names.",
+    ),
+    "unknown-project": Code(
+        "`after` names a project that the fleet does not have.",
+        "The name is misspelled, or the project was removed.",
+        "Name a project of the same file.",
+    ),
+    "circular-projects": Code(
+        "Projects of a fleet wait for each other.",
+        "The lists under `after` form a cycle, so that none of the projects could start.",
+        "Remove one of the projects from `after`.",
+    ),
+    "duplicate-project": Code(
+        "A member would get the same project twice.",
+        "Two entries under `projects` have the same folder and environment, and both select the member.",
+        "Remove one of the entries, or give them different environments or members.",
+    ),
+    "shared-api-key": Code(
+        "Members of a fleet would use the same API key for the same project.",
+        "The place of the key does not depend on the member, or two names lead to the same environment variable.",
+        "Use `${{ member.name }}` under `api_key`, or rename one of the members.",
+    ),
+    "missing-label": Code(
+        "A member lacks a label that `api_key` uses.",
+        "`${{ member.labels.NAME }}` needs the label on every member.",
+        "Add the label.",
+    ),
+    "unmatched-label": Code(
+        "A selector names a label, a value or a name that no member has.",
+        "It is misspelled, or the members have no such label yet.",
+        "Correct the selector, or label members so.",
+        _WARNING,
+        is_strict=True,
+    ),
+    "selects-no-member": Code(
+        "A project, a wave or a rule for workers selects no member.",
+        "No member has all of the labels, or all of the members are in earlier waves.",
+        "Correct the selector, or remove the entry.",
+        _WARNING,
+        is_strict=True,
+    ),
+}
+
 AREAS: Final = {
     "Files": _FILES,
     "Fields and values": _VALUES,
@@ -725,6 +783,7 @@ AREAS: Final = {
     "Secrets": _SECRETS,
     "The platform's rules": _PLATFORM,
     "Plans and drift": _PLANS,
+    "Fleets": _FLEETS,
 }
 
 CODES: Final = {code: entry for area in AREAS.values() for code, entry in area.items()}

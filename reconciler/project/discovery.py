@@ -1,4 +1,7 @@
-"""Finds the project of a directory: the nearest directory above with a project file, within the Git repository."""
+"""Finds the project of a directory: the nearest directory above with a project file, within the Git repository.
+
+A fleet file is found in the same way.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,25 @@ def find_project(directory: Path) -> Path:
     project file. Raises Unreadable if a directory above has a project file of another user, which could send the API
     key to an address of that user's choice.
     """
+    return find_folder(directory, FILE, "--project") or Path()
+
+
+def find_folder(directory: Path, name: str, option: str) -> Path | None:
+    """The nearest directory with a file of this name, as `find_project`; None if there is none.
+
+    option  of the command line, which selects another directory or file
+    """
     start = Path(os.path.realpath(directory))
     for folder in (start, *start.parents):
-        file = folder / FILE
+        file = folder / name
         if os.path.lexists(file):
             if folder != start and not _is_trusted(file):
-                raise Unreadable(f"{file} belongs to another user", f"pass --project {folder} to use this project")
+                place = folder if name == FILE else file
+                raise Unreadable(f"{file} belongs to another user", f"pass {option} {place} to use it")
             return Path(os.path.relpath(folder, start))
         if os.path.lexists(folder / ".git"):
             break
-    return Path()
+    return None
 
 
 def _is_trusted(file: Path) -> bool:

@@ -16,9 +16,8 @@ from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
 from reconciler.model.problem import Finding, Position
 from reconciler.project import files
-from reconciler.project.documents import phrases, references, validation
+from reconciler.project.documents import durations, phrases, references, validation
 from reconciler.project.documents.manifest_document import (
-    EXAMPLE_OF_DURATION,
     NO_EXCEPTIONS,
     Command,
     DeliveryTarget,
@@ -35,8 +34,8 @@ _EXAMPLES = {  # what to write where the value has the wrong type
     "lifecycle": "write a map, as in {protect: true}",
     "deliver": "write a map, as in {token: {to_file: secrets/token}}",
     "rotate": "write a map, as in {after: 90d}",
-    "after": EXAMPLE_OF_DURATION,
-    "overlap": EXAMPLE_OF_DURATION,
+    "after": durations.EXAMPLE,
+    "overlap": durations.EXAMPLE,
     "to_file": "write a path, as in secrets/token",
     "to_dotenv": "write a map, as in {file: secrets/.env, name: TOKEN}",
     "to_kubernetes_secret": "write a map, as in {file: secrets/token.yaml, name: token}",
@@ -44,7 +43,6 @@ _EXAMPLES = {  # what to write where the value has the wrong type
     "to_github_secret": "write a map, as in {repository: owner/name, name: TOKEN}",
     "to_vault": "write a map, as in {path: agents/berlin}",
 }
-_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _NO_DELIVERIES: Mapping[str, Delivery] = {}
 
 
@@ -334,8 +332,8 @@ def _read_envelope(form: ManifestDocument) -> Envelope:
 
 
 def _read_rotation(form: ManifestDocument) -> Rotation | None:
-    return None if form.rotate is None else Rotation(_seconds(form.rotate.after), _seconds(form.rotate.overlap))
-
-
-def _seconds(duration: str) -> int:
-    return int(duration[:-1]) * _SECONDS[duration[-1]]
+    return (
+        None
+        if form.rotate is None
+        else Rotation(durations.to_seconds(form.rotate.after), durations.to_seconds(form.rotate.overlap))
+    )

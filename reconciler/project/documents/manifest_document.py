@@ -9,8 +9,8 @@ from typing_extensions import Doc
 from reconciler.kinds.types.fields import check_with
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.manifest import Lifecycle
+from reconciler.project.documents import durations
 
-_DURATION = re.compile(r"[0-9]{1,6}[smhdw]")
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _OBJECT = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
@@ -20,12 +20,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9_-]{1,100}/(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,10
 _GITHUB_ENVIRONMENT = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._ /-]{1,255}")
 _VAULT_SEGMENT = r"(?!\.{1,2}(/|\Z))[A-Za-z0-9._@-]{1,128}"
 _VAULT_PATH = re.compile(rf"(?=.{{1,512}}\Z){_VAULT_SEGMENT}(/{_VAULT_SEGMENT})*")
-EXAMPLE_OF_DURATION = "write a duration, as in 90d or 24h"
 NO_EXCEPTIONS = Lifecycle()  # shared, since most manifests have none
-
-
-def _check_duration(text: str) -> str | None:
-    return None if _DURATION.fullmatch(text) else f"{text!r} is not a duration; {EXAMPLE_OF_DURATION}"
 
 
 def _check_entry_name(text: str) -> str | None:
@@ -154,10 +149,10 @@ class DeliveryTarget(StrictModel):
 class RotationSettings(StrictModel):
     """Rotation of a one-time secret: a new one is created and delivered, the old one is deleted after the overlap."""
 
-    after: Annotated[str, check_with(_check_duration), Doc("Age at which the secret is rotated, such as 90d.")]
-    overlap: Annotated[str, check_with(_check_duration), Doc("Time in which both secrets are valid, such as 24h.")] = (
-        "0s"
-    )
+    after: Annotated[str, check_with(durations.check_duration), Doc("Age at which the secret is rotated, such as 90d.")]
+    overlap: Annotated[
+        str, check_with(durations.check_duration), Doc("Time in which both secrets are valid, such as 24h.")
+    ] = "0s"
 
 
 class ManifestDocument(StrictModel):

@@ -42,7 +42,7 @@ Variable = str | int | float | bool | list[Any] | dict[str, Any]
 Absent = Callable[[str, bool], Value | None]
 
 _OWN_KEYS: Final = "RECONCILER_"  # prefix of the environment variables of this program
-_SECRET_NAME: Final = re.compile(
+SECRET_NAME: Final = re.compile(
     r"TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
     r"|(?<!PUBLIC_)(?<!PUB_)(?<![A-Z])(API|ACCESS|PRIVATE|SIGNING)?KEY(?![A-Z])(?!_ID)",
     re.IGNORECASE,
@@ -231,7 +231,7 @@ class Resolver:
         for name in {source, origin} - {""}:
             self.visible_values.append(VisibleValue(self._subject, path, name, text if isinstance(text, str) else None))
         word, _, name = (origin or source).partition(":")
-        if word == "env" and _SECRET_NAME.search(name):
+        if word == "env" and SECRET_NAME.search(name):
             warning = f"{cut(name)} is named like a secret, but plans, reports and snapshots show this field"
             self.findings.append(Finding(path, warning, _RENAME_VARIABLE, Severity.WARNING, code="secret-name-shown"))
         elif source.startswith("env:"):

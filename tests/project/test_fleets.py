@@ -1,0 +1,550 @@
+"""Fleet files: what is read, every mistake with its position and remedy, members of three formats, and waves."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.fleet import Amount, FleetGuards, KeyMethod, KeySource, Member, Wave, WorkerRule
+from reconciler.model.problem import Position, Rejected
+from reconciler.project.fleets.load import find_fleet_file, load_fleet
+from reconciler.project.fleets.waves import assign_waves
+
+KEY = "api_key: {from_env: 'KEY_${{ member.name }}'}\n"
+HEAD = f"version: 1\nfleet: shops\n{KEY}"  # three lines
+TWO = "members: [{name: berlin, labels: {tier: gold}}, {name: paris, labels: {tier: silver}}]\n"  # the fourth
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in (".", "base", "shop"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "reconciler.yaml").write_text("stack: s\n")
+    return tmp_path
+
+
+def problems(folder: Path, text: str) -> list[str]:
+    """The problems of a fleet file as text, each followed by its code; or the warnings of a valid one."""
+    (folder / "fleet.yaml").write_text(text)
+    try:
+        found = load_fleet(folder).warnings
+    except Rejected as rejected:
+        found = rejected.problems
+    return [f"{problem} [{problem.code}]" for problem in found]
+
+
+def test_a_whole_file(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(
+        """\
+version: 1
+fleet: shops
+members:
+  - {name: berlin, labels: {tier: gold, region: eu}, variables: {domain: b.example.com, size: 3}}
+  - {name: new-york, labels: {tier: silver, region: us}}
+projects:
+  - {name: base, path: base}
+  - {name: shop, path: shop, after: [base], select: {tier: [gold, silver]}, environment: prod}
+api_key:
+  from_vault: {path: "fleet/${{ member.labels.region }}/${{ member.name }}", field: key, mount: kv}
+waves:
+  - {name: canary, select: {tier: gold}, max_failures: 0, approve: true}
+  - {name: half, percent: 50, max_failures: 5%, min_success_time: 10m, progress_deadline: 1h}
+guards: {max_changed: 20%, max_deletes: 5}
+workers:
+  - {select: {region: eu}, needs: keys-eu}
+limits: {members_at_once: 4, start_spread: 30s}
+store: postgresql://db/fleet
+"""
+    )
+    fleet = load_fleet(folder)
+    assert fleet.name == "shops"
+    assert fleet.members["berlin"].variables == {"domain": "b.example.com", "size": 3}
+    assert fleet.members["new-york"].labels == {"tier": "silver", "region": "us"}
+    assert [(one.path, one.after, one.environment) for one in fleet.projects.values()] == [
+        ("base", (), None),
+        ("shop", ("base",), "prod"),
+    ]
+    assert fleet.projects["shop"].select == {"tier": ("gold", "silver")}
+    assert fleet.api_key.method is KeyMethod.VAULT
+    assert (fleet.api_key.mount, fleet.api_key.field) == ("kv", "key")
+    assert fleet.api_key.locate(fleet.members["berlin"]) == "fleet/eu/berlin"
+    assert fleet.waves == (
+        Wave("canary", {"tier": ("gold",)}, approve=True),
+        Wave("half", {}, 50, Amount(5, is_percent=True), 600.0, 3600.0),
+        Wave("rest"),
+    )
+    assert fleet.guards == FleetGuards(Amount(20, is_percent=True), 5)
+    assert fleet.workers == (WorkerRule({"region": ("eu",)}, "keys-eu"),)
+    assert (fleet.members_at_once, fleet.start_spread, fleet.store) == (4, 30.0, "postgresql://db/fleet")
+    assert fleet.warnings == ()
+
+
+def test_the_defaults_are_one_project_and_one_wave(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(HEAD + TWO)
+    fleet = load_fleet(folder)
+    assert [(project.name, project.path) for project in fleet.projects.values()] == [("main", ".")]
+    assert fleet.waves == (Wave("all"),)
+    assert fleet.api_key == KeySource(KeyMethod.ENV, "KEY_${{ member.name }}")
+    assert fleet.api_key.locate(Member("new-york.2")) == "KEY_NEW_YORK_2"
+
+
+def test_a_last_wave_without_selector_is_the_last(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(f"{HEAD}{TWO}waves: [{{name: one, percent: 1}}, {{name: two, approve: true}}]\n")
+    assert [wave.name for wave in load_fleet(folder).waves] == ["one", "two"]
+
+
+MISTAKES = {
+    "fleets: a\n": "fleet.yaml:5:1: fleets: unknown field; did you mean fleet? [unknown-field]",
+    "members: [{name: a, label: {}}]\n": (
+        "fleet.yaml:4:21: members[0].label: unknown field; did you mean labels? [unknown-field]"
+    ),
+    "members: [{name: A}]\n": (
+        "fleet.yaml:4:18: members[0].name: 'A' is not a valid name; use up to 63 lower-case letters, digits, '.', "
+        "'_' and '-', beginning with a letter or digit [invalid-value]"
+    ),
+    "members: [{name: a}, {name: b}, {name: a}]\n": (
+        "fleet.yaml:4:40: members[2].name: duplicate member a, first at line 4; rename one of the two, or remove it "
+        "[duplicate-member]"
+    ),
+    "members: [{name: a, labels: {tier: 1}}]\n": (
+        "fleet.yaml:4:36: members[0].labels.tier: expected text, found a whole number; quote it [wrong-type]"
+    ),
+    "members: [{name: a, labels: {name: b}}]\n": (
+        "fleet.yaml:4:29: members[0].labels: `name` cannot be a label; selectors use it for the name of the member, "
+        "so rename the label [invalid-value]"
+    ),
+    "members: [{name: a, variables: {t: {from_env: X}}}]\n": (
+        "fleet.yaml:4:36: members[0].variables.t: expected a value, found a value from the environment; write the "
+        "value, or read the secret in the project's manifests [invalid-expression]"
+    ),
+    "members: [{name: a, variables: {x y: 1}}]\n": (
+        "fleet.yaml:4:38: members[0].variables.x y: 'x y' is not a valid variable name; use letters, digits, '_' and "
+        "'-', beginning with a letter [invalid-name]"
+    ),
+    "members: []\n": "fleet.yaml:4:10: members: there are no members; add a member: {name: shop-1} [empty-list]",
+    "members: 3\n": (
+        "fleet.yaml:4:10: members: expected a list or the name of a file, found a whole number; write a list, as in "
+        "[{name: shop-1}], or the name of a file, as in members.csv [wrong-type]"
+    ),
+    "members: members.txt\n": (
+        "fleet.yaml:4:10: members: members.txt has an unknown format; use a file whose name ends in .csv, .json, "
+        ".yaml or .yml [invalid-value]"
+    ),
+    "members: members.csv\n": (
+        "fleet.yaml:4:10: members: there is no file members.csv; write the path of a file below the folder of the "
+        "fleet file, relative to it [unreadable-file]"
+    ),
+    "members: ../members.csv\n": (
+        "fleet.yaml:4:10: members: ../members.csv contains '..'; write the path of a file below the folder of the "
+        "fleet file, relative to it [path-outside-project]"
+    ),
+    "projects: []\n": (
+        "fleet.yaml:5:11: projects: there are no projects; add one: {name: shop, path: shop} [empty-list]"
+    ),
+    "projects: [{name: a.b}]\n": (
+        "fleet.yaml:5:19: projects[0].name: 'a.b' is not a valid project name; use up to 63 lower-case letters, "
+        "digits, '_' and '-', beginning with a letter or digit [invalid-value]"
+    ),
+    "projects: [{name: a, path: nowhere}]\n": (
+        "fleet.yaml:5:28: projects[0].path: there is no reconciler.yaml in nowhere; name the folder of a project "
+        "with path:, relative to the fleet file [unreadable-file]"
+    ),
+    "projects: [{name: a, path: ../x}]\n": (
+        "fleet.yaml:5:28: projects[0].path: ../x contains '..'; only folders below that of the fleet file are "
+        "allowed: move the fleet file up [path-outside-project]"
+    ),
+    "projects: [{name: base}, {name: shop, path: shop, after: [bas]}]\n": (
+        "fleet.yaml:5:59: projects[1].after[0]: unknown project bas; did you mean base? [unknown-project]"
+    ),
+    "projects: [{name: base, path: base, after: [shop]}, {name: shop, path: shop, after: [base]}]\n": (
+        "fleet.yaml:5:44: projects[0].after: projects wait for each other: base → shop → base; remove one of them "
+        "from `after` [circular-projects]"
+    ),
+    "projects: [{name: a}, {name: b, path: shop}, {name: a, path: base}]\n": (
+        "fleet.yaml:5:53: projects[2].name: duplicate name a; rename one of the two [duplicate-name]"
+    ),
+    "projects: [{name: a}, {name: b}]\n": (
+        "fleet.yaml:5:23: projects[1]: 2 members (berlin, paris) would get the same project as with a; remove one of "
+        "the two, or give them different environments or members [duplicate-project]"
+    ),
+    "projects: [{name: a, environment: ../x}]\n": (
+        "fleet.yaml:5:35: projects[0].environment: '../x' is not a valid environment name; use up to 63 letters, "
+        "digits, '.', '_' and '-', beginning with a letter or digit [invalid-value]"
+    ),
+    "projects: [{name: a, select: {tier: 3}}]\n": (
+        "fleet.yaml:5:37: projects[0].select.tier: expected text or a list, found a whole number; quote it [wrong-type]"
+    ),
+    "waves: [{name: a}, {name: b, percent: 5}]\n": (
+        "fleet.yaml:5:9: waves[0]: a takes all members, and leaves none for later waves; set select or percent, or "
+        "make it the last wave [invalid-value]"
+    ),
+    "waves: [{name: rest, percent: 5}]\n": (
+        "fleet.yaml:5:16: waves[0].name: rest is the name of the wave that takes the members that are left; use "
+        "another name [invalid-name]"
+    ),
+    "waves: [{name: a, percent: 101}]\n": (
+        "fleet.yaml:5:28: waves[0].percent: 101 is out of range; write a number from 1 to 100 [value-out-of-range]"
+    ),
+    "waves: [{name: a, max_failures: 101%}]\n": (
+        "fleet.yaml:5:33: waves[0].max_failures: '101%' is neither a number nor a percentage up to 100%; write a "
+        'number of members, or a percentage such as "10%" [invalid-value]'
+    ),
+    "waves: [{name: a, max_failures: -1}]\n": (
+        "fleet.yaml:5:33: waves[0].max_failures: -1 is negative; write a number of members, or a percentage such as "
+        '"10%" [invalid-value]'
+    ),
+    "waves: [{name: a, min_success_time: 10}]\n": (
+        "fleet.yaml:5:37: waves[0].min_success_time: expected text, found a whole number; quote it [wrong-type]"
+    ),
+    "waves: [{name: a, min_success_time: 10 min}]\n": (
+        "fleet.yaml:5:37: waves[0].min_success_time: '10 min' is not a duration; write a duration, as in 90d or 24h "
+        "[invalid-value]"
+    ),
+    "workers: [{select: {tier: gold}, needs: keys=1}]\n": (
+        "fleet.yaml:5:41: workers[0].needs: 'keys=1' is not the name of a worker resource; write the name alone, as "
+        "in keys-eu [invalid-value]"
+    ),
+    "store: postgresql://me:secret@db/fleet\n": (
+        "fleet.yaml:5:8: store: contains a password; leave it out of the file, and set RECONCILER_STORE to the whole "
+        "URL [invalid-value]"
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), MISTAKES.items())
+def test_a_mistake_has_a_position_and_a_remedy(folder: Path, line: str, expected: str) -> None:
+    text = HEAD + line if line.startswith("members") else HEAD + TWO + line
+    assert problems(folder, text) == [expected]
+
+
+KEYS = {
+    "abc": (
+        "fleet.yaml:3:10: api_key: a fleet file never contains an API key; write where the worker finds the key, as "
+        "in {from_env: 'KEY_${{ member.name }}'} [literal-secret]"
+    ),
+    "{}": (
+        "fleet.yaml:3:10: api_key: does not say where the key is found; write where the worker finds the key, as in "
+        "{from_env: 'KEY_${{ member.name }}'} [missing-field]"
+    ),
+    "{from_env: A, from_file: b}": (
+        "fleet.yaml:3:10: api_key: from_env and from_file exclude each other; keep one of them [conflicting-fields]"
+    ),
+    "{from_env: 'KEY_${{ name }}'}": (
+        "fleet.yaml:3:21: api_key.from_env: '${{ name }}' is not an expression of a fleet file; write ${{ "
+        "member.name }} or ${{ member.labels.NAME }} [invalid-value]"
+    ),
+    "{from_env: 2bXq-secret}": (
+        "fleet.yaml:3:21: api_key.from_env: is not the name of an environment variable; use letters, digits, '_' and "
+        "${{ member.name }} [invalid-value]"
+    ),
+    "{from_file: ../k}": (
+        "fleet.yaml:3:22: api_key.from_file: is not the path of a file; write a path without '..', such as keys/${{ "
+        "member.name }} [invalid-value]"
+    ),
+    "{from_vault: {path: a/../b}}": (
+        "fleet.yaml:3:30: api_key.from_vault.path: is not the path of a secret in Vault; write a path such as "
+        "fleet/${{ member.name }} [invalid-value]"
+    ),
+    "{from_env: KEY}": (
+        "fleet.yaml:3:21: api_key.from_env: 2 members (berlin, paris) would use the same API key for the project "
+        "main: the environment variable KEY; use ${{ member.name }}, so that each member has a key of its own "
+        "[shared-api-key]"
+    ),
+    "{from_file: 'k/${{ member.labels.account }}'}": (
+        "fleet.yaml:3:22: api_key.from_file: 2 members (berlin, paris) have no label account; set labels.account of "
+        "each member [missing-label]"
+    ),
+}
+
+
+@pytest.mark.parametrize(("key", "expected"), KEYS.items())
+def test_a_key_is_named_and_never_written(folder: Path, key: str, expected: str) -> None:
+    assert problems(folder, f"version: 1\nfleet: shops\napi_key: {key}\n{TWO}") == [expected]
+
+
+def test_two_names_may_not_lead_to_one_variable(folder: Path) -> None:
+    text = f"{HEAD}members: [{{name: a-b}}, {{name: a.b}}, {{name: ab}}]\n"
+    assert problems(folder, text) == [
+        "fleet.yaml:3:21: api_key.from_env: 2 members (a-b, a.b) would use the same API key for the project main: the "
+        "environment variable KEY_A_B; rename one of them: in the name of a variable, '-', '.' and '_' are equal "
+        "[shared-api-key]"
+    ]
+
+
+def test_a_label_in_a_path_is_one_segment(folder: Path) -> None:
+    text = (
+        "version: 1\nfleet: shops\napi_key: {from_file: '/keys/${{ member.labels.account }}'}\n"
+        "members: [{name: a, labels: {account: ../b}}]\n"
+    )
+    assert problems(folder, text) == [
+        "fleet.yaml:3:22: api_key.from_file: the label account of member a cannot be part of a path; use letters, "
+        "digits, '.', '_', '@' and '-' only [invalid-value]"
+    ]
+
+
+WARNINGS = {
+    "projects: [{name: a, select: {teir: gold}}]\n": (
+        "fleet.yaml:5:31: warning: projects[0].select.teir: no member has the label teir; did you mean tier? "
+        "[unmatched-label]"
+    ),
+    "waves: [{name: a, select: {tier: [gold, sliver]}}]\n": (
+        "fleet.yaml:5:34: warning: waves[0].select.tier: no member has tier: sliver; did you mean silver? "
+        "[unmatched-label]"
+    ),
+    "waves: [{name: a, select: {name: [rome*, paris]}}]\n": (
+        "fleet.yaml:5:34: warning: waves[0].select.name: no member is named rome*; known: berlin, paris "
+        "[unmatched-label]"
+    ),
+    "waves: [{name: a, select: {tier: []}}]\n": (
+        "fleet.yaml:5:34: warning: waves[0].select.tier: the list is empty: no member matches; correct the selector, "
+        "or remove the entry [selects-no-member]"
+    ),
+    "workers: [{select: {tier: gold, name: paris}, needs: x}]\n": (
+        "fleet.yaml:5:20: warning: workers[0].select: no member has all of these labels; correct the selector, or "
+        "remove the entry [selects-no-member]"
+    ),
+    "waves: [{name: a, select: {tier: gold}}, {name: b, select: {name: berlin}}]\n": (
+        "fleet.yaml:5:42: warning: waves[1]: all members that b selects are in earlier waves; correct the selector, "
+        "or remove the entry [selects-no-member]"
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "expected"), WARNINGS.items())
+def test_a_selector_that_matches_nothing_is_a_warning(folder: Path, line: str, expected: str) -> None:
+    assert problems(folder, HEAD + TWO + line) == [expected]
+
+
+def test_a_variable_named_like_a_secret_is_a_warning(folder: Path) -> None:
+    text = f"{HEAD}members: [{{name: a}}, {{name: b, variables: {{api_token: x}}}}]\n"
+    assert problems(folder, text) == [
+        "fleet.yaml:4:55: warning: members[1].variables.api_token: api_token of 1 member is named like a secret and is "
+        "written here in plain text; read secrets with {from_env: NAME} or {from_file: PATH} in the manifests, or "
+        "rename the variable [literal-secret]"
+    ]
+
+
+def test_no_message_repeats_a_key(folder: Path) -> None:
+    for key in ("Zx9secret", "{from_env: Zx9-secret}", "{key: Zx9secret}", "{from_env: [Zx9secret]}", "[Zx9secret]"):
+        found = problems(folder, f"version: 1\nfleet: shops\napi_key: {key}\n{TWO}")
+        assert found
+        assert "Zx9" not in "".join(found)
+
+
+# --- files of members -------------------------------------------------------------------------------------------------
+
+CSV = "name,labels.tier,variables.domain\nberlin,gold,b.example.com\n\nparis , silver,\n"
+JSON = json.dumps(
+    [
+        {"name": "berlin", "labels": {"tier": "gold"}, "variables": {"domain": "b.example.com"}},
+        {"name": "paris", "labels": {"tier": "silver"}},
+    ],
+    indent=1,
+)
+YAML = """\
+- {name: berlin, labels: {tier: gold}, variables: {domain: b.example.com}}
+- {name: paris, labels: {tier: silver}}
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("m.csv", CSV), ("m.json", JSON), ("m.yaml", YAML), ("deep/m.csv", CSV)])
+def test_members_of_a_file(folder: Path, name: str, text: str) -> None:
+    (folder / "deep").mkdir()
+    (folder / name).write_text(text)
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: {name}\n")
+    members = load_fleet(folder).members
+    assert {one.name: (dict(one.labels), dict(one.variables)) for one in members.values()} == {
+        "berlin": ({"tier": "gold"}, {"domain": "b.example.com"}),
+        "paris": ({"tier": "silver"}, {}),
+    }
+
+
+def test_the_members_of_csv_and_json_know_their_line(folder: Path) -> None:
+    for name, text, line in (("m.csv", CSV, 4), ("m.json", JSON, 11)):
+        (folder / name).write_text(text)
+        (folder / "fleet.yaml").write_text(f"{HEAD}members: {name}\n")
+        assert load_fleet(folder).members["paris"].position == Position(name, line, 1 if line == 4 else 2)
+
+
+FILES = [
+    (
+        "m.csv",
+        "",
+        (
+            "m.csv:1:1: expected a header, found an empty file; name columns `name`, `labels.NAME` or "
+            "`variables.NAME` [invalid-csv]"
+        ),
+    ),
+    (
+        "m.csv",
+        "name;labels.tier\na;b\n",
+        ("m.csv:1:1: columns are separated with ';'; save the file with commas [invalid-csv]"),
+    ),
+    ("m.csv", "nmae\na\n", ("m.csv:1:1: unknown column 'nmae'; did you mean name? [unknown-field]")),
+    (
+        "m.csv",
+        "name,tier\na,b\n",
+        ("m.csv:1:1: unknown column 'tier'; write labels.tier or variables.tier [unknown-field]"),
+    ),
+    (
+        "m.csv",
+        "name,label.tier\na,b\n",
+        ("m.csv:1:1: unknown column 'label.tier'; did you mean labels.tier? [unknown-field]"),
+    ),
+    ("m.csv", "name,name\na,b\n", ("m.csv:1:1: duplicate column 'name'; remove one of the two [duplicate-key]")),
+    (
+        "m.csv",
+        "labels.tier\na\n",
+        (
+            "m.csv:1:1: there is no column `name`; name columns `name`, `labels.NAME` or `variables.NAME` "
+            "[missing-field]"
+        ),
+    ),
+    (
+        "m.csv",
+        "name,labels.tier\na,b\nc\n",
+        (
+            "m.csv:3:1: expected 2 cells, found 1 cell; write one cell for each column of the first line, and quote "
+            "cells that contain a comma [invalid-csv]"
+        ),
+    ),
+    (
+        "m.csv",
+        'name,variables.tier\na,"b\nc"\nB,x\n',
+        (
+            "m.csv:4:1: name: 'B' is not a valid name; use up to 63 lower-case letters, digits, '.', '_' and '-', "
+            "beginning with a letter or digit [invalid-value]"
+        ),
+    ),
+    (
+        "m.csv",
+        "name\na\nb\na\n",
+        (
+            "m.csv:4:1: name: duplicate member a, first at line 2; rename one of the two, or remove it "
+            "[duplicate-member]"
+        ),
+    ),
+    (
+        "m.csv",
+        'name\n"a\n',
+        (
+            "m.csv:2:1: invalid CSV: unexpected end of data; quote a cell that contains a comma, a line break or "
+            "quotes, and double the quotes inside [invalid-csv]"
+        ),
+    ),
+    ("m.json", "{}", ("m.json:1:1: expected a list of members; begin with [ [invalid-json]")),
+    (
+        "m.json",
+        '[{"name": "a"}\n {"name": "b"}]',
+        ("m.json:2:2: invalid JSON: expected ',' or ']'; correct the file at this position [invalid-json]"),
+    ),
+    (
+        "m.json",
+        '[{"name": "a"},\n {"name": "b",}]',
+        (
+            "m.json:2:15: invalid JSON: Expecting property name enclosed in double quotes; correct the file at this "
+            "position [invalid-json]"
+        ),
+    ),
+    (
+        "m.json",
+        '[{"name": "a", "name": "b"}]',
+        ("m.json:1:2: invalid JSON: duplicate key 'name'; correct the file at this position [invalid-json]"),
+    ),
+    ("m.json", '[{"name": "a"}] x', ("m.json:1:17: invalid JSON: text after the list; remove it [invalid-json]")),
+    (
+        "m.json",
+        '[{"name": "a"},\n {"name": "b", "tier": "x"}]',
+        ("m.json:2:2: tier: unknown field; use name, labels or variables [unknown-field]"),
+    ),
+    (
+        "m.json",
+        "[" * 100_000,
+        ("m.json:1:2: invalid JSON: nested too deeply; correct the file at this position [invalid-json]"),
+    ),
+    (
+        "m.yaml",
+        "name: a\n",
+        ("m.yaml:1:1: expected a list of members, found a map; write a list of {name, labels, variables} [wrong-type]"),
+    ),
+    (
+        "m.yaml",
+        "- {name: a}\n- {nmae: b, name: c}\n",
+        ("m.yaml:2:4: nmae: unknown field; did you mean name? [unknown-field]"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), FILES)
+def test_a_mistake_in_a_file_of_members_has_its_line(folder: Path, name: str, text: str, expected: str) -> None:
+    (folder / name).write_text(text)
+    found = problems(folder, f"{HEAD}members: {name}\n")
+    assert [one.replace("\\n", " ") for one in found] == [expected]
+
+
+def test_ten_thousand_members_load_in_a_second(folder: Path) -> None:
+    rows = "".join(f"shop-{n},{'gold' if n % 9 else 'silver'},eu,s{n}.example.com\n" for n in range(10_000))
+    (folder / "m.csv").write_text(f"name,labels.tier,labels.region,variables.domain\n{rows}")
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: m.csv\nwaves: [{{name: a, select: {{tier: silver}}}}]\n")
+    began = time.process_time()
+    fleet = load_fleet(folder)
+    assert len(fleet.members) == 10_000
+    assert time.process_time() - began < 2  # about 0.2 on an idle machine
+
+
+# --- waves ------------------------------------------------------------------------------------------------------------
+
+
+def test_waves_take_shares_in_an_order_of_their_own(folder: Path) -> None:
+    (folder / "m.csv").write_text(
+        "name,labels.tier\n" + "".join(f"m{n:03},{'gold' if n < 5 else ''}\n" for n in range(100))
+    )
+    (folder / "fleet.yaml").write_text(
+        f"{HEAD}members: m.csv\nwaves: [{{name: a, select: {{tier: gold}}}}, {{name: b, percent: 10}}]\n"
+    )
+    fleet = load_fleet(folder)
+    members = list(fleet.members.values())
+    assigned = assign_waves(fleet, members)
+    by_wave = [[name for name, wave in assigned.items() if wave == index] for index in range(3)]
+    assert by_wave[0] == [f"m{n:03}" for n in range(5)]
+    assert [len(one) for one in by_wave] == [5, 10, 85]
+    assert by_wave[1] != [f"m{n:03}" for n in range(5, 15)]
+    assert assign_waves(fleet, list(reversed(members))) == assigned
+
+
+def test_waves_of_a_selection(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(f"{HEAD}{TWO}waves: [{{name: a, percent: 1}}]\n")
+    fleet = load_fleet(folder)
+    assert sorted(assign_waves(fleet, list(fleet.members.values())).values()) == [0, 1]
+    assert assign_waves(fleet, [fleet.members["paris"]]) == {"paris": 0}  # at least one
+    assert assign_waves(fleet, []) == {}
+
+
+# --- where it is ------------------------------------------------------------------------------------------------------
+
+
+def test_the_nearest_file_above_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / ".git").mkdir()
+    with pytest.raises(Rejected, match=r"there is no fleet\.yaml here, nor in a folder above"):
+        find_fleet_file(folder / "shop")
+    (folder / "fleet.yaml").write_text(HEAD + TWO)
+    monkeypatch.chdir(folder / "shop")
+    assert find_fleet_file(Path()) == Path("../fleet.yaml")
+    assert find_fleet_file(folder).samefile(folder / "fleet.yaml")
+
+
+def test_paths_are_relative_to_the_fleet_file(folder: Path) -> None:
+    (folder / "shop/eu.yaml").write_text(f"{HEAD}members: m.csv\n")
+    (folder / "shop/m.csv").write_text("name\nA\n")
+    with pytest.raises(Rejected, match=r"shop/m\.csv:2:1: name: 'A' is not a valid name"):
+        load_fleet(folder, "shop/eu.yaml")
+    (folder / "shop/m.csv").write_text("name\na\n")
+    assert list(load_fleet(folder, "shop/eu.yaml").members) == ["a"]
+
+
+@pytest.mark.parametrize("text", ["", "[]\n", "a: [\n", "a: 1\n---\nb: 1\n"])
+def test_a_file_that_is_no_map(folder: Path, text: str) -> None:
+    assert len(problems(folder, text)) == 1
