@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,7 @@ class TaskEnd:
 class Pool(Protocol):
     """Runs tasks on workers."""
 
-    def run(self, tasks: AsyncIterator[Task]) -> AsyncIterator[TaskEnd]:
+    def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
         """Runs tasks and yields each when it ends, in any order.
 
         Takes no more tasks than can start soon, so that the caller can stop giving them. Ends when `tasks` ends and

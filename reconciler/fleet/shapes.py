@@ -28,9 +28,10 @@ def shape_of(plan: Plan, project: str, member: Member) -> str:
     forms = _Forms(member, plan.names)
     content = {
         "project": project,
-        "changes": sorted(
-            (forms.change(change) for change in plan.changes), key=lambda change: (change["address"], change["action"])
-        ),
+        "changes": [
+            sorted((forms.change(change) for change in changes), key=lambda form: (form["address"], form["action"]))
+            for changes in (plan.changes, plan.additions)
+        ],
         "deliveries": sorted(f"{forms.text(call.id)} {text}" for call in plan.calls for text in forms.deliveries(call)),
         "approvals": sorted([item.what, item.kind, item.count, item.is_optional] for item in plan.approvals),
     }

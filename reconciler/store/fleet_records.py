@@ -238,6 +238,12 @@ class FleetRecords:
         """
         return await self._update_running(record, {})
 
+    async def begin_apply(self, record: TaskRecord) -> bool:
+        """Stores the changes that a running task is about to apply, before its first call: after a crash, the next
+        worker must know that they may be partly done. Returns False as `beat` does."""
+        changes = schema.encode_json(dict(record.changes))
+        return await self._update_running(record, {"changes": changes, "seal": _seal_task(record)})
+
     async def finish(self, record: TaskRecord) -> bool:
         """Stores how a task ended. `ended` is the time of the store.
 

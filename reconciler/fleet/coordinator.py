@@ -1,0 +1,463 @@
+"""Runs a fleet: gives tasks to a pool, wave by wave, until every task has ended or a gate is closed.
+
+The store is the only truth: a coordinator that dies is replaced by `resume`, and a task that ended is never run again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from reconciler.fleet.ports import Pool, TaskEnd
+from reconciler.model import exit_codes
+from reconciler.model.fleet import (
+    Fleet,
+    FleetProject,
+    Member,
+    Run,
+    RunState,
+    RunVerb,
+    Selector,
+    Task,
+    TaskRecord,
+    TaskState,
+    Wave,
+)
+from reconciler.operations.runtime import Runtime
+from reconciler.project.fleets.waves import assign_waves
+from reconciler.store.fleet_records import FleetRecords
+
+MOST_TRIES = 10  # workers that may die in one task before it counts as failed
+_POLL = 1.0  # seconds between looks at a pause, and before a task that could not run is given again
+FAILURES = frozenset({TaskState.FAILED})
+Key = tuple[str, str]
+"""A task of a run: member and project."""
+
+
+@dataclass(frozen=True)
+class FleetSource:
+    """Where the files of a fleet come from.
+
+    source  folder of the repository, or a Git URL
+    file    the fleet file, relative to the source
+    commit  that workers check out; empty: the files as they are
+    """
+
+    fleet: Fleet
+    source: str
+    file: str
+    commit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FleetProgress:
+    """How far a run is.
+
+    states   number of tasks by state
+    wave     name of the wave that runs
+    rate     tasks that ended per second since this coordinator started
+    waiting  why the run waits; empty: it does not
+    """
+
+    states: Mapping[TaskState, int]
+    wave: str
+    rate: float
+    waiting: str = ""
+
+    @property
+    def total(self) -> int:
+        return sum(self.states.values())
+
+    @property
+    def ended(self) -> int:
+        return sum(count for state, count in self.states.items() if state.is_final)
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """The estimate for the tasks that have not ended; None: unknown."""
+        return (self.total - self.ended) / self.rate if self.rate else None
+
+
+OnProgress = Callable[[FleetProgress], None]
+
+
+def new_run_id(now: float) -> str:
+    """An id that sorts by time."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def is_assigned(project: FleetProject, member: Member) -> bool:
+    """Whether a member gets a project."""
+    return member.matches(project.select)
+
+
+async def start_run(
+    source: FleetSource,
+    verb: RunVerb,
+    records: FleetRecords,
+    *,
+    selected: Selector | None = None,
+    reviewed: Run | None = None,
+    approved_shapes: Iterable[str] = (),
+    actor: str = "",
+    commit: str = "",
+    now: float,
+) -> Run:
+    """Creates a run with its tasks; nothing is started.
+
+    selected         the members; None: all
+    reviewed         of an apply: the run of plans whose changes may be applied
+    approved_shapes  of an apply
+    commit           of the files, for reports, if workers use the files as they are
+    """
+    fleet = source.fleet
+    run = Run(
+        new_run_id(now),
+        fleet.name,
+        verb,
+        source.source,
+        source.file,
+        source.commit or commit,
+        now,
+        reviewed=reviewed.id if reviewed else "",
+        approved_shapes=tuple(approved_shapes),
+        actor=actor,
+    )
+    members = [member for member in fleet.members.values() if member.matches(selected or {})]
+    if reviewed is None:
+        tasks = [
+            TaskRecord(run.id, member.name, project.name)
+            for member in members
+            for project in fleet.projects.values()
+            if is_assigned(project, member)
+        ]
+    else:
+        places = assign_waves(fleet, list(fleet.members.values()))
+        wanted = {member.name for member in members}
+        tasks = [
+            _task_of_apply(run, plan, places.get(plan.member, 0))
+            for plan in await records.tasks(reviewed.id)
+            if plan.member in wanted
+        ]
+    await records.create_run(run, tasks)
+    return run
+
+
+def _task_of_apply(run: Run, plan: TaskRecord, wave: int) -> TaskRecord:
+    """The task that applies a plan; ended if there is nothing to apply."""
+    task = TaskRecord(run.id, plan.member, plan.project, wave)
+    if plan.state is not TaskState.SUCCEEDED:
+        return replace(task, state=TaskState.SKIPPED, reason=f"its plan {plan.state}: {plan.reason}")
+    if not plan.changes:
+        return replace(task, state=TaskState.SUCCEEDED, exit_code=exit_codes.DONE)
+    if plan.shape not in run.approved_shapes:
+        return replace(
+            task,
+            state=TaskState.BLOCKED,
+            exit_code=exit_codes.BLOCKED,
+            shape=plan.shape,
+            reason=f"shape {plan.shape} is not approved",
+        )
+    return replace(task, shape=plan.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Why a run waits before a wave. `until`: seconds since 1970; None: until a person acts."""
+
+    reason: str
+    until: float | None = None
+
+
+def find_gate(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> Gate | None:
+    """The gate before a wave of an apply, without pauses; None if it may start."""
+    if run.verb is not RunVerb.APPLY or all(task.state.is_final for task in tasks if task.wave == wave):
+        return None
+    if any(task.tries for task in tasks if task.wave == wave):
+        return None  # it has started
+    if wave:
+        before = fleet.waves[wave - 1]
+        ends = [task.ended for task in tasks if task.wave == wave - 1 and task.ended is not None]
+        if ends and (until := max(ends) + before.min_success_time) > now:
+            return Gate(f"min_success_time of wave {before.name}", until)
+    name = fleet.waves[wave].name
+    if fleet.waves[wave].approve and name not in run.approved_waves:
+        return Gate(f"approval of wave {name}")
+    return None
+
+
+async def execute(
+    source: FleetSource,
+    run: Run,
+    records: FleetRecords,
+    pool: Pool,
+    *,
+    runtime: Runtime,
+    on_progress: OnProgress,
+    stop: asyncio.Event,
+    wait: bool = True,
+) -> Run:
+    """Runs what has not ended: until the end, until `stop` is set, or until a gate that only a person opens.
+
+    wait  wait for pauses that end and for `min_success_time`; otherwise the run stays open
+
+    Raises Locked if another coordinator executes this run, and StoreError.
+    """
+    lost = asyncio.Event()
+    async with records.lock(f"fleet run {run.id}", on_loss=lambda _: lost.set()):
+        board = _Board(await records.tasks(run.id))
+        return await _Execution(source, run, records, pool, runtime, on_progress, stop, lost, wait, board).run_waves()
+
+
+class _Board:
+    """The tasks of a run, counted by state as they change."""
+
+    def __init__(self, tasks: Iterable[TaskRecord]) -> None:
+        self.tasks: dict[Key, TaskRecord] = {}
+        self.states: Counter[TaskState] = Counter()
+        self.unfinished: Counter[int] = Counter()  # by wave
+        self.failed: defaultdict[int, set[str]] = defaultdict(set)  # members by wave
+        for task in tasks:
+            self.set(task)
+
+    def set(self, task: TaskRecord) -> None:
+        key = (task.member, task.project)
+        if (before := self.tasks.get(key)) is not None:
+            self._count(before, -1)
+        self.tasks[key] = task
+        self._count(task, 1)
+        if task.state in FAILURES:
+            self.failed[task.wave].add(task.member)
+
+    def _count(self, task: TaskRecord, number: int) -> None:
+        self.states[task.state] += number
+        if not task.state.is_final:
+            self.unfinished[task.wave] += number
+
+    def unfinished_of(self, wave: int) -> list[Key]:
+        """The tasks of a wave that have not ended."""
+        return [key for key, task in self.tasks.items() if task.wave == wave and not task.state.is_final]
+
+
+@dataclass
+class _Execution:
+    source: FleetSource
+    run: Run
+    records: FleetRecords
+    pool: Pool
+    runtime: Runtime
+    on_progress: OnProgress
+    stop: asyncio.Event
+    lost: asyncio.Event
+    wait: bool
+    board: _Board
+    ended_here: int = 0
+    began: float = 0.0
+    paused: float = 0.0  # when the store was last asked for a pause
+    wave: int = 0
+
+    @property
+    def waves(self) -> tuple[Wave, ...]:
+        return self.source.fleet.waves if self.run.verb is RunVerb.APPLY else (Wave("all"),)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stop.is_set() or self.lost.is_set()
+
+    @property
+    def has_too_many_failures(self) -> bool:
+        if self.run.verb is not RunVerb.APPLY:
+            return False
+        members = len({member for (member, _), task in self.board.tasks.items() if task.wave == self.wave})
+        return len(self.board.failed[self.wave]) > self.waves[self.wave].max_failures.of(members)
+
+    async def run_waves(self) -> Run:
+        self.began = self.runtime.clock.now()
+        for wave in range(len(self.waves)):
+            self.wave = wave
+            while self.board.unfinished[self.wave] and not self.has_too_many_failures:
+                if not await self._pass_gates():
+                    return self.run
+                await self._run_wave()
+            if self.has_too_many_failures:
+                return await self._fail()
+        return await self._end(RunState.SUCCEEDED, "")
+
+    async def _fail(self) -> Run:
+        failed = len(self.board.failed[self.wave])
+        reason = f"{failed} {'member' if failed == 1 else 'members'} of wave {self.waves[self.wave].name} failed"
+        waiting = [key for key, task in self.board.tasks.items() if not task.state.is_final]
+        await self.records.skip(self.run.id, waiting, reason)
+        for task in await self.records.tasks(self.run.id):
+            self.board.set(task)
+        return await self._end(RunState.FAILED, reason)
+
+    async def _end(self, state: RunState, reason: str) -> Run:
+        ended = self.runtime.now()
+        await self.records.update_run(self.run.id, state=state, ended=ended, reason=reason)
+        self._report("")
+        return replace(self.run, state=state, ended=ended, reason=reason)
+
+    # --- gates --------------------------------------------------------------------------------------------------------
+
+    async def _pass_gates(self) -> bool:
+        """Waits until the wave may go on; False if it may not."""
+        while not self.is_stopped:
+            gate = await self._find_gate()
+            if gate is None:
+                return True
+            self._report(gate.reason)
+            if gate.until is None or not self.wait:
+                return False
+            await self._sleep(min(gate.until - self.runtime.now(), _POLL))
+        return False
+
+    async def _find_gate(self) -> Gate | None:
+        pause = await self.records.pause_of(self.run.fleet)
+        if pause is not None:
+            return Gate(f"paused: {pause.reason}" if pause.reason else "paused", pause.until)
+        tasks = list(self.board.tasks.values())
+        return find_gate(self.source.fleet, self.run, tasks, self.wave, self.runtime.now())
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleeps, at most until `stop` is set."""
+        waits = [asyncio.ensure_future(self.runtime.clock.sleep(max(seconds, 0.0)))]
+        waits.append(asyncio.ensure_future(self.stop.wait()))  # type: ignore[arg-type]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for waiting in waits:
+            waiting.cancel()
+
+    async def may_go_on(self) -> bool:
+        """Whether more tasks of the wave may start. Asks the store for a pause once in a while."""
+        if self.is_stopped or self.has_too_many_failures:
+            return False
+        now = self.runtime.clock.now()
+        if now - self.paused < _POLL:
+            return True
+        self.paused = now
+        return await self.records.pause_of(self.run.fleet) is None
+
+    # --- one wave -----------------------------------------------------------------------------------------------------
+
+    async def _run_wave(self) -> None:
+        feed = _Feed(self)
+        async with aclosing(self.pool.run(feed.give())) as ends:
+            async for end in ends:
+                await self._settle(end)
+                await feed.settle((end.task.member, end.task.project))
+                self._report("")
+
+    async def _settle(self, end: TaskEnd) -> None:
+        """Reads what became of a task."""
+        record = await self.records.task(self.run.id, end.task.member, end.task.project)
+        assert record is not None
+        if not record.state.is_final and record.tries >= MOST_TRIES:
+            record = await self._give_up(record, end.error)
+        self.board.set(record)
+        self.ended_here += record.state.is_final
+
+    async def _give_up(self, record: TaskRecord, error: str) -> TaskRecord:
+        why = f": {error}" if error else ""
+        failed = replace(
+            record,
+            state=TaskState.FAILED,
+            exit_code=exit_codes.ERROR,
+            reason=f"{record.tries} workers started it, and none finished it{why}",
+            ended=self.runtime.now(),
+        )
+        await self.records.finish(failed)
+        return failed
+
+    async def skip_after(self, before: Key, key: Key) -> None:
+        """Skips a task of a project that comes after one that did not succeed."""
+        task = self.board.tasks[before]
+        await self.records.skip(self.run.id, [key], f"project {task.project} {task.state}")
+        skipped = await self.records.task(self.run.id, *key)
+        assert skipped is not None
+        self.board.set(skipped)
+
+    def task_of(self, key: Key) -> Task:
+        fleet = self.source.fleet
+        needs = fleet.resource_of(fleet.members[key[0]])
+        source = self.source
+        return Task(self.run.id, self.run.fleet, *key, self.run.verb, source.source, source.file, source.commit, needs)
+
+    def _report(self, waiting: str) -> None:
+        seconds = self.runtime.clock.now() - self.began
+        rate = self.ended_here / seconds if seconds > 0 else 0.0
+        self.on_progress(FleetProgress(dict(self.board.states), self.waves[self.wave].name, rate, waiting))
+
+
+class _Feed:
+    """Gives the tasks of a wave to a pool; those of projects that come after others once these have succeeded."""
+
+    def __init__(self, execution: _Execution) -> None:
+        self._execution = execution
+        self._ready: deque[Key] = deque()
+        self._needs: dict[Key, set[Key]] = {}  # tasks that must succeed before
+        self._running: set[Key] = set()
+        self._delayed: set[Key] = set()
+        self._changed = asyncio.Event()
+
+    async def give(self) -> AsyncIterator[Task]:
+        for key in self._execution.board.unfinished_of(self._execution.wave):
+            await self._sort(key)
+        while self._ready or self._running or self._delayed:
+            if not await self._execution.may_go_on():
+                return
+            if self._ready:
+                key = self._ready.popleft()
+                self._running.add(key)
+                yield self._execution.task_of(key)
+            else:
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), _POLL)
+
+    async def _sort(self, key: Key) -> None:
+        """Adds a task to those that are ready, or to those that wait for others."""
+        member, project = key
+        tasks, projects = self._execution.board.tasks, self._execution.source.fleet.projects
+        before = [(member, name) for name in projects[project].after if (member, name) in tasks]
+        ended = [other for other in before if tasks[other].state.is_final]
+        for other in ended:
+            if tasks[other].state is not TaskState.SUCCEEDED:
+                await self._execution.skip_after(other, key)
+                return
+        if waiting := set(before) - set(ended):
+            self._needs[key] = waiting
+        else:
+            self._ready.append(key)
+
+    async def settle(self, key: Key) -> None:
+        """A task is no longer with the pool. If it has not ended, it is given again after a while."""
+        self._running.discard(key)
+        state = self._execution.board.tasks[key].state
+        if not state.is_final:
+            self._delayed.add(key)
+            asyncio.get_running_loop().call_later(_POLL, self._give_again, key)
+        else:
+            await self._release(key)
+        self._changed.set()
+
+    async def _release(self, key: Key) -> None:
+        for other in [other for other, needs in self._needs.items() if other[0] == key[0] and key in needs]:
+            if self._execution.board.tasks[key].state is not TaskState.SUCCEEDED:
+                del self._needs[other]
+                await self._execution.skip_after(key, other)
+                await self._release(other)
+            else:
+                self._needs[other].discard(key)
+                if not self._needs[other]:
+                    del self._needs[other]
+                    self._ready.append(other)
+
+    def _give_again(self, key: Key) -> None:
+        self._delayed.discard(key)
+        self._ready.append(key)
+        self._changed.set()

@@ -1,0 +1,63 @@
+"""Runs tasks in this process, many at a time in one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from reconciler.fleet.ports import TaskEnd
+from reconciler.fleet.worker import WorkerContext, run_task
+from reconciler.model.fleet import Task
+
+
+class LocalPool:
+    """A pool of one process.
+
+    at_once  tasks at a time
+    spread   seconds over which the first starts are spread
+    """
+
+    def __init__(self, context: WorkerContext, *, at_once: int, spread: float = 0.0) -> None:
+        self._context = context
+        self._at_once = at_once
+        self._spread = spread
+
+    async def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
+        """See `Pool.run`."""
+        ends: asyncio.Queue[TaskEnd | None] = asyncio.Queue()
+        feeder = asyncio.create_task(self._feed(tasks, ends))
+        try:
+            while (end := await ends.get()) is not None:
+                yield end
+            await feeder
+        finally:
+            feeder.cancel()
+            await asyncio.gather(feeder, return_exceptions=True)
+
+    async def _feed(self, tasks: AsyncIterator[Task], ends: asyncio.Queue[TaskEnd | None]) -> None:
+        room, number = asyncio.Semaphore(self._at_once), 0
+        try:
+            async with asyncio.TaskGroup() as group:
+                await room.acquire()
+                async for task in tasks:
+                    delay = self._delay() if number < self._at_once else 0.0
+                    number += 1
+                    group.create_task(self._run(task, delay, room, ends))
+                    await room.acquire()
+        finally:
+            ends.put_nowait(None)
+
+    def _delay(self) -> float:
+        return self._spread * (self._context.runtime.random.fraction() if self._spread else 0.0)
+
+    async def _run(
+        self, task: Task, delay: float, room: asyncio.Semaphore, ends: asyncio.Queue[TaskEnd | None]
+    ) -> None:
+        error = ""
+        try:
+            await asyncio.sleep(delay)
+            await run_task(task, self._context)
+        except Exception as failure:  # noqa: BLE001 - the coordinator tries again, and reports it in the end
+            error = f"{type(failure).__name__}: {failure}"
+        ends.put_nowait(TaskEnd(task, error))
+        room.release()

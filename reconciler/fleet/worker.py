@@ -1,0 +1,394 @@
+"""Runs one task of a fleet: takes its lease, opens the member's project, plans or applies, and records the result.
+
+A task that ended is never run again; a task whose worker died is run by the next worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from reconciler.api.observer import Exchange
+from reconciler.engine.ports import Failure, Refused
+from reconciler.fleet import shapes
+from reconciler.fleet.keys import KeyNotFound, find_key
+from reconciler.model import exit_codes
+from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, Rejected
+from reconciler.model.value import Json, Secret
+from reconciler.operations.errors import OperationError
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.results import ApplyResult, Status
+from reconciler.operations.runtime import Runtime
+from reconciler.operations.workspace import Allow, Workspace
+from reconciler.project.fleets.load import load_fleet
+from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.wire import plan_json
+from reconciler.store.errors import Locked, StoreError, Unavailable
+from reconciler.store.fleet_records import BEAT_SECONDS, FleetRecords
+
+_LEASE = "fleet"  # the beginning of the names of leases, which are locks of the fleet store
+_GRACE = 60.0  # seconds for running calls to finish after the deadline of a task
+_LONGEST_REASON = 500  # characters
+_OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
+"""Variables of the worker that the project of a member must not read."""
+
+
+@dataclass(frozen=True)
+class WorkerContext:
+    """What the tasks of one process share.
+
+    records     the fleet store, open
+    store       path or URL of the fleet store; members' own stores are beside it, or on the same server
+    cache       folder of checkouts
+    runtime     environment variables, clocks and platform for the members' projects
+    name        host and process, for people
+    stops       one event for each apply that runs
+    """
+
+    records: FleetRecords
+    store: str
+    cache: Path
+    runtime: Runtime = field(default_factory=Runtime)
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    stops: set[asyncio.Event] = field(default_factory=set)
+
+    def stop(self) -> None:
+        """Lets running calls finish, and no other start. The tasks stay unfinished, and can be resumed."""
+        for stop in self.stops:
+            stop.set()
+
+    @cached_property
+    def _fleets(self) -> dict[tuple[Path, str], Fleet]:
+        return {}
+
+    @cached_property
+    def variable_names(self) -> dict[tuple[Path, str | None], frozenset[str]]:
+        """Declared variables by folder and environment of a project."""
+        return {}
+
+    def load_fleet(self, folder: Path, file: str) -> Fleet:
+        """The fleet of a checkout, read once."""
+        key = (folder, file)
+        if key not in self._fleets:
+            self._fleets[key] = load_fleet(folder, file)
+        return self._fleets[key]
+
+    def runtime_of(self, member: str, project: str, key: str, observer: _RequestCounter) -> Runtime:
+        """The runtime of a member's project: with its key, and a store of its own."""
+        environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
+        environ["RECONCILER_API_KEY"] = key
+        is_server = "://" in self.store
+        options: dict[str, str] = {"store_scope": f"{member}/{project}"} if is_server else {}
+        return replace(
+            self.runtime,
+            environ=environ,
+            store=self.store if is_server else str(Path(self.store).parent / "members" / member / f"{project}.db"),
+            observer=observer,
+            **options,  # type: ignore[arg-type]
+        )
+
+
+async def run_task(task: Task, context: WorkerContext) -> None:
+    """Runs a task, unless it has ended, another worker has its lease, or the fleet is paused.
+
+    Raises StoreError; what goes wrong with the member is the result of the task.
+    """
+    records, runtime = context.records, context.runtime
+    if await records.pause_of(task.fleet) is not None:
+        return
+    stop = asyncio.Event()
+    context.stops.add(stop)
+    try:
+        async with records.lock(f"{_LEASE} {task.key}", on_loss=lambda _: stop.set()):
+            record = await records.claim(task.run, task.member, task.project, context.name)
+            if record.state.is_final:
+                return
+            counter, began = _RequestCounter(), runtime.clock.now()
+            async with _beating(records, record, counter, stop):
+                result = await _attempt(task, record, context, counter, stop)
+            if result is not None:
+                seconds, requests = runtime.clock.now() - began, record.requests + counter.count
+                await records.finish(replace(result, seconds=seconds, requests=requests, ended=runtime.now()))
+    except Locked:
+        return
+    finally:
+        context.stops.discard(stop)
+
+
+@asynccontextmanager
+async def _beating(
+    records: FleetRecords, record: TaskRecord, counter: _RequestCounter, stop: asyncio.Event
+) -> AsyncIterator[None]:
+    """Gives signs of life while a task runs. Sets `stop` if another worker claimed the task."""
+
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            with suppress(StoreError):  # the lease decides whether this worker may go on
+                if not await records.beat(replace(record, requests=record.requests + counter.count)):
+                    stop.set()
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        beating.cancel()
+        await asyncio.gather(beating, return_exceptions=True)
+
+
+async def _attempt(
+    task: Task, record: TaskRecord, context: WorkerContext, counter: _RequestCounter, stop: asyncio.Event
+) -> TaskRecord | None:
+    """The record of a task that ended; None if it was interrupted, or cannot run now."""
+    try:
+        folder = await asyncio.to_thread(_find_folder, task, context)
+        fleet = context.load_fleet(folder, task.file)
+        return await _Attempt(task, record, context, folder, fleet, counter, stop).run()
+    except Locked:
+        return None  # another run works on this member
+    except Rejected as rejected:
+        return _failed(record, _first_of([problem for problem in rejected.problems if problem.is_error]))
+    except (OperationError, KeyNotFound) as error:
+        return _failed(record, str(error))
+    except Refused as refusal:
+        code = exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR
+        return replace(_failed(record, str(refusal)), exit_code=code)
+    except Unavailable:
+        raise  # the store may be back soon
+    except (Failure, StoreError, OSError) as error:
+        return _failed(record, str(error))
+
+
+def _find_folder(task: Task, context: WorkerContext) -> Path:
+    if not task.commit:
+        return Path(task.source)
+    from reconciler.fleet.checkouts import fetch_checkout
+
+    return fetch_checkout(task.source, task.commit, context.cache)
+
+
+def _first_of(problems: Sequence[Problem]) -> str:
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}" if problems else "invalid"
+
+
+def _failed(record: TaskRecord, reason: str) -> TaskRecord:
+    return replace(record, state=TaskState.FAILED, exit_code=exit_codes.ERROR, reason=_one_line(reason))
+
+
+def _one_line(text: str) -> str:
+    line = sanitize(" ".join(text.split()))
+    return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
+
+
+@dataclass
+class _Attempt:
+    """One try of a task by this worker."""
+
+    task: Task
+    record: TaskRecord
+    context: WorkerContext
+    folder: Path
+    fleet: Fleet
+    counter: _RequestCounter
+    stop: asyncio.Event
+
+    async def run(self) -> TaskRecord | None:
+        """The record of the task; None if it was interrupted. An apply starts no further call after the deadline of
+        its wave, and is cancelled some time later."""
+        deadline = self.fleet.waves[self.record.wave].progress_deadline
+        if deadline is None or self.task.verb is not RunVerb.APPLY:
+            return await self._run()
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(deadline, self.stop.set)
+        try:
+            async with asyncio.timeout(deadline + _GRACE):
+                result = await self._run()
+        except TimeoutError:
+            result = None
+        finally:
+            timer.cancel()
+        if loop.time() >= timer.when() and (result is None or result.state is not TaskState.SUCCEEDED):
+            return _failed(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
+        return result
+
+    async def _run(self) -> TaskRecord | None:
+        member = self.fleet.members[self.task.member]
+        project = self.fleet.projects[self.task.project]
+        base = self.folder / Path(self.task.file).parent
+        key = await find_key(self.fleet.api_key, member, base, self.context.runtime.environ)
+        runtime = self.context.runtime_of(member.name, project.name, key.reveal(), self.counter)
+        workspace = self._open(base / project.path, project, member, runtime)
+        match self.task.verb:
+            case RunVerb.PLAN:
+                return await self._planned((await workspace.plan()).plan, project, member)
+            case RunVerb.DRIFT:
+                return await self._drifted((await workspace.drift()).plan, project, member)
+            case RunVerb.APPLY:
+                return await self._apply(workspace)
+
+    def _open(self, folder: Path, project: FleetProject, member: Member, runtime: Runtime) -> Workspace:
+        known, key = self.context.variable_names, (folder, project.environment)
+        if key not in known:
+            settings = ProjectSource(folder, project.environment, runtime=runtime).read_settings()
+            known[key] = frozenset(settings.settings)
+        variables: dict[str, Json] = {name: value for name, value in member.variables.items() if name in known[key]}
+        return Workspace.open(folder, environment=project.environment, variables=variables, runtime=runtime)
+
+    async def _planned(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
+        """The record of a plan."""
+        if plan.blocking_errors:
+            failed = _failed(self.record, _first_of(plan.blocking_errors))
+            is_policy = all(problem.rule for problem in plan.blocking_errors)
+            return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
+        record = await self._with_shape(plan, project, member)
+        return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)
+
+    async def _drifted(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
+        """The record of a drift check."""
+        if plan.errors:
+            return _failed(self.record, _first_of(plan.errors))
+        record = await self._with_shape(plan, project, member)
+        return replace(record, exit_code=exit_codes.CHANGES if plan.has_drift else exit_codes.DONE)
+
+    async def _with_shape(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
+        """The record of a plan, whose shape is stored."""
+        ended = replace(self.record, state=TaskState.SUCCEEDED)
+        if plan.is_empty and not plan.additions:
+            return ended
+        digest = shapes.shape_of(plan, project.name, member)
+        shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
+        await self.context.records.save_shape(self.fleet.name, shape)
+        return replace(ended, counts=_count(plan), changes=shapes.digest_changes(plan), shape=digest)
+
+    async def _apply(self, workspace: Workspace) -> TaskRecord | None:
+        """Applies what was reviewed, and nothing else."""
+        records = self.context.records
+        run = await records.find_run(self.fleet.name, self.task.run)
+        assert run is not None
+        reviewed = await records.task(run.reviewed, self.task.member, self.task.project)
+        if reviewed is None or reviewed.state is not TaskState.SUCCEEDED:
+            return replace(_failed(self.record, "it has no reviewed plan"), state=TaskState.STALE)
+        if reviewed.shape and reviewed.shape not in run.approved_shapes:
+            return replace(
+                self.record,
+                state=TaskState.BLOCKED,
+                exit_code=exit_codes.BLOCKED,
+                reason=f"shape {reviewed.shape} is not approved",
+            )
+        shape = (await records.shapes(self.fleet.name, [reviewed.shape])).get(reviewed.shape)
+        allow = _approvals_of(shape) if shape is not None else {}
+
+        async def approve(plan: Plan) -> bool:
+            if not _is_reviewed(plan, reviewed.changes, has_begun=bool(self.record.changes)):
+                return False
+            return await records.begin_apply(replace(self.record, changes=shapes.digest_changes(plan)))
+
+        result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
+        if result.status is Status.INTERRUPTED or result.failure:  # without its store, it is not known what was done
+            return None
+        return self._applied(result)
+
+    def _applied(self, result: ApplyResult) -> TaskRecord:
+        """The record of an apply."""
+        record = replace(
+            self.record,
+            exit_code=result.exit_code,
+            counts=_count(result.plan),
+            changes=shapes.digest_changes(result.plan),
+            reason=_one_line(_describe_failure(result)),
+        )
+        match result.status:
+            case Status.UNCHANGED | Status.APPLIED:
+                return replace(record, state=TaskState.SUCCEEDED, reason="")
+            case Status.DECLINED | Status.STALE:
+                reason = "it changed since the plan that was reviewed; plan again"
+                return replace(
+                    record, state=TaskState.STALE, exit_code=exit_codes.STALE, counts={}, changes={}, reason=reason
+                )
+            case Status.BLOCKED:
+                return replace(record, state=TaskState.BLOCKED)
+        return replace(record, state=TaskState.FAILED)
+
+
+def _count(plan: Plan) -> Mapping[str, int]:
+    counts = Counter(str(change.action) for change in plan.changes)
+    if plan.additions:
+        counts["added"] = len(plan.additions)
+    return counts
+
+
+def _is_reviewed(plan: Plan, reviewed: Mapping[str, str], *, has_begun: bool) -> bool:
+    """Whether each change is one that was reviewed.
+
+    What is left of an apply whose worker died may look different from its plan: then a change must be on an address
+    that was reviewed, and the approvals cover no more than before.
+    """
+    changes = shapes.digest_changes(plan)
+    if has_begun:
+        return changes.keys() <= reviewed.keys()
+    return all(reviewed.get(address) == digest for address, digest in changes.items())
+
+
+def _approvals_of(shape: Shape) -> Allow:
+    """The approvals that the reviewed plan needed, which its shape's approval grants."""
+    plan = plan_json.read_plan(shape.plan, lambda source, _: Secret("", source))
+    return {(item.what, item.kind): item.count for item in plan.approvals if not item.is_optional}
+
+
+def _describe_failure(result: ApplyResult) -> str:
+    """The first reason why an apply did not succeed."""
+    return next(_reasons(result), str(result.status))
+
+
+def _reasons(result: ApplyResult) -> Iterator[str]:
+    for ended in result.outcomes:
+        if ended.why:
+            yield f"{ended.call.id}: {ended.why}"
+    yield from map(str, result.problems)
+    for approval in result.plan.missing_approvals:
+        yield f"approval required: {approval.flag}"
+    if result.unverified:
+        yield result.unverified
+    if result.remaining:
+        yield f"{result.remaining[0].address} still differs after the apply"
+    yield from result.reasons
+
+
+class _RequestCounter:
+    """Counts the requests of a task."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @contextmanager
+    def watch_request(self, method: str, path: str) -> Iterator[Exchange]:
+        self.count += 1
+        yield _Unwatched()
+
+    @contextmanager
+    def watch_list(self, path: str) -> Iterator[None]:
+        yield
+
+    def on_wait(self, seconds: float) -> None:
+        pass
+
+    def on_plan(self, plan: Plan) -> None:
+        pass
+
+
+class _Unwatched:
+    def on_response(self, status: int) -> None:
+        pass
+
+    def on_failure(self, failure: Exception) -> None:
+        pass

@@ -1,0 +1,333 @@
+"""Runs over a fleet in one process, on an emulated platform with an account for each member."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from reconciler.fleet.worker import run_task
+from reconciler.model import exit_codes
+from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
+from reconciler.store.errors import Locked
+from tests.fleet.fleets import DOMAIN, FleetWorld, member, play
+from tests.operations.projects import bot, policy
+from tests.tiers import examples
+
+THREE = [member("acme"), member("globex"), member("initech")]
+
+
+def test_one_review_covers_members_that_differ_in_their_variables(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        tasks = await world.tasks(planned)
+        assert planned.state is RunState.SUCCEEDED
+        assert {task.exit_code for task in tasks} == {exit_codes.CHANGES}
+        assert len({task.shape for task in tasks}) == 1
+        assert all(task.requests > 0 and task.seconds > 0 and task.ended for task in tasks)
+
+        applied = await world.apply(planned)
+        assert applied.state is RunState.SUCCEEDED
+        assert {name: world.domains(name) for name in ("acme", "globex", "initech")} == {
+            "acme": ["acme.example.com"],
+            "globex": ["globex.example.com"],
+            "initech": ["initech.example.com"],
+        }
+        again = await world.tasks(await world.plan())
+        assert {(task.exit_code, task.shape) for task in again} == {(exit_codes.DONE, "")}
+        assert {task.exit_code for task in await world.tasks(await world.drift())} == {exit_codes.DONE}
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_member_that_changed_since_its_plan_is_stale_alone(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        await world.apply(await world.plan())
+        for name in ("acme", "globex"):
+            found = world.sandbox.accounts[name].collection("/reserved_domains", "reserved_domains")[0]
+            world.sandbox.accounts[name].patch(f"/reserved_domains/{found['id']}", {"description": "by hand"})
+        drift = await world.tasks(await world.drift())
+        assert [task.exit_code for task in drift] == [exit_codes.CHANGES, exit_codes.CHANGES, exit_codes.DONE]
+        planned = await world.plan()
+        assert len({task.shape for task in await world.tasks(planned)}) == 2  # changed, and unchanged
+
+        found = world.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")[0]
+        world.sandbox.accounts["acme"].patch(f"/reserved_domains/{found['id']}", {"description": "by another hand"})
+        world.sandbox.forget_log()
+        applied = await world.apply(planned)
+        assert await world.states(applied) == {"acme": "stale", "globex": "succeeded", "initech": "succeeded"}
+        assert world.sandbox.accounts["acme"].calls() == []
+        assert len(world.sandbox.accounts["globex"].calls()) == 1
+        assert applied.state is RunState.SUCCEEDED
+
+    play(tmp_path, THREE, act)
+
+
+def test_only_approved_shapes_are_applied(tmp_path: Path) -> None:
+    members = [*THREE, member("other", variables={"text": "a text that no other member has, with site"})]
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "fixed"}}
+
+    async def act(world: FleetWorld) -> None:
+        await world.apply(await world.plan())
+        for name in ("globex", "other"):
+            account = world.sandbox.accounts[name]
+            found = account.collection("/reserved_domains", "reserved_domains")[0]
+            account.patch(f"/reserved_domains/{found['id']}", {"description": f"by hand {len(name)}"})
+        planned = await world.plan()
+        shapes = {task.member: task.shape for task in await world.tasks(planned)}
+        assert shapes["globex"] != shapes["other"]
+        applied = await world.apply(planned, shapes["globex"])
+        assert (await world.states(applied))["globex"] == "succeeded"
+        assert (await world.states(applied))["other"] == "blocked"
+
+    play(tmp_path, members, act, projects={"web": [document]})
+
+
+def test_the_failure_of_one_member_holds_no_other_back(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.sandbox.accounts["acme"].fault("GET /reserved_domains", times=0, then="status", status=401)
+        planned = await world.plan()
+        assert await world.states(planned) == {"acme": "failed", "globex": "succeeded", "initech": "succeeded"}
+        failed = (await world.tasks(planned))[0]
+        assert failed.exit_code == exit_codes.AUTH
+        assert failed.reason
+        applied = await world.apply(planned)
+        assert await world.states(applied) == {"acme": "skipped", "globex": "succeeded", "initech": "succeeded"}
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_missing_key_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        tasks = await world.tasks(await world.plan())
+        assert {task.reason for task in tasks} == {
+            f"no API key: the file keys/{name} is missing on this worker" for name in ("acme", "globex", "initech")
+        }
+
+    play(tmp_path, THREE, act, api_key={"from_file": "keys/${{ member.name }}"})
+
+
+WAVES: dict[str, Any] = {
+    "waves": [{"name": "canary", "select": {"tier": "canary"}}, {"name": "rest"}],
+}
+CANARY = [member("acme", labels={"tier": "canary"}), member("globex", labels={"tier": "gold"})]
+
+
+def break_creates(world: FleetWorld, name: str) -> None:
+    world.sandbox.accounts[name].fault("POST /reserved_domains", times=0, then="status", status=400)
+
+
+def test_a_failing_canary_stops_the_run(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        break_creates(world, "acme")
+        applied = await world.apply(planned)
+        assert (applied.state, applied.reason) == (RunState.FAILED, "1 member of wave canary failed")
+        assert await world.states(applied) == {"acme": "failed", "globex": "skipped"}
+        assert world.domains("globex") == []
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+def test_a_failed_run_can_be_retried(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        world.sandbox.accounts["acme"].fault("POST /reserved_domains", then="status", status=400)
+        applied = await world.apply(planned)
+        assert applied.state is RunState.FAILED
+        await world.records.reset(applied.id, [TaskState.FAILED, TaskState.SKIPPED])
+        await world.records.update_run(applied.id, state=RunState.OPEN)
+        again = await world.records.find_run("shops", applied.id)
+        assert again is not None
+        assert (await world.execute(again)).state is RunState.SUCCEEDED
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+def test_failures_within_the_limit_of_a_wave_do_not_stop_it(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        break_creates(world, "acme")
+        applied = await world.apply(planned)
+        assert applied.state is RunState.SUCCEEDED
+        assert await world.states(applied) == {"acme": "failed", "globex": "succeeded", "initech": "succeeded"}
+
+    play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": "34%"}])
+
+
+def test_a_wave_waits_for_its_approval_and_the_run_goes_on_later(tmp_path: Path) -> None:
+    waves = [{"name": "canary", "select": {"tier": "canary"}}, {"name": "rest", "approve": True}]
+
+    async def act(world: FleetWorld) -> None:
+        applied = await world.apply(await world.plan())
+        assert applied.state is RunState.OPEN
+        assert world.progress[-1].waiting == "approval of wave rest"
+        assert world.domains("globex") == []
+        await world.records.update_run(applied.id, approved_waves=("rest",))
+        again = await world.records.find_run("shops", applied.id)
+        assert again is not None
+        world.sandbox.forget_log()
+        assert (await world.execute(again)).state is RunState.SUCCEEDED
+        assert world.sandbox.accounts["acme"].log() == []  # what has ended is not touched again
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, CANARY, act, waves=waves)
+
+
+def test_a_wave_waits_until_the_one_before_has_succeeded_for_a_while(tmp_path: Path) -> None:
+    waves = [{"name": "canary", "select": {"tier": "canary"}, "min_success_time": "1h"}, {"name": "rest"}]
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = [task.shape for task in await world.tasks(planned)]
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        applied = await world.execute(run, wait=False)
+        assert applied.state is RunState.OPEN
+        assert world.progress[-1].waiting == "min_success_time of wave canary"
+        later = world.runtime.now() + 3600
+        world.runtime_options["now"] = lambda: later
+        assert (await world.execute(run)).state is RunState.SUCCEEDED
+
+    play(tmp_path, CANARY, act, waves=waves)
+
+
+def test_a_paused_fleet_starts_nothing(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        await world.records.pause(Pause("shops", world.runtime.now(), None, "incident 42"))
+        run = await world.plan()
+        assert run.state is RunState.OPEN
+        assert world.progress[-1].waiting == "paused: incident 42"
+        assert world.sandbox.log() == []
+        await world.records.end_pause("shops")
+        assert (await world.execute(run)).state is RunState.SUCCEEDED
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_pause_in_the_middle_stops_the_next_tasks(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.at_once = 1
+        run = await world.start(RunVerb.PLAN)
+        stop = asyncio.Event()
+
+        async def pause() -> None:
+            while not world.sandbox.log():  # noqa: ASYNC110 - the sandbox tells nobody
+                await asyncio.sleep(0.01)
+            await world.records.pause(Pause("shops", world.runtime.now()))
+
+        pausing = asyncio.create_task(pause())
+        run = await world.execute(run, stop=stop)
+        await pausing
+        assert run.state is RunState.OPEN
+        assert "waiting" in (await world.states(run)).values()
+
+    play(tmp_path, [member(f"m{number}") for number in range(12)], act)
+
+
+def test_projects_of_a_member_follow_their_order(tmp_path: Path) -> None:
+    projects: dict[str, Any] = {"base": [policy("office")], "web": [DOMAIN], "last": [bot("watcher")]}
+    after = {"web": "base", "last": "web"}
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        assert len(await world.tasks(planned)) == 6
+        break_creates(world, "acme")
+        world.sandbox.forget_log()
+        applied = await world.apply(planned)
+        assert await world.states(applied) == {
+            "acme/base": "succeeded",
+            "acme/web": "failed",
+            "acme/last": "skipped",
+            "globex/base": "succeeded",
+            "globex/web": "succeeded",
+            "globex/last": "succeeded",
+        }
+        created = [call for call in world.sandbox.accounts["globex"].calls() if call.startswith("POST")]
+        assert created == ["POST /ip_policies", "POST /reserved_domains", "POST /bot_users"]
+
+    play(tmp_path, CANARY, act, projects=projects, after=after, waves=[{"name": "all", "max_failures": 1}])
+
+
+def test_two_coordinators_do_no_work_twice(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await world.start(RunVerb.PLAN)
+        results = await asyncio.gather(world.execute(run), world.execute(run), return_exceptions=True)
+        assert sum(isinstance(result, Locked) for result in results) == 1
+        assert all(task.tries == 1 for task in await world.tasks(run))
+
+    play(tmp_path, THREE, act)
+
+
+def test_what_ended_is_answered_from_the_store(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await world.plan()
+        world.sandbox.forget_log()
+        await world.execute(run)
+        for task in await world.tasks(run):
+            await run_task(
+                Task(run.id, "shops", task.member, task.project, RunVerb.PLAN, str(world.root), "fleet.yaml"),
+                world.context(),
+            )
+        assert world.sandbox.log() == []
+
+    play(tmp_path, THREE, act)
+
+
+@pytest.mark.parametrize("until", [None, 3600.0])
+def test_an_ended_pause_counts_as_none(tmp_path: Path, until: float | None) -> None:
+    async def act(world: FleetWorld) -> None:
+        past = world.runtime.now() - 10
+        await world.records.pause(Pause("shops", past, None if until is None else past + 1))
+        if until is None:
+            await world.records.end_pause("shops")
+        assert (await world.plan()).state is RunState.SUCCEEDED
+
+    play(tmp_path, THREE, act)
+
+
+@given(st.integers(min_value=1, max_value=75))
+@example(30)
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_an_apply_that_is_cut_anywhere_is_completed_by_the_next(
+    tmp_path_factory: pytest.TempPathFactory, cut: int
+) -> None:
+    """A run is cancelled at a request, as if its process died, and resumed: each account is right once."""
+    requests = 0
+    running: list[asyncio.Task[Any]] = []
+
+    async def count(method: str, path: str) -> None:
+        nonlocal requests
+        requests += 1
+        if requests == cut and running:
+            running[0].cancel()
+
+    async def act(world: FleetWorld) -> None:
+        nonlocal requests
+        planned = await world.plan()
+        shapes = {task.shape for task in await world.tasks(planned)}
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        requests = 0
+        running.append(asyncio.ensure_future(world.execute(run)))
+        await asyncio.gather(*running, return_exceptions=True)
+        running.clear()
+        assert (await world.execute(run)).state is RunState.SUCCEEDED
+        assert set((await world.states(run)).values()) == {"succeeded"}
+        for name in ("acme", "globex"):
+            assert world.domains(name) == [f"{name}.example.com"]
+            assert len(world.sandbox.accounts[name].collection("/bot_users", "bot_users")) == 1
+        world.sandbox.forget_log()
+        await world.apply(await world.plan())
+        assert [world.sandbox.accounts[name].calls() for name in ("acme", "globex")] == [[], []]
+
+    play(
+        tmp_path_factory.mktemp("cut"),
+        [member("acme"), member("globex")],
+        act,
+        count,
+        projects={"web": [DOMAIN, bot("b")]},
+    )

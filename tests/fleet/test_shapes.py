@@ -1,0 +1,143 @@
+"""Shapes of plans: members whose plans differ only in values of their variables have one shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.fleet.shapes import digest_changes, shape_of
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
+from reconciler.model.fleet import Member
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import Approval, Call, Plan, Verb
+from reconciler.model.value import Hidden
+
+WORDS = st.text("abcdefgh0123456789", min_size=3, max_size=8)
+
+
+def member(name: str, **variables: Any) -> Member:
+    return Member(name, {}, variables)
+
+
+def change(address: str = "ReservedDomain/a", **options: Any) -> Change:
+    options.setdefault("fields", ())
+    return Change(Address.parse(address), options.pop("action", Action.UPDATE), Reason.FIELDS, **options)
+
+
+def plan(*changes: Change, **options: Any) -> Plan:
+    return Plan("shop", changes, **options)
+
+
+def field(path: str, old: Any, new: Any, changed_by: ChangedBy = ChangedBy.GIT) -> FieldChange:
+    return FieldChange(path, old, new, changed_by)
+
+
+def shape(of: Plan, whose: Member, project: str = "web") -> str:
+    return shape_of(of, project, whose)
+
+
+@given(WORDS, WORDS, WORDS, WORDS, st.integers(), st.integers())
+def test_values_of_variables_do_not_matter(one: str, two: str, old: str, new: str, five: int, six: int) -> None:
+    def of(name: str, before: str, after: str, number: int) -> str:
+        fields = (
+            field("description", f"shop {before}", f"shop of {after}, in {name}"),
+            field("metadata", {"labels": [before]}, {"labels": [after], after: number}),
+        )
+        return shape(
+            plan(change(f"ReservedDomain/{name}", id=f"rd_{name}", fields=fields)), whose(name, before, after, number)
+        )
+
+    def whose(name: str, before: str, after: str, number: int) -> Member:
+        return member(f"m-{name}", host=name, was={"site": before}, site=after, size=number)
+
+    if len({"shop", "of", "in", one, two, old, new}) == 7:
+        assert of(one, old, new, five) == of(two, new, old, six)
+
+
+@given(WORDS, WORDS)
+def test_a_value_that_no_variable_holds_makes_another_shape(one: str, two: str) -> None:
+    shapes = {
+        shape(plan(change(fields=(field("description", "x", value),))), member("acme", site="unused-value"))
+        for value in (one, two)
+    }
+    assert len(shapes) == len({one, two})
+
+
+def test_a_value_inside_a_longer_word_stays() -> None:
+    one = shape(plan(change(fields=(field("description", None, "shops"),))), member("a", site="shop"))
+    two = shape(plan(change(fields=(field("description", None, "bazaars"),))), member("b", site="bazaar"))
+    assert one != two
+
+
+def test_numbers_are_replaced_as_a_whole() -> None:
+    def of(size: int, text: str) -> str:
+        return shape(
+            plan(change(fields=(field("size", 1000 + size, size), field("text", None, text)))), member("a", n=size)
+        )
+
+    assert of(5, "5 shops") != of(6, "6 shops")  # a digit in a text may mean anything
+    assert of(5, "shops") != of(6, "shops")  # 1005 is no variable
+
+    def whole(size: int) -> str:
+        return shape(plan(change(fields=(field("size", None, size),))), member("a", n=size))
+
+    assert whole(5) == whole(6)
+
+
+def test_booleans_make_different_shapes() -> None:
+    def of(flag: bool) -> str:
+        return shape(plan(change(fields=(field("enabled", None, flag),))), member("a", flag=flag))
+
+    assert of(True) != of(False)
+
+
+def test_ids_and_secrets_differ_in_every_account() -> None:
+    def of(name: str, digest: str) -> str:
+        fields = (field("ip_policy_ids", [f"ipp_{name}"], []), field("secret", Hidden(digest), Hidden(digest + "1")))
+        whole = plan(change(id=f"edg_{name}", fields=fields), names={f"ipp_{name}": "IPPolicy/office"})
+        return shape(whole, member(name))
+
+    assert of("one", "a1") == of("two", "b2")
+
+
+def test_everything_that_a_reviewer_decides_on_is_part_of_the_shape() -> None:
+    base = change(fields=(field("description", "x", "y"),))
+    delivery = Delivery("to_file", "secrets/token")
+    call = Call("create ReservedDomain/a", base.address, Verb.CREATE, "/reserved_domains", deliver={"token": delivery})
+    plans = [
+        plan(),
+        plan(base),
+        plan(base, base),
+        plan(additions=(base,)),
+        plan(change(action=Action.DELETE, fields=base.fields)),
+        plan(change("ReservedDomain/b", fields=base.fields)),
+        plan(change(fields=(field("description", "z", "y"),))),
+        plan(change(fields=(field("description", "x", "z"),))),
+        plan(change(fields=(field("metadata", "x", "y"),))),
+        plan(change(fields=(field("description", "x", "y", ChangedBy.PLATFORM),))),
+        plan(change(fields=base.fields, risks=(Risk.WIDENS_ACCESS,))),
+        plan(change(fields=base.fields, protected=True)),
+        plan(change(fields=base.fields, former=Address.parse("ReservedDomain/old"))),
+        plan(base, approvals=(Approval("delete", "ReservedDomain", 1, "why"),)),
+        plan(base, approvals=(Approval("delete", "ReservedDomain", 2, "why"),)),
+        plan(base, calls=(call,)),
+    ]
+    shapes = [shape(one, member("acme")) for one in plans]
+    assert len(set(shapes)) == len(plans)
+    assert shape(plan(base), member("acme"), "api") not in shapes
+    assert all(len(digest) == 12 for digest in shapes)
+
+
+def test_the_digest_of_a_change_covers_this_account() -> None:
+    base = change(id="rd_1", fields=(field("description", "x", "y"), field("secret", Hidden("1"), Hidden("2"))))
+    others = [
+        change(id="rd_2", fields=base.fields),
+        change(id="rd_1", fields=(field("description", "z", "y"), base.fields[1])),
+        change(id="rd_1", fields=(base.fields[0], field("secret", Hidden("3"), Hidden("2")))),
+        change(id="rd_1", fields=base.fields, action=Action.REPLACE),
+    ]
+    digests = [digest_changes(plan(one))["ReservedDomain/a"] for one in (base, *others)]
+    assert len(set(digests)) == len(digests)
