@@ -61,6 +61,13 @@ test-editor: install ## check the schemas in the YAML language server of editors
 mutants: install ## inject known bugs, one after the other, and check that the tests detect each
 	@$(python) -m tests.simulation.mutants $(ARGS)
 
+# Changes the source at random places. It takes one to two hours on two cores; an interrupted run goes on where it stopped.
+# PATHS are packages or files: make mutation PATHS="reconciler/planning reconciler/store" ARGS="--count 200"
+PATHS ?=
+.PHONY: mutation
+mutation: install ## mutation score: the share of random changes of the source that the tests catch (PATHS, ARGS="--count N")
+	@$(python) -m tests.mutation $(PATHS) $(ARGS)
+
 # Compares ratios with those of docs/performance/bench.json; absolute times depend on the machine.
 .PHONY: bench
 bench: install ## measure speed and memory, beside Terraform if it is installed: a few minutes (ARGS="--only plan")

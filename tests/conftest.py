@@ -2,7 +2,7 @@
 
 The profiles of hypothesis: `quick` (the default) and `full` (`make test-full`) try a law on the same examples in each
 run, so that a failure is caused by the last change; `roam` (`make soak`) looks for new examples; `sketch` reports a
-failing example as it was found, without the minutes that shrinking it takes.
+failing example as it was found, without the minutes that shrinking it takes, and so does `mutation` (`make mutation`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ settings.register_profile("full", max_examples=FULL_EXAMPLES, derandomize=True, 
 settings.register_profile("roam", max_examples=FULL_EXAMPLES, deadline=None)
 settings.register_profile(
     "sketch", max_examples=FULL_EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate]
+)
+settings.register_profile(
+    "mutation", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("quick")
 

@@ -1,0 +1,204 @@
+"""Chooses the tests for a mutant: which tests run its line, the most telling first."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+
+from cosmic_ray.work_item import MutationSpec
+from coverage.numbits import numbits_to_nums
+
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One test of the record."""
+
+    name: str  # as pytest names it
+    cpu: float  # seconds, with the tracing
+
+
+class Record:
+    """Which test runs which line: what `tests.mutation.recorder` wrote to a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tests: dict[str, Recorded] = {}
+        for file in folder.glob("tests-*.jsonl"):
+            for line in file.read_text().splitlines():
+                entry = json.loads(line)
+                if entry["passed"]:
+                    self.tests[entry["test"]] = Recorded(entry["test"], entry["cpu"])
+        self.imported: dict[str, set[int]] = defaultdict(set)
+        """By file: the lines that are run outside the tests, as a rule when the module is imported."""
+        self._lines: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        self._breadth: dict[str, int] = defaultdict(int)
+        for file in folder.glob("lines.*"):
+            self._load(file)
+
+    def _load(self, file: Path) -> None:
+        # The public methods of coverage read one file and one line at a time. The tables are documented.
+        with closing(sqlite3.connect(file)) as database:
+            rows = database.execute(
+                "select file.path, context.context, numbits from line_bits join file on file.id = file_id"
+                " join context on context.id = context_id"
+            )
+            for path, test, numbits in rows:
+                lines = numbits_to_nums(numbits)
+                if not test:
+                    self.imported[path].update(lines)
+                    continue
+                self._breadth[test] += len(lines)
+                if test in self.tests:
+                    for line in lines:
+                        self._lines[path][line].add(test)
+
+    def find_tests(self, path: str, lines: Iterable[int]) -> set[str]:
+        known = self._lines.get(path, {})
+        return set().union(*(known.get(line, ()) for line in lines))
+
+    def order(self, tests: Iterable[str], path: str) -> list[str]:
+        """In turns: tests that run little besides this file, quick tests, and tests that run much of this file. Of the
+        cases of one test function the quickest is in front of all others."""
+        within: dict[str, int] = defaultdict(int)
+        for known in self._lines.get(path, {}).values():
+            for test in known:
+                within[test] += 1
+        tests = list(tests)
+        quick = self._spread(sorted(tests, key=lambda test: (self.tests[test].cpu, test)))
+        specific = self._spread(sorted(tests, key=lambda test: (-within[test] / self._breadth[test], test)))
+        thorough = self._spread(sorted(tests, key=lambda test: (-within[test], self.tests[test].cpu, test)))
+        turns = zip_longest(specific, quick, specific[1:], thorough)
+        return list(dict.fromkeys(test for turn in turns for test in turn if test is not None))
+
+    @staticmethod
+    def _spread(tests: list[str]) -> list[str]:
+        """The first case of each test function, then the second of each, and so on."""
+        numbers: dict[str, int] = defaultdict(int)
+        ranks = []
+        for test in tests:
+            function = test.partition("[")[0]
+            ranks.append(numbers[function])
+            numbers[function] += 1
+        return [test for _, test in sorted(zip(ranks, tests, strict=True), key=lambda pair: pair[0])]
+
+
+class Source:
+    """The package's source: the lines that a mutant changes, and the lines that use what it defines."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._trees: dict[str, ast.Module] = {}
+
+    def _tree(self, path: str) -> ast.Module:
+        if path not in self._trees:
+            self._trees[path] = ast.parse((self._root / path).read_text())
+        return self._trees[path]
+
+    def find_lines(self, mutant: MutationSpec) -> tuple[str, set[int]]:
+        """The file and the lines of the statement; of a definition, those of its body."""
+        path = mutant.module_path.as_posix()
+        statement = _enclosing(self._tree(path), mutant.start_pos)[-1]
+        if not isinstance(statement, DEFINITIONS):
+            return path, _head(statement, mutant.start_pos[0])
+        return path, {line for inner in statement.body for line in range(_start(inner), (inner.end_lineno or 0) + 1)}
+
+    def find_uses(self, mutant: MutationSpec) -> Iterator[list[tuple[str, set[int]]]]:
+        """The lines that use a name which the statement defines, or the definition around it; then those that use the
+        names which such lines define."""
+        names = _defined(_enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos))
+        known = set[str]()
+        for _ in range(3):
+            known |= names
+            uses = [
+                (file, known_uses[name]) for file, known_uses in self._uses.items() for name in names & set(known_uses)
+            ]
+            yield [(file, {line for line, _ in places}) for file, places in uses]
+            names = {defined for _, places in uses for _, defined in places if defined} - known
+
+    @cached_property
+    def _uses(self) -> dict[str, dict[str, set[tuple[int, str]]]]:
+        """By file and name: the lines that use it, and the name that such a line defines at the module's level."""
+        uses: dict[str, dict[str, set[tuple[int, str]]]] = {}
+        for file in sorted((self._root / "reconciler").rglob("*.py")):
+            path = file.relative_to(self._root).as_posix()
+            found = uses[path] = defaultdict(set)
+            for statement in self._tree(path).body:
+                defined = next(iter(_defined([statement])), "") if not isinstance(statement, DEFINITIONS) else ""
+                for node in ast.walk(statement):
+                    if isinstance(node, ast.Name):
+                        found[node.id].add((node.lineno, defined))
+                    elif isinstance(node, ast.Attribute):
+                        found[node.attr].add((node.lineno, defined))
+        return uses
+
+
+def _enclosing(tree: ast.Module, place: tuple[int, int]) -> list[ast.stmt]:
+    """The statements around a place, from the outside."""
+    chain: list[ast.stmt] = []
+    node: ast.AST = tree
+    while True:
+        inner = [child for child in _statements(node) if _start(child) <= place[0] <= (child.end_lineno or 0)]
+        exact = [child for child in inner if _start(child) < place[0] or child.col_offset <= place[1]]
+        if not inner:
+            return chain
+        node = (exact or inner)[-1]
+        chain.append(node)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.stmt]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt):
+            yield child
+        elif isinstance(child, ast.ExceptHandler | ast.match_case):
+            yield from _statements(child)
+
+
+def _start(statement: ast.stmt) -> int:
+    return min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+
+
+def _head(statement: ast.stmt, line: int) -> set[int]:
+    """The lines of a statement. Of one that contains others: those before the first of them, or only the mutated."""
+    inner = sorted(child.lineno for child in _statements(statement))
+    if isinstance(statement, DEFINITIONS):
+        return set()
+    if not inner:
+        return set(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    before = max((each for each in inner if each < line), default=statement.lineno)
+    after = min((each for each in inner if each > line), default=line + 1)
+    # An `except` or `case` between two inner statements: only its own lines.
+    return {line} if before > statement.lineno else set(range(statement.lineno, after))
+
+
+def _defined(chain: list[ast.stmt]) -> set[str]:
+    """The names that the innermost statement defines, or the definition around it."""
+    names: set[str] = set()
+    for statement in reversed(chain):
+        if isinstance(statement, DEFINITIONS):
+            return names | {statement.name}
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        for target in targets:
+            names |= {node.id for node in ast.walk(target) if isinstance(node, ast.Name)} if target else set()
+    return names
+
+
+def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[str]:
+    """The tests that run the mutant's lines. For lines that are run when the module is imported, the tests that run
+    lines which use what they define. Nothing if no test runs them."""
+    path, lines = source.find_lines(mutant)
+    if tests := record.find_tests(path, lines):
+        return record.order(tests, path)
+    if lines & record.imported[path]:
+        for step in source.find_uses(mutant):
+            if tests := set().union(*(record.find_tests(file, uses) for file, uses in step)):
+                return record.order(tests, path)
+    return []
