@@ -15,13 +15,15 @@ import pytest
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.event import Outcome
+from reconciler.model.fleet import TaskState
 from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
-from reconciler.rendering.html import plan_page, report_page
+from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.rendering.html import fleet_page, plan_page, report_page
 from tests import browser
 from tests.browser import Browser
-from tests.rendering import hostile
+from tests.rendering import fleets, hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE
 
 pytestmark = pytest.mark.browser
@@ -62,6 +64,16 @@ def many(number: int) -> Plan:
     return Plan("prod", changes=tuple(changes), calls=tuple(calls))
 
 
+def large_fleet() -> RollUp:
+    """10,000 members, of which every tenth fails."""
+    failed = (TaskState.SUCCEEDED,) * 9 + (TaskState.FAILED,)
+    tasks = [
+        fleets.task(place, failed[place % 10], digest=fleets.WIDE if place % 4 == 0 else fleets.PLAIN)
+        for place in range(1, 10_001)
+    ]
+    return fleets.roll_up(tasks, fleets.ENDED)
+
+
 EDGE = Address("TLSEdge", "shop")
 LOOKS = tuple(
     DriftCheck(
@@ -86,6 +98,10 @@ PAGES: dict[str, Callable[[], str]] = {
     "large": lambda: plan_page.render_page(many(300)),
     "chain": lambda: plan_page.render_page(chain()),
     "hostile": lambda: plan_page.render_page(hostile.plan("".join(hostile.PIECES))),
+    "fleet": lambda: fleet_page.render_page(fleets.PLANNED),
+    "fleet-stopped": lambda: fleet_page.render_page(fleets.STOPPED),
+    "fleet-large": lambda: fleet_page.render_page(large_fleet()),
+    "fleet-hostile": lambda: fleet_page.render_page(fleets.hostile_run("".join(hostile.PIECES))),
     "report": lambda: report_page.render_page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
 }
 
@@ -419,3 +435,83 @@ def test_a_heading_that_folds_keeps_its_distance(chromium: Browser, pages: dict[
     chromium.open(pages["report"])
     above = "document.querySelector('#h-applies').closest('section').getBoundingClientRect().bottom"
     assert chromium.evaluate(f"document.querySelector('#h-checks').getBoundingClientRect().top - {above} >= 16")
+
+
+# --- a fleet
+
+
+def members(chromium: Browser) -> list[str]:
+    """The members whose rows are drawn."""
+    found = chromium.evaluate("[...document.querySelectorAll('#list tr')].map(row => row.cells[0].textContent)")
+    assert isinstance(found, list)
+    return found
+
+
+def choose(chromium: Browser, column: str, text: str) -> None:
+    """Chooses an entry of a filter of the members."""
+    script = f"""(select => {{
+        select.value = [...select.options].find(option => option.text === {text!r}).value;
+        select.dispatchEvent(new Event('change'));
+    }})(document.querySelector('select[data-column={column}]'))"""
+    chromium.evaluate(script)
+
+
+def test_ten_thousand_members_are_drawn_a_part_at_a_time(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["fleet-large"])
+    chromium.click("#tab-members")
+    assert len(members(chromium)) == 200
+    chromium.click("#more")
+    assert len(members(chromium)) == 400
+    assert chromium.evaluate("document.querySelector('#found').textContent") == "10000 shown"
+
+
+def test_members_are_filtered_by_state_shape_label_and_words(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["fleet-large"])
+    chromium.press("/")
+    chromium.write("shop-99")
+    assert chromium.evaluate("document.querySelector('#found').textContent") == "111 of 10000"
+    choose(chromium, "state", "failed")
+    assert members(chromium)[:2] == ["shop-99", "shop-999"]
+    choose(chromium, "label", "region=eu")
+    choose(chromium, "state", "all")
+    choose(chromium, "shape", fleets.PLAIN)
+    assert "shop-991" in members(chromium)
+    assert "shop-992" not in members(chromium)
+
+
+def test_a_reason_and_a_shape_lead_to_their_members(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["fleet"])
+    chromium.click("button[data-reason]")
+    assert members(chromium) == [f"shop-{number}" for number in range(10, 15)]
+    chromium.click("#tab-shapes")
+    chromium.click("#s0 > summary")
+    chromium.click("#s0 button[data-shape]")
+    assert members(chromium) == ["shop-8", "shop-9"]
+    reason = chromium.evaluate("document.querySelector('#list tr').cells[5].textContent")
+    assert reason == "1 to create, 1 to update"
+
+
+def test_a_member_leads_to_its_shape_and_its_changes(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["fleet"])
+    chromium.click("#tab-members")
+    chromium.click("#list a[href='#s1']")
+    chromium.until("document.querySelector('#s1').open")
+    chromium.click("#s1 .card > summary")
+    assert "shop-1.example.com:443" in chromium.evaluate("document.querySelector('#s1 .diff').innerText")
+    chromium.open(pages["fleet-stopped"])
+    assert chromium.evaluate("document.querySelector('#h-waves').textContent") == "Waves"
+
+
+def test_a_reason_is_shown_with_the_values_of_its_member(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["fleet"])
+    chromium.click("button[data-reason]")
+    reason = chromium.evaluate("document.querySelector('#list tr').cells[5].textContent")
+    assert reason == "The API key of shop-10 is invalid. (status 401, ERR_NGROK_203, op_2ABCDEFGH010)"
+
+
+def test_foreign_text_makes_nothing_in_the_list_of_members(chromium: Browser, pages: dict[str, Path]) -> None:
+    chromium.open(pages["fleet-hostile"])
+    chromium.click("#tab-members")
+    assert len(members(chromium)) == 3
+    assert chromium.evaluate("document.querySelectorAll('img, iframe, body > script').length") == 2
+    assert chromium.complaints == []

@@ -23,6 +23,7 @@ from reconciler.cli.main import reconciler as command
 from reconciler.model.fields.field import fields_of
 from reconciler.project.policies.load import PolicyDocument
 from reconciler.project.settings.project_file import ProjectFile
+from reconciler.rendering.fleet import report_json
 from reconciler.rendering.reference import error_page, kind_page
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas.policy import policy_schema
@@ -42,6 +43,7 @@ def generate_files(root: Path) -> Mapping[str, str]:
         "docs/decisions/README.md": _decisions(root / "docs/decisions"),
         "docs/reconciler.1": man_page.render_page(command),
         "schemas/event.json": _json(events.event_schema()),
+        "schemas/fleet-run.json": _json(report_json.report_schema()),
         **{f"schemas/{name}": _json(schema) for name, schema in editor_schemas(ProjectFile, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
         "schemas/policy.json": _json(policy_schema(PolicyDocument)),

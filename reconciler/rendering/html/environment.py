@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from functools import cache
 from typing import Any
 
@@ -15,9 +16,9 @@ import jinja2
 from markupsafe import Markup
 
 
-def render_template(template: str, **values: Any) -> str:
+def render_template(template: str, *, scripts: tuple[str, ...] = ("page.js",), **values: Any) -> str:
     """The page of that template. `values` are plain text, or lists and objects of it."""
-    style, script = _part("page.css"), _part("page.js")
+    style, script = _part("page.css"), "\n".join(map(_part, scripts))
     policy = "; ".join(
         [
             "default-src 'none'",
@@ -29,6 +30,19 @@ def render_template(template: str, **values: Any) -> str:
     )
     inside = {"style": Markup(style), "script": Markup(script), "policy": policy}  # noqa: S704 - our own files
     return _environment().get_template(template).render(**inside, **values) + "\n"
+
+
+def render_fragment(template: str, **values: Any) -> Markup:
+    """A part of a page, as a value for another template."""
+    return Markup(_environment().get_template(template).render(**values))  # noqa: S704 - escaped by the engine
+
+
+def encode_data(value: Any) -> Markup:
+    """JSON for a `<script type="application/json">`, which no text in it can end."""
+    text = (
+        json.dumps(value, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    )
+    return Markup(text.replace("##", "#\\u0023"))  # noqa: S704 - without any character of markup
 
 
 @cache

@@ -111,11 +111,7 @@ def render_page(
     rows = build_outline(plan)
     context = context or RunContext()
     is_plan = flavour is Flavour.PLAN
-    calls: Mapping[str, list[CallRow]] = defaultdict(list)
-    if is_plan:
-        for call in rows.calls:
-            calls[call.address].append(call)
-    cards = [_card(number, row, calls, flavour) for number, row in enumerate(rows.changes)]
+    cards = build_cards(rows, flavour)
     return environment.render_template(
         "plan.html",
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
@@ -141,6 +137,15 @@ def render_page(
         diagram=diagram.draw_diagram(plan),
         box_size=(diagram.WIDTH, diagram.HEIGHT),
     )
+
+
+def build_cards(rows: Outline, flavour: Flavour, start: int = 0) -> list[Card]:
+    """The changes as cards, numbered from `start`."""
+    calls: Mapping[str, list[CallRow]] = defaultdict(list)
+    if flavour is Flavour.PLAN:
+        for call in rows.calls:
+            calls[call.address].append(call)
+    return [_card(number, row, calls, flavour) for number, row in enumerate(rows.changes, start)]
 
 
 def hue(action: Action) -> str:

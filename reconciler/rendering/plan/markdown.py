@@ -58,6 +58,14 @@ def render_markdown(
     return _Page(build_outline(plan), cover or Cover(), flavour, lines).text(limit)
 
 
+def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = LIMIT) -> str:
+    """The changes alone, collapsed, in at most `limit` characters: as part of another page."""
+    text, collapsed, omitted = _Page(build_outline(plan), Cover(), flavour).changes(limit)
+    if omitted:
+        return f"{text}{phrases.count(omitted, 'change')} omitted.\n"
+    return f"{text}{phrases.count(collapsed, 'change')} without fields.\n" if collapsed else text
+
+
 def marker(stack: str, account: str) -> str:
     """The hidden line that identifies the comment of a stack and account. No name can end the line early."""
     name = quote(sanitize(stack), safe="").replace("-", "%2D")

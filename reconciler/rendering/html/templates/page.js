@@ -108,7 +108,7 @@
     const target = /^#[a-z]+\d*$/.test(location.hash) && one(location.hash);
     if (!target) return;
     openTabOf(target);
-    if (!/^#[clr]\d+$/.test(location.hash)) return;
+    if (!/^#[clrs]\d+$/.test(location.hash)) return;
     target.hidden = false;
     const fold = target.closest("details");
     if (fold) fold.open = true;

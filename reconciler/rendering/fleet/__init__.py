@@ -1,0 +1,1 @@
+"""A run over a fleet as text, Markdown, JSON, JUnit XML and HTML."""

@@ -1,0 +1,150 @@
+"""Sentences about a run over a fleet that several formats share. No layout: no width, color or markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from reconciler.model.change import Action, Risk
+from reconciler.model.fleet import RunState, RunVerb
+from reconciler.rendering.fleet.rollup import ADDED, RollUp, ShapeRow
+from reconciler.rendering.fleet.waits import format_time
+from reconciler.rendering.plan.phrases import SEVERE, Flavour, RiskPhrase, count
+from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
+
+TITLES = {RunVerb.PLAN: "Plan of fleet", RunVerb.APPLY: "Apply to fleet", RunVerb.DRIFT: "Drift of fleet"}
+
+
+def flavour(rollup: RollUp) -> Flavour:
+    return Flavour.DRIFT if rollup.run.verb is RunVerb.DRIFT else Flavour.PLAN
+
+
+def describe_states(states: Mapping[str, int]) -> str:
+    """`790 succeeded, 8 failed`"""
+    return ", ".join(f"{number} {state}" for state, number in states.items())
+
+
+def describe_members(rollup: RollUp) -> str:
+    """`800 members: 790 succeeded, 8 failed, 2 skipped.`"""
+    states = describe_states(rollup.states)
+    return f"{count(rollup.members, 'member')}: {states}." if states else "No member is selected."
+
+
+def describe_changes(rollup: RollUp) -> str:
+    """`Plan: 1580 to create, 790 to update, in 790 members.`"""
+    if rollup.run.verb is RunVerb.DRIFT:
+        return f"Drift: {count(rollup.drifted, 'member')}." if rollup.drifted else "No drift."
+    if not rollup.changed:
+        return "No changes."
+    within = f", in {count(rollup.changed, 'member')}"
+    if rollup.run.verb is RunVerb.APPLY:
+        done = ", ".join(
+            f"{number} {_PAST[Action(action)]}" for action, number in rollup.actions.items() if action != ADDED
+        )
+        return f"Applied: {done}{within}."
+    return f"Plan: {describe_actions(rollup.actions)}{within}."
+
+
+def describe_actions(actions: Mapping[str, int]) -> str:
+    """`2 to create, 1 to update`"""
+    return ", ".join(
+        f"{number} added on the platform" if action == ADDED else f"{number} to {action}"
+        for action, number in actions.items()
+    )
+
+
+_PAST = {
+    Action.CREATE: "created",
+    Action.UPDATE: "updated",
+    Action.REPLACE: "replaced",
+    Action.DELETE: "deleted",
+    Action.ADOPT: "adopted",
+    Action.FORGET: "forgotten",
+    Action.MOVE: "moved",
+}
+
+
+def list_first(first: Sequence[str], total: int) -> str:
+    """`shop-1, shop-2, shop-3, …`"""
+    more = f", {ELLIPSIS}" if total > len(first) else ""
+    return ", ".join(map(sanitize, first)) + more
+
+
+def weigh_risks(row: ShapeRow) -> list[tuple[RiskPhrase, int]]:
+    """Each risk of the exemplar with the number of changes that have it, the most severe first."""
+    return [(RiskPhrase(risk.text, risk in SEVERE), row.risks[risk]) for risk in Risk if row.risks.get(risk)]
+
+
+def describe_approval(rollup: RollUp, row: ShapeRow) -> str:
+    """Whether a shape is approved; empty if it needs no approval."""
+    if rollup.run.verb is RunVerb.DRIFT or not row.needs:
+        return ""
+    if row.approved:
+        return "approved"
+    return "approval required"
+
+
+def approval_flag(row: ShapeRow) -> str:
+    """`--approve 3f9a1c22b0de`"""
+    return f"--approve {row.digest}"
+
+
+def has_waves(rollup: RollUp) -> bool:
+    """Whether waves are worth showing: of an apply, more than one or one that needs approval."""
+    is_divided = len(rollup.waves) > 1 or any(row.approve for row in rollup.waves)
+    return rollup.run.verb is RunVerb.APPLY and is_divided
+
+
+def describe_run(rollup: RollUp) -> Iterator[tuple[str, str]]:
+    """What a header says of the run, label by label."""
+    run = rollup.run
+    known = (
+        ("Run", run.id),
+        ("Reviewed run", run.reviewed),
+        ("Commit", run.commit[:12]),
+        ("Started", format_time(run.created)),
+        ("Started by", run.actor),
+        ("Duration", format_seconds(rollup.seconds)),
+        ("Requests", str(rollup.requests)),
+    )
+    yield from ((label, sanitize(text)) for label, text in known if text)
+
+
+def format_seconds(seconds: float) -> str:
+    """`42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`"""
+    if seconds < 100:
+        return f"{round(seconds)} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def describe_end(rollup: RollUp) -> str:
+    """Why the run failed, or that it waits; empty if it ended well, or goes on."""
+    run = rollup.run
+    if run.state is RunState.FAILED:
+        return f"The run stopped: {sanitize(run.reason)}" if run.reason else "The run stopped."
+    if rollup.wait is not None:
+        return f"Waiting: {sanitize(rollup.wait.text)}"
+    return ""
+
+
+def next_commands(rollup: RollUp) -> Iterator[tuple[str, str]]:
+    """What a person can do next, and the command for it."""
+    run = rollup.run
+    if rollup.wait is not None and rollup.wait.command:
+        yield ("To approve the wave" if rollup.wait.wave else "To resume"), rollup.wait.command
+    elif run.state is RunState.OPEN and rollup.ended_members < rollup.members:
+        yield "To continue, if no process works on this run", f"reconciler fleet resume {run.id}"
+    states = rollup.states
+    if run.verb is RunVerb.PLAN and run.state is not RunState.OPEN and rollup.changed:
+        flags = "".join(f" {approval_flag(row)}" for row in rollup.shapes_to_approve[:3])
+        yield "To apply this plan", f"reconciler fleet apply {run.id}{flags}"
+    elif run.verb is RunVerb.APPLY and run.state is not RunState.OPEN:
+        if states.get("failed"):
+            yield "To try failed members again", f"reconciler fleet retry {run.id} --only failed"
+        if states.get("stale"):
+            yield "To plan again", "reconciler fleet plan"

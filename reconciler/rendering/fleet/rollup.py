@@ -1,0 +1,265 @@
+"""A run over a fleet in one view: states, shapes, distinct failure reasons, waves, and what the run waits for.
+
+Pure: everything comes from the records of the run. All formats render a `RollUp`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.model import exit_codes
+from reconciler.model.change import Action, Risk
+from reconciler.model.fleet import Fleet, Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Rejected
+from reconciler.model.value import Secret
+from reconciler.rendering.fleet.reasons import NAMED, Pattern, ReasonRow, abstract, group_reasons
+from reconciler.rendering.fleet.waits import Wait, WaveRow, build_waves, count_states, describe_gate, states_of_members
+from reconciler.rendering.wire import plan_json
+
+ADDED = "added"  # among counts by action: children that were added on the platform, and are not declared
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An approval that the plan of a shape needs in each member."""
+
+    flag: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRow:
+    """Plans that differ only in values of their members' variables.
+
+    members   how many members have it
+    first     the first of them
+    exemplar  the member whose plan represents the shape
+    actions   changes by action, in one member
+    risks     changes by risk, in the exemplar
+    approved  whether the run applies it
+    states    tasks by state
+    """
+
+    digest: str
+    project: str
+    members: int
+    first: tuple[str, ...]
+    exemplar: str
+    actions: Mapping[str, int]
+    risks: Mapping[str, int]
+    needs: tuple[Need, ...]
+    approved: bool
+    states: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task: a member and one of its projects."""
+
+    member: str
+    project: str
+    wave: str
+    state: TaskState
+    exit_code: int | None
+    shape: str
+    actions: Mapping[str, int]
+    reason: str
+    tries: int
+    worker: str
+    seconds: float
+    requests: int
+    started: float | None
+    ended: float | None
+
+
+@dataclass(frozen=True)
+class RollUp:
+    """What every format shows of a run.
+
+    at          time of the view, seconds since 1970
+    members     how many members take part
+    states      members by state; a member with several projects has the worst state of them
+    actions     changes by action, in all members
+    changed     members with changes
+    drifted     of a drift check: members with drift
+    wait        why an open run does not go on; None: it can, or it has ended
+    plans       exemplars by shape
+    patterns    the reason of each task in which what differs between members is apart, in the order of `tasks`
+    labels      labels of each member
+    """
+
+    fleet: str
+    run: Run
+    at: float
+    members: int
+    states: Mapping[str, int]
+    actions: Mapping[str, int]
+    changed: int
+    drifted: int
+    shapes: tuple[ShapeRow, ...]
+    reasons: tuple[ReasonRow, ...]
+    waves: tuple[WaveRow, ...]
+    wait: Wait | None
+    pause: Pause | None
+    tasks: tuple[TaskRow, ...]
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    exemplars: Mapping[str, Shape] = field(default_factory=dict)
+    patterns: tuple[Pattern, ...] = ()
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        """From the start of the run to its end, or to the time of the view."""
+        return max(0.0, (self.run.ended or self.at) - self.run.created)
+
+    @property
+    def requests(self) -> int:
+        return sum(task.requests for task in self.tasks)
+
+    @property
+    def ended_members(self) -> int:
+        """Members whose tasks have all ended."""
+        return sum(number for state, number in self.states.items() if TaskState(state).is_final)
+
+    @property
+    def shapes_to_approve(self) -> tuple[ShapeRow, ...]:
+        """Shapes that need an approval and do not have it."""
+        return tuple(row for row in self.shapes if row.needs and not row.approved)
+
+    def exit_code(self, *, changes: int = exit_codes.DONE) -> int:
+        """The exit code of a command that made this run. `changes`: the code of a plan with changes."""
+        if code := self._failure_code():
+            return code
+        if self.wait is not None and self.wait.wave:
+            return exit_codes.BLOCKED
+        if self.run.state is RunState.OPEN and self.ended_members < self.members:
+            return exit_codes.PARTLY
+        if self.run.verb is RunVerb.DRIFT:
+            return exit_codes.CHANGES if self.drifted else exit_codes.DONE
+        return changes if self.run.verb is RunVerb.PLAN and self.changed else exit_codes.DONE
+
+    def _failure_code(self) -> int:
+        failed = [task for task in self.tasks if task.state is TaskState.FAILED]
+        if failed:
+            if self.run.verb is RunVerb.APPLY and self.states.get(TaskState.SUCCEEDED):
+                return exit_codes.PARTLY
+            is_unauthorized = all(task.exit_code == exit_codes.AUTH for task in failed)
+            return exit_codes.AUTH if is_unauthorized else exit_codes.ERROR
+        for state, code in ((TaskState.BLOCKED, exit_codes.BLOCKED), (TaskState.STALE, exit_codes.STALE)):
+            if self.states.get(state):
+                return code
+        return exit_codes.BLOCKED if self.run.state is RunState.FAILED else exit_codes.DONE
+
+
+def build_rollup(
+    fleet: Fleet,
+    run: Run,
+    tasks: Sequence[TaskRecord],
+    shapes: Mapping[str, Shape],
+    now: float,
+    pause: Pause | None = None,
+) -> RollUp:
+    """The view of a run. `tasks` are in the order of waves, members and projects."""
+    patterns = tuple(abstract(task.reason, task.member, fleet.members.get(task.member)) for task in tasks)
+    plans = {digest: plan for digest, shape in shapes.items() if (plan := _read_exemplar(shape)) is not None}
+    waves = build_waves(fleet, run, tasks)
+    members = states_of_members(tasks)
+    return RollUp(
+        fleet=run.fleet,
+        run=run,
+        at=now,
+        members=len(members),
+        states=count_states(members.values()),
+        actions=_sum(task.counts for task in tasks),
+        changed=len({task.member for task in tasks if any(task.counts.values())}),
+        drifted=len({task.member for task in tasks if task.exit_code == exit_codes.CHANGES})
+        if run.verb is RunVerb.DRIFT
+        else 0,
+        shapes=_shapes(run, tasks, shapes, plans),
+        reasons=group_reasons(zip(tasks, patterns, strict=True)),
+        waves=waves,
+        wait=describe_gate(fleet, run, waves, now, pause),
+        pause=pause,
+        tasks=tuple(_task(fleet, task) for task in tasks),
+        plans=plans,
+        exemplars=dict(shapes),
+        patterns=patterns,
+        labels={member: fleet.members[member].labels for member in members if member in fleet.members},
+    )
+
+
+def _read_exemplar(shape: Shape) -> Plan | None:
+    """The exemplar, without secrets; None if another release wrote it."""
+    try:
+        return plan_json.read_plan(shape.plan, lambda source, _digest: Secret("", source))
+    except Rejected:
+        return None
+
+
+def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Changes by action, in the order of actions, and additions; without zeros."""
+    total: Counter[str] = Counter()
+    for counted in counts:
+        total.update(counted)
+    return {action: total[action] for action in (*map(str, Action), ADDED) if total[action]}
+
+
+# --- shapes -----------------------------------------------------------------------------------------------------------
+
+
+def _shapes(
+    run: Run, tasks: Iterable[TaskRecord], shapes: Mapping[str, Shape], plans: Mapping[str, Plan]
+) -> tuple[ShapeRow, ...]:
+    """The shapes with changes: the most severe risk first, then by number of members."""
+    by_shape: Mapping[str, list[TaskRecord]] = defaultdict(list)
+    for task in tasks:
+        if task.shape and any(task.counts.values()):
+            by_shape[task.shape].append(task)
+    rows = [
+        _shape(run, digest, own, shapes.get(digest), plans.get(digest, Plan(""))) for digest, own in by_shape.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (_severity(row), -row.members, row.digest)))
+
+
+def _shape(run: Run, digest: str, tasks: Sequence[TaskRecord], shape: Shape | None, plan: Plan) -> ShapeRow:
+    members = list(dict.fromkeys(task.member for task in tasks))
+    risks = Counter(risk for change in (*plan.changes, *plan.additions) for risk in change.risks)
+    return ShapeRow(
+        digest=digest,
+        project=tasks[0].project,
+        members=len(members),
+        first=tuple(members[:NAMED]),
+        exemplar=shape.member if shape is not None else "",
+        actions=_sum([tasks[0].counts]),
+        risks={str(risk): risks[risk] for risk in Risk if risks[risk]},
+        needs=tuple(Need(approval.flag, approval.why) for approval in plan.missing_approvals),
+        approved=digest in run.approved_shapes,
+        states=count_states(task.state for task in tasks),
+    )
+
+
+def _severity(row: ShapeRow) -> int:
+    order = [str(risk) for risk in Risk]
+    return min(map(order.index, row.risks), default=len(order))
+
+
+def _task(fleet: Fleet, task: TaskRecord) -> TaskRow:
+    return TaskRow(
+        member=task.member,
+        project=task.project,
+        wave=fleet.waves[task.wave].name if task.wave < len(fleet.waves) else "",
+        state=task.state,
+        exit_code=task.exit_code,
+        shape=task.shape,
+        actions=_sum([task.counts]),
+        reason=task.reason,
+        tries=task.tries,
+        worker=task.worker,
+        seconds=task.seconds,
+        requests=task.requests,
+        started=task.started,
+        ended=task.ended,
+    )

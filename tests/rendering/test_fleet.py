@@ -1,0 +1,325 @@
+"""A run over a fleet in every format: compared whole, bounded, with the same structure whatever foreign text says."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as xml
+
+import jsonschema
+import pytest
+from hypothesis import given
+
+from reconciler.model import exit_codes
+from reconciler.model.fleet import Member, Pause, Run, RunState, RunVerb, TaskState, Wave
+from reconciler.rendering import terminal_text
+from reconciler.rendering.fleet import junit, markdown, report_json, text
+from reconciler.rendering.fleet.reasons import abstract
+from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.rendering.html import fleet_page
+from tests.rendering import fleets, hostile
+from tests.rendering.fleets import (
+    APPLY,
+    APPLYING,
+    DRIFTED,
+    ENDED,
+    NOON,
+    PLANNED,
+    RUN,
+    STOPPED,
+    WAVES,
+    WIDE,
+    roll_up,
+    task,
+)
+from tests.rendering.test_html import Tags
+from tests.rendering.test_markdown import structure
+from tests.rendering.test_text import compare
+from tests.security.test_orders import orders_in
+
+RUNS = {"plan": PLANNED, "apply": APPLYING, "stopped": STOPPED, "drift": DRIFTED}
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_reads_well_in_eighty_columns(name: str) -> None:
+    page = text.render_text(RUNS[name])
+    compare(f"fleet-{name}-80.txt", page)
+    assert max(map(terminal_text.width, page.splitlines())) <= 80
+    assert "\x1b" not in page
+
+
+def test_colors_say_nothing_that_the_text_does_not() -> None:
+    colored = text.render_text(STOPPED, color=True)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == text.render_text(STOPPED)
+    assert "\x1b[1;31mFailed: 2 members" in colored
+
+
+def test_the_markdown_of_a_plan_has_each_shape_once() -> None:
+    compare("fleet-plan.md", markdown.render_markdown(PLANNED))
+
+
+def test_the_markdown_of_an_apply_has_its_waves_and_failures() -> None:
+    compare("fleet-stopped.md", markdown.render_markdown(STOPPED))
+
+
+def test_junit_has_a_case_for_each_member_and_project() -> None:
+    compare("fleet-stopped.xml", junit.render_junit(STOPPED))
+
+
+def test_drift_is_a_failure_in_junit() -> None:
+    suites = xml.fromstring(junit.render_junit(DRIFTED))  # noqa: S314 - our own text
+    assert (suites.get("tests"), suites.get("failures")) == ("4", "2")
+    assert [failure.get("type") for failure in suites.iter("failure")] == ["drift", "drift"]
+
+
+# --- JSON
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_json_fits_its_schema(name: str) -> None:
+    written = json.loads(report_json.render_json(RUNS[name]))
+    schema = json.loads((ROOT / "schemas/fleet-run.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(written)
+    plans = jsonschema.Draft202012Validator(json.loads((ROOT / "schemas/plan.json").read_text(encoding="utf-8")))
+    for plan in written["plans"].values():
+        plans.validate(plan)
+    assert set(written["plans"]) == {fleets.PLAIN, WIDE}
+
+
+# --- reasons
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"),
+    [
+        ("shop-1: connection refused", "…: connection refused"),
+        ("shop-1.example.com is used by shop-12", "… is used by shop-…"),
+        ("not found (status 404, ERR_NGROK_3200, op_2ABCDEFGHIJ)", "not found (status 404, ERR_NGROK_3200, …)"),
+        ("edge edghts_2ABCDEFGHIJKLMNOPQRSTUVWXYZ is gone", "edge … is gone"),
+        ("at 2026-11-23T12:00:01, 17 of 80", "at …, … of …"),
+        ("commit 0123456789abcdef is unknown, id 8c7e0f2e-1b2a-4c3d-9e8f-0a1b2c3d4e5f", "commit … is unknown, id …"),
+        ("TLSEdge/payments: v2 is not supported", "TLSEdge/payments: v2 is not supported"),
+        ("cut …", "cut …"),
+        ("", ""),
+    ],
+)
+def test_what_differs_between_members_is_abstracted(reason: str, expected: str) -> None:
+    member = Member("shop-1", {}, {"domain": "shop-1.example.com", "short": "a", "size": 3})
+    found = abstract(reason, "shop-1", member)
+    assert found.text == expected
+    parts = iter(found.parts)
+    assert re.sub("…", lambda _: next(parts), found.text) == reason
+
+
+def test_the_same_error_of_many_members_is_one_reason() -> None:
+    (row,) = roll_up([task(place, TaskState.FAILED) for place in range(1, 801)]).reasons
+    assert (row.members, row.tasks, row.first) == (800, 800, ("shop-1", "shop-2", "shop-3"))
+
+
+def test_errors_with_different_codes_are_different_reasons() -> None:
+    tasks = [replace(task(place, TaskState.FAILED), reason=f"no (status {place + 400})") for place in (1, 3)]
+    assert [row.text for row in roll_up(tasks).reasons] == ["no (status 401)", "no (status 403)"]
+
+
+# --- shapes
+
+
+def test_the_shape_with_the_worst_risk_comes_first_then_the_most_common() -> None:
+    shapes = [(row.digest, row.members, list(row.risks)) for row in PLANNED.shapes]
+    assert shapes == [(WIDE, 2, ["widens_access"]), (fleets.PLAIN, 7, [])]
+    assert [row.digest for row in PLANNED.shapes_to_approve] == [WIDE]
+
+
+def test_an_exemplar_of_another_release_is_counted_without_its_changes() -> None:
+    other = replace(fleets.SHAPES[WIDE], plan='{"format": "reconciler plan", "version": 99}')
+    seen = roll_up([task(1, digest=WIDE)], ENDED, shapes={WIDE: other})
+    assert seen.plans == {}
+    assert "1 to create, 1 to update in each member." in text.render_text(seen)
+    assert WIDE in fleet_page.render_page(seen)
+    assert WIDE in markdown.render_markdown(seen)
+
+
+def test_a_run_without_members_says_so() -> None:
+    assert "No member is selected." in text.render_text(roll_up([], ENDED))
+
+
+# --- waves and waits
+
+CANARY = [task(1), task(2)]
+NEXT = [task(place, TaskState.WAITING, wave=1) for place in (3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (APPLYING, ("approval", "wave half needs approval")),
+        (
+            roll_up([*CANARY, *NEXT], APPLY, WAVES, now=NOON + 60),
+            ("min_success_time", "wave half starts at 2026-11-23 13:00 UTC: min_success_time of wave canary"),
+        ),
+        (
+            roll_up([*CANARY, *NEXT], APPLY, WAVES, pause=Pause("shops", NOON, None, "incident 4", "octocat")),
+            ("pause", "the fleet is paused since 2026-11-23 12:00 UTC by octocat: incident 4"),
+        ),
+        (
+            roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 3600)),
+            ("pause", "the fleet is paused since 2026-11-23 12:00 UTC, until 2026-11-23 13:00 UTC"),
+        ),
+        (roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 30)), None),  # it is over
+        (roll_up([*CANARY, *NEXT], replace(APPLY, approved_waves=("half",)), WAVES, now=NOON + 7200), None),
+        (roll_up([task(1), task(2, TaskState.RUNNING), *NEXT], APPLY, WAVES, now=NOON + 7200), None),
+        (STOPPED, None),
+    ],
+)
+def test_an_open_run_says_why_it_waits(seen: RollUp, expected: tuple[str, str] | None) -> None:
+    assert (None if seen.wait is None else (str(seen.wait.kind), seen.wait.text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("seen", "commands"),
+    [
+        (PLANNED, [f"reconciler fleet apply {RUN.id} --approve {WIDE}"]),
+        (APPLYING, [f"reconciler fleet resume {APPLY.id} --approve-wave half"]),
+        (STOPPED, [f"reconciler fleet retry {APPLY.id} --only failed", "reconciler fleet plan"]),
+        (DRIFTED, []),
+        (roll_up([*CANARY, *NEXT], APPLY, WAVES, pause=Pause("shops", NOON)), ["reconciler fleet resume"]),
+        (roll_up([task(1), task(2, TaskState.RUNNING)], APPLY), [f"reconciler fleet resume {APPLY.id}"]),
+    ],
+)
+def test_the_next_command_is_named(seen: RollUp, commands: list[str]) -> None:
+    lines = text.render_text(seen).splitlines()
+    assert [line.strip() for line in lines if line.startswith("  reconciler fleet")] == commands
+
+
+# --- exit codes
+
+
+def ended(*states: TaskState, verb: RunVerb = RunVerb.APPLY, state: RunState = RunState.SUCCEEDED) -> RollUp:
+    run: Run = replace(ENDED, verb=verb, state=state)
+    return roll_up([task(place, found) for place, found in enumerate(states, start=1)], run)
+
+
+DONE, BAD = TaskState.SUCCEEDED, TaskState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("seen", "code"),
+    [
+        (ended(DONE), exit_codes.DONE),
+        (ended(DONE, verb=RunVerb.PLAN), exit_codes.DONE),
+        (ended(DONE, BAD, verb=RunVerb.PLAN), exit_codes.AUTH),  # every failure is a key that is not accepted
+        (ended(DONE, BAD), exit_codes.PARTLY),
+        (ended(BAD), exit_codes.AUTH),
+        (roll_up([replace(task(1, BAD), exit_code=1), task(2, BAD)], ENDED), exit_codes.ERROR),
+        (ended(DONE, TaskState.STALE), exit_codes.STALE),
+        (ended(DONE, TaskState.STALE, TaskState.BLOCKED), exit_codes.BLOCKED),
+        (ended(DONE, TaskState.SKIPPED, state=RunState.FAILED), exit_codes.BLOCKED),  # by a guard of the fleet
+        (APPLYING, exit_codes.BLOCKED),
+        (roll_up([*CANARY, *NEXT], APPLY, WAVES, now=NOON + 60), exit_codes.PARTLY),
+        (STOPPED, exit_codes.PARTLY),
+        (DRIFTED, exit_codes.CHANGES),
+        (roll_up([replace(task(1), counts={}, shape="")], replace(ENDED, verb=RunVerb.DRIFT)), exit_codes.DONE),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_member(seen: RollUp, code: int) -> None:
+    assert seen.exit_code() == code
+
+
+def test_a_plan_with_changes_has_the_detailed_exit_code_only_if_nothing_failed() -> None:
+    assert ended(DONE, verb=RunVerb.PLAN).exit_code(changes=exit_codes.CHANGES) == exit_codes.CHANGES
+    assert PLANNED.exit_code(changes=exit_codes.CHANGES) == exit_codes.AUTH
+
+
+def test_a_member_has_the_worst_state_of_its_projects() -> None:
+    seen = roll_up([task(1), replace(task(1, BAD), project="edge"), task(2)], ENDED)
+    assert (seen.members, seen.states) == (2, {"succeeded": 1, "failed": 1})
+    assert "Shape 0a1b2c3d4e5f: 2 members, project base" in text.render_text(seen)
+
+
+# --- foreign text
+
+
+@given(hostile.texts)
+def test_foreign_text_changes_no_structure(written: str) -> None:
+    bad, good = fleets.hostile_run(written), fleets.hostile_run(hostile.harmless(written))
+    pages = [Tags(fleet_page.render_page(seen)) for seen in (bad, good)]
+    assert pages[0].structure == pages[1].structure
+    assert structure(markdown.render_markdown(bad)) == structure(markdown.render_markdown(good))
+    suites = [xml.fromstring(junit.render_junit(seen)) for seen in (bad, good)]  # noqa: S314 - our own text
+    assert [each.tag for each in suites[0].iter()] == [each.tag for each in suites[1].iter()]
+
+
+@given(hostile.texts)
+def test_a_runner_that_prints_a_format_obeys_nothing(written: str) -> None:
+    seen = fleets.hostile_run(written)
+    for render in (
+        text.render_text,
+        markdown.render_markdown,
+        junit.render_junit,
+        report_json.render_json,
+        fleet_page.render_page,
+    ):
+        assert orders_in(render(seen)) == []
+
+
+def test_junit_has_no_character_that_xml_forbids() -> None:
+    seen = roll_up([replace(task(1, BAD), reason="\x00\x1b[2J\ud800\ufffe\uffff <&>\"' end")], ENDED)
+    (failure,) = xml.fromstring(junit.render_junit(seen)).iter("failure")  # noqa: S314 - our own text
+    assert (failure.text or "").endswith("<&>\"' end")
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_no_secret_is_in_any_format(name: str) -> None:
+    for render in (text.render_text, markdown.render_markdown, report_json.render_json, fleet_page.render_page):
+        assert "hunter2" not in render(RUNS[name])
+
+
+# --- size
+
+
+def large(number: int, digests: int = 2) -> RollUp:
+    """So many members of which each third fails, and so many shapes."""
+    states = (DONE, BAD, DONE)
+    names = [f"{place:012x}" for place in range(digests)]
+    shapes = {name: replace(fleets.SHAPES[WIDE], digest=name) for name in names}
+    tasks = [task(place, states[place % 3], digest=names[place % digests]) for place in range(1, number + 1)]
+    return roll_up(tasks, ENDED, shapes=shapes)
+
+
+def test_a_page_of_ten_thousand_members_is_small_and_has_them_as_data() -> None:
+    page = fleet_page.render_page(large(10_000))
+    assert len(page) <= 2_000_000
+    assert page.count("<tr") < 20  # rows are drawn when they are looked at
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert len(json.loads(data)["rows"]) == 10_000
+
+
+def test_a_page_of_many_shapes_leaves_out_diffs_and_says_how_to_see_them() -> None:
+    page = fleet_page.render_page(large(1200, digests=1200))
+    assert len(page) <= 2_000_000
+    assert "500 more shapes" in page
+    assert "reconciler fleet report 20261123-120000-a1b2 --shape " in page
+
+
+def test_markdown_fits_a_comment_and_text_a_screen_however_many_shapes() -> None:
+    seen = large(300, digests=300)
+    page = markdown.render_markdown(seen)
+    assert len(page) <= markdown.LIMIT
+    assert "more shapes" in page
+    assert "180 more shapes; --format json has all" in text.render_text(seen)
+
+
+def test_only_its_own_style_and_scripts_are_allowed_on_the_page() -> None:
+    page = fleet_page.render_page(PLANNED)
+    assert "default-src &#39;none&#39;; " in page
+    tags = Tags(page)
+    assert not {name for tag in tags.structure if isinstance(tag, tuple) for name in tag[1:] if name.startswith("on")}
+    assert all(re.fullmatch(r"#[a-z]+\d*", link) for link in tags.links)
+
+
+def test_waves_are_shown_of_an_apply_only() -> None:
+    assert "Waves:" not in text.render_text(roll_up([task(1)], ENDED, (Wave("a", approve=True),)))
+    assert "Waves:" in text.render_text(APPLYING)
