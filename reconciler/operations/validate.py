@@ -44,6 +44,11 @@ def validate_project(source: ProjectSource) -> tuple[ValidationResult, ...]:
     return tuple(results)
 
 
+def validate_environment(source: ProjectSource, name: str | None) -> ValidationResult:
+    """The result of one environment, or of the project without one, whichever the source names."""
+    return _check(source, name).result
+
+
 def make_placeholder(source: str, is_secret: bool) -> Value:
     """The placeholder for the value of a missing environment variable or secret file."""
     return Sealed(source) if is_secret else PENDING

@@ -362,11 +362,14 @@ def test_members_of_a_file(folder: Path, name: str, text: str) -> None:
     }
 
 
-def test_the_members_of_csv_and_json_know_their_line(folder: Path) -> None:
-    for name, text, line in (("m.csv", CSV, 4), ("m.json", JSON, 11)):
-        (folder / name).write_text(text)
-        (folder / "fleet.yaml").write_text(f"{HEAD}members: {name}\n")
-        assert load_fleet(folder).members["paris"].position == Position(name, line, 1 if line == 4 else 2)
+@pytest.mark.parametrize(
+    ("name", "text", "line", "column"),
+    [("m.csv", CSV, 4, 1), ("m.json", JSON, 11, 2), ("m.yaml", YAML, 2, 3), ("fleet.yaml", HEAD + TWO, 4, 49)],
+)
+def test_members_know_their_position(folder: Path, name: str, text: str, line: int, column: int) -> None:
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: {name}\n")
+    (folder / name).write_text(text)
+    assert load_fleet(folder).members["paris"].position == Position(name, line, column)
 
 
 FILES = [

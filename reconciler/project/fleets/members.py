@@ -53,7 +53,7 @@ class MemberReading:
     """Members as they are written, with what is wrong.
 
     locate     the position of a finding, whose path begins with `members` and the index of the member
-    positions  of each member; empty: unknown
+    positions  of each member
     """
 
     entries: list[Any] = field(default_factory=list)
@@ -70,7 +70,10 @@ def read_inline(entries: Json, places: Places) -> MemberReading:
         remedy = "write a list, as in [{name: shop-1}], or the name of a file, as in members.csv"
         problem = Problem(text, remedy, "members", places.nearest(("members",)), code="wrong-type")
         return MemberReading(problems=[problem])
-    return MemberReading(entries, locate=lambda finding: _locate(places, finding, 0), is_inline=True)
+    positions = places.items_of(("members",))
+    return MemberReading(
+        entries, locate=lambda finding: _locate(places, finding, 0), positions=positions, is_inline=True
+    )
 
 
 def read_member_file(folder: Folder, file: str, where: Position) -> MemberReading:
@@ -108,8 +111,7 @@ def build_members(reading: MemberReading) -> tuple[dict[str, Member], list[Probl
             findings.append(_report_duplicate(reading, entry.name, first[entry.name], index))
             continue
         first[entry.name] = index
-        position = reading.positions[index] if reading.positions else None
-        members[entry.name] = Member(entry.name, entry.labels, entry.variables, position)
+        members[entry.name] = Member(entry.name, entry.labels, entry.variables, reading.positions[index])
         if entry.variables:
             findings += _check_variables(entry.variables, ("members", index, "variables"))
     findings += _find_secrets(members.values(), first)
@@ -201,7 +203,8 @@ def _read_yaml(text: bytes, file: str) -> MemberReading:
     if not isinstance(document.value, list):
         return _report_not_a_list(document.value, Position(file, 1, 1))
     places = document.places
-    return MemberReading(document.value, locate=lambda finding: _locate(places, finding, 1))
+    positions = places.items_of(())
+    return MemberReading(document.value, locate=lambda finding: _locate(places, finding, 1), positions=positions)
 
 
 def _read_json(text: str, file: str) -> MemberReading:

@@ -176,7 +176,7 @@ def settle_variables(
             continue
         merged[name] = replace(variable, value=value, source="--var", spot=None, origin="")
         if variable.type is not None:
-            converted, mismatch = _convert(value, variable.type)
+            converted, mismatch = convert(value, variable.type)
             merged[name] = replace(merged[name], value=converted)
             if mismatch is not None:
                 text, _ = mismatch
@@ -210,7 +210,7 @@ def _report_unset(settings: Mapping[str, Setting]) -> Iterator[Problem]:
             yield Problem("has no value", remedy, f"variables.{name}", where, code=NO_VALUE)
 
 
-def _convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
+def convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | None]:
     """Converts text from the command line to the type of the variable. Returns the value and a type error, if any."""
     converted: Json = value
     if isinstance(value, str) and kind in ("list", "map"):

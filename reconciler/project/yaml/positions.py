@@ -77,6 +77,17 @@ class Places(Mapping[Path, Position]):
             path = path[:-1]
         return self[path]
 
+    def items_of(self, path: Path) -> list[Position]:
+        """The positions of the items of a list, in one pass."""
+        index, _ = self._find(path)
+        _, marks, _ = self._read()
+        found = []
+        mark = index + 1
+        for item in self._value(path):
+            found.append(position(self._file, marks[mark]))
+            mark += size(item)
+        return found
+
     @property
     def root(self) -> Json:
         """The value of the document."""

@@ -1,0 +1,162 @@
+"""Validates a fleet: its file, its projects and the variables of every member. Needs no network and no secrets.
+
+A project is loaded once for each set of variables that members set, not once for each member. The values of all
+members are checked by the types that the projects declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+
+from reconciler.model.fleet import Fleet, FleetProject, Member
+from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.results import ValidationResult
+from reconciler.operations.runtime import Runtime
+from reconciler.operations.validate import make_placeholder, validate_environment
+from reconciler.project.documents import phrases
+from reconciler.project.fleets.load import FILE, load_fleet
+from reconciler.project.settings import variables
+from reconciler.project.settings.config import load_config
+from reconciler.project.settings.variables import NO_VALUE, Setting
+
+_NAMED = 3  # members that a message names
+
+
+@dataclass(frozen=True)
+class ProjectValidation:
+    """The result of one project for the members that set the same variables.
+
+    example  the member whose values were used
+    members  number of the members
+    """
+
+    project: FleetProject
+    example: str
+    members: int
+    result: ValidationResult
+
+
+@dataclass(frozen=True)
+class FleetValidation:
+    """What is wrong with a fleet.
+
+    fleet     None if its file has errors; then no project was validated
+    problems  of the fleet file and its members, and of the projects, with paths relative to the fleet file's folder
+    """
+
+    fleet: Fleet | None
+    problems: tuple[Problem, ...]
+    projects: tuple[ProjectValidation, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        return not any(problem.is_error for problem in self.problems)
+
+
+def validate_fleet(folder: Path, file: str = FILE, runtime: Runtime | None = None) -> FleetValidation:
+    """Validates the fleet file with its members, and its projects."""
+    try:
+        fleet = load_fleet(folder, file)
+    except Rejected as rejected:
+        return FleetValidation(None, rejected.problems)
+    root, below = folder / PurePosixPath(file).parent, str(PurePosixPath(file).parent)
+    without_choice = {name: value for name, value in (runtime or Runtime()).environ.items() if name != "RECONCILER_ENV"}
+    runtime = replace(runtime or Runtime(), environ=without_choice)
+    validated: list[ProjectValidation] = []
+    problems = list(fleet.warnings)
+    declared: dict[str, Mapping[str, Setting]] = {}
+    for project in fleet.projects.values():
+        members = [member for member in fleet.members.values() if member.matches(project.select)]
+        source = ProjectSource(root / project.path, project.environment, runtime=runtime)
+        try:
+            config = load_config(source.path, without_choice, project.environment, make_placeholder)
+        except Rejected as rejected:
+            result = ValidationResult(project.environment, rejected.problems)
+            validated.append(ProjectValidation(project, "", len(members), result))
+            continue
+        declared[project.name] = config.settings
+        wrong = list(_check_values(project, config.settings, members))
+        problems += wrong
+        if not wrong:
+            validated += _validate_groups(source, project, config.settings, members)
+    if len(declared) == len(fleet.projects):
+        problems += _find_unknown_variables(fleet, declared)
+    problems += _merge(validated, below)
+    order = sorted(dict.fromkeys(problems), key=lambda one: (one.position or Position("", 0, 0), one.text))
+    return FleetValidation(fleet, tuple(order), tuple(validated))
+
+
+def _validate_groups(
+    source: ProjectSource, project: FleetProject, settings: Mapping[str, Setting], members: Sequence[Member]
+) -> Iterator[ProjectValidation]:
+    """Loads the project for one member of each group: the members that set the same variables of the project."""
+    groups: dict[frozenset[str], list[Member]] = {}
+    for member in members:
+        groups.setdefault(frozenset(settings.keys() & member.variables.keys()), []).append(member)
+    for names, group in groups.items():
+        values = {name: group[0].variables[name] for name in sorted(names)}
+        result = validate_environment(replace(source, variables=values), project.environment)
+        yield ProjectValidation(project, group[0].name, len(group), result)
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+def _check_values(
+    project: FleetProject, settings: Mapping[str, Setting], members: Sequence[Member]
+) -> Iterator[Problem]:
+    """Reports values of the wrong type, and variables without a value: each once, with the members that it is about."""
+    found: dict[tuple[str, str, str, str], list[Member]] = {}
+    typed = {name: setting.type for name, setting in settings.items() if setting.type is not None}
+    unset = [name for name, setting in settings.items() if setting.value is None]
+    for member in members:
+        for name in unset:
+            if name not in member.variables:
+                remedy = f"set variables.{name} of each member, or a default in the project"
+                text = f"the variable {name} of the project {project.name} has no value"
+                found.setdefault((name, text, remedy, NO_VALUE), []).append(member)
+        for name, value in member.variables.items():
+            if (kind := typed.get(name)) is None:
+                continue
+            _, mismatch = variables.convert(value, kind)
+            if mismatch is not None:
+                text, remedy = mismatch
+                remedy = remedy or f"write a value of the type {kind}"
+                found.setdefault((name, text, remedy, "wrong-type"), []).append(member)
+    for (name, text, remedy, code), group in found.items():
+        yield _report(group, name, text, remedy, code)
+
+
+def _find_unknown_variables(fleet: Fleet, declared: Mapping[str, Mapping[str, Setting]]) -> Iterator[Problem]:
+    """Reports variables that no project of the fleet declares. A project ignores variables of the other projects."""
+    known = {name for settings in declared.values() for name in settings}
+    unknown: dict[str, list[Member]] = {}
+    for member in fleet.members.values():
+        for name in member.variables.keys() - known:
+            unknown.setdefault(name, []).append(member)
+    for name, group in sorted(unknown.items()):
+        remedy = phrases.did_you_mean(name, known) or "define it under variables: in a project's reconciler.yaml"
+        yield _report(group, name, "unknown variable: no project of the fleet declares it", remedy, "unknown-variable")
+
+
+def _report(members: Sequence[Member], name: str, text: str, remedy: str, code: str) -> Problem:
+    names = ", ".join(member.name for member in members[:_NAMED])
+    more = f" and {len(members) - _NAMED} others" if len(members) > _NAMED else ""
+    return Problem(f"{text} (for {names}{more})", remedy, f"variables.{name}", members[0].position, code=code)
+
+
+# --- projects ---------------------------------------------------------------------------------------------------------
+
+
+def _merge(validated: Sequence[ProjectValidation], below: str) -> Iterator[Problem]:
+    """The problems of all projects, each once, with the path of the project before that of the file."""
+    for one in validated:
+        for problem in one.result.problems:
+            position = problem.position
+            if position is not None:
+                path = PurePosixPath(below) / one.project.path / position.file
+                position = replace(position, file=str(path))
+            yield replace(problem, position=position)

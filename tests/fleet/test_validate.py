@@ -1,0 +1,115 @@
+"""`validate_fleet`: every project once for each set of variables, every member's values by type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.fleet.validate import FleetValidation, validate_fleet
+from reconciler.operations.runtime import Runtime
+
+FLEET = """\
+fleet: shops
+api_key: {from_env: 'KEY_${{ member.name }}'}
+members: members.csv
+projects: [{name: base, path: base}, {name: shop, path: shop, select: {tier: gold}}]
+"""
+CSV = """\
+name,labels.tier,variables.domain,variables.size,variables.region
+berlin,gold,b.example.com,3,
+paris,gold,p.example.com,,eu
+rome,silver,r.example.com,4,
+"""
+VARIABLES = "variables: {domain: {type: string}, size: {type: integer, default: 1}}\n"
+DOMAIN = "kind: ReservedDomain\nname: shop\nspec: {domain: '${{ var.domain }}'}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, settings, manifest in (
+        ("base", "variables: {region: us}\n", "kind: BotUser\nname: b\nspec: {name: b}\n"),
+        ("shop", VARIABLES, DOMAIN),
+    ):
+        (tmp_path / name / "manifests").mkdir(parents=True)
+        (tmp_path / name / "reconciler.yaml").write_text(f"stack: {name}\n{settings}")
+        (tmp_path / name / "manifests/a.yaml").write_text(manifest)
+    (tmp_path / "fleet.yaml").write_text(FLEET)
+    (tmp_path / "members.csv").write_text(CSV)
+    return tmp_path
+
+
+def validate(folder: Path) -> FleetValidation:
+    return validate_fleet(folder, runtime=Runtime(environ={"RECONCILER_ENV": "prod"}))
+
+
+def problems(folder: Path) -> list[str]:
+    return [f"{problem} [{problem.code}]" for problem in validate(folder).problems]
+
+
+def test_a_valid_fleet(folder: Path) -> None:
+    result = validate(folder)
+    assert result.is_valid
+    assert result.problems == ()
+    assert [(one.project.name, one.example, one.members, one.result.resources) for one in result.projects] == [
+        ("base", "berlin", 2, 1),
+        ("base", "paris", 1, 1),
+        ("shop", "berlin", 1, 1),
+        ("shop", "paris", 1, 1),
+    ]
+
+
+def test_a_project_is_loaded_once_for_each_set_of_variables(folder: Path) -> None:
+    rows = "".join(f"shop-{n},gold,s{n}.example.com,{n},\n" for n in range(2000))
+    (folder / "members.csv").write_text(CSV + rows)
+    assert [one.members for one in validate(folder).projects] == [2002, 1, 2001, 1]
+
+
+def test_a_broken_fleet_file(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(f"{FLEET}wave: []\n")
+    result = validate(folder)
+    assert (result.fleet, result.is_valid) == (None, False)
+    assert [str(problem) for problem in result.problems] == ["fleet.yaml:5:1: wave: unknown field; did you mean waves?"]
+
+
+def test_problems_of_a_project_have_its_path(folder: Path) -> None:
+    (folder / "shop/manifests/a.yaml").write_text(DOMAIN.replace("name: shop", "name: shop\nnmae: x"))
+    assert problems(folder) == [
+        "shop/manifests/a.yaml:3:1: ReservedDomain/shop.nmae: unknown field; did you mean name? [unknown-field]"
+    ]
+    (folder / "shop/reconciler.yaml").write_text("stack: [s]\n")
+    assert problems(folder) == [
+        'shop/reconciler.yaml:1:8: stack: expected text, found a list; write text, as in "value" [wrong-type]'
+    ]
+
+
+def test_a_value_of_the_wrong_type_is_reported_once_with_its_members(folder: Path) -> None:
+    rows = "".join(f"shop-{n},gold,s{n}.example.com,many,\n" for n in range(50))
+    (folder / "members.csv").write_text(CSV + rows)
+    assert problems(folder) == [
+        "members.csv:5:1: variables.size: expected a whole number, found text (for shop-0, shop-1, shop-2 and 47 "
+        "others); write a whole number, as in 3 [wrong-type]"
+    ]
+
+
+def test_a_variable_without_a_value(folder: Path) -> None:
+    (folder / "members.csv").write_text(CSV.replace("paris,gold,p.example.com", "paris,gold,"))
+    assert problems(folder) == [
+        "members.csv:3:1: variables.domain: the variable domain of the project shop has no value (for paris); set "
+        "variables.domain of each member, or a default in the project [variable-without-value]"
+    ]
+
+
+def test_a_variable_that_no_project_declares(folder: Path) -> None:
+    (folder / "members.csv").write_text(CSV.replace("variables.region", "variables.regoin"))
+    assert problems(folder) == [
+        "members.csv:3:1: variables.regoin: unknown variable: no project of the fleet declares it (for paris); did you "
+        "mean region? [unknown-variable]"
+    ]
+
+
+def test_warnings_of_the_file_stay_warnings(folder: Path) -> None:
+    (folder / "fleet.yaml").write_text(f"{FLEET}waves: [{{name: a, select: {{tier: bronze}}}}]\n")
+    result = validate(folder)
+    assert result.is_valid
+    assert [problem.code for problem in result.problems] == ["unmatched-label"]
