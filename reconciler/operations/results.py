@@ -7,13 +7,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from reconciler.model import exit_codes
-from reconciler.model.change import Change
-from reconciler.model.event import Ended, Outcome
-from reconciler.model.plan import Call, Plan
-from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from reconciler.model.change import Change
+    from reconciler.model.event import Ended, Outcome
+    from reconciler.model.plan import Call, Plan
+    from reconciler.model.problem import Problem
+    from reconciler.model.snapshot import Snapshot
     from reconciler.operations.workspace import Workspace
 
 
@@ -102,6 +102,8 @@ class ApplyResult:
     @property
     def is_complete(self) -> bool:
         """Whether every call of the plan succeeded and was recorded."""
+        from reconciler.model.event import Outcome  # not above: `validate` has no events
+
         succeeded = self.with_outcome(Outcome.DONE, Outcome.ALREADY)
         return len(succeeded) == len(self.plan.calls) and not self.failure
 

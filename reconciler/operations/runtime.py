@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from reconciler.api.observer import Observer
-from reconciler.engine.ports import Clock, Platform, Random, Reader, Sinks
 
 if TYPE_CHECKING:
     from reconciler.api.client import Account
     from reconciler.engine.context import OnCheckpoint, Stop
+    from reconciler.engine.ports import Clock, Platform, Random, Reader, Sinks
     from reconciler.model.plan import Plan
     from reconciler.project.settings.config import Config
 

@@ -96,6 +96,13 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     found = modules("validate", folder=tmp_path)
     assert {name.partition(".")[0] for name in found} & (HEAVY - {"asyncio"}) == needed
     assert "html" not in found
+    planning = {
+        "reconciler.engine.ports",
+        "reconciler.model.event",
+        "reconciler.model.plan",
+        "reconciler.model.snapshot",
+    }
+    assert found & planning == set()
 
 
 @pytest.mark.usefixtures("over_socket")

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import read
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
-from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
+
+if TYPE_CHECKING:
+    from reconciler.model.snapshot import Live
 
 
 def resolve_names(
