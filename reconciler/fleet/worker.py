@@ -50,6 +50,7 @@ class WorkerContext:
     store       path or URL of the fleet store; members' own stores are beside it, or on the same server
     cache       folder of checkouts
     runtime     environment variables, clocks and platform for the members' projects
+    commit      of files that are used as they are, for reports
     name        host and process, for people
     stops       one event for each apply that runs
     """
@@ -58,6 +59,7 @@ class WorkerContext:
     store: str
     cache: Path
     runtime: Runtime = field(default_factory=Runtime)
+    commit: str = ""
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
     stops: set[asyncio.Event] = field(default_factory=set)
 
@@ -82,8 +84,9 @@ class WorkerContext:
             self._fleets[key] = load_fleet(folder, file)
         return self._fleets[key]
 
-    def runtime_of(self, member: str, project: str, key: str, observer: _RequestCounter) -> Runtime:
+    def runtime_of(self, task: Task, key: str, observer: _RequestCounter) -> Runtime:
         """The runtime of a member's project: with its key, and a store of its own."""
+        member, project = task.member, task.project
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
         environ["RECONCILER_API_KEY"] = key
         is_server = "://" in self.store
@@ -93,6 +96,7 @@ class WorkerContext:
             environ=environ,
             store=self.store if is_server else str(Path(self.store).parent / "members" / member / f"{project}.db"),
             observer=observer,
+            commit=task.commit or self.commit,
             **options,  # type: ignore[arg-type]
         )
 
@@ -226,7 +230,7 @@ class _Attempt:
         project = self.fleet.projects[self.task.project]
         base = self.folder / Path(self.task.file).parent
         key = await find_key(self.fleet.api_key, member, base, self.context.runtime.environ)
-        runtime = self.context.runtime_of(member.name, project.name, key.reveal(), self.counter)
+        runtime = self.context.runtime_of(self.task, key.reveal(), self.counter)
         workspace = self._open(base / project.path, project, member, runtime)
         match self.task.verb:
             case RunVerb.PLAN:

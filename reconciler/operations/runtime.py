@@ -99,6 +99,7 @@ class Runtime:
     open_sinks     opens the sinks for one-time secrets; None: those that the manifests name
     observer       notified of requests and plans, for telemetry
     on_checkpoint  called before and after each durable step of an apply, for fault tests
+    commit         of the project's files; None: Git is asked
     git_timeout    seconds after which the commit is left empty
     """
 
@@ -111,6 +112,7 @@ class Runtime:
     open_sinks: Callable[[Config, Stop], Sinks] | None = None
     observer: RunObserver | None = None
     on_checkpoint: OnCheckpoint | None = None
+    commit: str | None = None
     git_timeout: float = 5.0
 
     def sinks(self, config: Config, stop: Stop) -> Sinks:

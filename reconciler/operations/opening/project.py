@@ -16,6 +16,7 @@ from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.commits import read_commit
 from reconciler.operations.opening.source import ProjectSource, invalid_project
 from reconciler.operations.opening.stores import ledger_path
+from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.project.manifests.load import Loaded, load_manifests, load_manifests_with
@@ -113,12 +114,18 @@ def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Works
         require_approval=frozenset(risk for risk in Risk if risk in settings.guards.require_approval),
         approved=read_approvals(settings.root, settings.environment.name if settings.environment else None),
         requests_per_minute=account.budget,
-        commit=read_commit(settings.root, runtime.environ, runtime.git_timeout),
+        commit=_commit_of(settings, runtime),
         now=runtime.now(),
     )
     return Workspace(
         settings, loaded.manifest, loaded.warnings, options, account, parallelism, source.variables, runtime
     )
+
+
+def _commit_of(settings: Config, runtime: Runtime) -> str:
+    if runtime.commit is not None:
+        return runtime.commit
+    return read_commit(settings.root, runtime.environ, runtime.git_timeout)
 
 
 def _base_url(settings: Config) -> str:

@@ -1,0 +1,51 @@
+"""The guards of a fleet: what one apply may change in all members together, unless a person allows more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.model.change import Action
+from reconciler.model.fleet import Fleet, TaskRecord, TaskState
+
+MEMBERS, DELETES = "members", "deletes"
+_DELETING = (Action.DELETE, Action.REPLACE)
+
+
+@dataclass(frozen=True, slots=True)
+class Excess:
+    """What an apply would change beyond a guard. `what`: MEMBERS or DELETES."""
+
+    what: str
+    count: int
+    limit: str
+
+    @property
+    def flag(self) -> str:
+        return f"--allow {self.what}={self.count}"
+
+    def __str__(self) -> str:
+        if self.what == MEMBERS:
+            return f"{self.count} members would change, and guards.max_changed allows {self.limit}"
+        return f"{self.count} objects would be deleted, and guards.max_deletes allows {self.limit}"
+
+
+def find_excess(
+    fleet: Fleet, plans: Iterable[TaskRecord], shapes: Collection[str], allowed: Mapping[str, int]
+) -> Iterator[Excess]:
+    """What applying these plans would change beyond the guards of the fleet.
+
+    plans    tasks of the reviewed run, of the members that are selected
+    shapes   digests of the approved shapes: other plans are not applied
+    allowed  by MEMBERS or DELETES: the number that a person allowed
+    """
+    applied = [plan for plan in plans if plan.state is TaskState.SUCCEEDED and plan.changes and plan.shape in shapes]
+    guards = fleet.guards
+    changed = len({plan.member for plan in applied})
+    if guards.max_changed is not None:
+        limit = max(guards.max_changed.of(len(fleet.members)), allowed.get(MEMBERS, 0))
+        if changed > limit:
+            yield Excess(MEMBERS, changed, str(guards.max_changed))
+    deleted = sum(plan.counts.get(action, 0) for plan in applied for action in _DELETING)
+    if guards.max_deletes is not None and deleted > max(guards.max_deletes, allowed.get(DELETES, 0)):
+        yield Excess(DELETES, deleted, str(guards.max_deletes))
