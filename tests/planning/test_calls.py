@@ -7,7 +7,19 @@ from typing import Any
 import pytest
 
 from reconciler.model.value import Template
-from tests.planning.builders import call_of, declare, live, make_plan, record, ref, requests, secret, snapshot
+from tests.planning.builders import (
+    INTENT,
+    LENIENT,
+    call_of,
+    declare,
+    live,
+    make_plan,
+    record,
+    ref,
+    requests,
+    secret,
+    snapshot,
+)
 
 MTLS = {"certificate_authority_ids": ["ca_1"]}
 LIVE_MTLS = {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}
@@ -67,6 +79,20 @@ def test_ids_are_one_segment_of_a_path_whatever_they_hold() -> None:
     assert requests(make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))) == [
         "PATCH /edges/tls/a%2F..%2Fb"
     ]
+
+
+def test_the_id_of_a_parent_is_one_segment_too() -> None:
+    there = live("HTTPSEdgeRoute", "r1", {"match": "/x"}, owner=record("HTTPSEdgeRoute/r", {}), parent="a/../b")
+    assert requests(make_plan(seen=snapshot(there), options=LENIENT)) == ["DELETE /edges/https/a%2F..%2Fb/routes/r1"]
+
+
+@pytest.mark.parametrize("moved_in_git", [True, False])
+def test_metadata_is_sent_with_the_owner_record_whoever_changed_it(moved_in_git: bool) -> None:
+    was = {"metadata": "before" if moved_in_git else "ours"}
+    there = live("TLSEdge", "e", {"metadata": "theirs"}, owner=record("TLSEdge/a", was))
+    (call,) = make_plan(declare("TLSEdge/a", {"metadata": "ours"}), seen=snapshot(there)).calls
+    assert call.owner is not None
+    assert (call.owner.text, call.owner.intent, call.body) == ("ours", INTENT, {})
 
 
 # --- modules ----------------------------------------------------------------------------------------------------------
@@ -169,6 +195,53 @@ def on_route(now: dict[str, Any], declared: dict[str, Any]) -> list[str]:
 
 def test_protection_is_put_before_the_backend() -> None:
     assert on_route({}, {**BACK, **SAML, **HOOK}) == ["PUT saml", "PUT webhook_verification", "PUT backend"]
+
+
+OIDC = {"oidc": {"issuer": "https://login.example.com", "client_id": "c", "client_secret": secret("s3")}}
+
+
+def test_a_login_is_exchanged_while_the_backend_is_detached() -> None:
+    assert on_route({**LIVE_SAML, **LIVE_BACK}, {**OIDC, **BACK}) == [
+        "DELETE backend",
+        "DELETE saml",
+        "PUT oidc",
+        "PUT backend",
+    ]
+
+
+@pytest.mark.parametrize("backend", [{}, LIVE_BACK], ids=["never attached", "detached for good"])
+def test_a_backend_that_is_not_declared_is_not_attached_after_an_exchange_of_logins(backend: dict[str, Any]) -> None:
+    assert on_route({**LIVE_SAML, **backend}, OIDC) == [
+        *(["DELETE backend"] if backend else []),
+        "DELETE saml",
+        "PUT oidc",
+    ]
+
+
+ON_ROUTE = {"edge_id": "e1", "match": "/x", "match_type": "exact_path"}
+
+
+def on_own_route(was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """The calls on a route of ours: method and module, and the names of the fields that each sends."""
+    shown = {"match": "/x", "match_type": "exact_path", **now}
+    there = live("HTTPSEdgeRoute", "r1", shown, owner=record("HTTPSEdgeRoute/a", {**ON_ROUTE, **was}), parent="e1")
+    made = make_plan(declare("HTTPSEdgeRoute/a", {**ON_ROUTE, **declared}), seen=snapshot(there))
+    assert made.errors == ()
+    return [
+        (f"{call.method} {str(call.path).rpartition('/r1')[2]}".strip(), sorted(call.body or {})) for call in made.calls
+    ]
+
+
+@pytest.mark.parametrize("backend", [BACK, {}], ids=["kept", "removed"])
+def test_a_login_of_our_route_is_exchanged_while_its_backend_is_detached(backend: dict[str, Any]) -> None:
+    calls = on_own_route({**SAML, **BACK}, {**LIVE_SAML, **LIVE_BACK}, {**OIDC, **backend})
+    assert calls == [("DELETE /backend", []), ("DELETE /saml", []), ("PATCH", [*backend, "oidc"])]
+
+
+def test_a_login_of_our_route_is_exchanged_without_a_backend_and_beside_what_else_is_removed() -> None:
+    assert on_own_route(SAML, LIVE_SAML, OIDC) == [("DELETE /saml", []), ("PATCH", ["oidc"])]
+    calls = on_own_route({**SAML, **HOOK}, {**LIVE_SAML, **LIVE_HOOK}, OIDC)
+    assert calls == [("DELETE /saml", []), ("PATCH", ["oidc"]), ("DELETE /webhook_verification", [])]
 
 
 def test_the_backend_is_removed_before_protection() -> None:
