@@ -60,3 +60,7 @@ class UnusableBase(OperationError):
 
 class UnusableSource(OperationError):
     """A fleet's repository cannot be used: its address is not safe, or Git cannot fetch the commit."""
+
+
+class UnusableCluster(OperationError):
+    """The scheduler of a fleet's workers cannot be reached or used, or was lost."""

@@ -1,0 +1,101 @@
+"""Dask clusters for tests: a scheduler and workers in the test's event loop, and certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from distributed import Scheduler, Worker
+
+from reconciler.fleet.ports import Pool, TaskEnd
+from reconciler.model.fleet import Task
+
+
+@asynccontextmanager
+async def start_scheduler(port: int = 0, **options: Any) -> AsyncIterator[Scheduler]:
+    async with Scheduler(host="127.0.0.1", port=port, dashboard_address="127.0.0.1:0", **options) as scheduler:
+        yield scheduler
+
+
+@asynccontextmanager
+async def start_cluster(*workers: dict[str, Any], **options: Any) -> AsyncIterator[Scheduler]:
+    """A scheduler and a worker for each of `workers` (its options), all in this process."""
+    async with AsyncExitStack() as stack:
+        scheduler = await stack.enter_async_context(start_scheduler(**options))
+        for worker in workers:
+            running = Worker(scheduler.address, host="127.0.0.1", nthreads=2, memory_limit=0, **options, **worker)
+            await stack.enter_async_context(running)
+        yield scheduler
+
+
+async def run_all(
+    pool: Pool, tasks: Iterable[Task], *, again: bool = True, on_end: Callable[[TaskEnd], None] | None = None
+) -> list[TaskEnd]:
+    """Runs tasks, those that the engine lost once more, as a coordinator does; returns how each ended."""
+    waiting: asyncio.Queue[Task] = asyncio.Queue()
+    for task in tasks:
+        waiting.put_nowait(task)
+    left, ends = waiting.qsize(), []
+
+    async def give() -> AsyncIterator[Task]:
+        while left:
+            try:
+                yield await asyncio.wait_for(waiting.get(), 0.05)
+            except TimeoutError:
+                continue
+
+    async for end in pool.run(give()):
+        if on_end is not None:
+            on_end(end)
+        if end.error and again:
+            waiting.put_nowait(end.task)
+        else:
+            left -= 1
+            ends.append(end)
+    return ends
+
+
+class Authority:
+    """A certificate authority with one certificate for every role, as files."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+        def build(own: str, public: Any, *, is_authority: bool) -> x509.Certificate:
+            return (
+                x509.CertificateBuilder()
+                .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, own)]))
+                .issuer_name(subject)
+                .public_key(public)
+                .serial_number(x509.random_serial_number())
+                .not_valid_before(now - datetime.timedelta(hours=1))
+                .not_valid_after(now + datetime.timedelta(hours=1))
+                .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+                .sign(key, hashes.SHA256())
+            )
+
+        own = ec.generate_private_key(ec.SECP256R1())
+        self.ca_file, self.cert, self.key = (folder / f"{name}-{part}.pem" for part in ("ca", "cert", "key"))
+        pem = serialization.Encoding.PEM
+        self.ca_file.write_bytes(build(name, key.public_key(), is_authority=True).public_bytes(pem))
+        self.cert.write_bytes(build(f"{name}-member", own.public_key(), is_authority=False).public_bytes(pem))
+        form, no_password = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        self.key.write_bytes(own.private_bytes(pem, form, no_password))
+
+    def environ(self) -> dict[str, str]:
+        """The settings of a client, as environment variables."""
+        prefix = "DASK_DISTRIBUTED__COMM__TLS__"
+        return {
+            f"{prefix}CA_FILE": str(self.ca_file),
+            f"{prefix}CLIENT__CERT": str(self.cert),
+            f"{prefix}CLIENT__KEY": str(self.key),
+        }

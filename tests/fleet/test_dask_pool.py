@@ -1,0 +1,182 @@
+"""Tasks on Dask workers: dead workers, lost schedulers, resources, and how many tasks are taken at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import dask
+import pytest
+from distributed import Worker
+
+from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
+from reconciler.fleet.ports import TaskEnd
+from reconciler.model.fleet import Task
+from reconciler.operations.errors import OperationError, UnusableCluster
+from tests.fleet import stand_in
+from tests.fleet.clusters import run_all, start_cluster, start_scheduler
+from tests.fleet.stand_in import make_task
+
+MEMBERS = [f"member-{number}" for number in range(12)]
+
+
+async def until(true: object, seconds: float = 60.0) -> None:
+    """Waits until `true()` is."""
+    assert callable(true)
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("allowed", [3, 0])
+async def test_every_task_ends_though_a_worker_is_killed(tmp_path: Path, allowed: int) -> None:
+    """Dask runs the tasks of a dead worker again; when it gives up, by `allowed-failures`, the caller does."""
+    before = dict(os.environ)
+
+    async def disturb() -> None:
+        await until(lambda: len(stand_in.runs(tmp_path)) == 4)
+        for process in {process for _, process in stand_in.runs(tmp_path)}:
+            os.kill(process, signal.SIGINT)  # as Ctrl-C in the terminal
+        await asyncio.sleep(0.1)
+        os.kill(stand_in.runs(tmp_path)[0][1], signal.SIGKILL)
+        await until(lambda: len(stand_in.runs(tmp_path)) > 4)
+        (tmp_path / "go").touch()
+
+    failures: list[str] = []
+    with dask.config.set({"distributed.scheduler.allowed-failures": allowed}):
+        async with open_local_pool(stand_in.wait, 2, threads=2) as pool:
+            disturbing = asyncio.create_task(disturb())
+            ends = await run_all(
+                pool,
+                [make_task(tmp_path, member) for member in MEMBERS],
+                on_end=lambda end: failures.append(end.error) if end.error else None,
+            )
+            await disturbing
+    assert sorted(end.task.member for end in ends) == sorted(MEMBERS)
+    assert bool(failures) == (allowed == 0)
+    assert all(failure.startswith("KilledWorker: ") for failure in failures)
+    runs = Counter(member for member, _ in stand_in.runs(tmp_path))
+    assert runs.keys() == set(MEMBERS)
+    assert sum(runs.values()) <= len(MEMBERS) + 2 + len(failures)  # two ran in the worker that was killed
+    assert dict(os.environ) == before
+    for process in {process for _, process in stand_in.runs(tmp_path)}:
+        with pytest.raises(ProcessLookupError):
+            os.kill(process, 0)
+
+
+async def test_tasks_are_taken_as_they_can_start(tmp_path: Path) -> None:
+    taken: list[str] = []
+
+    async def give() -> AsyncIterator[Task]:
+        for member in MEMBERS:
+            taken.append(member)
+            yield make_task(tmp_path, member)
+
+    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.wait, scheduler.address) as pool:
+        ends = pool.run(give())
+        first = asyncio.create_task(anext(ends))
+        await until(lambda: len(stand_in.runs(tmp_path)) == 2)
+        await asyncio.sleep(0.2)
+        assert len(taken) == 4  # two run, two are ready
+        (tmp_path / "go").touch()
+        assert (await first).error == ""
+        assert [end.error async for end in ends] == [""] * 11
+
+
+async def test_a_caller_that_goes_takes_its_waiting_tasks_along(tmp_path: Path) -> None:
+    async def give() -> AsyncIterator[Task]:
+        for member in MEMBERS:
+            yield make_task(tmp_path, member)
+
+    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.wait, scheduler.address) as pool:
+        ends = pool.run(give())
+        first = asyncio.create_task(anext(ends))
+        await until(lambda: len(stand_in.runs(tmp_path)) == 2)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await ends.aclose()
+        (tmp_path / "go").touch()
+        await until(lambda: not scheduler.tasks)
+    assert len(stand_in.runs(tmp_path)) == 2
+
+
+async def test_a_resource_names_the_workers_that_may_run_a_task(tmp_path: Path) -> None:
+    """Members whose workers are missing are given back, and do not hold up others."""
+    workers = ({"name": "eu", "resources": {"keys-eu": 1}}, {"name": "us"})
+    tasks = [make_task(tmp_path, f"asia-{number}", "keys-asia") for number in range(20)]
+    tasks += [make_task(tmp_path, f"eu-{number}", "keys-eu") for number in range(20)]
+    tasks += [make_task(tmp_path, f"any-{number}") for number in range(20)]
+    async with (
+        start_cluster(*workers) as scheduler,
+        open_cluster_pool(stand_in.place, scheduler.address, patience=0.5) as pool,
+    ):
+        ends = {end.task.member: end.error for end in await run_all(pool, tasks, again=False)}
+    assert {member for member, error in ends.items() if error} == {f"asia-{number}" for number in range(20)}
+    assert {error for error in ends.values() if error} == {"no worker has the resource keys-asia"}
+    assert {(tmp_path / f"eu-{number}").read_text() for number in range(20)} == {"eu"}
+    assert {(tmp_path / f"any-{number}").read_text() for number in range(20)} <= {"eu", "us"}
+    assert len(ends) == 60
+
+
+async def test_a_scheduler_may_restart(tmp_path: Path) -> None:
+    """Its tasks are given back, and run on once it and its workers are there again."""
+    (tmp_path / "go").touch()
+    ends: list[TaskEnd] = []
+    async with start_cluster({}) as first:
+        port = first.port
+        async with open_cluster_pool(stand_in.work, first.address) as pool:
+            running = asyncio.create_task(run_all(pool, [make_task(tmp_path, member) for member in MEMBERS]))
+            await until(lambda: len(stand_in.runs(tmp_path)) >= 3)
+            await first.close()
+            async with (
+                start_scheduler(port=port) as second,
+                Worker(second.address, host="127.0.0.1", nthreads=2, memory_limit=0),
+            ):
+                ends = await running
+    assert sorted(end.task.member for end in ends) == sorted(MEMBERS)
+
+
+async def test_a_lost_scheduler_ends_the_command_and_not_the_run(tmp_path: Path) -> None:
+    async with start_cluster({}) as scheduler:
+        async with open_cluster_pool(stand_in.wait, scheduler.address, reconnect=0.5) as pool:
+            running = asyncio.create_task(run_all(pool, [make_task(tmp_path, member) for member in MEMBERS]))
+            await until(lambda: len(stand_in.runs(tmp_path)) == 2)
+            await scheduler.close(timeout=0.1)
+            with pytest.raises(UnusableCluster, match=r"lost the scheduler \(tcp://") as caught:
+                await running
+            assert "`reconciler fleet resume 20261123-101500-a1b2`" in caught.value.remedy
+        (tmp_path / "go").touch()
+
+
+async def test_a_cluster_without_workers_ends_the_command(tmp_path: Path) -> None:
+    async with (
+        start_scheduler() as scheduler,
+        open_cluster_pool(stand_in.work, scheduler.address, patience=0.2) as pool,
+    ):
+        with pytest.raises(UnusableCluster, match=r"no worker was connected to the scheduler for 0\.2 s"):
+            await run_all(pool, [make_task(tmp_path, "member")])
+
+
+async def test_what_the_caller_raises_ends_the_run(tmp_path: Path) -> None:
+    async def give() -> AsyncIterator[Task]:
+        yield make_task(tmp_path, "member")
+        raise OperationError("the store is gone")
+
+    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.work, scheduler.address) as pool:
+        with pytest.raises(OperationError, match="the store is gone"):
+            async for _ in pool.run(give()):
+                pass
+
+
+def test_dask_is_imported_only_when_it_is_used() -> None:
+    code = "import sys, reconciler.fleet.dask_cluster; print({'dask', 'distributed', 'tornado'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "set()\n"
