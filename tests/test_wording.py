@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 # Pages that are covered. Generated pages take their text from code and help.
 COVERED = ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs")
-GENERATED = ("docs/errors.md", "docs/project-file.md", "docs/kinds", "docs/decisions/README.md")
+GENERATED = ("docs/errors.md", "docs/fleet-file.md", "docs/project-file.md", "docs/kinds", "docs/decisions/README.md")
 
 # Folders of code that are covered: text, comments, docstrings, templates, and names of functions.
 SWEPT: tuple[str, ...] = (

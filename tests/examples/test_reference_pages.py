@@ -11,12 +11,15 @@ import pytest
 from reconciler.cli.main import main
 from reconciler.model.fields.field import Field, fields_of
 from reconciler.project.documents.manifest_document import ManifestDocument
+from reconciler.project.fleets.fleet_file import FleetFile
+from reconciler.project.fleets.load import load_fleet
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.project.yaml import format as format_yaml
 from reconciler.rendering.reference import kind_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 MANIFESTS = (DOCS / "manifests.md").read_text(encoding="utf-8")
+FLEET = (DOCS / "fleet-file.md").read_text(encoding="utf-8")
 PROJECT = (DOCS / "project-file.md").read_text(encoding="utf-8")
 
 
@@ -79,6 +82,27 @@ def test_the_example_of_a_project_file_is_valid(tmp_path: Path, capsys: pytest.C
         (tmp_path / name / "a.yaml").write_text(kept)
     words = ["validate", "--project", str(tmp_path), "--var", "domain=example.com"]
     assert (main(words), capsys.readouterr().err) == (0, "")
+
+
+def test_the_page_of_the_fleet_file_is_what_its_form_gives() -> None:
+    assert kind_page.fleet_page(fields_of(FleetFile)) == FLEET
+
+
+@pytest.mark.parametrize("listed", ["csv", "inline"])
+def test_the_examples_of_a_fleet_file_are_valid(tmp_path: Path, listed: str) -> None:
+    fleet, members = examples(FLEET)
+    (csv,) = re.findall(r"^```\n(name,.*?)^```$", FLEET, re.MULTILINE | re.DOTALL)
+    (tmp_path / "fleet.yaml").write_text(
+        fleet.replace("members: members.csv\n", members) if listed == "inline" else fleet
+    )
+    (tmp_path / "members.csv").write_text(csv)
+    for name in ("base", "shop"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "reconciler.yaml").write_text("stack: s\n")
+    loaded = load_fleet(tmp_path)
+    (member,) = loaded.members.values()
+    assert (member.labels["tier"], member.variables) == ("gold", {"domain": "berlin.example.com"})
+    assert [wave.name for wave in loaded.waves] == ["canary", "first", "rest"]
 
 
 def test_the_map_has_every_folder() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from reconciler.fleet.validate import FleetValidation, validate_fleet
 from reconciler.operations.runtime import Runtime
+from reconciler.project.fleets.waves import assign_waves
 
 FLEET = """\
 fleet: shops
@@ -113,3 +115,21 @@ def test_warnings_of_the_file_stay_warnings(folder: Path) -> None:
     result = validate(folder)
     assert result.is_valid
     assert [problem.code for problem in result.problems] == ["unmatched-label"]
+
+
+def test_the_example_is_valid() -> None:
+    example = Path(__file__).parents[2] / "examples/fleet"
+    result = validate_fleet(example, runtime=Runtime(environ={}))
+    assert result.problems == ()
+    assert result.fleet is not None
+    assert [(one.project.name, one.members, one.result.resources) for one in result.projects] == [
+        ("network", 6, 2),
+        ("shop", 5, 2),
+        ("shop", 1, 2),
+    ]
+    waves = assign_waves(result.fleet, list(result.fleet.members.values()))
+    assert Counter(result.fleet.waves[index].name for index in waves.values()) == {
+        "canary": 1,
+        "early": 2,
+        "everyone": 3,
+    }

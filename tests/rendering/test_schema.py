@@ -9,13 +9,16 @@ from jsonschema import Draft202012Validator
 
 from reconciler import kinds
 from reconciler.model.kind import Kind
+from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas import manifest as manifest_schema
 from reconciler.rendering.schemas import project as project_schema
+from reconciler.rendering.schemas.fleet import fleet_schema
 from tests.kinds import manifests
 
 EVERY = kinds.every()
 MANIFEST = Draft202012Validator(manifest_schema.manifest_schema(EVERY))
+FLEET = Draft202012Validator(fleet_schema(FleetFile))
 PROJECT = Draft202012Validator(project_schema.project_schema(ProjectFile, EVERY))
 
 each_kind = pytest.mark.parametrize("kind", EVERY, ids=lambda kind: kind.name)
@@ -181,3 +184,42 @@ def test_an_environment_may_take_away_and_need_not_be_whole() -> None:
 )
 def test_a_bad_environment_is_refused(document: dict[str, Any]) -> None:
     assert not ENVIRONMENT.is_valid(document)
+
+
+MEMBERS: dict[str, Any] = {"fleet": "shops", "members": "m.csv", "api_key": {"from_env": "KEY_${{ member.name }}"}}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"members": [{"name": "a", "labels": {"tier": "gold"}, "variables": {"size": 3}}]},
+        {"projects": [{"name": "a", "path": "a", "after": ["b"], "select": {"tier": ["gold"], "name": "x*"}}]},
+        {"waves": [{"name": "a", "percent": 5, "max_failures": "5%", "min_success_time": "10m", "approve": True}]},
+        {"guards": {"max_changed": 3, "max_deletes": 0}, "limits": {"members_at_once": 4, "start_spread": "30s"}},
+        {"workers": [{"select": {"region": "eu"}, "needs": "keys-eu"}], "store": "state/fleet.db"},
+        {"api_key": {"from_vault": {"path": "a/${{ member.name }}"}}},
+    ],
+)
+def test_the_fleet_schema_takes_a_good_file(more: dict[str, Any]) -> None:
+    Draft202012Validator.check_schema(fleet_schema(FleetFile))
+    assert [*FLEET.iter_errors(MEMBERS | more)] == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"wave": []},
+        {"members": "members.txt"},
+        {"members": [{"nmae": "a"}]},
+        {"projects": [{"name": "A"}]},
+        {"waves": [{"name": "a", "percent": 0}]},
+        {"waves": [{"name": "a", "max_failures": "200%"}]},
+        {"waves": [{"name": "a", "min_success_time": "10"}]},
+        {"api_key": "abc"},
+        {"api_key": {}},
+        {"workers": [{"select": {"region": 3}, "needs": "x"}]},
+    ],
+)
+def test_the_fleet_schema_refuses_a_bad_file(more: dict[str, Any]) -> None:
+    assert not FLEET.is_valid(MEMBERS | more)

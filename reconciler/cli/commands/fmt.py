@@ -34,6 +34,7 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     Without FILE, formats all manifests of the project. Comments and values are kept.
     """
     from reconciler.project import files
+    from reconciler.project.fleets.load import FILE as FLEET_FILE
     from reconciler.project.settings import config
     from reconciler.project.settings.config import load_config
     from reconciler.project.yaml import format as format_yaml
@@ -43,6 +44,8 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
     others: dict[str, str] = {}  # files other than manifests, and their schemas
     if not paths and modeline:
         others = dict.fromkeys(_environments(root), "environment") | {config.FILE: "project"}
+        if (root / FLEET_FILE).is_file():
+            others[FLEET_FILE] = "fleet"
     paths = tuple(map(common.to_project_path, paths))
     if not paths:
         entries = load_config(root, os.environ, common.environment).manifests

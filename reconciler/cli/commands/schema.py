@@ -1,4 +1,4 @@
-"""`reconciler schema`: JSON Schemas of kinds, manifests and project files, for editors and other validators."""
+"""`reconciler schema`: JSON Schemas of kinds, manifests, project and fleet files, for editors and other validators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reconciler.project import atomic_write
     "folder",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Write the schemas of manifests, project file and environments to DIR, for editors.",
+    help="Write the schemas of manifests, project file, environments and fleet file to DIR, for editors.",
 )
 def command(kind: str | None, folder: Path | None) -> int:
     """Print the JSON Schema of a kind, or write all schemas that editors use."""
@@ -42,10 +42,11 @@ def command(kind: str | None, folder: Path | None) -> int:
 
 def _write(folder: Path) -> None:
     from reconciler import kinds
+    from reconciler.project.fleets.fleet_file import FleetFile
     from reconciler.project.settings.project_file import ProjectFile
     from reconciler.rendering.schemas.project import editor_schemas
 
     folder.mkdir(parents=True, exist_ok=True)
-    for name, schema in editor_schemas(ProjectFile, kinds.declarable()).items():
+    for name, schema in editor_schemas(ProjectFile, FleetFile, kinds.declarable()).items():
         atomic_write.write(folder / name, json.dumps(schema, indent=1) + "\n", 0o644)
         output.print_result(f"{folder / name}\n")

@@ -1,5 +1,5 @@
-"""Writes the generated files: schemas, pages of kinds, project file and errors, list of decisions, man page, and the
-README's help block.
+"""Writes the generated files: schemas, pages of kinds, project file, fleet file and errors, list of decisions, man
+page, and the README's help block.
 
 python -m reconciler.cli.dev.generate           writes the files, from the repository's root
 python -m reconciler.cli.dev.generate --check   changes nothing; exits 1 if a file is stale
@@ -21,6 +21,7 @@ from reconciler import kinds
 from reconciler.cli.dev import man_page
 from reconciler.cli.main import reconciler as command
 from reconciler.model.fields.field import fields_of
+from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.policies.load import PolicyDocument
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.fleet import report_json
@@ -44,11 +45,12 @@ def generate_files(root: Path) -> Mapping[str, str]:
         "docs/reconciler.1": man_page.render_page(command),
         "schemas/event.json": _json(events.event_schema()),
         "schemas/fleet-run.json": _json(report_json.report_schema()),
-        **{f"schemas/{name}": _json(schema) for name, schema in editor_schemas(ProjectFile, every).items()},
+        **{f"schemas/{name}": _json(schema) for name, schema in editor_schemas(ProjectFile, FleetFile, every).items()},
         "schemas/plan.json": _json(plan_json.plan_schema()),
         "schemas/policy.json": _json(policy_schema(PolicyDocument)),
         **{f"schemas/kinds/{kind.name}.json": _json(manifest_schema.kind_schema(kind)) for kind in every},
         "docs/errors.md": error_page.page(),
+        "docs/fleet-file.md": kind_page.fleet_page(fields_of(FleetFile)),
         "docs/project-file.md": kind_page.project_page(fields_of(ProjectFile)),
         "docs/kinds/README.md": kind_page.index(every),
         **{f"docs/kinds/{kind.name}.md": kind_page.page(kind) for kind in every},

@@ -94,6 +94,13 @@ class EqualAs:
     canonical: Callable[[Json], Json]
 
 
+@dataclass(frozen=True)
+class Described:
+    """The type of the value in words, for documentation, where its Python type says too little."""
+
+    words: str
+
+
 @dataclass(frozen=True, slots=True)
 class MaxBytes:
     """The maximum length of a text in bytes of UTF-8, as the platform counts."""

@@ -18,6 +18,7 @@ from reconciler.model.fields.annotations import (
     Behavior,
     Between,
     DefaultBy,
+    Described,
     Detach,
     EqualAs,
     ImmutablePart,
@@ -68,6 +69,7 @@ class Field:
     choices: tuple[str, ...] = ()
     max_bytes: int | None = None
     between: tuple[int, int] | None = None
+    described: str = ""  # the type in words
     raises: tuple[Raises, ...] = ()
 
     def __contains__(self, behavior: Behavior) -> bool:
@@ -147,7 +149,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
 
     refs, read_as, equal, doc, detach = last(RefTo), last(ReadAs), last(EqualAs), last(Doc), last(Detach)
     name_of = last(NameOf)
-    size, between = last(MaxBytes), last(Between)
+    size, between, described = last(MaxBytes), last(Between), last(Described)
     return Field(
         name=name,
         shape=shape,
@@ -170,6 +172,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         choices=choices,
         max_bytes=size.limit if size else None,
         between=(between.low, between.high) if between else None,
+        described=described.words if described else "",
         raises=(*(word for word in words if isinstance(word, Raises)), *getattr(inner, "raises", ())),
     )
 

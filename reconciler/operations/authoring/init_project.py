@@ -14,6 +14,7 @@ from reconciler.model import dialect
 from reconciler.model.value import Secret
 from reconciler.operations.runtime import Runtime
 from reconciler.project import atomic_write, files, pipelines
+from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.settings import connection, environments, project_file
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas.project import editor_schemas
@@ -167,7 +168,7 @@ def _find_unignored(folder: Path) -> tuple[str, ...]:
 
 
 def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
-    schemas = editor_schemas(ProjectFile, kinds.declarable())
+    schemas = editor_schemas(ProjectFile, FleetFile, kinds.declarable())
     found = {
         "reconciler.yaml": _render_project_file(choices),
         _EXAMPLE: _MANIFEST,

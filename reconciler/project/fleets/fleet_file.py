@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import NonEmpty, check_with
-from reconciler.model.fields.annotations import Between
+from reconciler.model.fields.annotations import Between, Described
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.fleet import NAME, TEMPLATE, Amount
 from reconciler.project.documents import durations
@@ -128,9 +128,9 @@ def _check_store(text: str) -> str | None:
 Name = Annotated[str, check_with(check_name)]
 ProjectName = Annotated[str, check_with(check_project_name)]
 Labels = Annotated[dict[str, str], check_with(check_labels)]
-Select = dict[str, str | list[str]]
-AmountText = Annotated[int | str, check_with(_check_amount)]
-Duration = Annotated[str, check_with(durations.check_duration)]
+Select = Annotated[dict[str, str | list[str]], Described("map of labels to text or list of text")]
+AmountText = Annotated[int | str, check_with(_check_amount), Described("number, or percentage in text")]
+Duration = Annotated[str, check_with(durations.check_duration), Described("duration")]
 
 
 class MemberEntry(StrictModel):
@@ -140,6 +140,7 @@ class MemberEntry(StrictModel):
     labels: Annotated[Labels, Doc("Labels for selectors and for `${{ member.labels.NAME }}`.")] = {}
     variables: Annotated[
         dict[str, Any],
+        Described("map of names to values"),
         Doc("Values of the projects' variables, as of `--var`: text is converted to the declared type."),
     ] = {}
 
@@ -244,11 +245,13 @@ class FleetFile(StrictModel):
     fleet: Annotated[Name, Doc("Name of the fleet. Unique in its store.")]
     members: Annotated[
         list[MemberEntry],
+        Described("list of objects, or name of a file"),
         Doc("The members, or the name of a file that lists them: `*.csv`, `*.json`, `*.yaml` or `*.yml`."),
     ]
     projects: Annotated[
-        list[ProjectEntry], Doc("Projects. Default: the project in the folder of the fleet file, for all members.")
-    ] = [ProjectEntry(name="main")]
+        list[ProjectEntry],
+        Doc("Projects. Default: `main`, the project in the folder of the fleet file, for all members."),
+    ] = []
     api_key: ApiKey
     waves: Annotated[
         list[WaveEntry], Doc("Waves of an apply. A last wave `rest` takes the members that are in none of them.")

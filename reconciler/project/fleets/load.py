@@ -105,7 +105,7 @@ def _read_form(written: Mapping[str, Json]) -> tuple[FleetFile | None, list[Find
         findings.append(Finding(("api_key",), text, _NEVER, code="literal-secret"))
         values["api_key"] = {"from_env": "KEY"}
     try:
-        form = FleetFile.model_validate(values)
+        form = FleetFile.model_validate({"projects": [{"name": "main"}], **values})
     except ValidationError as error:
         return None, [*findings, *validation.problems_of(error, values, fields_of(FleetFile))]
     findings += _check_form(form)

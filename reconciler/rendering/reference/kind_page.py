@@ -65,6 +65,11 @@ def project_page(fields: Iterable[Field]) -> str:
     return f"{_PROJECT}\n## Settings\n\n" + "\n\n".join(_tables("", fields)) + "\n"
 
 
+def fleet_page(fields: Iterable[Field]) -> str:
+    """The page of the fleet file, which has these fields."""
+    return f"{_FLEET}\n## Fields\n\n" + "\n\n".join(_tables("", fields)) + "\n"
+
+
 _PROJECT = """\
 # The project file
 
@@ -98,6 +103,77 @@ variables and defaults). For the format of manifests see [manifests](manifests.m
 Commands find the project from the folders below it: without `--project` and `RECONCILER_PROJECT`, they use the nearest
 directory above with a `reconciler.yaml`, within the Git repository. Paths in messages are relative to the project;
 files that are arguments, as in `fmt FILE`, are relative to the current directory.
+"""
+
+
+_FLEET = """\
+# The fleet file
+
+`fleet.yaml` lists the members of a fleet: accounts that get the same projects, each with values of its own.
+`reconciler fleet validate` checks the file, the projects and the values of all members, without network access.
+[examples/fleet](../examples/fleet/README.md) is a fleet to start from.
+
+```yaml
+version: 1
+fleet: shops
+members: members.csv
+projects:
+  - {name: base, path: base}
+  - {name: shop, path: shop, after: [base], select: {tier: [gold, silver]}, environment: prod}
+api_key:
+  from_env: KEY_${{ member.name }}
+waves:
+  - {name: canary, select: {ring: canary}, min_success_time: 10m}
+  - {name: first, percent: 10, max_failures: 2%, approve: true}
+guards: {max_changed: 50%, max_deletes: 0}
+workers:
+  - {select: {region: eu}, needs: keys-eu}
+limits: {members_at_once: 16, start_spread: 30s}
+store: state/fleet.db
+```
+
+## Members
+
+`members` is a list, or the name of a file with one:
+
+```yaml
+members:
+  - name: berlin
+    labels: {tier: gold, region: eu}
+    variables: {domain: berlin.example.com}
+```
+
+In CSV, the first line names the columns: `name`, `labels.NAME` and `variables.NAME`. An empty cell sets nothing.
+Spaces around a cell are removed. JSON and YAML files have the list itself.
+
+```
+name,labels.tier,labels.region,variables.domain
+berlin,gold,eu,berlin.example.com
+```
+
+Labels select members. Variables are values of the variables that a project declares, as of `--var`: text is converted
+to the declared type, and a project ignores variables that only other projects declare. They are in Git in plain text:
+secrets are read with `{from_env: NAME}` or `{from_file: PATH}` in the manifests of a project.
+
+## Selectors
+
+A selector maps labels to a value or a list of values. A member is selected if it has one of the values of each label;
+an empty selector selects every member. The key `name` takes names of members, with `*` and `?` as wildcards:
+`{region: eu, name: [berlin, shop-*]}`.
+
+## API keys
+
+The file says where the worker that runs a member's tasks finds the API key, and never contains a key.
+`${{ member.name }}` and `${{ member.labels.NAME }}` insert text of the member. In the name of an environment variable,
+inserted text is in upper case, with `_` for other characters than letters and digits: `KEY_${{ member.name }}` is
+`KEY_NEW_YORK` for the member `new-york`. Members that get the same project must have different keys.
+
+## Waves
+
+An apply finishes a wave before it starts the next. Members of earlier waves are left out of later ones, and a last
+wave `rest` takes the members that are left. With `percent`, a wave takes a share of the members that it selects, in an
+order that depends on their names only: with `percent: 5` and then `percent: 25`, 30 % of the fleet are done after two
+waves.
 """
 
 
@@ -142,6 +218,8 @@ def _tables(prefix: str, fields: Iterable[Field]) -> Iterator[str]:
 
 def describe_type(field: Field) -> str:
     """The type and limits of a field."""
+    if field.described:
+        return field.described
     match field.shape:
         case Shape.LIST if field.item is not None:
             return f"list: {describe_type(field.item)}"

@@ -14,6 +14,7 @@ from reconciler.model.address import NAME
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.rendering.schemas import manifest as manifest_schema
+from reconciler.rendering.schemas.fleet import fleet_schema
 from reconciler.rendering.schemas.manifest import Schema
 
 _NOT_SET = ("version", "variables", "defaults")  # of a project file: what no environment sets as it is there
@@ -40,11 +41,12 @@ def project_schema(form: type[BaseModel], kinds: Iterable[Kind]) -> Schema:
     }
 
 
-def editor_schemas(form: type[BaseModel], kinds: Iterable[Kind]) -> dict[str, Schema]:
-    """The schemas for all files of a project, by file name."""
+def editor_schemas(form: type[BaseModel], fleet_form: type[BaseModel], kinds: Iterable[Kind]) -> dict[str, Schema]:
+    """The schemas for all files of a project and of a fleet, by file name. The forms are those of the two files."""
     kinds = tuple(kinds)
     return {
         "environment.json": environment_schema(form, kinds),
+        "fleet.json": fleet_schema(fleet_form),
         "manifest.json": manifest_schema.manifest_schema(kinds),
         "project.json": project_schema(form, kinds),
     }
