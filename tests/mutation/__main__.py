@@ -86,10 +86,12 @@ def main(words: Sequence[str] | None = None, checkout: Path = ROOT, limits: Limi
             workers = [Worker(copy) for copy in others]
             for worker in workers:
                 stack.callback(worker.stop)
-            judge = Judge(root, Record(record), workers, limits._replace(budget=options.budget), options.also)
+            judge = Judge(
+                root, Record(record), workers, limits._replace(budget=options.budget, more=options.more), options.also
+            )
             items = [item for package in sample.values() for item in package]
             try:
-                run_sample(session, items, judge, options.workers, _Progress(len(items)).tell, options.again)
+                run_sample(session, items, judge, options.workers, _Progress().tell, options.again)
             except KeyboardInterrupt:
                 print("interrupted: the same command goes on from here", file=sys.stderr)
         verdicts = list(collect_verdicts(session, sample, load_equivalents()))
@@ -105,7 +107,10 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("paths", nargs="*", default=PACKAGES, metavar="PATH")
     parser.add_argument("--count", type=int, default=1000, help="mutants, over all paths [1000]")
     parser.add_argument("--seed", default="", help="seed of the sample [the commit]")
-    parser.add_argument("--budget", type=float, default=20.0, help="seconds of CPU for the tests of a mutant [20]")
+    parser.add_argument(
+        "--budget", type=float, default=LIMITS.budget, help="seconds of CPU for the tests of a mutant [8]"
+    )
+    parser.add_argument("--more", type=float, default=LIMITS.more, help="further seconds for one that survives [25]")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="mutants at once [one per core]")
     parser.add_argument("--record", default="", help="a record of an earlier run, instead of a new one for each commit")
     parser.add_argument("--also", nargs="*", default=[], metavar="TESTS", help="tests to run first with each mutant")
@@ -128,15 +133,15 @@ def _name_changes(checkout: Path) -> str:
 
 
 class _Progress:
-    def __init__(self, total: int) -> None:
-        self._total, self._done, self._began = total, 0, time.monotonic()
+    def __init__(self) -> None:
+        self._done, self._began = 0, time.monotonic()
 
     def tell(self, item: WorkItem, result: WorkResult) -> None:
         self._done += 1
         mutant = item.mutations[0]
-        outcome = {TestOutcome.KILLED: "caught", TestOutcome.SURVIVED: "SURVIVED"}.get(result.test_outcome, "timeout")
+        outcome = {TestOutcome.KILLED: "caught", TestOutcome.SURVIVED: "survived"}.get(result.test_outcome, "timeout")
         print(
-            f"{time.monotonic() - self._began:6.0f} s  {self._done} of {self._total}  {outcome:<8} "
+            f"{time.monotonic() - self._began:6.0f} s  {self._done:4}  {outcome:<8}  "
             f"{mutant.module_path}:{mutant.start_pos[0]} {mutant.operator_name.partition('/')[2]}",
             flush=True,
         )

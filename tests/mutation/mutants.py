@@ -72,7 +72,10 @@ def _walk(node: Any, is_annotation: bool) -> Iterator[tuple[Any, bool]]:
 
 
 def mutate(source: str, mutant: MutationSpec) -> str | None:
-    """The source with the mutant in it. None if that is no program, or the same one."""
+    """The source with the mutant in it. None if that is no program, or one that runs the same instructions."""
+    line, column = mutant.start_pos
+    if source.splitlines()[line - 1].startswith("TYPE_CHECKING", column):  # is false whenever the program runs
+        return None
     mutated: str | None = mutate_code(source, load_operators()[mutant.operator_name], mutant.occurrence)
     try:
         return None if mutated is None or ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(source)) else mutated

@@ -11,7 +11,7 @@ import sys
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,7 +28,8 @@ EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 
 class Limits(NamedTuple):
-    budget: float = 20.0  # seconds of CPU for the tests of one mutant
+    budget: float = 8.0  # seconds of CPU for the tests of one mutant
+    more: float = 25.0  # for the further tests of one that survives these
     least: float = 8.0  # seconds of CPU that each test has at least
     tests: int = 400  # per mutant
     seconds: float = 400.0  # until the whole process of a mutant is killed
@@ -110,7 +111,8 @@ class Judge:
     def choose(self, mutant: MutationSpec) -> list[str]:
         return choose_tests(mutant, self._record, self._source)
 
-    def try_mutant(self, item: WorkItem) -> WorkResult:
+    def try_mutant(self, item: WorkItem, earlier: WorkResult | None = None) -> WorkResult:
+        """Runs the tests of a mutant; of one that survived earlier, the tests for which there was no time."""
         (mutant,) = item.mutations
         path = mutant.module_path.as_posix()
         original = (self._root / path).read_text()
@@ -118,7 +120,8 @@ class Judge:
         assert mutated is not None
         diff = "\n".join(difflib.unified_diff(original.splitlines(), mutated.splitlines(), path, path, "", "", 1, ""))
         covering = self.choose(mutant)
-        tests = covering[: self._limits.tests]
+        before = json.loads(earlier.output or "{}").get("ran", 0) if earlier is not None else 0
+        tests = covering[before : self._limits.tests]
         if not tests and not self._also:
             return WorkResult(WorkerOutcome.NO_TEST, "{}", TestOutcome.SURVIVED, diff)
         answer = self._run(
@@ -128,12 +131,14 @@ class Judge:
                 "tests": tests,
                 "also": list(self._also),
                 "cpu": {test: self._record.tests[test].cpu for test in tests},
-                "budget": self._limits.budget,
+                "budget": self._limits.budget if earlier is None else self._limits.more,
                 "least": self._limits.least,
                 "seconds": self._limits.seconds,
             }
         )
         answer["covering"] = len(covering)
+        answer["ran"] = before + answer.get("ran", 0)
+        answer["is_second"] = earlier is not None
         log = answer.pop("log", "")
         if answer["signal"] and not answer.get("failed"):
             outcome, by = WorkerOutcome.ABNORMAL, TestOutcome.INCOMPETENT  # out of time, or out of memory
@@ -160,25 +165,40 @@ def run_sample(
     tell: Callable[[WorkItem, WorkResult], None],
     again: bool = False,
 ) -> None:
-    """Tries the mutants that have no result in the session yet; with `again`, also those that survived."""
+    """Tries the mutants that have no result in the session yet; with `again`, also those that survived.
+
+    Most mutants are caught by their first tests. The survivors come last, with more time for each.
+    """
     with use_db(session, WorkDB.Mode.create) as database:
         known = {item.job_id for item in database.work_items}
         database.add_work_items(item for item in sample if item.job_id not in known)
-        done = dict(database.results)
-        pending = [
-            item
-            for item in sample
-            if item.job_id not in done or (again and done[item.job_id].test_outcome == TestOutcome.SURVIVED)
-        ]
-        with ThreadPoolExecutor(workers) as pool:
-            tasks = {pool.submit(judge.try_mutant, item): item for item in pending}
-            try:
-                for task in as_completed(tasks):
-                    database.set_result(tasks[task].job_id, task.result())
-                    tell(tasks[task], task.result())
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        results = dict(database.results)
+        survived = {job for job, result in results.items() if result.test_outcome == TestOutcome.SURVIVED}
+        for is_first in (True, False):
+            tasks: dict[Future[WorkResult], WorkItem] = {}
+            with ThreadPoolExecutor(workers) as pool:
+                for item in sample:
+                    result = results.get(item.job_id)
+                    if is_first and (result is None or (again and item.job_id in survived)):
+                        tasks[pool.submit(judge.try_mutant, item)] = item
+                    elif not is_first and result is not None and _has_further_tests(result):
+                        tasks[pool.submit(judge.try_mutant, item, result)] = item
+                try:
+                    for task in as_completed(tasks):
+                        item = tasks[task]
+                        results[item.job_id] = task.result()
+                        database.set_result(item.job_id, task.result())
+                        tell(item, task.result())
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise
+
+
+def _has_further_tests(result: WorkResult) -> bool:
+    """Whether a mutant survived its first tests, and there was no time for others."""
+    details = json.loads(result.output or "{}")
+    is_out_of_time = details.get("skipped", 0) > 0 and not details.get("is_second")
+    return result.test_outcome == TestOutcome.SURVIVED and is_out_of_time
 
 
 @dataclass(frozen=True)
