@@ -14,7 +14,7 @@ from reconciler.model.history import DriftCheck, DriftedResource
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
-from reconciler.operations.opening.stores import store_location
+from reconciler.operations.opening.stores import open_project_store, store_location
 from reconciler.operations.reporting import OnEvent
 from reconciler.operations.results import DriftResult
 from reconciler.operations.selection import check_selection
@@ -74,7 +74,6 @@ def keeps_history(workspace: Workspace) -> bool:
 async def record_drift(workspace: Workspace, plan: Plan) -> None:
     """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none."""
     from reconciler.rendering.plan import outline, phrases
-    from reconciler.store.store import open_store
 
     rows = outline.build_outline(plan)
     drifted = tuple(
@@ -88,5 +87,5 @@ async def record_drift(workspace: Workspace, plan: Plan) -> None:
         for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)
     )
     check = DriftCheck(workspace.options.now, len(workspace.manifest.declarations), plan.commit, drifted)
-    async with open_store(store_location(workspace.config)) as store:
+    async with open_project_store(workspace.config) as store:
         await store.drift_history.record(workspace.manifest.stack, check)

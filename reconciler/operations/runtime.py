@@ -96,6 +96,7 @@ class Runtime:
     random         intent ids and the jitter of retries
     platform       opens the platform of an account
     store          path or URL of the store instead of the project's; `memory:` keeps nothing
+    store_scope    keeps the project's stack apart from stacks of the same name in the store
     open_sinks     opens the sinks for one-time secrets; None: those that the manifests name
     observer       notified of requests and plans, for telemetry
     on_checkpoint  called before and after each durable step of an apply, for fault tests
@@ -109,6 +110,7 @@ class Runtime:
     random: Random = field(default_factory=_machine_random)
     platform: PlatformAccess = field(default_factory=HTTPAccess)
     store: str | None = None
+    store_scope: str = ""
     open_sinks: Callable[[Config, Stop], Sinks] | None = None
     observer: RunObserver | None = None
     on_checkpoint: OnCheckpoint | None = None

@@ -271,10 +271,13 @@ def _upgrade(engine: Engine, place: str) -> None:
         why = f"its schema version is {version}, and this reconciler supports versions up to {schema.VERSION}"
         raise Unavailable(place, why, "use a newer reconciler")
     if version < schema.VERSION:
+        is_server = engine.dialect.name == "postgresql"
         new_version = update(schema.store).where(schema.store.c.version == version).values(version=schema.VERSION)
         with engine.begin() as connection:
             if not connection.execute(new_version).rowcount:
                 return  # another process upgraded it
             for upgrade in range(version + 1, schema.VERSION + 1):
                 for statement in schema.UPGRADES[upgrade]:
+                    connection.execute(statement)
+                for statement in schema.SERVER_UPGRADES.get(upgrade, ()) if is_server else ():
                     connection.execute(statement)

@@ -403,14 +403,9 @@ class FleetRecords:
         self, name: str, on_loss: Callable[[StoreError], None], *, lasts: float = lock.LOCK_SECONDS
     ) -> AbstractAsyncContextManager[Holder]:
         """The lease with this name, as the lock of a stack; see `lock.hold_lock`."""
+        title = f"task {name.removeprefix('fleet ')}"
         return lock.hold_lock(
-            self._engine,
-            self._place,
-            name,
-            on_loss=on_loss,
-            lasts=lasts,
-            now=self._now,
-            task=name.removeprefix("fleet "),
+            self._engine, self._place, name, title=title, doing="run", on_loss=on_loss, lasts=lasts, now=self._now
         )
 
     # --- rows ---------------------------------------------------------------------------------------------------------

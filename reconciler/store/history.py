@@ -16,18 +16,20 @@ from reconciler.model.change import Action
 from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.store import database, schema, stored_values
+from reconciler.store.scope import WITHOUT_SCOPE, Scope
 
 
 class History:
     """The drift checks and runs of a store."""
 
-    def __init__(self, engine: Engine, place: str) -> None:
+    def __init__(self, engine: Engine, place: str, scope: Scope = WITHOUT_SCOPE) -> None:
         self._engine = engine
         self._place = place
+        self._scope = scope
 
     async def record(self, stack: str, check: DriftCheck) -> None:
         """Stores a drift check; returns when it is durable."""
-        name = f"{check.at:.6f}-{os.getpid()}"
+        name = self._scope.row_id(check.at, os.getpid())
         rows = [
             {
                 "look": name,
@@ -42,7 +44,8 @@ class History:
 
         def write() -> None:
             with database.explain_errors(self._place), self._engine.begin() as connection:
-                head = {"id": name, "stack": stack, "at": check.at, "declared": check.declared, "commit": check.commit}
+                head = {"id": name, "stack": self._scope.key(stack), "at": check.at}
+                head |= {"declared": check.declared, "commit": check.commit}
                 connection.execute(insert(schema.drift_checks), [head])
                 if rows:
                     connection.execute(insert(schema.drifted_resources), rows)
@@ -52,7 +55,7 @@ class History:
     async def list_drift_checks(self, stack: str, since: float = 0.0) -> tuple[DriftCheck, ...]:
         """Drift checks of a stack, oldest first. `since`: seconds since 1970."""
         check, drift = schema.drift_checks, schema.drifted_resources
-        selected = (check.c.stack == stack) & (check.c.at >= since)
+        selected = (check.c.stack == self._scope.key(stack)) & (check.c.at >= since)
         heads = await self._rows(select(check).where(selected).order_by(check.c.at, check.c.id))
         drifted: Mapping[str, list[DriftedResource]] = defaultdict(list)
         rows = select(drift).join(check, check.c.id == drift.c.look).where(selected).order_by(drift.c.address)
@@ -71,7 +74,7 @@ class History:
     async def list_runs(self, stack: str, since: float = 0.0) -> tuple[Run, ...]:
         """Runs of a stack, oldest first, with the number of calls by outcome. `since`: seconds since 1970."""
         run, outcome = schema.runs, schema.outcomes
-        selected = (run.c.stack == stack) & (run.c.started >= since)
+        selected = (run.c.stack == self._scope.key(stack)) & (run.c.started >= since)
         counted: Mapping[str, dict[Outcome, int]] = defaultdict(dict)
         counts = (
             select(outcome.c.run, outcome.c.outcome, func.count().label("calls"))

@@ -19,6 +19,7 @@ from reconciler.store import database, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LOCK_SECONDS
+from reconciler.store.scope import WITHOUT_SCOPE, Scope
 
 # Statements are built once: SQLAlchemy takes longer to build a statement than to execute it.
 _INTEND = insert(schema.intents)
@@ -64,6 +65,7 @@ class StoreJournal:
 
     run      id of the run
     plan     digest of the plan file that the run applies: the journal records which of its calls succeeded
+    scope    of the stack
     holder   token of the lock's holder; once the lock is lost, every write fails. None: without a lock
     now      seconds since 1970
     elapsed  monotonic seconds, which go on while the machine sleeps
@@ -78,14 +80,17 @@ class StoreJournal:
         run: str,
         plan: str = "",
         holder: str | None = None,
+        scope: Scope = WITHOUT_SCOPE,
         now: Callable[[], float],
         elapsed: Callable[[], float],
     ) -> None:
         self._engine = engine
         self._place = place
-        self._stack = stack
+        self._title = f"stack {stack}"
+        self._key = scope.key
+        self._stack = scope.key(stack)
         self._run = run
-        self._plan = plan
+        self._plan = plan and scope.key(plan)
         self._holder = holder
         self._now = now
         self._elapsed = elapsed
@@ -98,7 +103,7 @@ class StoreJournal:
 
     async def intend(self, intent: Intent) -> None:
         content = {
-            "stack": intent.stack,
+            "stack": self._key(intent.stack),
             "address": str(intent.address),
             "path": intent.path,
             "before": schema.encode_json(sorted(intent.before)),
@@ -229,7 +234,7 @@ class StoreJournal:
             return
         # A write, not a read: until the commit no other process can acquire the lock.
         if not connection.execute(_CONFIRM_LOCK, {"of": self._stack, "token": self._holder}).rowcount:
-            raise LockLost(f"stack {self._stack}")
+            raise LockLost(self._title)
 
     async def flush(self) -> None:
         """Waits until all pending writes are committed."""

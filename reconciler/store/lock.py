@@ -64,18 +64,17 @@ async def hold_lock(
     lasts: float = LOCK_SECONDS,
     now: Callable[[], float] = time.time,
     holder: Holder | None = None,
-    task: str = "",
+    title: str = "",
+    doing: str = "applied",
 ) -> AsyncIterator[Holder]:
     """Holds the stack's lock until the end of the block. Raises Locked, with the holder, if another process holds it.
 
     on_loss  called if the lock cannot be renewed: then no further change may be started
     lasts    seconds after which the lock expires without a heartbeat
-    task     the fleet's task that is locked, for messages; empty: a stack is locked
+    title    what is locked, for messages; empty: the stack
+    doing    what its holder does with it, for messages
     """
-    title = f"task {task}" if task else f"stack {stack}"
-    row = _LockRow(
-        engine, place, stack, title, "run" if task else "applied", holder or Holder.this_process(), lasts, now
-    )
+    row = _LockRow(engine, place, stack, title or f"stack {stack}", doing, holder or Holder.this_process(), lasts, now)
     acquiring = asyncio.ensure_future(asyncio.to_thread(row.acquire))
     try:
         await asyncio.shield(acquiring)

@@ -88,6 +88,11 @@ bindings = Table(
     PrimaryKeyConstraint("stack", "address"),
 )
 
+# The key's own index finds keys with a common beginning in a file, but not on a server. Since version 7.
+_bindings_by_scope = Index(
+    "ix_bindings_scope", bindings.c.stack, postgresql_ops={"stack": "varchar_pattern_ops"}
+).ddl_if(dialect="postgresql")
+
 accounts = Table(
     "accounts",
     metadata,
@@ -254,6 +259,11 @@ UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
     5: tuple(_create_if_missing(plan_calls)),
     6: tuple(_create_if_missing(run_origins)),
     7: tuple(_create_if_missing(fleet_runs, fleet_tasks, fleet_shapes, fleet_pauses)),
+}
+
+# The same for what only a server has.
+SERVER_UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
+    7: (CreateIndex(_bindings_by_scope, if_not_exists=True),),
 }
 
 

@@ -24,6 +24,7 @@ from reconciler.store.errors import Damaged, StoreError
 from reconciler.store.history import History
 from reconciler.store.journal import StoreJournal, seconds_since_start
 from reconciler.store.lock import Holder
+from reconciler.store.scope import WITHOUT_SCOPE, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Progress:
 @asynccontextmanager
 async def open_store(
     where: str,
+    scope: str = "",
     *,
     now: Callable[[], float] = time.time,
     elapsed: Callable[[], float] = seconds_since_start,
@@ -64,30 +66,40 @@ async def open_store(
 ) -> AsyncIterator[Store]:
     """Opens the store at a path or URL, and creates it if it does not exist. Raises a StoreError.
 
+    scope    keeps stacks of the same name apart; the store shows only those of this scope
     now      seconds since 1970
     elapsed  monotonic seconds, which go on while the machine sleeps
     """
     engine, place = await asyncio.to_thread(database.open_database, where, timeouts or Timeouts())
     try:
-        yield Store(engine, place, now, elapsed)
+        yield Store(engine, place, now, elapsed, Scope(scope))
     finally:
         await asyncio.to_thread(engine.dispose)
 
 
 class Store:
-    """The data of all stacks in one database. Every method raises a StoreError if the database cannot be used."""
+    """The data of the stacks of one scope. Every method raises a StoreError if the database cannot be used."""
 
-    def __init__(self, engine: Engine, place: str, now: Callable[[], float], elapsed: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        place: str,
+        now: Callable[[], float],
+        elapsed: Callable[[], float],
+        scope: Scope = WITHOUT_SCOPE,
+    ) -> None:
         self._engine = engine
         self._place = place
         self._now = now
         self._elapsed = elapsed
+        self._scope = scope
+        self._key = scope.key
 
     async def bindings(self, stack: str) -> Mapping[Address, Binding]:
         """The bindings of a stack, by address."""
         table = schema.bindings
         found: dict[Address, Binding] = {}
-        for row in await self._rows(select(table).where(table.c.stack == stack)):
+        for row in await self._rows(select(table).where(table.c.stack == self._key(stack))):
             self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces)
             binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces)
             found[Address.parse(row.address)] = binding
@@ -97,13 +109,15 @@ class Store:
         """Objects of these kinds that have a binding of another stack: kind and locator → stack."""
         table = schema.bindings
         of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
-        rows = await self._rows(select(table).where(table.c.stack != stack, of_kinds))
-        return {(Address.parse(row.address).kind, row.object): row.stack for row in rows}
+        in_scope = self._scope.contains(table.c.stack, self._engine.dialect.name)
+        others = (table.c.stack != self._key(stack)) & in_scope
+        rows = await self._rows(select(table).where(others, of_kinds))
+        return {(Address.parse(row.address).kind, row.object): self._scope.stack(row.stack) for row in rows}
 
     async def receipts(self, stack: str) -> frozenset[str]:
         """Ids of the intents whose one-time secret was delivered."""
         table = schema.receipts
-        rows = await self._rows(select(table).where(table.c.stack == stack))
+        rows = await self._rows(select(table).where(table.c.stack == self._key(stack)))
         for row in rows:
             self._check(row, row.intent, row.stack)
         return frozenset(row.intent for row in rows)
@@ -113,8 +127,8 @@ class Store:
         the delivery may still follow."""
         intents, receipts = schema.intents, schema.receipts
         of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
-        arrived = select(receipts.c.intent).where(receipts.c.stack == stack)
-        found = select(intents.c.id).where(intents.c.stack == stack, of_kinds, intents.c.id.not_in(arrived))
+        arrived = select(receipts.c.intent).where(receipts.c.stack == self._key(stack))
+        found = select(intents.c.id).where(intents.c.stack == self._key(stack), of_kinds, intents.c.id.not_in(arrived))
         return frozenset(row.id for row in await self._rows(found))
 
     async def find_issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
@@ -126,7 +140,7 @@ class Store:
         )
         settled = intents.c.concluded.is_not(None) & intents.c.object.is_(None)  # it created no object
         relevant = receipts.c.intent.is_not(None) | ~settled
-        rows = await self._rows(joined.where(intents.c.stack == stack, of_kinds, relevant))
+        rows = await self._rows(joined.where(intents.c.stack == self._key(stack), of_kinds, relevant))
         for row in rows:
             self._check_intent(row)
         return tuple(
@@ -139,7 +153,7 @@ class Store:
         joined = (
             select(intents.c.id, intents.c.address)
             .join(receipts, receipts.c.intent == intents.c.id)
-            .where(receipts.c.stack == stack)
+            .where(receipts.c.stack == self._key(stack))
         )
         latest: dict[str, str] = {}
         found: dict[str, Address] = {}
@@ -152,7 +166,8 @@ class Store:
     async def find_open_intents(self, stack: str) -> tuple[Intent, ...]:
         """The open intents of a stack, oldest first: creates whose result was never stored."""
         table = schema.intents
-        query = select(table).where(table.c.stack == stack, table.c.concluded.is_(None)).order_by(table.c.opened)
+        is_open = (table.c.stack == self._key(stack)) & table.c.concluded.is_(None)
+        query = select(table).where(is_open).order_by(table.c.opened)
         return tuple(self._intent(row) for row in await self._rows(query))
 
     def _intent(self, row: Row[Any]) -> Intent:
@@ -160,7 +175,7 @@ class Store:
         return Intent(
             id=row.id,
             address=Address.parse(row.address),
-            stack=row.stack,
+            stack=self._scope.stack(row.stack),
             path=row.path,
             before=frozenset(json.loads(row.before)),
             identity=json.loads(row.identity),
@@ -175,7 +190,7 @@ class Store:
     async def membership(self, stack: str) -> AccountMembership | None:
         """Which account the stack belongs to; None if it was never applied."""
         table = schema.accounts
-        for row in await self._rows(select(table).where(table.c.stack == stack)):
+        for row in await self._rows(select(table).where(table.c.stack == self._key(stack))):
             self._check(row, row.stack, row.account, row.witnesses)
             return AccountMembership(row.account, tuple(json.loads(row.witnesses)))
         return None
@@ -188,7 +203,7 @@ class Store:
             select(table, intents.c.object, receipts.c.intent.label("receipt"))
             .outerjoin(intents, intents.c.id == table.c.intent)
             .outerjoin(receipts, receipts.c.intent == table.c.intent)
-            .where(table.c.plan == plan)
+            .where(table.c.plan == self._key(plan))
         )
         calls: set[str] = set()
         complete = None
@@ -206,7 +221,7 @@ class Store:
         rows = await self._rows(
             select(outcome, run.c.command, run.c.started)
             .join(run, run.c.id == outcome.c.run)
-            .where(run.c.stack == stack)
+            .where(run.c.stack == self._key(stack))
             .order_by(run.c.started.desc(), outcome.c.place.desc())
             .limit(limit)
         )
@@ -229,13 +244,16 @@ class Store:
     @property
     def drift_history(self) -> History:
         """Drift checks and runs, for reports."""
-        return History(self._engine, self._place)
+        return History(self._engine, self._place, self._scope)
 
     def lock(
         self, stack: str, *, on_loss: Callable[[StoreError], None], lasts: float = lock.LOCK_SECONDS
     ) -> AbstractAsyncContextManager[Holder]:
         """The lock of a stack; see `lock.hold_lock`."""
-        return lock.hold_lock(self._engine, self._place, stack, on_loss=on_loss, lasts=lasts, now=self._now)
+        title = f"stack {stack}"
+        return lock.hold_lock(
+            self._engine, self._place, self._key(stack), title=title, on_loss=on_loss, lasts=lasts, now=self._now
+        )
 
     @asynccontextmanager
     async def journal(
@@ -253,9 +271,14 @@ class Store:
         plan           digest of the plan file that the run applies
         commit, actor  of the manifests, and who started the run, for reports; empty: unknown
         """
-        run = f"{self._now():.6f}-{os.getpid()}"
+        run = self._scope.row_id(self._now(), os.getpid())
         row = insert(schema.runs).values(
-            id=run, stack=stack, command=command, host=socket.gethostname(), pid=os.getpid(), started=self._now()
+            id=run,
+            stack=self._key(stack),
+            command=command,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            started=self._now(),
         )
         origin = insert(schema.run_origins).values(run=run, commit=commit, actor=actor)
         await self._run(row, *([origin] if commit or actor else []))
@@ -266,6 +289,7 @@ class Store:
             run=run,
             plan=plan,
             holder=holder.token if holder else None,
+            scope=self._scope,
             now=self._now,
             elapsed=self._elapsed,
         )

@@ -25,7 +25,7 @@ from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.account_reading import read_account
 from reconciler.operations.opening.source import invalid_project
-from reconciler.operations.opening.stores import store_location
+from reconciler.operations.opening.stores import open_project_store, store_location
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.selection import check_selection
@@ -33,7 +33,7 @@ from reconciler.rendering.run_context import read_run_context
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import MEMORY, StoreError
 from reconciler.store.journal import StoreJournal
-from reconciler.store.store import Store, open_store
+from reconciler.store.store import Store
 
 if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
@@ -61,7 +61,7 @@ async def apply(
     stack = workspace.manifest.stack
     rules = workspace.load_rules()
     async with (
-        open_store(store_location(workspace.config)) as store,
+        open_project_store(workspace.config) as store,
         store.lock(stack, on_loss=halt.stop_for_store) as holder,
         store.journal(
             stack,

@@ -39,7 +39,8 @@ class ProjectSource:
         """The project file with its environment; raises InvalidProject."""
         with invalid_project():
             found = load_config(self.path, self.runtime.environ, self.environment)
-        return found if self.runtime.store is None else replace(found, store=self.runtime.store)
+        location = found.store if self.runtime.store is None else self.runtime.store
+        return replace(found, store=location, store_scope=self.runtime.store_scope)
 
 
 def read_project(source: ProjectSource) -> tuple[Config, Loaded]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,10 +34,15 @@ async def open_existing_store(config: Config) -> AsyncIterator[Store | None]:
     if location == MEMORY or ("://" not in location and not (_exists(location) or _exists(f"{location}-wal"))):
         yield None
         return
+    async with open_project_store(config) as store:
+        yield store
+
+
+def open_project_store(config: Config) -> AbstractAsyncContextManager[Store]:
+    """The store, which is created if it does not exist."""
     from reconciler.store.store import open_store  # imports SQLAlchemy, 100 ms
 
-    async with open_store(location) as store:
-        yield store
+    return open_store(store_location(config), config.store_scope)
 
 
 def _exists(path: str) -> bool:

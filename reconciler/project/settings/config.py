@@ -57,6 +57,7 @@ class Config:
     defaults: Mapping[str, Layer] = field(default_factory=dict)  # by kind
     environment: Environment | None = None
     store: str | None = None
+    store_scope: str = ""  # of the stack within the store; see `store.scope`
     agent_url: str = AGENT_URL
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
     unmet: tuple[Problem, ...] = ()  # problems that prevent a connection

@@ -1,0 +1,54 @@
+"""A part of a store, in which names of stacks are unique: the members of a fleet may have stacks of the same name."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, and_, func
+
+_AFTER_SLASH = chr(ord("/") + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Translates between the names of stacks and the keys of rows. Names of stacks contain no slash.
+
+    name  empty: the stacks of a store without scopes, whose keys are their names
+    """
+
+    name: str = ""
+
+    @property
+    def _prefix(self) -> str:
+        return f"{self.name}/" if self.name else ""
+
+    def key(self, name: str) -> str:
+        """The key, in rows, of a stack or of a plan file's digest."""
+        return f"{self._prefix}{name}"
+
+    def stack(self, key: str) -> str:
+        """The stack with a key of this scope."""
+        return key.removeprefix(self._prefix)
+
+    def contains(self, column: ColumnElement[str], dialect: str) -> ColumnElement[bool]:
+        """Whether the key in a column belongs to this scope; with an index of the column, reads only its rows.
+
+        LIKE would ignore upper and lower case on SQLite, and a range of texts depends on the language on a server.
+        """
+        if not self.name:
+            return column.not_like("%/%")
+        less, not_less = ("~<~", "~>=~") if dialect == "postgresql" else ("<", ">=")
+        rest = func.substr(column, len(self._prefix) + 1)
+        return and_(
+            column.bool_op(not_less)(self._prefix),
+            column.bool_op(less)(f"{self.name}{_AFTER_SLASH}"),
+            rest.not_like("%/%"),
+        )
+
+    def row_id(self, moment: float, pid: int) -> str:
+        """The id of a run or a drift check. A process works on many members at once: there the time is not enough."""
+        return f"{moment:.6f}-{pid}" + (f"-{secrets.token_hex(4)}" if self.name else "")
+
+
+WITHOUT_SCOPE = Scope()
