@@ -77,6 +77,10 @@ bench: install ## measure speed and memory, beside Terraform if it is installed:
 bench-full: install ## the same up to 100,000 resources: a quarter of an hour
 	@$(python) -m tests.bench --full $(ARGS)
 
+.PHONY: bench-fleet
+bench-fleet: install ## plan a fleet of 10,000 accounts in one process: ten minutes (ARGS="--members 1000")
+	@$(python) -m tests.bench.fleet $(ARGS)
+
 .PHONY: check
 check: lint types imports locked generated test ## all of the following checks, then the tests
 

@@ -181,13 +181,13 @@ def find_gate(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord], wave: int, no
     if any(task.tries for task in tasks if task.wave == wave):
         return None  # it has started
     if wave:
-        before = fleet.waves[wave - 1]
+        before = fleet.wave_at(wave - 1)
         ends = [task.ended for task in tasks if task.wave == wave - 1 and task.ended is not None]
         if ends and (until := max(ends) + before.min_success_time) > now:
             return Gate(f"min_success_time of wave {before.name}", until)
-    name = fleet.waves[wave].name
-    if fleet.waves[wave].approve and name not in run.approved_waves:
-        return Gate(f"approval of wave {name}")
+    current = fleet.wave_at(wave)
+    if current.approve and current.name not in run.approved_waves:
+        return Gate(f"approval of wave {current.name}")
     return None
 
 
@@ -262,8 +262,8 @@ class _Execution:
     wave: int = 0
 
     @property
-    def waves(self) -> tuple[Wave, ...]:
-        return self.source.fleet.waves if self.run.verb is RunVerb.APPLY else (Wave("all"),)
+    def current_wave(self) -> Wave:
+        return self.source.fleet.wave_at(self.wave) if self.run.verb is RunVerb.APPLY else Wave("all")
 
     @property
     def is_stopped(self) -> bool:
@@ -274,11 +274,11 @@ class _Execution:
         if self.run.verb is not RunVerb.APPLY:
             return False
         members = len({member for (member, _), task in self.board.tasks.items() if task.wave == self.wave})
-        return len(self.board.failed[self.wave]) > self.waves[self.wave].max_failures.of(members)
+        return len(self.board.failed[self.wave]) > self.current_wave.max_failures.of(members)
 
     async def run_waves(self) -> Run:
         self.began = self.runtime.clock.now()
-        for wave in range(len(self.waves)):
+        for wave in sorted({task.wave for task in self.board.tasks.values()}):
             self.wave = wave
             while self.board.unfinished[self.wave] and not self.has_too_many_failures:
                 if not await self._pass_gates():
@@ -290,7 +290,7 @@ class _Execution:
 
     async def _fail(self) -> Run:
         failed = len(self.board.failed[self.wave])
-        reason = f"{failed} {'member' if failed == 1 else 'members'} of wave {self.waves[self.wave].name} failed"
+        reason = f"{failed} {'member' if failed == 1 else 'members'} of wave {self.current_wave.name} failed"
         waiting = [key for key, task in self.board.tasks.items() if not task.state.is_final]
         await self.records.skip(self.run.id, waiting, reason)
         for task in await self.records.tasks(self.run.id):
@@ -383,14 +383,15 @@ class _Execution:
 
     def task_of(self, key: Key) -> Task:
         fleet = self.source.fleet
-        needs = fleet.resource_of(fleet.members[key[0]])
+        member = fleet.members.get(key[0])
+        needs = fleet.resource_of(member) if member is not None else ""  # the worker reports a missing member
         source = self.source
         return Task(self.run.id, self.run.fleet, *key, self.run.verb, source.source, source.file, source.commit, needs)
 
     def _report(self, waiting: str) -> None:
         seconds = self.runtime.clock.now() - self.began
         rate = self.ended_here / seconds if seconds > 0 else 0.0
-        self.on_progress(FleetProgress(dict(self.board.states), self.waves[self.wave].name, rate, waiting))
+        self.on_progress(FleetProgress(dict(self.board.states), self.current_wave.name, rate, waiting))
 
 
 class _Feed:
@@ -423,7 +424,8 @@ class _Feed:
         """Adds a task to those that are ready, or to those that wait for others."""
         member, project = key
         tasks, projects = self._execution.board.tasks, self._execution.source.fleet.projects
-        before = [(member, name) for name in projects[project].after if (member, name) in tasks]
+        after = projects[project].after if project in projects else ()  # the worker reports a missing project
+        before = [(member, name) for name in after if (member, name) in tasks]
         ended = [other for other in before if tasks[other].state.is_final]
         for other in ended:
             if tasks[other].state is not TaskState.SUCCEEDED:

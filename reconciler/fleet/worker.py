@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 
 from reconciler.api.observer import Exchange
@@ -24,7 +24,7 @@ from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, 
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
-from reconciler.operations.errors import OperationError
+from reconciler.operations.errors import OperationError, UnusableSetting
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
@@ -33,9 +33,11 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
-from reconciler.store.fleet_records import BEAT_SECONDS, FleetRecords
+from reconciler.store.fleet_records import BEAT_SECONDS, FleetRecords, open_fleet_records
 
 _LEASE = "fleet"  # the beginning of the names of leases, which are locks of the fleet store
+_LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before
+_LOCK_PAUSE = 2.0  # seconds between attempts to lock a stack
 _GRACE = 60.0  # seconds for running calls to finish after the deadline of a task
 _LONGEST_REASON = 500  # characters
 _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
@@ -43,8 +45,20 @@ _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
 
 
 @dataclass(frozen=True)
+class FileCache:
+    """What was read of the files of one commit, or during one run.
+
+    fleets     by folder and file
+    variables  names of the declared variables, by folder and environment of a project
+    """
+
+    fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
+    variables: dict[tuple[Path, str | None], frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class WorkerContext:
-    """What the tasks of one process share.
+    """What the tasks of a process share.
 
     records     the fleet store, open
     store       path or URL of the fleet store; members' own stores are beside it, or on the same server
@@ -52,7 +66,8 @@ class WorkerContext:
     runtime     environment variables, clocks and platform for the members' projects
     commit      of files that are used as they are, for reports
     name        host and process, for people
-    stops       one event for each apply that runs
+    files       what was read of the files of the fleet
+    stops       one event for each task that runs
     """
 
     records: FleetRecords
@@ -61,6 +76,7 @@ class WorkerContext:
     runtime: Runtime = field(default_factory=Runtime)
     commit: str = ""
     name: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}")
+    files: FileCache = field(default_factory=FileCache)
     stops: set[asyncio.Event] = field(default_factory=set)
 
     def stop(self) -> None:
@@ -68,21 +84,12 @@ class WorkerContext:
         for stop in self.stops:
             stop.set()
 
-    @cached_property
-    def _fleets(self) -> dict[tuple[Path, str], Fleet]:
-        return {}
-
-    @cached_property
-    def variable_names(self) -> dict[tuple[Path, str | None], frozenset[str]]:
-        """Declared variables by folder and environment of a project."""
-        return {}
-
     def load_fleet(self, folder: Path, file: str) -> Fleet:
         """The fleet of a checkout, read once."""
         key = (folder, file)
-        if key not in self._fleets:
-            self._fleets[key] = load_fleet(folder, file)
-        return self._fleets[key]
+        if key not in self.files.fleets:
+            self.files.fleets[key] = load_fleet(folder, file)
+        return self.files.fleets[key]
 
     def runtime_of(self, task: Task, key: str, observer: _RequestCounter) -> Runtime:
         """The runtime of a member's project: with its key, and a store of its own."""
@@ -99,6 +106,30 @@ class WorkerContext:
             commit=task.commit or self.commit,
             **options,  # type: ignore[arg-type]
         )
+
+
+def run_task_here(task: Task) -> None:
+    """Runs a task in a process of an engine, in any thread.
+
+    The environment names the fleet store (RECONCILER_STORE) and the folder of checkouts (RECONCILER_CACHE; by default
+    `~/.cache/reconciler`). Raises StoreError or UnusableSetting.
+    """
+    asyncio.run(_run_with_environment(task))
+
+
+async def _run_with_environment(task: Task) -> None:
+    environ = os.environ
+    if not (store := environ.get("RECONCILER_STORE")):
+        raise UnusableSetting("RECONCILER_STORE is not set on this worker; set it to the store of the fleet")
+    cache = Path(environ.get("RECONCILER_CACHE") or Path.home() / ".cache" / "reconciler")
+    async with open_fleet_records(store) as records:
+        await run_task(task, WorkerContext(records, store, cache, files=_files_of(task.commit or task.run)))
+
+
+@lru_cache(maxsize=4)
+def _files_of(version: str) -> FileCache:
+    """What this process read of the files of a commit, or of files as they are during a run."""
+    return FileCache()
 
 
 async def run_task(task: Task, context: WorkerContext) -> None:
@@ -152,13 +183,29 @@ async def _beating(
 async def _attempt(
     task: Task, record: TaskRecord, context: WorkerContext, counter: _RequestCounter, stop: asyncio.Event
 ) -> TaskRecord | None:
-    """The record of a task that ended; None if it was interrupted, or cannot run now."""
+    """The record of a task that ended; None if it was interrupted."""
+    clock = context.runtime.clock
+    patience = clock.now() + _LOCK_PATIENCE
+    while True:
+        try:
+            return await _try_once(task, record, context, counter, stop)
+        except Locked as locked:  # by a predecessor that died, or by another run, which may take long
+            if stop.is_set():
+                return None
+            if clock.now() > patience:
+                return _failed(record, str(locked))
+        await clock.sleep(_LOCK_PAUSE)
+
+
+async def _try_once(
+    task: Task, record: TaskRecord, context: WorkerContext, counter: _RequestCounter, stop: asyncio.Event
+) -> TaskRecord | None:
     try:
         folder = await asyncio.to_thread(_find_folder, task, context)
         fleet = context.load_fleet(folder, task.file)
+        if task.member not in fleet.members or task.project not in fleet.projects:
+            return _failed(record, f"{task.file} has no member {task.member} with project {task.project}")
         return await _Attempt(task, record, context, folder, fleet, counter, stop).run()
-    except Locked:
-        return None  # another run works on this member
     except Rejected as rejected:
         return _failed(record, _first_of([problem for problem in rejected.problems if problem.is_error]))
     except (OperationError, KeyNotFound) as error:
@@ -166,8 +213,8 @@ async def _attempt(
     except Refused as refusal:
         code = exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR
         return replace(_failed(record, str(refusal)), exit_code=code)
-    except Unavailable:
-        raise  # the store may be back soon
+    except (Locked, Unavailable):
+        raise  # both may end soon
     except (Failure, StoreError, OSError) as error:
         return _failed(record, str(error))
 
@@ -209,7 +256,7 @@ class _Attempt:
     async def run(self) -> TaskRecord | None:
         """The record of the task; None if it was interrupted. An apply starts no further call after the deadline of
         its wave, and is cancelled some time later."""
-        deadline = self.fleet.waves[self.record.wave].progress_deadline
+        deadline = self.fleet.wave_at(self.record.wave).progress_deadline
         if deadline is None or self.task.verb is not RunVerb.APPLY:
             return await self._run()
         loop = asyncio.get_running_loop()
@@ -241,7 +288,7 @@ class _Attempt:
                 return await self._apply(workspace)
 
     def _open(self, folder: Path, project: FleetProject, member: Member, runtime: Runtime) -> Workspace:
-        known, key = self.context.variable_names, (folder, project.environment)
+        known, key = self.context.files.variables, (folder, project.environment)
         if key not in known:
             settings = ProjectSource(folder, project.environment, runtime=runtime).read_settings()
             known[key] = frozenset(settings.settings)

@@ -170,6 +170,10 @@ class Fleet:
     store: str | None = None
     warnings: tuple[Problem, ...] = ()
 
+    def wave_at(self, place: int) -> Wave:
+        """A wave by its place. The last one for a run that began when the file had more waves."""
+        return self.waves[min(place, len(self.waves) - 1)]
+
     def resource_of(self, member: Member) -> str:
         """The Dask resource that tasks of the member need; empty: none."""
         return next((rule.needs for rule in self.workers if member.matches(rule.select)), "")

@@ -19,6 +19,7 @@ from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import load_fleet
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
 from reconciler.testing import Sandbox
+from reconciler.testing.emulator import Emulator
 from tests.operations.projects import Document, write_project
 
 DOMAIN: Document = {
@@ -67,7 +68,7 @@ class FleetWorld:
     """A fleet on an emulated platform, with an account for each member, and the runs of it."""
 
     root: Path
-    sandbox: Sandbox
+    sandbox: Emulator
     records: FleetRecords
     progress: list[FleetProgress] = field(default_factory=list)
     at_once: int = 8
@@ -92,10 +93,10 @@ class FleetWorld:
     async def drift(self) -> Run:
         return await self.execute(await self.start(RunVerb.DRIFT))
 
-    async def apply(self, reviewed: Run, *shapes: str) -> Run:
+    async def apply(self, reviewed: Run, *shapes: str, selected: Selector | None = None) -> Run:
         """Applies reviewed plans; with these shapes approved, or all."""
         approved = shapes or {task.shape for task in await self.tasks(reviewed) if task.shape}
-        run = await self.start(RunVerb.APPLY, reviewed=reviewed, approved_shapes=approved)
+        run = await self.start(RunVerb.APPLY, selected, reviewed=reviewed, approved_shapes=approved)
         return await self.execute(run)
 
     async def start(self, verb: RunVerb, selected: Selector | None = None, **options: Any) -> Run:

@@ -14,7 +14,8 @@ from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
 from reconciler.store.errors import Locked
-from tests.fleet.fleets import DOMAIN, FleetWorld, member, play
+from reconciler.store.store import open_store
+from tests.fleet.fleets import DOMAIN, FleetWorld, member, play, write_fleet
 from tests.operations.projects import bot, policy
 from tests.tiers import examples
 
@@ -331,3 +332,48 @@ def test_an_apply_that_is_cut_anywhere_is_completed_by_the_next(
         count,
         projects={"web": [DOMAIN, bot("b")]},
     )
+
+
+def test_a_member_that_left_the_fleet_fails_alone(tmp_path: Path) -> None:
+    one_failure: dict[str, Any] = {"waves": [{"name": "all", "max_failures": 1}]}
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = {task.shape for task in await world.tasks(planned)}
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        write_fleet(tmp_path, THREE[1:], **one_failure)
+        await world.execute(run)
+        assert await world.states(run) == {"acme": "failed", "globex": "succeeded", "initech": "succeeded"}
+        assert (await world.tasks(run))[0].reason == "fleet.yaml has no member acme with project web"
+
+    play(tmp_path, THREE, act, **one_failure)
+
+
+def test_a_task_waits_for_the_lock_of_a_run_that_ends_soon(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        folder = tmp_path / "state/members/acme"
+        async with open_store(str(folder / "web.db")) as store, store.lock("web", on_loss=lambda _: None):
+            applying = asyncio.create_task(world.apply(planned))
+            while not world.domains("initech"):  # noqa: ASYNC110 - the sandbox tells nobody
+                await asyncio.sleep(0.05)
+        assert await world.states(await applying) == {
+            "acme": "succeeded",
+            "globex": "succeeded",
+            "initech": "succeeded",
+        }
+        assert all(task.tries == 1 for task in await world.tasks(await applying))
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_member_that_takes_too_long_fails(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        world.sandbox.accounts["acme"].fault("POST /reserved_domains", times=0, then="status", status=503)
+        applied = await world.apply(planned)
+        task = (await world.tasks(applied))[0]
+        assert (task.state, task.reason) == (TaskState.FAILED, "it did not finish within progress_deadline (1 s)")
+        assert (await world.states(applied))["initech"] == "succeeded"
+
+    play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": 1, "progress_deadline": "1s"}])
