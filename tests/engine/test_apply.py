@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.ports import Check, Conflict, Gone, Lost, Refused, Transient
+from reconciler.engine.ports import Check, Conflict, Gone, Lost, NotSent, Refused, Transient
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
@@ -19,7 +19,7 @@ from reconciler.model.event import Ended, Event, Outcome, Retried, Started
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Ref, Secret, Template, digest
-from tests.engine.world import EngineHarness, Fault, MemoryPlatform, create, delete, update
+from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, create, delete, update
 
 CA = Address("CertificateAuthority", "partners")
 EDGE = Address("TLSEdge", "payments")
@@ -117,6 +117,19 @@ async def test_secrets_are_in_the_clear_on_the_wire_and_not_in_a_message(world: 
     assert world.platform.bodies[0]["description"] == "hush-hush"
 
 
+async def test_a_secret_that_the_platform_quotes_is_hidden_while_a_call_is_repeated_too(world: EngineHarness) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("hush-hush is busy", status=503))]
+    events = await world.apply(plan(create(str(EDGE), "/edges/tls", {"description": Secret("hush-hush", "env:X")})))
+    assert [event.why for event in events if isinstance(event, Retried)] == ["(secret) is busy"]
+
+
+@pytest.mark.parametrize(("status", "denied"), [(400, False), (401, True), (403, True), (409, False)])
+async def test_a_refusal_says_whether_the_key_is_the_reason(world: EngineHarness, status: int, denied: bool) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Refused("no", status=status))]
+    (ended,) = (await world.ended(plan(create(str(EDGE), "/edges/tls")))).values()
+    assert ended.denied is denied
+
+
 async def test_what_needs_a_failed_call_is_skipped_and_the_rest_goes_on(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/certificate_authorities", Refused("not a CA", status=400))]
     outcomes = await world.outcomes(plan(*edge_with_ca().calls, create(str(BOT), "/bot_users", {"name": "b"})))
@@ -135,6 +148,34 @@ async def test_a_patch_is_repeated_until_it_works(world: EngineHarness, failure:
     events = await world.apply(plan(call))
     assert [type(event) for event in events] == [Started, Retried, Retried, Retried, Ended]
     assert world.platform.all("/edges/tls")[0]["description"] == "new"
+
+
+async def test_an_update_writes_the_intent_of_the_plan(world: EngineHarness) -> None:
+    """The intent of an object never changes: receipts of one-time secrets name it."""
+    await world.apply(plan(create(str(EDGE), "/edges/tls")))
+    draft = OwnerDraft(EDGE, intent="of-the-plan", applied={"description": "new"})
+    path = "/edges/tls/edgtls_0001"
+    await world.apply(plan(update(str(EDGE), path, {"description": "new"}, target="edgtls_0001", owner=draft)))
+    record = owners.read(world.platform.all("/edges/tls")[0]["metadata"])[1]
+    assert record is not None
+    assert (record.intent, record.applied) == ("of-the-plan", {"description": digest("new")})
+
+
+async def test_a_module_without_fields_is_put(world: EngineHarness) -> None:
+    await world.apply(plan(create(str(EDGE), "/edges/tls")))
+    path = "/edges/tls/edgtls_0001/mutual_tls"
+    await world.apply(plan(Call("put", EDGE, Verb.PUT, path, target="edgtls_0001", body={})))
+    assert world.platform.sent("PUT") == [("PUT", path)]
+
+
+async def test_an_adopted_object_is_bound_and_the_removal_of_a_module_leaves_it_so(world: EngineHarness) -> None:
+    """The binding is what reports later that the object vanished."""
+    world.platform.objects["/edges/tls"] = {"edgtls_7": {"id": "edgtls_7", "backend": {}}}
+    adopted = Change(EDGE, Action.ADOPT, Reason.UNOWNED, "edgtls_7")
+    call = update(str(EDGE), "/edges/tls/edgtls_7", {}, target="edgtls_7", owner=OwnerDraft(EDGE))
+    removal = Call("remove", EDGE, Verb.REMOVE, "/edges/tls/edgtls_7/backend", target="edgtls_7", needs=(call.id,))
+    assert set((await world.outcomes(plan(call, removal, changes=(adopted,)))).values()) == {Outcome.DONE}
+    assert world.journal.bindings == {EDGE: Binding("edgtls_7")}
 
 
 async def test_patience_has_an_end(world: EngineHarness) -> None:
@@ -248,12 +289,22 @@ class TestKindsWithoutMetadata:
         await world.apply(plan(new))
         assert world.journal.bindings == {BOT: Binding("bot_0001", replaces="bot_7")}
 
-    async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(self, world: EngineHarness) -> None:
+    async def test_a_binding_names_the_id_as_the_platform_spells_it(self, world: EngineHarness) -> None:
+        await world.apply(plan(update(str(BOT), "/bot_users/b%2F7", {}, target="b/7", owner=OwnerDraft(BOT))))
+        assert world.journal.bindings == {BOT: Binding("b/7")}
+
+    @pytest.mark.parametrize("replaces", ["bot_7", None])
+    async def test_the_delete_of_a_create_first_replacement_leaves_the_new_binding(
+        self, world: EngineHarness, replaces: str | None
+    ) -> None:
+        """And once the replaced object is deleted, the binding names it no more: another may get its id."""
         world.journal.bindings[BOT] = Binding("bot_7")
-        new = create(str(BOT), "/bot_users", {"name": "berlin"})
+        new = create(str(BOT), "/bot_users", {"name": "berlin"}, applied={"name": "berlin"})
+        assert new.owner is not None
+        new = replace(new, owner=replace(new.owner, replaces=replaces, protect=True))
         old = delete(str(BOT), "/bot_users/bot_7", "bot_7", needs=(new.id,), unbinds=False)
         await world.apply(plan(new, old))
-        assert world.journal.bindings[BOT].id == "bot_0001"
+        assert world.journal.bindings == {BOT: Binding("bot_0001", {"name": digest("berlin")}, protect=True)}
 
 
 async def test_no_more_calls_run_at_once_than_allowed(world: EngineHarness) -> None:
@@ -310,7 +361,7 @@ async def test_a_stop_cuts_the_wait_for_another_attempt_short(world: EngineHarne
         if isinstance(event, Ended):
             ended.append(event)
     assert [(each.outcome, each.why) for each in ended] == [(Outcome.FAILED, "429")]
-    assert world.clock.now() == 0
+    assert (world.clock.now(), len(world.platform.sent("POST"))) == (0, 1)
 
 
 async def test_closing_the_stream_cancels_what_runs(world: EngineHarness) -> None:
@@ -345,6 +396,59 @@ async def test_what_took_effect_and_could_not_be_written_down_is_not_said_to_hav
         await heard(world.run(edge_with_ca(), on_checkpoint=full), told)
     ended = [event for event in told if isinstance(event, Ended)]
     assert [event.outcome for event in ended] == [Outcome.UNKNOWN, Outcome.SKIPPED]
+
+
+async def test_no_call_starts_after_an_unexpected_error_and_the_first_error_is_raised(world: EngineHarness) -> None:
+    errors = iter([OSError("first"), OSError("second")])
+
+    def fail(point: str, call: Call) -> None:
+        if point == "after send":
+            raise next(errors)
+
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(9)]
+    told: list[Event] = []
+    with pytest.raises(OSError, match="first"):
+        await heard(world.run(plan(*calls), on_checkpoint=fail, concurrency=2), told)
+    assert len(world.platform.sent("POST")) == 2
+    outcomes = [event.outcome for event in told if isinstance(event, Ended)]
+    assert sorted(outcomes) == [Outcome.SKIPPED] * 7 + [Outcome.UNKNOWN] * 2
+
+
+async def test_an_interrupt_does_not_wait_for_calls_that_wait(world: EngineHarness) -> None:
+    def interrupt(point: str, call: Call) -> None:
+        if call.address == EDGE and point == "before send":
+            raise Crash
+
+    world.platform.faults = [Fault("POST", "/bot_users", Transient("429", status=429, retry_after=200))]
+    calls = plan(create(str(BOT), "/bot_users", {"name": "b"}), create(str(EDGE), "/edges/tls"))
+    with pytest.raises(Crash):
+        await world.apply(calls, on_checkpoint=interrupt)
+    assert world.clock.now() == 0
+
+
+async def test_a_lost_request_whose_search_breaks_off_may_have_taken_effect(world: EngineHarness) -> None:
+    def fail(point: str, call: Call) -> None:
+        if point == "before search":
+            raise OSError("disk full")
+
+    world.platform.faults = [Fault("POST", "/edges/tls", Lost("reset"), effect=True)]
+    told: list[Event] = []
+    with pytest.raises(OSError, match="disk full"):
+        await heard(world.run(plan(create(str(EDGE), "/edges/tls")), on_checkpoint=fail), told)
+    assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.UNKNOWN]
+
+
+async def test_a_request_that_was_held_back_is_skipped_and_the_run_ends_with_the_reason(
+    world: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hold_back(*_: object, **__: object) -> Json:
+        raise NotSent from OSError("the lock was lost")
+
+    monkeypatch.setattr(world.platform, "send", hold_back)
+    told: list[Event] = []
+    with pytest.raises(OSError, match="the lock was lost"):
+        await heard(world.run(plan(create(str(EDGE), "/edges/tls"))), told)
+    assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.SKIPPED]
 
 
 async def test_a_thousand_calls_end_each_exactly_once(world: EngineHarness) -> None:
