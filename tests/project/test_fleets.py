@@ -375,6 +375,29 @@ def test_members_know_their_position(folder: Path, name: str, text: str, line: i
 FILES = [
     (
         "m.csv",
+        "name,labels.a,,\na,b,,\nc,d,e,\n",
+        ("m.csv:3:1: a column has no name; name the column in the first line, or remove the cell [invalid-csv]"),
+    ),
+    (
+        "m.json",
+        '[{"name": "a"},\n {"name": "b", "variables": {"x": 1e999}}]',
+        ("m.json:2:2: invalid JSON: a number is too large; correct the file at this position [invalid-json]"),
+    ),
+    (
+        "m.json",
+        '[{"name": "a", "variables": {"x": ' + "9" * 5000 + "}}]",
+        ("m.json:1:2: invalid JSON: a number is too large; correct the file at this position [invalid-json]"),
+    ),
+    (
+        "m.json",
+        '[{"name": "a", "variables": {"x": "\\ud800"}}]',
+        (
+            "m.json:1:2: invalid JSON: a text has half of a surrogate pair; correct the file at this position "
+            "[invalid-json]"
+        ),
+    ),
+    (
+        "m.csv",
         "",
         (
             "m.csv:1:1: expected a header, found an empty file; name columns `name`, `labels.NAME` or "
@@ -486,6 +509,31 @@ def test_a_mistake_in_a_file_of_members_has_its_line(folder: Path, name: str, te
     (folder / name).write_text(text)
     found = problems(folder, f"{HEAD}members: {name}\n")
     assert [one.replace("\\n", " ") for one in found] == [expected]
+
+
+def test_what_spreadsheets_add_is_ignored(folder: Path) -> None:
+    (folder / "m.csv").write_bytes(b"\xef\xbb\xbfname,labels.tier,,\r\na,gold,,\r\n,,,\r\n")
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: m.csv\n")
+    assert {name: one.labels for name, one in load_fleet(folder).members.items()} == {"a": {"tier": "gold"}}
+
+
+def test_a_project_is_not_behind_a_symlink_that_leads_outside(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "reconciler.yaml").write_text("stack: s\n")
+    (folder / "link").symlink_to(outside)
+    assert problems(folder, f"{HEAD}{TWO}projects: [{{name: a, path: link}}]\n") == [
+        "fleet.yaml:5:28: projects[0].path: link is a symlink to a place outside the folder of the fleet file; copy "
+        "the project [path-outside-project]"
+    ]
+
+
+def test_there_are_at_most_a_hundred_projects_and_waves(folder: Path) -> None:
+    waves = "".join(f"  - {{name: w{n}, percent: 1}}\n" for n in range(101))
+    assert problems(folder, f"{HEAD}{TWO}waves:\n{waves}") == [
+        "fleet.yaml:106:5: waves[100]: more than 100 waves; remove some, or split the fleet [limit-exceeded]"
+    ]
 
 
 def test_ten_thousand_members_load_in_a_second(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,7 +64,11 @@ def _check_folder(project: FleetProject, folder: Folder, path: Path) -> Iterator
         remedy = "only folders below that of the fleet file are allowed: move the fleet file up"
         yield Finding(path, str(wrong), remedy, code=wrong.code)
         return
-    if not (folder / inside / discovery.FILE).is_file():
+    home, real = os.path.realpath(folder), os.path.realpath(folder / inside)
+    if os.path.commonpath((home, real)) != home:
+        text = f"{cut(inside)} is a symlink to a place outside the folder of the fleet file"
+        yield Finding(path, text, "copy the project", code="path-outside-project")
+    elif not (folder / inside / discovery.FILE).is_file():
         where = "in the folder of the fleet file" if inside == "." else f"in {cut(inside)}"
         remedy = "name the folder of a project with path:, relative to the fleet file"
         yield Finding(path, f"there is no {discovery.FILE} {where}", remedy, code="unreadable-file")

@@ -151,7 +151,11 @@ class ProjectEntry(StrictModel):
     name: Annotated[ProjectName, Doc("Name of the project, unique in the fleet.")]
     path: Annotated[str, Doc("Folder of the project, below the folder of the fleet file.")] = "."
     after: Annotated[
-        list[ProjectName], Doc("Projects that must have succeeded for the same member before this one starts.")
+        list[ProjectName],
+        Doc(
+            "Projects that must have succeeded for the same member before this one starts. Projects that the member "
+            "does not get are not waited for."
+        ),
     ] = []
     select: Annotated[Select, Doc("Members that get the project. Default: all.")] = {}
     environment: Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ FILE: Final = "fleet.yaml"
 REST: Final = "rest"
 """The name of the last wave, if the file has none that takes all members that are left."""
 
+_MOST: Final = 100  # projects, waves, or rules for workers
 _EMPTY: Final = "begin with version: 1"
 _NEVER: Final = "write where the worker finds the key, as in {from_env: 'KEY_${{ member.name }}'}"
 
@@ -74,7 +76,7 @@ def load_fleet(folder: Path, file: str = FILE) -> Fleet:
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.text))
     if fleet is None or any(problem.is_error for problem in problems):
         raise Rejected(problems)
-    return _build(form, found, tuple(problems)) if form is not None and problems else fleet
+    return replace(fleet, warnings=tuple(problems))
 
 
 def _read_members(
@@ -114,6 +116,10 @@ def _read_form(written: Mapping[str, Json]) -> tuple[FleetFile | None, list[Find
 
 def _check_form(form: FleetFile) -> Iterator[Finding]:
     yield from _check_source(form.api_key)
+    for section in ("projects", "waves", "workers"):
+        if len(getattr(form, section)) > _MOST:
+            text = f"more than {_MOST} {section}"
+            yield Finding((section, _MOST), text, "remove some, or split the fleet", code="limit-exceeded")
     yield from _find_duplicate_names("projects", [project.name for project in form.projects])
     yield from _find_duplicate_names("waves", [wave.name for wave in form.waves])
     if form.waves and not _takes_all(form.waves[-1]):
@@ -147,7 +153,7 @@ def _find_duplicate_names(section: str, names: list[str]) -> Iterator[Finding]:
 # --- the fleet --------------------------------------------------------------------------------------------------------
 
 
-def _build(form: FleetFile, found: Mapping[str, Member], warnings: tuple[Problem, ...] = ()) -> Fleet:
+def _build(form: FleetFile, found: Mapping[str, Member]) -> Fleet:
     guards = form.guards
     return Fleet(
         form.fleet,
@@ -165,7 +171,6 @@ def _build(form: FleetFile, found: Mapping[str, Member], warnings: tuple[Problem
         form.limits.members_at_once,
         float(durations.to_seconds(form.limits.start_spread)),
         form.store,
-        warnings,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -209,7 +210,10 @@ def _read_yaml(text: bytes, file: str) -> MemberReading:
 
 def _read_json(text: str, file: str) -> MemberReading:
     """Reads a list item by item, so that the position of each is known."""
-    decoder = json.JSONDecoder(object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
+    decoder = json.JSONDecoder(
+        object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_read_float
+    )
+    has_escapes = "\\u" in text  # one may be half of a surrogate pair
     entries: list[Json] = []
     positions: list[Position] = []
     at = _skip(text, 0)
@@ -223,11 +227,12 @@ def _read_json(text: str, file: str) -> MemberReading:
         seen = at
         try:
             entry, at = decoder.raw_decode(text, at)
+            if has_escapes:
+                json.dumps(entry, ensure_ascii=False).encode()
         except json.JSONDecodeError as error:
             return _report_json(text, file, error.pos, f"invalid JSON: {error.msg}", "")
         except (ValueError, RecursionError) as error:
-            why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-            return _report_json(text, file, at, f"invalid JSON: {why}", "")
+            return _report_json(text, file, seen, f"invalid JSON: {_describe(error)}", "")
         entries.append(entry)
         positions.append(Position(file, line, seen - line_start + 1))
         at = _skip(text, at)
@@ -258,6 +263,22 @@ def _refuse_constant(text: str) -> Json:
     raise ValueError(f"{text} is not a number of JSON")
 
 
+def _read_float(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _describe(error: ValueError | RecursionError) -> str:
+    match error:
+        case RecursionError():
+            return "nested too deeply"
+        case UnicodeEncodeError():
+            return "a text has half of a surrogate pair"
+    return "a number is too large" if "limit" in str(error) else str(error)
+
+
 def _report_json(text: str, file: str, at: int, problem: str, remedy: str) -> MemberReading:
     position = Position(file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
     return _reject(problem, remedy or "correct the file at this position", position, "invalid-json")
@@ -280,11 +301,14 @@ def _read_csv(text: str, file: str) -> MemberReading:
                     return MemberReading(problems=reading.problems)
             elif len(row) != len(columns):
                 reading.problems.append(_report_length(len(row), len(columns), here))
-                if len(reading.problems) >= _MAX_PROBLEMS:
-                    break
+            elif any(cell.strip() and not section for (section, _), cell in zip(columns, row, strict=True)):
+                remedy = "name the column in the first line, or remove the cell"
+                reading.problems.append(Problem("a column has no name", remedy, "", here, code="invalid-csv"))
             else:
                 reading.entries.append(_read_row(row, columns))
                 positions.append(here)
+            if len(reading.problems) >= _MAX_PROBLEMS:
+                break
     except csv.Error as error:
         remedy = "quote a cell that contains a comma, a line break or quotes, and double the quotes inside"
         return _reject(f"invalid CSV: {error}", remedy, Position(file, max(reader.line_num, 1), 1), "invalid-csv")
@@ -295,7 +319,7 @@ def _read_csv(text: str, file: str) -> MemberReading:
 
 
 def _read_header(row: list[str], where: Position, problems: list[Problem]) -> list[tuple[str, str]]:
-    """The columns as pairs such as `("labels", "tier")`. Adds to `problems`."""
+    """The columns as pairs such as `("labels", "tier")`, two empty texts without a name. Adds to `problems`."""
     columns: list[tuple[str, str]] = []
     if len(row) == 1 and ";" in row[0]:
         problems.append(
@@ -304,6 +328,9 @@ def _read_header(row: list[str], where: Position, problems: list[Problem]) -> li
         return columns
     for cell in (cell.strip() for cell in row):
         section, dot, name = cell.partition(".")
+        if not cell:  # spreadsheets write empty columns at the end
+            columns.append(("", ""))
+            continue
         if cell != "name" and not (dot and name and f"{section}." in _COLUMNS):
             remedy = f"write labels.{cell} or variables.{cell}" if _VARIABLE.fullmatch(cell) else _COLUMN_RULE
             if (meant := phrases.closest(section, ("name", "labels", "variables"))) and (dot or meant == "name"):
@@ -325,7 +352,7 @@ def _read_row(row: list[str], columns: list[tuple[str, str]]) -> dict[str, Json]
     variables: dict[str, str] = {}
     entry: dict[str, Any] = {"name": "", "labels": labels, "variables": variables}
     for (section, name), cell in zip(columns, row, strict=True):
-        if not name:
+        if section == "name":
             entry["name"] = cell.strip()
         elif text := cell.strip():
             (labels if section == "labels" else variables)[name] = text
