@@ -23,6 +23,7 @@ from reconciler.project.settings.config import load_config
 from reconciler.project.settings.variables import NO_VALUE, Setting
 
 _NAMED = 3  # members that a message names
+_Settings = Mapping[str, Setting]
 
 
 @dataclass(frozen=True)
@@ -63,34 +64,64 @@ def validate_fleet(folder: Path, file: str = FILE, runtime: Runtime | None = Non
     except Rejected as rejected:
         return FleetValidation(None, rejected.problems)
     root, below = folder / PurePosixPath(file).parent, str(PurePosixPath(file).parent)
-    without_choice = {name: value for name, value in (runtime or Runtime()).environ.items() if name != "RECONCILER_ENV"}
-    runtime = replace(runtime or Runtime(), environ=without_choice)
+    runtime = _without_choice(runtime or Runtime())
+    settings = _read_settings(fleet, root, runtime)
     validated: list[ProjectValidation] = []
-    problems = list(fleet.warnings)
-    declared: dict[str, Mapping[str, Setting]] = {}
+    problems = [*fleet.warnings, *_find_unknown_variables(fleet, settings)]
     for project in fleet.projects.values():
-        members = [member for member in fleet.members.values() if member.matches(project.select)]
-        source = ProjectSource(root / project.path, project.environment, runtime=runtime)
-        try:
-            config = load_config(source.path, without_choice, project.environment, make_placeholder)
-        except Rejected as rejected:
-            result = ValidationResult(project.environment, rejected.problems)
+        members, found = _members_of(fleet, project), settings[project.name]
+        if isinstance(found, Rejected):
+            result = ValidationResult(project.environment, found.problems)
             validated.append(ProjectValidation(project, "", len(members), result))
-            continue
-        declared[project.name] = config.settings
-        wrong = list(_check_values(project, config.settings, members))
-        problems += wrong
-        if not wrong:
-            validated += _validate_groups(source, project, config.settings, members)
-    if len(declared) == len(fleet.projects):
-        problems += _find_unknown_variables(fleet, declared)
+        elif wrong := list(_check_values(project, found, members)):
+            problems += wrong
+        else:
+            source = ProjectSource(root / project.path, project.environment, runtime=runtime)
+            validated += _validate_groups(source, project, found, members)
     problems += _merge(validated, below)
     order = sorted(dict.fromkeys(problems), key=lambda one: (one.position or Position("", 0, 0), one.text))
     return FleetValidation(fleet, tuple(order), tuple(validated))
 
 
+def check_variables(fleet: Fleet, root: Path, runtime: Runtime | None = None) -> tuple[Problem, ...]:
+    """Checks the variables of all members against the projects' declarations, without loading manifests.
+
+    For the start of a run: a member's variable that no project declares would be ignored. Projects that cannot be
+    loaded are left out; they fail for each member. `root`: folder of the fleet file.
+    """
+    settings = _read_settings(fleet, root, _without_choice(runtime or Runtime()))
+    problems = list(_find_unknown_variables(fleet, settings))
+    for project in fleet.projects.values():
+        found = settings[project.name]
+        if not isinstance(found, Rejected):
+            problems += _check_values(project, found, _members_of(fleet, project))
+    return tuple(problems)
+
+
+def _without_choice(runtime: Runtime) -> Runtime:
+    """Without RECONCILER_ENV: the fleet file names the environment of a project."""
+    environ = {name: value for name, value in runtime.environ.items() if name != "RECONCILER_ENV"}
+    return replace(runtime, environ=environ)
+
+
+def _members_of(fleet: Fleet, project: FleetProject) -> list[Member]:
+    return [member for member in fleet.members.values() if member.matches(project.select)]
+
+
+def _read_settings(fleet: Fleet, root: Path, runtime: Runtime) -> dict[str, _Settings | Rejected]:
+    """The variables that each project declares, or why it cannot be loaded, by its name."""
+    found: dict[str, _Settings | Rejected] = {}
+    for project in fleet.projects.values():
+        try:
+            config = load_config(root / project.path, runtime.environ, project.environment, make_placeholder)
+            found[project.name] = config.settings
+        except Rejected as rejected:
+            found[project.name] = rejected
+    return found
+
+
 def _validate_groups(
-    source: ProjectSource, project: FleetProject, settings: Mapping[str, Setting], members: Sequence[Member]
+    source: ProjectSource, project: FleetProject, settings: _Settings, members: Sequence[Member]
 ) -> Iterator[ProjectValidation]:
     """Loads the project for one member of each group: the members that set the same variables of the project."""
     groups: dict[frozenset[str], list[Member]] = {}
@@ -105,9 +136,7 @@ def _validate_groups(
 # --- variables --------------------------------------------------------------------------------------------------------
 
 
-def _check_values(
-    project: FleetProject, settings: Mapping[str, Setting], members: Sequence[Member]
-) -> Iterator[Problem]:
+def _check_values(project: FleetProject, settings: _Settings, members: Sequence[Member]) -> Iterator[Problem]:
     """Reports values of the wrong type, and variables without a value: each once, with the members that it is about."""
     found: dict[tuple[str, str, str, str], list[Member]] = {}
     typed = {name: setting.type for name, setting in settings.items() if setting.type is not None}
@@ -130,9 +159,13 @@ def _check_values(
         yield _report(group, name, text, remedy, code)
 
 
-def _find_unknown_variables(fleet: Fleet, declared: Mapping[str, Mapping[str, Setting]]) -> Iterator[Problem]:
+def _find_unknown_variables(fleet: Fleet, settings: Mapping[str, _Settings | Rejected]) -> Iterator[Problem]:
     """Reports variables that no project of the fleet declares. A project ignores variables of the other projects."""
-    known = {name for settings in declared.values() for name in settings}
+    known: set[str] = set()
+    for found in settings.values():
+        if isinstance(found, Rejected):
+            return  # it may declare any
+        known |= found.keys()
     unknown: dict[str, list[Member]] = {}
     for member in fleet.members.values():
         for name in member.variables.keys() - known:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.fleet.validate import FleetValidation, validate_fleet
+from reconciler.fleet.validate import FleetValidation, check_variables, validate_fleet
 from reconciler.operations.runtime import Runtime
+from reconciler.project.fleets.load import load_fleet
 from reconciler.project.fleets.waves import assign_waves
 
 FLEET = """\
@@ -107,6 +108,17 @@ def test_a_variable_that_no_project_declares(folder: Path) -> None:
     assert problems(folder) == [
         "members.csv:3:1: variables.regoin: unknown variable: no project of the fleet declares it (for paris); did you "
         "mean region? [unknown-variable]"
+    ]
+
+
+def test_the_variables_alone_are_checked_before_a_run(folder: Path) -> None:
+    assert check_variables(load_fleet(folder), folder) == ()
+    (folder / "members.csv").write_text(CSV.replace("variables.region", "variables.regoin").replace("m,3", "m,three"))
+    (folder / "shop/manifests/a.yaml").write_text("kind: [\n")
+    found = check_variables(load_fleet(folder), folder, Runtime(environ={"RECONCILER_ENV": "prod"}))
+    assert [(str(problem.position), problem.subject, problem.code) for problem in found] == [
+        ("members.csv:3:1", "variables.regoin", "unknown-variable"),
+        ("members.csv:2:1", "variables.size", "wrong-type"),
     ]
 
 
