@@ -314,7 +314,7 @@ async def test_a_right_that_is_missing_is_named(url: str, prepared: list[str], r
     with pytest.raises(Unavailable) as refused:
         async with open_store(worker):
             pass
-    assert f"; {remedy}, or name another place" in str(refused.value)
+    assert f"; {remedy}, or set RECONCILER_STORE to another path or URL" in str(refused.value)
 
 
 async def test_an_older_store_is_brought_up_by_the_owner_of_its_tables_alone(url: str) -> None:

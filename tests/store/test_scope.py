@@ -145,15 +145,16 @@ WRITTEN = st.lists(
 async def check_scopes(where: str, folder: Path, written: list[tuple[str, str, Write]]) -> list[dict[str, object]]:
     """Writes to the scopes of one store, and to a store of its own for each scope: both show the same.
 
-    Returns what the scopes show. The clocks of all scopes show the same times.
+    Returns what the scopes show.
     """
     async with AsyncExitStack() as stack_of_stores:
-        shared, own = dict[str, Store](), dict[str, Store]()
+        shared, own, clock, own_clock = dict[str, Store](), dict[str, Store](), Clock(), Clock()
         for place, scope in enumerate(sorted({scope for scope, *_ in written} | {"", "berlin"})):
-            shared[scope] = await stack_of_stores.enter_async_context(open_store(where, scope, now=Clock()))
-            alone = open_store(str(folder / f"{place}.db"), now=Clock())
+            shared[scope] = await stack_of_stores.enter_async_context(open_store(where, scope, now=clock))
+            alone = open_store(str(folder / f"{place}.db"), now=own_clock)
             own[scope] = await stack_of_stores.enter_async_context(alone)
         for number, (scope, stack, write) in enumerate(written):
+            clock.time = own_clock.time = 1000.0 * number
             await write(shared[scope], stack, str(number))
             await write(own[scope], stack, str(number))
         views = []
