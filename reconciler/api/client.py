@@ -40,6 +40,7 @@ class Account:
     connections          at the same time
     window               seconds for which the budget of requests applies
     ledger               file that counts requests together with other processes; see `api.budget`
+    spent                requests that others sent before: seconds ago, and their number
     """
 
     base_url: str
@@ -51,6 +52,7 @@ class Account:
     secrets: tuple[Secret, ...] = ()  # redacted in errors, beside the key
     window: float = WINDOW
     ledger: Path | None = None
+    spent: tuple[tuple[float, int], ...] = ()
     agent: str | None = None  # address of the agent's local API
     observer: Observer | None = None
 
@@ -292,5 +294,7 @@ async def open_client(
         ) as connection,
         _open_ledger(account.ledger) as ledger,
     ):
-        limiter = Limiter(account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger)
+        limiter = Limiter(
+            account.budget, clock, window=account.window, on_wait=on_wait, ledger=ledger, spent=account.spent
+        )
         yield Client(connection, account, limiter, read_only=read_only, before_write=before_write)

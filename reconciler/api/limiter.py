@@ -37,6 +37,7 @@ class Limiter:
     window   seconds
     on_wait  called with the seconds that all requests have to wait
     ledger   counts the requests of other processes too
+    spent    requests that others sent for the account before: seconds ago, and their number
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Limiter:
         window: float = WINDOW,
         on_wait: Callable[[float], None] | None = None,
         ledger: BackgroundLedger | None = None,
+        spent: Sequence[tuple[float, int]] = (),
     ) -> None:
         self._ledger = ledger if budget else None
         self._budget = budget
@@ -56,6 +58,8 @@ class Limiter:
         self._turn = asyncio.Lock()  # wakes waiting requests in their order
         self._in_flight = 0
         self._answered: deque[float] = deque()
+        for ago, number in sorted(spent, reverse=True):  # oldest first
+            self._answered.extend([clock.now() - ago] * min(number, budget))
         self._new_answer = asyncio.Event()
         self._held_until = float("-inf")
 

@@ -90,18 +90,19 @@ def _machine_random() -> Random:
 class Runtime:
     """The environment of an operation. The defaults are this machine and the platform over HTTP.
 
-    environ        environment variables for manifests, settings and Git
-    now            seconds since 1970
-    clock          monotonic seconds and sleep, for retries and ownership checks
-    random         intent ids and the jitter of retries
-    platform       opens the platform of an account
-    store          path or URL of the store instead of the project's; `memory:` keeps nothing
-    store_scope    keeps the project's stack apart from stacks of the same name in the store
-    open_sinks     opens the sinks for one-time secrets; None: those that the manifests name
-    observer       notified of requests and plans, for telemetry
-    on_checkpoint  called before and after each durable step of an apply, for fault tests
-    commit         of the project's files; None: Git is asked
-    git_timeout    seconds after which the commit is left empty
+    environ         environment variables for manifests, settings and Git
+    now             seconds since 1970
+    clock           monotonic seconds and sleep, for retries and ownership checks
+    random          intent ids and the jitter of retries
+    platform        opens the platform of an account
+    store           path or URL of the store instead of the project's; `memory:` keeps nothing
+    store_scope     keeps the project's stack apart from stacks of the same name in the store
+    requests_spent  requests of the last minute that others sent for the account: seconds ago, and their number
+    open_sinks      opens the sinks for one-time secrets; None: those that the manifests name
+    observer        notified of requests and plans, for telemetry
+    on_checkpoint   called before and after each durable step of an apply, for fault tests
+    commit          of the project's files; None: Git is asked
+    git_timeout     seconds after which the commit is left empty
     """
 
     environ: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
@@ -111,6 +112,7 @@ class Runtime:
     platform: PlatformAccess = field(default_factory=HTTPAccess)
     store: str | None = None
     store_scope: str = ""
+    requests_spent: tuple[tuple[float, int], ...] = ()
     open_sinks: Callable[[Config, Stop], Sinks] | None = None
     observer: RunObserver | None = None
     on_checkpoint: OnCheckpoint | None = None

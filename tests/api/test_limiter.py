@@ -67,6 +67,21 @@ async def test_one_that_gives_up_leaves_its_place() -> None:
     assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
 
 
+async def test_requests_that_others_sent_count_until_a_window_after_them() -> None:
+    clock = VirtualClock()
+    clock.time = 1000.0
+    limiter = Limiter(4, clock, spent=[(20.0, 1), (50.0, 2), (70.0, 9)])
+    assert [time - 1000 for time, _ in await sent(limiter, clock, 4)] == [0, 10, 10, 40]
+
+
+async def test_an_unknown_number_of_requests_is_the_whole_budget() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(3, clock, spent=[(15.0, 1_000_000_000), (5.0, 1_000_000_000)])
+    assert [time for time, _ in await sent(limiter, clock, 4)] == [55, 55, 55, 115]
+    unlimited = Limiter(0, clock, spent=[(0.0, 1_000_000_000)])
+    assert [time - 115 for time, _ in await sent(unlimited, clock, 1)] == [0]
+
+
 async def test_a_hold_holds_everybody() -> None:
     clock = VirtualClock()
     limiter = Limiter(0, clock)

@@ -11,7 +11,7 @@ import pytest
 
 from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Status, Workspace, WrongAccount
 from reconciler.model.address import Address
-from reconciler.model.event import Ended, Outcome, Started
+from reconciler.model.event import Ended, Outcome, Started, Waited
 from reconciler.model.plan import Plan
 from reconciler.operations.history import read_checks_and_runs
 from reconciler.operations.reporting import CallsBegan, CallsEnded, OperationEvent, Planned
@@ -48,6 +48,16 @@ async def test_an_apply_succeeds_and_a_second_one_is_unchanged(sandbox: Sandbox,
     assert told[0] is Planned
     assert told.index(CallsBegan) < told.index(Started) < told.index(Ended) < told.index(CallsEnded)
     assert (await open_on(sandbox, root).apply()).status is Status.UNCHANGED
+
+
+async def test_requests_that_others_sent_for_the_account_are_waited_for(root: Path) -> None:
+    with SandboxProcess() as platform:
+        runtime = Runtime(environ=platform.environ, requests_spent=((59.5, 100_000),))
+        events: list[OperationEvent] = []
+        await Workspace.open(root, runtime=runtime).plan(on_event=events.append)
+    waits = [event.seconds for event in events if isinstance(event, Waited)]
+    assert waits
+    assert all(0 < seconds <= 0.5 for seconds in waits)
 
 
 async def test_a_plan_is_applied_as_it_was_returned(sandbox: Sandbox, root: Path) -> None:

@@ -105,6 +105,7 @@ def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Works
         connections=parallelism,
         secrets=_secrets_of(loaded.manifest),
         ledger=ledger_path(settings),
+        spent=runtime.requests_spent,
         agent=settings.agent_url,
         observer=runtime.observer,
     )
