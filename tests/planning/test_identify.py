@@ -416,6 +416,13 @@ def test_an_id_of_what_was_replaced_leads_to_what_took_its_place() -> None:
         assert (made.changes, errors(made)) == ((), [])
 
 
+@pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
+def test_what_took_the_place_of_the_named_object_does_not_end_in_its_place(ensure: Ensure) -> None:
+    new = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, replaces=EDGE))
+    made = make_plan(declare("TLSEdge/a", id=EDGE, ensure=ensure), seen=snapshot(new), options=LENIENT)
+    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
+
+
 def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN)
     made = make_plan(
@@ -830,6 +837,31 @@ def test_a_child_below_an_object_of_ours_belongs_to_no_other_stack() -> None:
     declared = declare("EventSubscription/s", unmanaged_children="ignore")
     made = make_plan(declared, seen=snapshot(SUBSCRIPTION, SOURCE))
     assert (made.unmanaged, made.elsewhere) == ((SOURCE.key,), {})
+
+
+def test_a_child_below_an_object_of_another_stack_belongs_to_that_stack() -> None:
+    theirs = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}, stack="theirs"))
+    made = make_plan(seen=snapshot(theirs, SOURCE))
+    assert (made.unmanaged, made.elsewhere) == ((), {"theirs": (SOURCE.key,)})
+
+
+def test_a_child_that_is_to_be_deleted_is_observed_with_the_owner_of_its_parent() -> None:
+    """Whoever applies the plan file compares it: the subscription may belong to another stack by then."""
+    bound = {"EventSource/x": Binding(SOURCE.locator)}
+    for parent, owner in ((SUBSCRIPTION, "laws"), (live("EventSubscription", "esb_1"), "")):
+        made = make_plan(seen=snapshot(parent, SOURCE, bindings=bound), options=LENIENT)
+        assert made.observed[Address.parse("EventSource/x")].owner == owner
+
+
+def test_a_child_whose_parent_is_not_listed_is_observed_without_an_owner() -> None:
+    made = make_plan(seen=snapshot(SOURCE, bindings={"EventSource/x": Binding(SOURCE.locator)}), options=LENIENT)
+    assert made.observed[Address.parse("EventSource/x")].owner == ""
+
+
+def test_a_user_that_is_listed_as_two_kinds_is_unmanaged_once() -> None:
+    bot, service = live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})
+    assert make_plan(seen=snapshot(bot, service)).unmanaged == (bot.key,)
+    assert make_plan(seen=snapshot(service)).unmanaged == (service.key,)
 
 
 def test_forgetting_writes_the_users_own_metadata_back() -> None:

@@ -156,6 +156,21 @@ def test_children_below_a_declared_parent_that_leaves_them_out_are_declared_each
     }
 
 
+def test_a_child_that_its_parent_and_type_tell_apart_needs_no_id() -> None:
+    declared = declare("EventSubscription/audit", {}, id="esb_1")
+    assert only(propose(SUBSCRIPTION, SOURCE, declared=(declared,))).id is None
+
+
+def test_an_address_that_the_platform_assigned_becomes_a_reference_where_it_is_listened_on() -> None:
+    address = live("ReservedAddress", "ra_1", {"addr": "1.tcp.example.com:20001", "description": "db"})
+    edge = live("TCPEdge", "edgtcp_1", {"hostports": ["1.TCP.example.com:20001", "2.tcp.example.com:1"]})
+    _, imported = propose(address, edge).imported
+    assert imported.spec["hostports"] == [ref("ReservedAddress/db", "addr"), "2.tcp.example.com:1"]
+    described = live("IPPolicy", "ipp_1", {"description": "1.tcp.example.com:20001"})
+    policy = next(each for each in propose(address, described).imported if each.address.kind == "IPPolicy")
+    assert policy.spec == {"description": "1.tcp.example.com:20001"}, "a text that mentions no host stays a text"
+
+
 def test_children_that_a_declared_parent_names_are_left_to_it() -> None:
     declared = declare("EventSubscription/audit", {"sources": [{"type": "vault_created.v0"}]}, id="esb_1")
     assert propose(SUBSCRIPTION, SOURCE, declared=(declared,)).imported == ()

@@ -284,7 +284,22 @@ def test_a_change_that_keeps_using_what_goes_is_said_to_use_it() -> None:
         seen=snapshot(policy, there),
         options=LENIENT,
     )
-    assert len(made.problems) == 1
+    assert [(problem.code, str(problem.severity)) for problem in made.problems] == [("still-in-use", "warning")]
+    assert "--replace" not in made.problems[0].remedy, "a delete needs no replacement of what refers to it"
+
+
+def test_what_stays_as_it_is_is_not_said_to_need_what_cannot_be_planned() -> None:
+    def declared(pem: str, description: str) -> list[Declaration]:
+        trusted = {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}}
+        authority = declare("CertificateAuthority/a", {"ca_pem": pem}, replace=False)
+        return [authority, declare("TLSEdge/e", {**trusted, "description": description})]
+
+    world = settle(*declared("OLD", "one"))
+    assert [problem.subject for problem in plan_on(world, *declared("NEW", "one")).problems] == [
+        "CertificateAuthority/a"
+    ]
+    problems = plan_on(world, *declared("NEW", "two")).problems
+    assert {problem.subject for problem in problems} == {"CertificateAuthority/a", "TLSEdge/e"}
 
 
 def test_problems_come_in_one_order_whatever_the_order_of_the_lists() -> None:
@@ -689,6 +704,23 @@ def test_a_replacement_with_a_new_name_that_git_knows_no_more_of_leaves_the_firs
     interrupt_after(world, plan_on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
     apply_to(world, declared)
     assert [body["id"] for body in world.objects.values()] == [first]
+
+
+def test_a_replacement_that_was_interrupted_waits_for_what_waits_for_its_old_object() -> None:
+    def three(a: str, b: str, action: str) -> list[Declaration]:
+        of = {"ip_policy_id": ref("IPPolicy/office")}
+        return [
+            declare("IPPolicy/office"),
+            declare("IPPolicyRule/a", {**of, "cidr": a, "action": action}),
+            declare("IPPolicyRule/b", {**of, "cidr": b, "action": "allow"}),
+        ]
+
+    world = settle(*three("10.0.0.0/8", "12.0.0.0/8", "allow"))
+    old = id_of(world, "IPPolicyRule")
+    interrupt_after(world, plan_on(world, *three("11.0.0.0/8", "12.0.0.0/8", "deny")), "create IPPolicyRule/a")
+    # The new rule takes the network that b gives up for that of the old rule: the old rule must go first.
+    apply_to(world, *three("12.0.0.0/8", "10.0.0.0/8", "deny"))
+    assert world.log == [f"delete IPPolicyRule/a {old}", "update IPPolicyRule/b", "update IPPolicyRule/a"]
 
 
 # --- rings ------------------------------------------------------------------------------------------------------------
