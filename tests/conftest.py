@@ -32,6 +32,7 @@ pytest_plugins = ["tests.silence"]
 # Tests of many seconds, most of which are waits. The first module has a costly fixture, and is not to be split.
 WAITING = (
     "tests/security/test_silence.py",
+    "tests/fleet/test_dask_fleet.py",
     "tests/examples",
     "tests/faults/kills",
     "tests/end_to_end/test_interrupted.py",
