@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path, PurePosixPath
 
 from reconciler.model.fleet import Fleet, FleetProject, Member
@@ -19,7 +20,7 @@ from reconciler.operations.validate import make_placeholder, validate_environmen
 from reconciler.project.documents import phrases
 from reconciler.project.fleets.load import FILE, load_fleet
 from reconciler.project.settings import variables
-from reconciler.project.settings.config import load_config
+from reconciler.project.settings.config import Config, load_config
 from reconciler.project.settings.variables import NO_VALUE, Setting
 
 _NAMED = 3  # members that a message names
@@ -73,11 +74,12 @@ def validate_fleet(folder: Path, file: str = FILE, runtime: Runtime | None = Non
         if isinstance(found, Rejected):
             result = ValidationResult(project.environment, found.problems)
             validated.append(ProjectValidation(project, "", len(members), result))
-        elif wrong := list(_check_values(project, found, members)):
+        elif wrong := list(_check_values(project, found.settings, members)):
             problems += wrong
         else:
             source = ProjectSource(root / project.path, project.environment, runtime=runtime)
-            validated += _validate_groups(source, project, found, members)
+            validated += _validate_groups(source, project, found.settings, members)
+    problems += _find_shared_stacks(fleet, settings, file)
     problems += _merge(validated, below)
     order = sorted(dict.fromkeys(problems), key=lambda one: (one.position or Position("", 0, 0), one.text))
     return FleetValidation(fleet, tuple(order), tuple(validated))
@@ -94,7 +96,7 @@ def check_variables(fleet: Fleet, root: Path, runtime: Runtime | None = None) ->
     for project in fleet.projects.values():
         found = settings[project.name]
         if not isinstance(found, Rejected):
-            problems += _check_values(project, found, _members_of(fleet, project))
+            problems += _check_values(project, found.settings, _members_of(fleet, project))
     return tuple(problems)
 
 
@@ -108,13 +110,13 @@ def _members_of(fleet: Fleet, project: FleetProject) -> list[Member]:
     return [member for member in fleet.members.values() if member.matches(project.select)]
 
 
-def _read_settings(fleet: Fleet, root: Path, runtime: Runtime) -> dict[str, _Settings | Rejected]:
-    """The variables that each project declares, or why it cannot be loaded, by its name."""
-    found: dict[str, _Settings | Rejected] = {}
+def _read_settings(fleet: Fleet, root: Path, runtime: Runtime) -> dict[str, Config | Rejected]:
+    """The settings of each project, or why it cannot be loaded, by its name."""
+    found: dict[str, Config | Rejected] = {}
     for project in fleet.projects.values():
         try:
-            config = load_config(root / project.path, runtime.environ, project.environment, make_placeholder)
-            found[project.name] = config.settings
+            placeholder = make_placeholder
+            found[project.name] = load_config(root / project.path, runtime.environ, project.environment, placeholder)
         except Rejected as rejected:
             found[project.name] = rejected
     return found
@@ -131,6 +133,21 @@ def _validate_groups(
         values = {name: group[0].variables[name] for name in sorted(names)}
         result = validate_environment(replace(source, variables=values), project.environment)
         yield ProjectValidation(project, group[0].name, len(group), result)
+
+
+def _find_shared_stacks(fleet: Fleet, settings: Mapping[str, Config | Rejected], file: str) -> Iterator[Problem]:
+    """Reports projects of the same member with the same stack: each would delete the objects of the other."""
+    stacks = {name: found.stack for name, found in settings.items() if not isinstance(found, Rejected)}
+    for one, other in combinations(stacks, 2):
+        selects = [fleet.projects[name].select for name in (one, other)]
+        member = next((item for item in fleet.members.values() if all(map(item.matches, selects))), None)
+        if stacks[one] == stacks[other] and member is not None:
+            names = f"projects {one} and {other}"
+            yield Problem(
+                f"{file}: {names} have the same stack {stacks[one]!r}, and {member.name} gets both",
+                "give each project a stack of its own in its reconciler.yaml",
+                code="shared-stack",
+            )
 
 
 # --- variables --------------------------------------------------------------------------------------------------------
@@ -159,13 +176,13 @@ def _check_values(project: FleetProject, settings: _Settings, members: Sequence[
         yield _report(group, name, text, remedy, code)
 
 
-def _find_unknown_variables(fleet: Fleet, settings: Mapping[str, _Settings | Rejected]) -> Iterator[Problem]:
+def _find_unknown_variables(fleet: Fleet, settings: Mapping[str, Config | Rejected]) -> Iterator[Problem]:
     """Reports variables that no project of the fleet declares. A project ignores variables of the other projects."""
     known: set[str] = set()
     for found in settings.values():
         if isinstance(found, Rejected):
             return  # it may declare any
-        known |= found.keys()
+        known |= found.settings.keys()
     unknown: dict[str, list[Member]] = {}
     for member in fleet.members.values():
         for name in member.variables.keys() - known:

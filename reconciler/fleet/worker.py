@@ -21,6 +21,7 @@ from reconciler.fleet import shapes
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.manifest import FILE_WAYS
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
@@ -48,12 +49,12 @@ _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
 class FileCache:
     """What was read of the files of one commit, or during one run.
 
-    fleets     by folder and file
-    variables  names of the declared variables, by folder and environment of a project
+    fleets    by folder and file
+    settings  of projects, by folder and environment: the stack, and the names of the declared variables
     """
 
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
-    variables: dict[tuple[Path, str | None], frozenset[str]] = field(default_factory=dict)
+    settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -97,14 +98,13 @@ class WorkerContext:
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
         environ["RECONCILER_API_KEY"] = key
         is_server = "://" in self.store
-        options: dict[str, str] = {"store_scope": f"{member}/{project}"} if is_server else {}
         return replace(
             self.runtime,
             environ=environ,
             store=self.store if is_server else str(Path(self.store).parent / "members" / member / f"{project}.db"),
             observer=observer,
             commit=task.commit or self.commit,
-            **options,  # type: ignore[arg-type]
+            store_scope=f"{member}/{project}" if is_server else "",
         )
 
 
@@ -278,7 +278,9 @@ class _Attempt:
         base = self.folder / Path(self.task.file).parent
         key = await find_key(self.fleet.api_key, member, base, self.context.runtime.environ)
         runtime = self.context.runtime_of(self.task, key.reveal(), self.counter)
-        workspace = self._open(base / project.path, project, member, runtime)
+        workspace = self._open(base, project, member, runtime)
+        if self.task.commit:
+            _refuse_files(workspace)
         match self.task.verb:
             case RunVerb.PLAN:
                 return await self._planned((await workspace.plan()).plan, project, member)
@@ -287,13 +289,24 @@ class _Attempt:
             case RunVerb.APPLY:
                 return await self._apply(workspace)
 
-    def _open(self, folder: Path, project: FleetProject, member: Member, runtime: Runtime) -> Workspace:
-        known, key = self.context.files.variables, (folder, project.environment)
+    def _open(self, base: Path, project: FleetProject, member: Member, runtime: Runtime) -> Workspace:
+        stack, names = self._read_settings(base, project, runtime)
+        others = [other for other in self.fleet.projects.values() if other.name != project.name]
+        for other in filter(lambda other: member.matches(other.select), others):
+            if self._read_settings(base, other, runtime)[0] == stack:  # each would delete the objects of the other
+                both = f"projects {project.name} and {other.name}"
+                raise OperationError(f"{both} have the same stack {stack}; give each its own")
+        variables: dict[str, Json] = {name: value for name, value in member.variables.items() if name in names}
+        return Workspace.open(
+            base / project.path, environment=project.environment, variables=variables, runtime=runtime
+        )
+
+    def _read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
+        known, key = self.context.files.settings, (base / project.path, project.environment)
         if key not in known:
-            settings = ProjectSource(folder, project.environment, runtime=runtime).read_settings()
-            known[key] = frozenset(settings.settings)
-        variables: dict[str, Json] = {name: value for name, value in member.variables.items() if name in known[key]}
-        return Workspace.open(folder, environment=project.environment, variables=variables, runtime=runtime)
+            settings = ProjectSource(base / project.path, project.environment, runtime=runtime).read_settings()
+            known[key] = settings.stack, frozenset(settings.settings)
+        return known[key]
 
     async def _planned(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
         """The record of a plan."""
@@ -369,6 +382,17 @@ class _Attempt:
             case Status.BLOCKED:
                 return replace(record, state=TaskState.BLOCKED)
         return replace(record, state=TaskState.FAILED)
+
+
+def _refuse_files(workspace: Workspace) -> None:
+    """Raises OperationError if a one-time secret would be delivered to a file of a checkout, which is removed."""
+    for declaration in workspace.manifest.declarations.values():
+        for output, delivery in declaration.deliver.items():
+            if delivery.way in FILE_WAYS:
+                raise OperationError(
+                    f"{declaration.address}.deliver.{output}: {delivery.way} writes to the checkout of the commit, "
+                    "which is removed later; deliver it with to_vault, to_github_secret or to_command"
+                )
 
 
 def _count(plan: Plan) -> Mapping[str, int]:

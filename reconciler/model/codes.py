@@ -494,6 +494,11 @@ _SECRETS: Final = {
         "Use a different target for each.",
         _EITHER,
     ),
+    "shared-stack": Code(
+        "Two projects of a fleet have the same stack, and a member gets both.",
+        "The stack is the scope of ownership: each project would delete the objects of the other.",
+        "Give each project a stack of its own in its `reconciler.yaml`.",
+    ),
     "delivered-to-runner": Code(
         "A one-time secret is delivered to a file on a CI runner.",
         "`validate` runs with `CI=true`, and the files of most runners are deleted after the job.",

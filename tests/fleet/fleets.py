@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,6 +62,16 @@ def write_fleet(
 def member(name: str, **more: Any) -> dict[str, Any]:
     variables = {"site": name, **more.pop("variables", {})}
     return {"name": name, "variables": variables, **more}
+
+
+def commit_all(folder: Path) -> str:
+    """Makes the folder a Git repository with one commit; returns its id."""
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    for words in (["init", "--quiet"], ["add", "--all"], [*identity, "commit", "--quiet", "--message=all"]):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+    return subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @dataclass

@@ -15,7 +15,7 @@ from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
 from reconciler.store.errors import Locked
 from reconciler.store.store import open_store
-from tests.fleet.fleets import DOMAIN, FleetWorld, member, play, write_fleet
+from tests.fleet.fleets import DOMAIN, FleetWorld, commit_all, member, play, write_fleet
 from tests.operations.projects import bot, policy
 from tests.tiers import examples
 
@@ -377,3 +377,34 @@ def test_a_member_that_takes_too_long_fails(tmp_path: Path) -> None:
         assert (await world.states(applied))["initech"] == "succeeded"
 
     play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": 1, "progress_deadline": "1s"}])
+
+
+def test_projects_of_one_stack_are_refused(tmp_path: Path) -> None:
+    """Each would delete the objects of the other."""
+
+    async def act(world: FleetWorld) -> None:
+        settings_file = tmp_path / "base/reconciler.yaml"
+        settings_file.write_text(settings_file.read_text().replace("stack: base", "stack: web"))
+        tasks = await world.tasks(await world.plan())
+        assert {task.reason.replace("base and web", "web and base") for task in tasks} == {
+            "projects web and base have the same stack web; give each its own"
+        }
+        assert world.sandbox.log() == []
+
+    play(tmp_path, CANARY, act, projects={"base": [policy("office")], "web": [DOMAIN]})
+
+
+def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
+    token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": {"to_file": "secrets/t"}}}
+
+    async def act(world: FleetWorld) -> None:
+        commit = commit_all(tmp_path)
+        run = await world.start(RunVerb.PLAN)
+        task = Task(run.id, "shops", "acme", "web", RunVerb.PLAN, str(tmp_path), "fleet.yaml", commit)
+        await run_task(task, world.context())
+        assert (await world.tasks(run))[0].reason == (
+            "TunnelCredential/t.deliver.token: to_file writes to the checkout of the commit, which is removed later; "
+            "deliver it with to_vault, to_github_secret or to_command"
+        )
+
+    play(tmp_path, THREE, act, projects={"web": [token]})

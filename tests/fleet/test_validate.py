@@ -95,6 +95,15 @@ def test_a_value_of_the_wrong_type_is_reported_once_with_its_members(folder: Pat
     ]
 
 
+def test_two_projects_of_one_stack(folder: Path) -> None:
+    settings_file = folder / "base/reconciler.yaml"
+    settings_file.write_text(settings_file.read_text().replace("stack: base", "stack: shop"))
+    assert problems(folder) == [
+        "fleet.yaml: projects base and shop have the same stack 'shop', and berlin gets both; give each project a "
+        "stack of its own in its reconciler.yaml [shared-stack]"
+    ]
+
+
 def test_a_variable_without_a_value(folder: Path) -> None:
     (folder / "members.csv").write_text(CSV.replace("paris,gold,p.example.com", "paris,gold,"))
     assert problems(folder) == [
