@@ -1,4 +1,7 @@
-"""A platform that answers with anything at all brings about neither a traceback, nor a hang, nor a wrong delete."""
+"""A platform that answers with anything at all brings about neither a traceback, nor a hang, nor a wrong delete.
+
+The platform is an application in this process, and has a socket where the connection is what is tested.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import gzip
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,11 +21,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler import kinds
+from reconciler.api.client import Account
 from reconciler.api.clock import MachineClock
+from reconciler.api.platform import open_platform, open_reader
 from reconciler.cli.main import main
+from reconciler.engine.ports import Platform as PlatformPort
+from reconciler.engine.ports import Reader
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
+from reconciler.operations.runtime import OnRetry, OnWait, PlatformAccess, Runtime
+from reconciler.testing.transport import AppTransport
 from tests.tiers import examples
 
 KEYS = {kind.path: kind.list_key for kind in kinds.every() if kind.parent is None}
@@ -30,64 +40,90 @@ CODES = {0, 1, 2, 3, 4, 5, 6}
 Answer = Callable[[str, str], bytes]  # method and path → body
 
 
+class Platform(PlatformAccess):
+    """Answers 200 (201) with whatever bytes it is told to, and keeps what it was asked to change."""
+
+    host = "hostile"
+
+    def __init__(self) -> None:
+        self.answer: Answer = lambda method, path: b"{}"
+        self.changed: list[tuple[str, str]] = []
+
+    @property
+    def base_url(self) -> str:
+        return f"https://{self.host}"
+
+    def serve(self, method: str, path: str) -> tuple[int, bytes]:
+        if method != "GET":
+            self.changed.append((method, path))
+        return 201 if method == "POST" else 200, self.answer(method, path)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        status, content = self.serve(scope["method"], scope["raw_path"].decode())
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(content))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    def open_reader(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry
+    ) -> AbstractAsyncContextManager[Reader]:
+        transport = AppTransport({self.host: self})
+        return open_reader(account, on_wait=on_wait, on_retry=on_retry, transport=transport)
+
+    def open_platform(
+        self, account: Account, *, on_wait: OnWait, on_retry: OnRetry, before_write: Callable[[], Awaitable[None]]
+    ) -> AbstractAsyncContextManager[PlatformPort]:
+        transport = AppTransport({self.host: self})
+        return open_platform(
+            account, on_wait=on_wait, on_retry=on_retry, before_write=before_write, transport=transport
+        )
+
+
 class Server(ThreadingHTTPServer):
     request_queue_size = (
         128  # a command opens many connections at once; one that finds no place is tried a second later
     )
 
 
-class Platform:
-    """Answers 200 (201, 204) with whatever bytes it is told to, and keeps what it was asked to change."""
+@contextmanager
+def listening(platform: Platform, **headers: str) -> Iterator[str]:
+    """The address of a socket at which the platform answers."""
 
-    def __init__(self) -> None:
-        self.answer: Answer = lambda method, path: b"{}"
-        self.headers: dict[str, str] = {}
-        self.changed: list[tuple[str, str]] = []
-        platform = self
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # one piece per answer, and at once: pieces wait for each other
+        disable_nagle_algorithm = True
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = -1  # one piece per answer, and at once: pieces wait for each other
-            disable_nagle_algorithm = True
+        def serve(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            status, content = platform.serve(self.command, urlsplit(self.path).path)
+            self.send_response(status)
+            for name, value in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(name, value)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
 
-            def serve(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                path = urlsplit(self.path).path
-                if self.command != "GET":
-                    platform.changed.append((self.command, path))
-                content = platform.answer(self.command, path)
-                self.send_response(201 if self.command == "POST" else 200)
-                for name, value in {"Content-Type": "application/json", **platform.headers}.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = serve
 
-            do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = serve
+        def log_message(self, *_: object) -> None:
+            pass
 
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who hung up on us had a reason
-        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05})
-        self.thread.start()
-
-    @property
-    def base_url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+    server = Server(("127.0.0.1", 0), Handler)
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who hung up on us had a reason
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
-@pytest.fixture(scope="module")
-def platform() -> Iterator[Platform]:
-    running = Platform()
-    yield running
-    running.stop()
+@pytest.fixture
+def platform() -> Platform:
+    return Platform()
 
 
 Run = Callable[..., str]
@@ -116,11 +152,14 @@ def run(platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         encoding="utf-8",
     )
 
-    def said(*words: str) -> str:
+    def said(*words: str, at: str = "") -> str:
+        """`at` is the address of a socket."""
+        if at:
+            monkeypatch.setenv("RECONCILER_BASE_URL", at)
         capsys.readouterr()
         platform.changed.clear()
         began = time.monotonic()
-        code = main(words)
+        code = main(words, None if at else Runtime(platform=platform))
         assert time.monotonic() - began < 30
         out, err = capsys.readouterr()
         assert code in CODES
@@ -160,17 +199,15 @@ RAW = {
     "deep maps": b'{"a":' * 200_000,
     "just deep enough to be read": DEEP.encode(),
 }
-HUGE = "100 MB"  # made for its test alone
 
 
-@pytest.mark.parametrize("name", [*RAW, HUGE])
+@pytest.mark.parametrize("name", RAW)
 def test_what_is_no_list_changes_nothing(run: Run, platform: Platform, name: str) -> None:
-    content = RAW[name] if name in RAW else b'{"x": "' + b"x" * 100_000_000 + b'"}'
     first: list[str] = []
 
     def answer(method: str, path: str) -> bytes:
         first.append(path)
-        return b"7" if len(content) > 1_000_000 and len(first) > 1 else content  # one of the large ones is enough
+        return b"7" if len(RAW[name]) > 1_000_000 and len(first) > 1 else RAW[name]  # one of the large ones is enough
 
     platform.answer = answer
     for words in (["plan"], ["apply", "-y"], ["destroy", "-y"]):
@@ -178,14 +215,26 @@ def test_what_is_no_list_changes_nothing(run: Run, platform: Platform, name: str
         assert platform.changed == []
 
 
+def test_a_huge_answer_over_a_socket_changes_nothing(run: Run, platform: Platform) -> None:
+    huge = b'{"x": "' + b"x" * 100_000_000 + b'"}'
+    first: list[str] = []
+
+    def answer(method: str, path: str) -> bytes:
+        first.append(path)
+        return b"7" if len(first) > 1 else huge
+
+    platform.answer = answer
+    with listening(platform) as address:
+        for words in (["plan"], ["apply", "-y"], ["destroy", "-y"]):
+            run(*words, at=address)
+            assert platform.changed == []
+
+
 def test_a_bomb_of_compression_is_not_unpacked(run: Run, platform: Platform) -> None:
     bomb = gzip.compress(b"x" * 300_000_000, 9)
-    platform.headers = {"Content-Encoding": "gzip"}
     platform.answer = lambda method, path: bomb if path == "/edges/tls" else gzip.compress(b"7")
-    try:
-        run("plan")
-    finally:
-        platform.headers = {}
+    with listening(platform, **{"Content-Encoding": "gzip"}) as address:
+        run("plan", at=address)
 
 
 def record(kind: str, name: str = "gone") -> str:
