@@ -14,6 +14,8 @@ import pkgutil
 import re
 import resource
 import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,8 @@ import reconciler
 from reconciler.cli.terminal import output
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
 from tests.bench.measure import yardstick
-from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
+from tests.forked import forked_commands
+from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
 
 pytest_plugins = ["tests.silence"]
 
@@ -106,6 +109,16 @@ def sandbox_process() -> Iterator[SandboxProcess]:
     """One sandbox process per worker; what a test finds in it, an earlier one may have left."""
     with SandboxProcess() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Path]:
+    """A folder for the PATH with the command `reconciler`: one that forks in `make test`, else the installed one."""
+    if not is_quick():
+        yield Path(sys.executable).parent
+        return
+    with tempfile.TemporaryDirectory() as folder, forked_commands(Path(folder)) as forking:
+        yield forking
 
 
 @pytest.fixture

@@ -17,24 +17,31 @@ from typing import Any
 
 import pytest
 
-_TOKEN = re.compile(r"[0-9A-Za-z]{27}_[0-9A-Za-z]{21}(?![0-9A-Za-z])|canary-[0-9A-Za-z]{4,}")
-_CODED = re.compile(r"[0-9A-Za-z+/]{64,}={0,2}")  # what a token in base64 takes at least
+_TOKEN = re.compile(rb"(?<=[0-9A-Za-z]{27})_[0-9A-Za-z]{21}(?![0-9A-Za-z])")  # its first 27 characters come before
+_CANARY = re.compile(rb"canary-[0-9A-Za-z]{4,}")
+_CODED = re.compile(rb"[0-9A-Za-z+/]{64,}={0,2}")  # what a token in base64 takes at least
+_IS_CODED = bytes(b"+/".find(octet) >= 0 or (chr(octet).isalnum() and octet < 128) for octet in range(256))
 _LEFT = ("*.db", "*.db-wal", "*.db-shm", "*.ndjson", "*plan*.json", "*.html", "*.md", "*.sarif", ".*.new")
-_heard = {"texts": 0, "characters": 0}
+_heard = {"texts": 0, "bytes": 0}
 
 
 def secrets_in(text: str | bytes) -> list[str]:
     """Every secret in a text, as it is or in base64."""
-    said = text.decode(errors="replace") if isinstance(text, bytes) else text
+    said = text.encode(errors="replace") if isinstance(text, str) else text
     _heard["texts"] += 1
-    _heard["characters"] += len(said)
-    found = [hit[0] for hit in _TOKEN.finditer(said)]
-    for coded in _CODED.finditer(said):
-        for start in range(4):
-            piece = coded[0].rstrip("=")[start:]
-            plain = base64.b64decode(piece[: len(piece) // 4 * 4], validate=False).decode(errors="replace")
-            found += [hit[0] for hit in _TOKEN.finditer(plain)]
+    _heard["bytes"] += len(said)
+    found = _plain_secrets_in(said)
+    if b"\1" * 64 in said.translate(_IS_CODED):  # the expression alone takes twenty times as long
+        for coded in _CODED.finditer(said):
+            for start in range(4):
+                piece = coded[0].rstrip(b"=")[start:]
+                found += _plain_secrets_in(base64.b64decode(piece[: len(piece) // 4 * 4], validate=False))
     return found
+
+
+def _plain_secrets_in(said: bytes) -> list[str]:
+    tokens = [said[hit.start() - 27 : hit.end()] for hit in _TOKEN.finditer(said)]
+    return [hit.decode() for hit in (*tokens, *_CANARY.findall(said))]
 
 
 @pytest.fixture(autouse=True)
@@ -98,5 +105,5 @@ def pytest_testnodedown(node: Any) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(
-        f"silence: {_heard['characters']:,} characters in {_heard['texts']:,} outputs and files searched for secrets"
+        f"silence: {_heard['bytes']:,} bytes in {_heard['texts']:,} outputs and files searched for secrets"
     )

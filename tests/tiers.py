@@ -22,9 +22,14 @@ full = pytest.mark.full
 T = TypeVar("T")
 
 
+def is_quick() -> bool:
+    """Whether this is `make test`."""
+    return settings().max_examples == QUICK_EXAMPLES
+
+
 def examples(number: int) -> int:
     """For `settings(max_examples=…)`: this number in `make test-full`, and at most `QUICK_EXAMPLES` in `make test`."""
-    return min(number, QUICK_EXAMPLES) if settings().max_examples == QUICK_EXAMPLES else number
+    return min(number, QUICK_EXAMPLES) if is_quick() else number
 
 
 def first_of_each(cases: Iterable[T], *features: Callable[[T], Hashable]) -> list[Any]:

@@ -30,7 +30,7 @@ Clone = Callable[..., Runner]
 
 
 @pytest.fixture
-def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, monkeypatch: pytest.MonkeyPatch) -> Clone:
+def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkeypatch: pytest.MonkeyPatch) -> Clone:
     """`clone("github")`: a machine with a fresh clone of a project that `init` made, and what the host tells it."""
     if shutil.which("git") is None:
         pytest.skip("there is no git, with which the pipelines clone")
@@ -82,7 +82,7 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, monkeypatch: pytest.Mo
         environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in told.items()}
         environ["GITHUB_STEP_SUMMARY"] = str(place / "summary")
         forge.artifacts.mkdir(exist_ok=True)
-        return Runner(place, forge.artifacts, {**SECRETS, "github.event.before": head}, environ)
+        return Runner(place, forge.artifacts, {**SECRETS, "github.event.before": head}, environ, commands=commands)
 
     return made
 

@@ -9,7 +9,7 @@ from tests.examples import transcripts
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 
 
-def test_the_tutorial_s_commands_print_what_it_says(tmp_path: Path) -> None:
+def test_the_tutorial_s_commands_print_what_it_says(tmp_path: Path, commands: Path) -> None:
     page = PAGE.read_text()
-    ran = transcripts.rewritten(page, transcripts.run(page, tmp_path))
+    ran = transcripts.rewritten(page, transcripts.run(page, tmp_path, commands))
     assert transcripts.numbered(ran) == transcripts.numbered(page)

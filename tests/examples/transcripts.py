@@ -40,13 +40,13 @@ def steps(page: str) -> list[Step]:
     return found
 
 
-def run(page: str, folder: Path) -> list[Step]:
-    """The same steps with what they said."""
+def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
+    """The same steps with what they said. `commands` is the folder with the command `reconciler`."""
     port = _free_port()
     asked = steps(page)
     script = "".join(f"{_waiting(step.command)}\nprintf '%s\\n' '{_MARK}'\n" for step in asked)
     environ = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
-    environ |= {"PATH": f"{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100"}
+    environ |= {"PATH": f"{commands}:{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100"}
     done = subprocess.run(
         ["bash", "-c", script.replace(_PORT, port)],
         cwd=folder,

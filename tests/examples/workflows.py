@@ -57,6 +57,7 @@ class Runner:
     context: dict[str, str] = field(default_factory=dict)
     environ: dict[str, str] = field(default_factory=dict)
     findings: dict[str, Any] = field(default_factory=dict)  # uploaded to code scanning, by category
+    commands: Path = _BIN  # where the command `reconciler` is
 
     def __post_init__(self) -> None:
         """Puts first on the path a Python of which pip only says what it was asked."""
@@ -132,7 +133,13 @@ class Runner:
         return subprocess.run(
             command,
             cwd=self.clone,
-            env={**clean, "PATH": f"{self.installs}:{_BIN}:/usr/bin:/bin", "CI": "true", **self.environ, **env},
+            env={
+                **clean,
+                "PATH": f"{self.installs}:{self.commands}:{_BIN}:/usr/bin:/bin",
+                "CI": "true",
+                **self.environ,
+                **env,
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,7 +1,7 @@
 """One project with a secret in every place that can hold one, and its whole life at the command line.
 
-Every command is a real process. What it says, and what it leaves anywhere but in the manifests and sinks themselves,
-is kept to be searched.
+Every command is a process, in `make test` most of them a forked one. What it says, and what it leaves anywhere but in
+the manifests and sinks themselves, is kept to be searched.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Life:
     sandbox: Sandbox
     known: dict[str, str]
     flags: tuple[str, ...] = ()  # of Python, for every command
+    commands: Path | None = None  # where the command `reconciler` is, for commands without a signal or flags
     said: list[tuple[str, bytes]] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
 
@@ -93,7 +94,8 @@ class Life:
 
     def run(self, *words: str, code: int | None = None, **environ: str) -> bytes:
         """One command to its end; its standard output."""
-        with self.started(*words, **environ) as process:
+        command = None if self.commands is None or words[0] in _OWN else self.commands / "reconciler"
+        with self.started(*words, command=command, **environ) as process:
             out, err = process.communicate(timeout=120)
         self._keep(words, process, out, err)
         if code is not None:
@@ -111,10 +113,11 @@ class Life:
         return codes
 
     @contextmanager
-    def started(self, *words: str, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
-        program = ["-c", _OWN[words[0]]] if words[0] in _OWN else ["-m", "reconciler"]
+    def started(self, *words: str, command: Path | None = None, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+        own = words[0] in _OWN
+        python = [sys.executable, *self.flags, *(["-c", _OWN[words[0]]] if own else ["-m", "reconciler"])]
         process = subprocess.Popen(
-            [sys.executable, *self.flags, *program, *words[words[0] in _OWN :]],
+            [*([str(command)] if command else python), *words[own:]],
             cwd=self.root,
             env={**self.environ, **environ},
             stdin=subprocess.DEVNULL,

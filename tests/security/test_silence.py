@@ -19,13 +19,13 @@ CLEAN = "CanaryWithoutPunctuation" + fresh()  # for places where punctuation wou
 
 
 @pytest.fixture(scope="module", params=["plain", pytest.param("developer mode", marks=full)])
-def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Iterator[Life]:
     """In Python's developer mode, which says more, the platform also answers with what is tried again for long."""
     known = made_up()
     thorough = request.param == "developer mode"
     with SandboxProcess(api_key=known["api key"]) as sandbox:
         flags = ("-X", "dev", "-W", "default") if thorough else ()
-        made = Life(tmp_path_factory.mktemp("life"), sandbox, known, flags)
+        made = Life(tmp_path_factory.mktemp("life"), sandbox, known, flags, None if flags else commands)
         made.build()
         _live(made, (401, 404, 500) if thorough else (401, 404))
         yield made

@@ -1,0 +1,131 @@
+"""The command `reconciler` as a fork of a process that has imported the product, for tests that run many commands.
+
+A command takes a tenth of the CPU that it takes with an interpreter of its own. It still is a process with the
+arguments, folder, environment and streams of its caller. It is not the caller's child: a signal does not reach it.
+Used in `make test`; in `make test-full` the same tests start each command anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import pkgutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+_ELSEWHERE = ("reconciler.sandbox", "reconciler.testing")  # not needed by the commands that fork
+_CLIENT = """\
+#!{python} -IS
+import os, sys
+if sys.argv[1:2] == ["sandbox"]:  # runs until it gets a signal
+    os.execv("{python}", ["{python}", "-m", "reconciler", *sys.argv[1:]])
+import json, socket
+asked = socket.socket(socket.AF_UNIX)
+asked.connect("{address}")
+socket.send_fds(asked, [b"\\n"], [0, 1, 2])
+asked.sendall(json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode())
+asked.shutdown(socket.SHUT_WR)
+os._exit(int(asked.recv(16) or b"70"))
+"""
+
+
+@contextmanager
+def forked_commands(folder: Path) -> Iterator[Path]:
+    """A folder for the PATH, with the command `reconciler`. `folder` needs a path short enough for a socket."""
+    address = folder / "socket"
+    client = folder / "bin/reconciler"
+    client.parent.mkdir()
+    client.write_text(_CLIENT.format(python=sys.executable, address=address))
+    client.chmod(0o755)
+    words = [sys.executable, "-m", "tests.forked", str(address)]
+    server = subprocess.Popen(words, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        yield client.parent
+    finally:
+        server.kill()
+        server.communicate()
+
+
+def _serve(address: str) -> None:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        signal.signal(signal.SIGCHLD, _reap)
+        print("ready", flush=True)
+        while True:
+            asking, _ = listening.accept()
+            if not os.fork():
+                listening.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                _answer(asking)
+            asking.close()
+
+
+def _reap(*_: object) -> None:
+    """Their CPU time then counts as the server's, and in the end as that of the tests."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _answer(asking: socket.socket) -> NoReturn:
+    """Runs one command in a process of its own, and sends its exit code as a shell would tell it."""
+    _, streams, _, _ = socket.recv_fds(asking, 1, 3)
+    request = asking.makefile("rb").read()
+    command = os.fork()
+    if not command:
+        asking.close()
+        words, folder, environ = json.loads(request)
+        _run(words, folder, environ, streams)
+    _, status = os.waitpid(command, 0)
+    code = os.waitstatus_to_exitcode(status)
+    with contextlib.suppress(BrokenPipeError):
+        asking.sendall(b"%d" % (code if code >= 0 else 128 - code))
+    os._exit(0)
+
+
+def _run(words: list[str], folder: str, environ: dict[str, str], streams: list[int]) -> NoReturn:
+    from reconciler.cli.main import entry
+
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open until the process ends
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.argv[1:] = words
+    try:
+        entry()
+    except SystemExit as ended:
+        sys.stdout.flush()
+        os._exit(ended.code if isinstance(ended.code, int) else 1)
+
+
+def _import_the_product() -> None:
+    import reconciler
+
+    for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
+        if not module.name.startswith(_ELSEWHERE) and not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    importlib.import_module("aiohttp")
+    gc.collect()
+    gc.freeze()  # collecting them would copy the pages that a fork shares
+
+
+if __name__ == "__main__":
+    _import_the_product()
+    _serve(sys.argv[1])
