@@ -211,6 +211,10 @@ MISTAKES = {
         "fleet.yaml:5:8: store: contains a password; leave it out of the file, and set RECONCILER_STORE to the whole "
         "URL [invalid-value]"
     ),
+    "store: postgresql://db/fleet?user=me&password=x\n": (
+        "fleet.yaml:5:8: store: contains a password; leave it out of the file, and set RECONCILER_STORE to the whole "
+        "URL [invalid-value]"
+    ),
 }
 
 

@@ -120,7 +120,7 @@ def _check_mount(text: str) -> str | None:
 
 
 def _check_store(text: str) -> str | None:
-    if "://" in text and urlsplit(text).password:
+    if "://" in text and (urlsplit(text).password or "password=" in text):
         return "contains a password; leave it out of the file, and set RECONCILER_STORE to the whole URL"
     return None
 
