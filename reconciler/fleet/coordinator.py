@@ -10,7 +10,7 @@ import secrets
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from reconciler.fleet.ports import Pool, TaskEnd
@@ -32,8 +32,10 @@ from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.waves import assign_waves
 from reconciler.store.fleet_records import FleetRecords
 
-MOST_TRIES = 10  # workers that may die in one task before it counts as failed
-_POLL = 1.0  # seconds between looks at a pause, and before a task that could not run is given again
+MOST_TRIES = 10  # workers that may die in one task, or errors one after another, before it counts as failed
+_POLL = 1.0  # seconds between looks at a pause
+_AGAIN = 1.0  # seconds before a task that could not run is given again; twice as many after each further error
+_MOST_AGAIN = 32  # times _AGAIN
 FAILURES = frozenset({TaskState.FAILED})
 Key = tuple[str, str]
 """A task of a run: member and project."""
@@ -201,17 +203,21 @@ async def execute(
     on_progress: OnProgress,
     stop: asyncio.Event,
     wait: bool = True,
+    again: float = _AGAIN,
 ) -> Run:
     """Runs what has not ended: until the end, until `stop` is set, or until a gate that only a person opens.
 
-    wait  wait for pauses that end and for `min_success_time`; otherwise the run stays open
+    wait   wait for pauses that end and for `min_success_time`; otherwise the run stays open
+    again  seconds before a task that could not run is given again; twice as many after each further error
 
     Raises Locked if another coordinator executes this run, and StoreError.
     """
     lost = asyncio.Event()
     async with records.lock(f"fleet run {run.id}", on_loss=lambda _: lost.set()):
         board = _Board(await records.tasks(run.id))
-        return await _Execution(source, run, records, pool, runtime, on_progress, stop, lost, wait, board).run_waves()
+        return await _Execution(
+            source, run, records, pool, runtime, on_progress, stop, lost, wait, again, board
+        ).run_waves()
 
 
 class _Board:
@@ -255,7 +261,9 @@ class _Execution:
     stop: asyncio.Event
     lost: asyncio.Event
     wait: bool
+    again: float
     board: _Board
+    errors: Counter[Key] = field(default_factory=Counter)  # of the pool, one after another
     ended_here: int = 0
     began: float = 0.0
     paused: float = 0.0  # when the store was last asked for a pause
@@ -356,22 +364,33 @@ class _Execution:
         """Reads what became of a task."""
         record = await self.records.task(self.run.id, end.task.member, end.task.project)
         assert record is not None
-        if not record.state.is_final and record.tries >= MOST_TRIES:
+        key = (record.member, record.project)
+        self.errors[key] = self.errors[key] + 1 if end.error else 0
+        if not record.state.is_final and max(record.tries, self.errors[key]) >= MOST_TRIES:
             record = await self._give_up(record, end.error)
         self.board.set(record)
         self.ended_here += record.state.is_final
 
     async def _give_up(self, record: TaskRecord, error: str) -> TaskRecord:
-        why = f": {error}" if error else ""
+        why = f"{record.tries} workers started it, and none finished it" if record.tries else ""
+        if record.state is TaskState.WAITING:
+            record = await self.records.claim(record.run, record.member, record.project, "")
         failed = replace(
             record,
             state=TaskState.FAILED,
             exit_code=exit_codes.ERROR,
-            reason=f"{record.tries} workers started it, and none finished it{why}",
+            reason=": ".join(filter(None, (why, error))),
             ended=self.runtime.now(),
         )
-        await self.records.finish(failed)
-        return failed
+        if await self.records.finish(failed):
+            return failed
+        ended = await self.records.task(record.run, record.member, record.project)  # a worker was faster
+        assert ended is not None
+        return ended
+
+    def delay(self, key: Key) -> float:
+        """Seconds before a task that could not run is given again."""
+        return self.again * min(1 << max(self.errors[key] - 1, 0), _MOST_AGAIN)
 
     async def skip_after(self, before: Key, key: Key) -> None:
         """Skips a task of a project that comes after one that did not succeed."""
@@ -442,7 +461,7 @@ class _Feed:
         state = self._execution.board.tasks[key].state
         if not state.is_final:
             self._delayed.add(key)
-            asyncio.get_running_loop().call_later(_POLL, self._give_again, key)
+            asyncio.get_running_loop().call_later(self._execution.delay(key), self._give_again, key)
         else:
             await self._release(key)
         self._changed.set()

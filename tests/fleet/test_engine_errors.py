@@ -1,0 +1,58 @@
+"""Tasks that an engine loses, or cannot run: given again, and failed alone if that does not help."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+
+from reconciler.fleet.coordinator import MOST_TRIES
+from reconciler.fleet.local_pool import LocalPool
+from reconciler.fleet.ports import TaskEnd
+from reconciler.model.fleet import RunState, RunVerb, Task
+from tests.fleet.fleets import FleetWorld, member, play
+
+MEMBERS = [member("acme"), member("globex"), member("initech")]
+
+
+class Losing:
+    """A pool that loses the tasks of a member some times."""
+
+    def __init__(self, world: FleetWorld, name: str, times: int) -> None:
+        self.pool, self.name, self.times = LocalPool(world.context(), at_once=1), name, times
+        self.lost = 0
+
+    async def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
+        async for task in tasks:
+            if task.member == self.name and self.lost < self.times:
+                self.lost += 1
+                yield TaskEnd(task, "no worker has the resource keys-eu")
+                continue
+
+            async def one(task: Task = task) -> AsyncIterator[Task]:
+                yield task
+
+            async for end in self.pool.run(one()):
+                yield end
+
+
+def test_a_task_that_no_worker_can_run_fails_alone(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        pool = Losing(world, "globex", 1000)
+        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
+        assert run.state is RunState.SUCCEEDED
+        assert await world.states(run) == {"acme": "succeeded", "globex": "failed", "initech": "succeeded"}
+        (failed,) = [task for task in await world.tasks(run) if task.member == "globex"]
+        assert failed.reason == "no worker has the resource keys-eu"
+        assert pool.lost == MOST_TRIES
+
+    play(tmp_path, MEMBERS, act)
+
+
+def test_a_task_that_the_engine_loses_some_times_is_run_in_the_end(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        pool = Losing(world, "globex", MOST_TRIES - 1)
+        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
+        assert set((await world.states(run)).values()) == {"succeeded"}
+        assert {task.tries for task in await world.tasks(run)} == {1}
+
+    play(tmp_path, MEMBERS, act)
