@@ -51,10 +51,12 @@ class FileCache:
 
     fleets    by folder and file
     settings  of projects, by folder and environment: the stack, and the names of the declared variables
+    shapes    digests of shapes that are stored
     """
 
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
     settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
+    shapes: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -330,8 +332,10 @@ class _Attempt:
         if plan.is_empty and not plan.additions:
             return ended
         digest = shapes.shape_of(plan, project.name, member)
-        shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
-        await self.context.records.save_shape(self.fleet.name, shape)
+        if digest not in self.context.files.shapes:
+            shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
+            await self.context.records.save_shape(self.fleet.name, shape)
+            self.context.files.shapes.add(digest)
         return replace(ended, counts=_count(plan), changes=shapes.digest_changes(plan), shape=digest)
 
     async def _apply(self, workspace: Workspace) -> TaskRecord | None:
