@@ -71,6 +71,11 @@ def open_database(where: str, timeouts: Timeouts) -> tuple[Engine, str]:
     return _open_server(url, timeouts)
 
 
+def is_server(where: str) -> bool:
+    """Whether a path or URL names a server. False for a URL that is invalid."""
+    return _SCHEMES.get(where.partition("://")[0].lower()) == postgres.DRIVER and "://" in where
+
+
 def _parse_url(where: str) -> URL:
     """Parses a URL. An error quotes nothing of it: the password may be anywhere in an invalid URL."""
     scheme, _, rest = where.partition("://")

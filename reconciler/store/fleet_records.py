@@ -35,6 +35,7 @@ from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, StoreError, UnknownRun, UnknownTask
 from reconciler.store.lock import Holder
+from reconciler.store.shared_engines import open_engine
 
 BEAT_SECONDS = 15.0
 """Seconds between two signs of life of a task, at most; see `FleetRecords.beat`."""
@@ -69,11 +70,8 @@ async def open_fleet_records(
 
     now  seconds since 1970; a server uses its own clock
     """
-    engine, place = await asyncio.to_thread(database.open_database, location, timeouts or Timeouts())
-    try:
+    async with open_engine(location, timeouts or Timeouts(), shared=True) as (engine, place):
         yield FleetRecords(engine, place, now)
-    finally:
-        await asyncio.to_thread(engine.dispose)
 
 
 class FleetRecords:

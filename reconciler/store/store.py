@@ -25,6 +25,7 @@ from reconciler.store.history import History
 from reconciler.store.journal import StoreJournal, seconds_since_start
 from reconciler.store.lock import Holder
 from reconciler.store.scope import WITHOUT_SCOPE, Scope
+from reconciler.store.shared_engines import open_engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,8 @@ async def open_store(
     now      seconds since 1970
     elapsed  monotonic seconds, which go on while the machine sleeps
     """
-    engine, place = await asyncio.to_thread(database.open_database, where, timeouts or Timeouts())
-    try:
+    async with open_engine(where, timeouts or Timeouts(), shared=bool(scope)) as (engine, place):
         yield Store(engine, place, now, elapsed, Scope(scope))
-    finally:
-        await asyncio.to_thread(engine.dispose)
 
 
 class Store:
