@@ -40,6 +40,7 @@ COMMANDS = {
     "destroy": "Delete all objects that the stack manages",
     "drift": "Show what changed on the platform since the last apply",
     "snapshot": "Save the account to a file, to plan without an API key",
+    "fleet": "Plan and apply the same projects in many accounts",
     "graph": "Draw the dependency graph",
     "show": "Show a plan file",
     "list": "List the objects in the account, of all kinds or one",

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Member, Pause, Run, RunState, RunVerb, TaskState, Wave
+from reconciler.model.fleet import Member, Pause, Run, RunVerb, TaskState, Wave
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import abstract
@@ -197,8 +197,8 @@ def test_the_next_command_is_named(seen: RollUp, commands: list[str]) -> None:
 # --- exit codes
 
 
-def ended(*states: TaskState, verb: RunVerb = RunVerb.APPLY, state: RunState = RunState.SUCCEEDED) -> RollUp:
-    run: Run = replace(ENDED, verb=verb, state=state)
+def ended(*states: TaskState, verb: RunVerb = RunVerb.APPLY) -> RollUp:
+    run: Run = replace(ENDED, verb=verb)
     return roll_up([task(place, found) for place, found in enumerate(states, start=1)], run)
 
 
@@ -216,7 +216,7 @@ DONE, BAD = TaskState.SUCCEEDED, TaskState.FAILED
         (roll_up([replace(task(1, BAD), exit_code=1), task(2, BAD)], ENDED), exit_codes.ERROR),
         (ended(DONE, TaskState.STALE), exit_codes.STALE),
         (ended(DONE, TaskState.STALE, TaskState.BLOCKED), exit_codes.BLOCKED),
-        (ended(DONE, TaskState.SKIPPED, state=RunState.FAILED), exit_codes.BLOCKED),  # by a guard of the fleet
+        (ended(DONE, TaskState.SKIPPED), exit_codes.PARTLY),  # its plan failed
         (APPLYING, exit_codes.BLOCKED),
         (roll_up([*CANARY, *NEXT], APPLY, WAVES, now=NOON + 60), exit_codes.PARTLY),
         (STOPPED, exit_codes.PARTLY),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reconciler.cli.applying.progress import EventLog, report_progress
+from reconciler.cli.applying.questions import is_confirmed
 from reconciler.cli.applying.summary import Wording, print_summary, report_interrupted
 from reconciler.cli.commands.plan import show
 from reconciler.cli.terminal import output, signals, workspaces
@@ -37,7 +37,7 @@ def run_apply(operation: Operation, workspace: Workspace, options: Options, word
 
 async def _run(operation: Operation, presenter: _Presenter, wording: Wording) -> int:
     async def approve(_plan: Plan) -> bool:
-        return await _is_confirmed(wording.question)
+        return await is_confirmed(wording.question)
 
     with presenter.open:
         try:
@@ -122,17 +122,3 @@ class _Presenter:
             self.calls.close()
             signals.cancel_on_signal()
             report_interrupted(self.plan, self.log, wording)
-
-
-async def _is_confirmed(question: str) -> bool:
-    """Asks at the terminal. The event loop keeps running meanwhile, to renew the lock of the stack."""
-    sys.stdout.flush()
-    print(f"\n{question}\nOnly 'yes' will be accepted: ", end="", file=sys.stderr, flush=True)
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), readable.set)
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline().strip() == "yes"

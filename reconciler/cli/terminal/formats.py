@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,19 +30,23 @@ _PROJECT_FILE = "reconciler.yaml"  # the location of findings without a manifest
 
 
 def parse_formats(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> Outputs:
+    return parse_outputs(values, FORMS, "json=plan.json")
+
+
+def parse_outputs(values: Sequence[str], forms: Sequence[str], example: str) -> Outputs:
     """Parses values such as `text` and `json=FILE`. Raises BadParameter if two formats go to standard output."""
     chosen = []
     for value in values or ("text",):
         form, equals, file = value.partition("=")
-        if form not in FORMS:
-            raise click.BadParameter(f"unknown format {form!r}; use one of {', '.join(FORMS)}")
+        if form not in forms:
+            raise click.BadParameter(f"unknown format {form!r}; use one of {', '.join(forms)}")
         if file == "-":
             raise click.BadParameter(f"'-' is not supported; use {form} without a file for standard output")
         if equals and not file:
             raise click.BadParameter(f"{value!r} has no file name; use {form}=FILE, or {form} for standard output")
         chosen.append((form, file))
     if sum(not file for _, file in chosen) > 1:
-        raise click.BadParameter("only one format can use standard output; add files, as in json=plan.json")
+        raise click.BadParameter(f"only one format can use standard output; add files, as in {example}")
     return chosen
 
 

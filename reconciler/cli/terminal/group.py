@@ -50,12 +50,16 @@ class Group(click.Group):
 class LazyGroup(Group):
     """A group that imports a command when it is invoked: `plan` is `reconciler.cli.commands.plan.command`.
 
-    table  the one-line help of each command, by name
+    table    the one-line help of each command, by name
+    package  the package of their modules
     """
 
-    def __init__(self, *args: Any, table: Mapping[str, str], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, table: Mapping[str, str], package: str = "reconciler.cli.commands", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.table = table
+        self.package = package
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
@@ -64,7 +68,7 @@ class LazyGroup(Group):
         if cmd_name not in self.table:
             return None
         module = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-        command: click.Command = importlib.import_module(f"reconciler.cli.commands.{module}").command
+        command: click.Command = importlib.import_module(f"{self.package}.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -230,7 +230,7 @@ _PARALLELISM = [
         help="Number of concurrent requests. [default: as set in reconciler.yaml, or 16]",
     ),
 ]
-_OUTPUT = [
+MESSAGE_OPTIONS = [
     click.option("--no-color", is_flag=True, help="Disable color output. [env: NO_COLOR]"),
     click.option("--quiet", "-q", is_flag=True, help="Print only results and errors."),
     click.option(
@@ -240,6 +240,9 @@ _OUTPUT = [
         envvar="RECONCILER_LOG_FORMAT",
         help="Format of messages on standard error. [env: RECONCILER_LOG_FORMAT; default: text]",
     ),
+]
+_OUTPUT = [
+    *MESSAGE_OPTIONS,
     click.option("--trace", is_flag=True, help="Export OpenTelemetry traces and metrics, configured by OTEL_*."),
 ]
 _SELECTION = [

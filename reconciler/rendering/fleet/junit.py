@@ -37,7 +37,7 @@ def _add_suite(root: xml.Element, rollup: RollUp, name: str, tasks: Iterable[Tas
     tasks = list(tasks)
     started = min((task.started for task in tasks if task.started), default=rollup.run.created)
     attributes = {
-        "name": f"{_text(rollup.fleet)} {rollup.run.verb} {_text(name)}",
+        "name": f"{_text(rollup.fleet)} {rollup.run.verb} {_text(name)}".rstrip(),
         "timestamp": datetime.fromtimestamp(started, UTC).strftime("%Y-%m-%dT%H:%M:%S"),
     }
     suite = xml.SubElement(root, "testsuite", attributes)

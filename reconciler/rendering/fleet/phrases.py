@@ -89,9 +89,8 @@ def approval_flag(row: ShapeRow) -> str:
 
 
 def has_waves(rollup: RollUp) -> bool:
-    """Whether waves are worth showing: of an apply, more than one or one that needs approval."""
-    is_divided = len(rollup.waves) > 1 or any(row.approve for row in rollup.waves)
-    return rollup.run.verb is RunVerb.APPLY and is_divided
+    """Whether waves are worth showing: more than one, or one that needs approval."""
+    return len(rollup.waves) > 1 or any(row.approve for row in rollup.waves)
 
 
 def describe_run(rollup: RollUp) -> Iterator[tuple[str, str]]:

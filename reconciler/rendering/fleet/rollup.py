@@ -57,7 +57,7 @@ class ShapeRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task: a member and one of its projects."""
+    """One task: a member and one of its projects. `wave`: empty, but of an apply."""
 
     member: str
     project: str
@@ -151,7 +151,7 @@ class RollUp:
         for state, code in ((TaskState.BLOCKED, exit_codes.BLOCKED), (TaskState.STALE, exit_codes.STALE)):
             if self.states.get(state):
                 return code
-        return exit_codes.BLOCKED if self.run.state is RunState.FAILED else exit_codes.DONE
+        return exit_codes.PARTLY if self.states.get(TaskState.SKIPPED) else exit_codes.DONE
 
 
 def build_rollup(
@@ -165,7 +165,7 @@ def build_rollup(
     """The view of a run. `tasks` are in the order of waves, members and projects."""
     patterns = tuple(abstract(task.reason, task.member, fleet.members.get(task.member)) for task in tasks)
     plans = {digest: plan for digest, shape in shapes.items() if (plan := _read_exemplar(shape)) is not None}
-    waves = build_waves(fleet, run, tasks)
+    waves = build_waves(fleet, run, tasks) if run.verb is RunVerb.APPLY else ()
     members = states_of_members(tasks)
     return RollUp(
         fleet=run.fleet,
@@ -181,14 +181,18 @@ def build_rollup(
         shapes=_shapes(run, tasks, shapes, plans),
         reasons=group_reasons(zip(tasks, patterns, strict=True)),
         waves=waves,
-        wait=describe_gate(fleet, run, waves, now, pause),
+        wait=describe_gate(fleet, run, waves, now, pause) if _is_unfinished(run, tasks) else None,
         pause=pause,
-        tasks=tuple(_task(fleet, task) for task in tasks),
+        tasks=tuple(_task(fleet, run, task) for task in tasks),
         plans=plans,
         exemplars=dict(shapes),
         patterns=patterns,
         labels={member: fleet.members[member].labels for member in members if member in fleet.members},
     )
+
+
+def _is_unfinished(run: Run, tasks: Iterable[TaskRecord]) -> bool:
+    return run.state is RunState.OPEN and any(not task.state.is_final for task in tasks)
 
 
 def _read_exemplar(shape: Shape) -> Plan | None:
@@ -246,11 +250,11 @@ def _severity(row: ShapeRow) -> int:
     return min(map(order.index, row.risks), default=len(order))
 
 
-def _task(fleet: Fleet, task: TaskRecord) -> TaskRow:
+def _task(fleet: Fleet, run: Run, task: TaskRecord) -> TaskRow:
     return TaskRow(
         member=task.member,
         project=task.project,
-        wave=fleet.waves[task.wave].name if task.wave < len(fleet.waves) else "",
+        wave=fleet.waves[task.wave].name if run.verb is RunVerb.APPLY and task.wave < len(fleet.waves) else "",
         state=task.state,
         exit_code=task.exit_code,
         shape=task.shape,

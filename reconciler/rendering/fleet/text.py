@@ -28,24 +28,37 @@ _STATES = {
 _WAVES = {WaveState.FAILED: Paint.ALARM, WaveState.SUCCEEDED: Paint.ADDED, WaveState.RUNNING: Paint.CHANGED}
 
 
-def render_text(rollup: RollUp, *, width: int = 80, color: bool = False) -> str:
-    """The whole text."""
-    page = _Page(rollup, max(width, NARROWEST), color)
+def render_text(rollup: RollUp, *, width: int = 80, color: bool = False, with_commands: bool = True) -> str:
+    """The whole text. `with_commands`: what a person can do next."""
+    page = _Page(rollup, max(width, NARROWEST), color, with_commands)
     sections = [list(section) for section in page.sections()]
     return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
 
 
+def render_status(rollup: RollUp, *, width: int = 80, color: bool = False) -> str:
+    """The text without shapes: how far the run is, and what it waits for."""
+    page = _Page(rollup, max(width, NARROWEST), color, with_commands=True)
+    sections = [list(section) for section in page.status_sections()]
+    return "\n".join("".join(f"{line}\n" for line in section) for section in sections if section)
+
+
 class _Page:
-    def __init__(self, rollup: RollUp, width: int, color: bool) -> None:
+    def __init__(self, rollup: RollUp, width: int, color: bool, with_commands: bool) -> None:
         self.rollup = rollup
         self.width = width
         self.color = color
+        self.with_commands = with_commands
         self.flavour = phrases.flavour(rollup)
 
     def sections(self) -> Iterator[Iterator[str]]:
-        yield self.head()
+        head, *rest = self.status_sections()
+        yield head
         yield from map(self.shape, self.rollup.shapes[:_SHAPES])
         yield self.more(len(self.rollup.shapes) - _SHAPES, "shape")
+        yield from rest
+
+    def status_sections(self) -> Iterator[Iterator[str]]:
+        yield self.head()
         yield from map(self.reason, self.rollup.reasons[:_REASONS])
         yield self.more(len(self.rollup.reasons) - _REASONS, "reason")
         yield self.waves()
@@ -152,7 +165,7 @@ class _Page:
             yield from self.block(f"{end}.".replace("..", "."), 0, Paint.CHANGED)
 
     def commands(self) -> Iterator[str]:
-        for purpose, command in phrases.next_commands(self.rollup):
+        for purpose, command in phrases.next_commands(self.rollup) if self.with_commands else ():
             yield from self.block(f"{purpose}:", 0)
             yield from self.block(sanitize(command), 2)
 

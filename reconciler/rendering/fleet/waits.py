@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from reconciler.model.fleet import Fleet, Pause, Run, RunState, RunVerb, TaskRecord, TaskState
+from reconciler.model.fleet import Fleet, Pause, Run, TaskRecord, TaskState
 
 
 class WaveState(StrEnum):
@@ -136,13 +136,9 @@ def _state(tasks: Sequence[TaskRecord], *, is_failed: bool) -> WaveState:
 
 
 def describe_gate(fleet: Fleet, run: Run, waves: Sequence[WaveRow], now: float, pause: Pause | None) -> Wait | None:
-    """Why an open run does not go on; None: it can, or it has ended."""
-    if run.state is not RunState.OPEN or all(row.ended is not None for row in waves):
-        return None
+    """Why a run does not go on that has not ended; None: it can."""
     if pause is not None and (pause.until is None or pause.until > now):
         return _describe_pause(pause)
-    if run.verb is not RunVerb.APPLY:
-        return None
     before: WaveRow | None = None
     for row in waves:
         if row.state is WaveState.WAITING:

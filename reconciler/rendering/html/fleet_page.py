@@ -215,7 +215,7 @@ class _Data:
                 [
                     sanitize(task.member),
                     self.projects.find(sanitize(task.project)),
-                    self.waves.find(sanitize(task.wave) or "?"),
+                    self.waves.find(sanitize(task.wave)),
                     self.states.index(str(task.state)),
                     self.shapes.find(task.shape),
                     self.reasons.find(pattern.text),

@@ -69,7 +69,7 @@
       name.textContent = row[0];
       const labels = labelsOf(row).join(" ");
       if (labels) line.title = labels;
-      line.append(cell(name), cell(data.projects[row[1]], "project"), cell(data.waves[row[2]], "wave"), cell(mark(data.states[row[3]]), "state"),
+      line.append(cell(name), cell(data.projects[row[1]], "project"), cell(data.waves[row[2]] || "", "wave"), cell(mark(data.states[row[3]]), "state"),
         cell(toShape(row[4]), "shape"), cell(reasonOf(row) || data.actions[row[8]] || ""), cell(String(row[9] || ""), "seconds", "number"),
         cell(String(row[10] || ""), "requests", "number"));
       part.append(line);

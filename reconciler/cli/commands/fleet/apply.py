@@ -1,0 +1,74 @@
+"""`reconciler fleet apply`: applies reviewed plans to the members, wave by wave."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from reconciler.cli.commands.apply import auto_approve_option
+from reconciler.cli.fleets import options
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.terminal.group import Command
+
+_LIMITS = ("members", "deletes")
+
+
+def _parse_limits(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """Parses `members=100` and `deletes=5`."""
+    limits = {}
+    for text in (part.strip() for value in values for part in value.split(",")):
+        match = re.fullmatch(r"(members|deletes)=([0-9]{1,9})", text)
+        if match is None:
+            raise click.BadParameter(f"{text!r} is not members=N or deletes=N")
+        limits[match[1]] = int(match[2])
+    return limits
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler fleet apply
+        reconciler fleet apply 20261123-101500-a1b2
+        reconciler fleet apply a1b2 --auto-approve --approve 3f9a1c22b0de
+        reconciler fleet apply a1b2 --auto-approve --allow members=100 --no-wait
+    """,
+)
+@click.argument("run", required=False, metavar="[RUN]", default="")
+@click.option(
+    "--approve",
+    "shapes",
+    metavar="SHAPE",
+    multiple=True,
+    help="Approve a shape that needs approval, by its digest (repeatable).",
+)
+@click.option(
+    "--allow",
+    "limits",
+    metavar="GUARD=N",
+    multiple=True,
+    callback=_parse_limits,
+    help="Exceed a guard of the fleet: change members=N, or delete deletes=N objects (repeatable).",
+)
+@click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
+@auto_approve_option
+@options.run_options
+def command(
+    common: FleetOptions,
+    run: str,
+    shapes: tuple[str, ...],
+    limits: dict[str, int],
+    no_wait: bool,
+    auto_approve: bool,
+) -> int:
+    """Apply the plans of RUN, or new ones, wave by wave.
+
+    Shows the plans and asks for confirmation once. Shapes whose plans need an approval are applied only with --approve.
+    Each member plans again, and is stale if its changes are not the reviewed ones.
+    """
+    from reconciler.cli.commands.apply import require_terminal
+    from reconciler.cli.fleets import applying
+
+    require_terminal("fleet apply", auto_approve)
+    review = applying.Review(run, shapes, limits, ask=not auto_approve)
+    return applying.apply(common, review, wait=not no_wait)

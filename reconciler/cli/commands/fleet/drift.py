@@ -1,0 +1,25 @@
+"""`reconciler fleet drift`: shows what changed on the platform since the last apply, in all members."""
+
+from __future__ import annotations
+
+import click
+
+from reconciler.cli.fleets import options
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.terminal.group import Command
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler fleet drift
+        reconciler fleet drift --format junit=drift.xml
+        reconciler fleet drift --select tier=canary
+    """,
+)
+@options.run_options
+def command(common: FleetOptions) -> int:
+    """Show what changed on the platform since the last apply, in all members. Exits 2 if there is drift."""
+    from reconciler.cli.fleets import commands
+
+    return commands.run_once(common, "drift")

@@ -1,0 +1,47 @@
+"""`reconciler fleet retry`: runs the members of a run again that did not succeed."""
+
+from __future__ import annotations
+
+import click
+
+from reconciler.cli.fleets import options
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.terminal.group import Command
+
+STATES = ("failed", "skipped", "stale", "blocked")
+
+
+@click.command(
+    cls=Command,
+    examples="""
+        reconciler fleet retry a1b2
+        reconciler fleet retry a1b2 --only failed --only skipped
+        reconciler fleet retry a1b2 --only blocked --approve 3f9a1c22b0de
+    """,
+)
+@click.argument("run", metavar="RUN")
+@click.option(
+    "--only",
+    "states",
+    type=click.Choice(STATES),
+    multiple=True,
+    default=("failed",),
+    help="Which members: failed, skipped, stale or blocked (repeatable). [default: failed]",
+)
+@click.option(
+    "--approve",
+    "shapes",
+    metavar="SHAPE",
+    multiple=True,
+    help="Approve a shape that needs approval, by its digest (repeatable).",
+)
+@click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
+@options.resume_options
+def command(common: FleetOptions, run: str, states: tuple[str, ...], shapes: tuple[str, ...], no_wait: bool) -> int:
+    """Run members of RUN again that did not succeed. Members that succeeded are not run again.
+
+    An apply applies the same reviewed plans: a member whose changes differ is stale, and needs a new plan.
+    """
+    from reconciler.cli.fleets import commands
+
+    return commands.retry(common, run, states, shapes, wait=not no_wait)

@@ -1,0 +1,1 @@
+"""What the `fleet` commands share: options, the opened fleet, a run at the terminal, and its output."""

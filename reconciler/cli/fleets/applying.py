@@ -1,0 +1,124 @@
+"""`fleet apply`: shows the reviewed plans, asks once, checks the guards of the fleet, and applies wave by wave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.cli.applying.questions import is_confirmed
+from reconciler.cli.fleets.commands import find_shapes, go_on, with_records
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.fleets.output import WIDTH
+from reconciler.cli.fleets.running import execute, start
+from reconciler.cli.fleets.session import FleetSession, require_run, roll_up
+from reconciler.cli.terminal import exit_codes, output
+from reconciler.fleet.guards import find_excess
+from reconciler.model.fleet import RunState, RunVerb, TaskState
+from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.rendering.fleet.text import render_text
+from reconciler.store.fleet_records import FleetRecords
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a person reviewed and approves.
+
+    run     id of a plan run; empty: plan now
+    shapes  digests of shapes that need an approval
+    limits  guards of the fleet that may be exceeded: `members` or `deletes` → number
+    ask     whether to ask at the terminal
+    """
+
+    run: str = ""
+    shapes: Sequence[str] = ()
+    limits: Mapping[str, int] = field(default_factory=dict)
+    ask: bool = True
+
+
+def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        session.require_members()
+        rollup = await _find_plans(session, records, review.run)
+        approved = _approve_shapes(rollup, review.shapes)
+        _show_plans(rollup, options, ask=review.ask)
+        if not approved:
+            return _end_without_changes(rollup, options)
+        plans = [task for task in await records.tasks(rollup.run.id) if _is_selected(session, task.member)]
+        excess = list(find_excess(session.fleet, plans, approved, review.limits))
+        for found in excess:
+            output.print_note(f"blocked: {found}")
+        if excess:
+            flags = " ".join(found.flag for found in excess)
+            raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed: approval required: pass {flags}")
+        if review.ask and not await is_confirmed(_question(rollup, approved)):
+            output.print_note("Cancelled; nothing was changed.")
+            return exit_codes.ERROR
+        run, _ = await start(session, records, RunVerb.APPLY, reviewed=rollup.run, approved_shapes=tuple(approved))
+        return await go_on(session, records, run, wait=wait)
+
+    return with_records(options, act)
+
+
+async def _find_plans(session: FleetSession, records: FleetRecords, text: str) -> RollUp:
+    """The reviewed run, or a new one. Raises Stop if RUN is not a plan that has ended."""
+    if not text:
+        run, source = await start(session, records, RunVerb.PLAN)
+        # The formats that were chosen are those of the apply.
+        return await execute(replace(session, options=replace(session.options, chosen=[])), records, run, source)
+    run = await require_run(records, session, text)
+    if run.verb is not RunVerb.PLAN:
+        raise exit_codes.Stop(
+            exit_codes.USAGE, f"error: run {run.id} is no plan but {run.verb}; name a run of `reconciler fleet plan`"
+        )
+    if run.state is RunState.OPEN:
+        raise exit_codes.Stop(
+            exit_codes.USAGE, f"error: run {run.id} has not ended; continue it with `reconciler fleet resume {run.id}`"
+        )
+    return await roll_up(records, session, run)
+
+
+def _is_selected(session: FleetSession, member: str) -> bool:
+    known = session.fleet.members.get(member)
+    return known is not None and known.matches(session.options.selector)
+
+
+def _approve_shapes(rollup: RollUp, given: Sequence[str]) -> frozenset[str]:
+    """The shapes to apply: those that need no approval, and those that are approved by digest."""
+    chosen = find_shapes({row.digest for row in rollup.shapes}, given)
+    return frozenset(chosen) | {row.digest for row in rollup.shapes if not row.needs and row.digest in rollup.plans}
+
+
+def _show_plans(rollup: RollUp, options: FleetOptions, *, ask: bool) -> None:
+    """Prints the plans for people: always before a question, on standard error if another format is on standard
+    output."""
+    if options.quiet and not ask:
+        return
+    has_color = options.has_color and options.prints_text
+    width = output.width() if has_color else WIDTH
+    text = render_text(rollup, width=width, color=has_color, with_commands=False)
+    if options.prints_text:
+        output.print_result(f"{text}\n")
+    elif ask:
+        for line in text.splitlines():
+            output.print_note(line)
+
+
+def _end_without_changes(rollup: RollUp, options: FleetOptions) -> int:
+    """The exit code if no shape may be applied: there are no changes, or all of them need an approval."""
+    if rollup.shapes:
+        flags = " ".join(f"--approve {row.digest}" for row in rollup.shapes)
+        raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed: approval required: pass {flags}")
+    if not options.quiet:
+        output.print_result("Nothing to apply.")
+    return rollup.exit_code()
+
+
+def _question(rollup: RollUp, approved: frozenset[str]) -> str:
+    """`Apply 2 shapes to 790 members? 1 shape is not approved and is left out.`"""
+    rows = [row for row in rollup.shapes if row.digest in approved]
+    members = {task.member for task in rollup.tasks if task.shape in approved and task.state is TaskState.SUCCEEDED}
+    question = f"Apply {output.count(len(rows), 'shape')} to {output.count(len(members), 'member')}?"
+    if left := len(rollup.shapes) - len(rows):
+        verb = "is" if left == 1 else "are"
+        question += f" {output.count(left, 'shape')} {verb} not approved and {verb} left out."
+    return question

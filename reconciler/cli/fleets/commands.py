@@ -1,0 +1,189 @@
+"""The fleet commands other than apply: each opens the fleet and its store, does its work and prints the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.fleets.output import WIDTH, write_outputs
+from reconciler.cli.fleets.running import execute, start
+from reconciler.cli.fleets.session import FleetSession, open_session, require_run, roll_up
+from reconciler.cli.terminal import exit_codes, output, workspaces
+from reconciler.model.fleet import Pause, Run, RunState, RunVerb, TaskState
+from reconciler.rendering.fleet.waits import format_time
+from reconciler.rendering.terminal_text import sanitize
+from reconciler.store.fleet_records import FleetRecords
+
+Act = Callable[[FleetSession, FleetRecords], Coroutine[Any, Any, int]]
+
+
+def with_records(options: FleetOptions, act: Act) -> int:
+    """Opens the fleet and its store, and runs the event loop of a command."""
+    session = open_session(options)
+
+    async def run() -> int:
+        async with session.open_records() as records:
+            return await act(session, records)
+
+    return workspaces.run(run())
+
+
+def run_once(options: FleetOptions, verb: str, *, changes: int = exit_codes.DONE) -> int:
+    """`fleet plan` and `fleet drift`. `changes`: the exit code of a plan with changes."""
+
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        run, source = await start(session, records, RunVerb(verb))
+        rollup = await execute(session, records, run, source)
+        write_outputs(rollup, options)
+        return rollup.exit_code(changes=changes)
+
+    return with_records(options, act)
+
+
+async def go_on(session: FleetSession, records: FleetRecords, run: Run, *, wait: bool) -> int:
+    """Executes what has not ended of a run, and prints the result."""
+    rollup = await execute(session, records, run, session.source_of(run), wait=wait)
+    write_outputs(rollup, session.options)
+    return rollup.exit_code()
+
+
+# --- pause, resume, retry ---------------------------------------------------------------------------------------------
+
+
+def pause(options: FleetOptions, until: float | None, reason: str) -> int:
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        name = session.fleet.name
+        await records.pause(Pause(name, await records.now(), until, reason, session.actor))
+        if not options.quiet:
+            end = f"until {format_time(until)}" if until is not None else "until `reconciler fleet resume`"
+            output.print_result(f"Paused: no further task of fleet {name} starts, {end}. Running tasks finish.")
+        return exit_codes.DONE
+
+    return with_records(options, act)
+
+
+def resume(options: FleetOptions, text: str, waves: Sequence[str], *, wait: bool) -> int:
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        name = session.fleet.name
+        run = await (require_run(records, session, text) if text else _find_open(records, name))
+        _check_waves(session, run, waves)
+        if await records.end_pause(name) and not options.quiet:
+            output.print_note(f"The pause of fleet {name} ended.")
+        if run is None or run.state is not RunState.OPEN:
+            if not options.quiet:
+                which = f"run {run.id}" if run is not None else f"every run of fleet {name}"
+                output.print_result(f"Nothing to continue: {which} has ended.")
+            return exit_codes.DONE
+        if waves:
+            run = await records.update_run(run.id, approved_waves=waves)
+        return await go_on(session, records, run, wait=wait)
+
+    return with_records(options, act)
+
+
+async def _find_open(records: FleetRecords, fleet: str) -> Run | None:
+    return next((run for run in await records.list_runs(fleet) if run.state is RunState.OPEN), None)
+
+
+def _check_waves(session: FleetSession, run: Run | None, waves: Sequence[str]) -> None:
+    """Raises Stop for a wave that does not exist, or a run that has no waves."""
+    known = [wave.name for wave in session.fleet.waves]
+    for name in waves:
+        if name not in known:
+            raise exit_codes.Stop(
+                exit_codes.USAGE, f"error: --approve-wave: there is no wave {name}; the waves are {', '.join(known)}"
+            )
+        if run is None or run.verb is not RunVerb.APPLY or run.state is not RunState.OPEN:
+            raise exit_codes.Stop(exit_codes.USAGE, "error: --approve-wave requires an apply that has not ended")
+
+
+def retry(options: FleetOptions, text: str, states: Sequence[str], shapes: Sequence[str], *, wait: bool) -> int:
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        run = await require_run(records, session, text)
+        if shapes and run.verb is not RunVerb.APPLY:
+            raise exit_codes.Stop(exit_codes.USAGE, "error: --approve requires the run of an apply")
+        reviewed = await records.tasks(run.reviewed) if shapes else ()
+        approved = find_shapes({task.shape for task in reviewed if task.shape}, shapes)
+        number = await records.reset(run.id, [TaskState(state) for state in states])
+        if not number:
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: run {run.id} has no member that is {' or '.join(states)}")
+        run = await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved, reason="")
+        return await go_on(session, records, run, wait=wait)
+
+    return with_records(options, act)
+
+
+def find_shapes(known: set[str], given: Sequence[str]) -> tuple[str, ...]:
+    """The digests that the user gave, which may be shortened. Raises Stop for one that is not a shape of the run."""
+    found = []
+    for text in given:
+        matching = sorted(digest for digest in known if digest.startswith(text)) if len(text) >= 4 else []
+        if len(matching) != 1:
+            why = "is ambiguous" if matching else "is not a shape of the run"
+            listed = f"; its shapes are {', '.join(sorted(known)[:10])}" if known else ""
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: {text} {why}{listed}")
+        found.append(matching[0])
+    return tuple(found)
+
+
+# --- status and report ------------------------------------------------------------------------------------------------
+
+
+def show_status(options: FleetOptions, text: str, number: int) -> int:
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        from reconciler.rendering.fleet import text as rendering
+
+        run = await require_run(records, session, text)
+        rollup = await roll_up(records, session, run)
+        width = output.width() if options.has_color else WIDTH
+        output.print_result(rendering.render_status(rollup, width=width, color=options.has_color))
+        earlier = [other for other in await records.list_runs(session.fleet.name, number + 1) if other.id != run.id]
+        if earlier[:number]:
+            lines = [f"  {other.id}  {other.verb:<5}  {other.state:<9}  {other.actor}" for other in earlier[:number]]
+            output.print_result("\nOther runs:\n" + "\n".join(sanitize(line.rstrip()) for line in lines))
+        return exit_codes.DONE
+
+    return _with_stored_runs(options, act)
+
+
+def report(options: FleetOptions, text: str, shape: str) -> int:
+    async def act(session: FleetSession, records: FleetRecords) -> int:
+        run = await require_run(records, session, text)
+        if shape:
+            return await _show_shape(session, records, run, shape)
+        write_outputs(await roll_up(records, session, run), options)
+        return exit_codes.DONE
+
+    return _with_stored_runs(options, act)
+
+
+def _with_stored_runs(options: FleetOptions, act: Act) -> int:
+    """As `with_records`, for commands that only read. Creates no store."""
+    session = open_session(options)
+    if not session.has_store:
+        name = session.fleet.name
+        raise exit_codes.Stop(
+            exit_codes.USAGE, f"error: fleet {name} has no run yet; start one with `reconciler fleet plan`"
+        )
+    return with_records(options, act)
+
+
+async def _show_shape(session: FleetSession, records: FleetRecords, run: Run, text: str) -> int:
+    """Prints the whole plan of the member that represents a shape."""
+    from reconciler.cli.terminal.formats import PlanOutput
+    from reconciler.rendering.plan.phrases import Flavour
+
+    rollup = await roll_up(records, session, run)
+    (digest,) = find_shapes(set(rollup.exemplars), [text])
+    plan = rollup.plans.get(digest)
+    if plan is None:
+        raise exit_codes.Stop(exit_codes.ERROR, f"error: the plan of shape {digest} was written by another release")
+    if any(form == "junit" for form, _ in session.options.chosen):
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --shape cannot be combined with --format junit")
+    flavour = Flavour.DRIFT if run.verb is RunVerb.DRIFT else Flavour.PLAN
+    plan_output = PlanOutput(
+        plan, rollup.exemplars[digest].plan, session.folder, flavour, has_color=session.options.has_color
+    )
+    plan_output.write_outputs(session.options.chosen)
+    return exit_codes.DONE

@@ -1,0 +1,89 @@
+"""Reports the progress of a run over a fleet: a bar at a terminal, and a line every few seconds otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.terminal import output
+from reconciler.fleet.coordinator import FleetProgress, OnProgress
+from reconciler.model.fleet import RunVerb, TaskState
+from reconciler.rendering.fleet.phrases import format_seconds
+
+INTERVAL = 10.0  # seconds between lines
+_VERBS = {RunVerb.PLAN: "planning", RunVerb.APPLY: "applying", RunVerb.DRIFT: "checking drift"}
+
+
+@contextmanager
+def report_progress(options: FleetOptions, verb: RunVerb) -> Iterator[OnProgress]:
+    """What the coordinator calls inside the block."""
+    if options.quiet:
+        yield lambda _: None
+    elif output.is_json_log() or not output.supports_color(sys.stderr, options.no_color):
+        yield LineReporter(_VERBS[verb])
+    else:
+        with _show_bar(_VERBS[verb]) as report:
+            yield report
+
+
+class LineReporter:
+    """Prints a line when the wave or the reason for waiting changes, and otherwise at most every INTERVAL."""
+
+    def __init__(self, verb: str, now: Callable[[], float] = time.monotonic) -> None:
+        self._verb = verb
+        self._now = now
+        self._last = now()
+        self._key = ("", "")
+
+    def __call__(self, progress: FleetProgress) -> None:
+        now, key = self._now(), (progress.wave, progress.waiting)
+        is_other = key != self._key and (bool(progress.waiting) or self._key != ("", ""))
+        self._key = key
+        if not is_other and now - self._last < INTERVAL:
+            return
+        self._last = now
+        line = describe_progress(self._verb, progress)
+        if output.is_json_log():
+            counts = {str(state): number for state, number in progress.states.items() if number}
+            output.log("info", line, {"tasks": counts, "wave": progress.wave, "waiting": progress.waiting})
+        else:
+            output.print_note(line)
+
+
+def describe_progress(verb: str, progress: FleetProgress) -> str:
+    """`planning: 120 of 800 done, 3 failed, 2.1/s, about 5 min left`"""
+    parts = [f"{progress.ended} of {progress.total} done"]
+    if failed := progress.states.get(TaskState.FAILED, 0):
+        parts.append(f"{failed} failed")
+    if progress.waiting:
+        return f"{verb}: {', '.join(parts)}; waiting: {progress.waiting}"
+    if progress.rate:
+        parts.append(f"{progress.rate:.1f}/s")
+    left = progress.remaining_seconds
+    if left and progress.ended < progress.total:
+        parts.append(f"about {format_seconds(left)} left")
+    return f"{verb}: {', '.join(parts)}"
+
+
+@contextmanager
+def _show_bar(verb: str) -> Iterator[OnProgress]:
+    """A bar at the terminal, which is erased at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (
+        TextColumn("{task.fields[verb]}", markup=False),
+        BarColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True, expand=False) as bar:
+        task = bar.add_task("", total=None, verb=verb)
+
+        def report(progress: FleetProgress) -> None:
+            text = describe_progress(verb, progress).removeprefix(f"{verb}: ")
+            bar.update(task, total=progress.total, completed=progress.ended, description=text)
+
+        yield report

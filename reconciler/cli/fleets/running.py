@@ -1,0 +1,139 @@
+"""Executes a run over a fleet at the terminal: the pool, progress, interrupts, and the result as an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli.fleets.output import write_outputs
+from reconciler.cli.fleets.progress import report_progress
+from reconciler.cli.fleets.session import FleetSession, roll_up
+from reconciler.cli.terminal import exit_codes, output, signals
+from reconciler.fleet import coordinator
+from reconciler.fleet.local_pool import LocalPool
+from reconciler.fleet.worker import WorkerContext
+from reconciler.model.fleet import Run, RunVerb
+from reconciler.operations.opening.commits import read_commit
+from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.store.fleet_records import FleetRecords
+
+if TYPE_CHECKING:
+    from reconciler.fleet.coordinator import FleetSource
+    from reconciler.fleet.ports import Pool
+
+
+async def start(
+    session: FleetSession,
+    records: FleetRecords,
+    verb: RunVerb,
+    *,
+    reviewed: Run | None = None,
+    approved_shapes: tuple[str, ...] = (),
+) -> tuple[Run, FleetSource]:
+    """Creates a run of the selected members; nothing is started."""
+    session.require_members()
+    source = session.source() if reviewed is None else session.source_of(reviewed)
+    environ, timeout = session.runtime.environ, session.runtime.git_timeout
+    run = await coordinator.start_run(
+        source,
+        verb,
+        records,
+        selected=session.options.selector,
+        reviewed=reviewed,
+        approved_shapes=approved_shapes,
+        actor=session.actor,
+        commit=await asyncio.to_thread(read_commit, session.folder, environ, timeout),
+        now=await records.now(),
+    )
+    return run, source
+
+
+async def execute(
+    session: FleetSession, records: FleetRecords, run: Run, source: FleetSource, *, wait: bool = True
+) -> RollUp:
+    """Executes a run, shows its progress, and returns its view. Raises Stop if it was interrupted."""
+    interrupts = _Interrupts(run.id)
+    async with _open_pool(session, records, interrupts) as pool:
+        interrupts.catch_signals()
+        with report_progress(session.options, run.verb) as on_progress:
+            run = await coordinator.execute(
+                source,
+                run,
+                records,
+                pool,
+                runtime=session.runtime,
+                on_progress=on_progress,
+                stop=interrupts.stop,
+                wait=wait,
+            )
+    signals.cancel_on_signal()
+    rollup = await roll_up(records, session, run)
+    if interrupts.is_interrupted:
+        write_outputs(rollup, session.options)
+        raise exit_codes.Stop(
+            exit_codes.INTERRUPTED,
+            f"interrupted: the run stays open; to continue: reconciler fleet resume {run.id}",
+        )
+    return rollup
+
+
+@dataclass
+class _Interrupts:
+    """On a first interrupt, lets running calls finish and starts no others; on a second one, cancels the command."""
+
+    run: str
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    on_stop: Callable[[], None] = lambda: None
+    is_interrupted: bool = False
+
+    def catch_signals(self) -> None:
+        task = asyncio.current_task()
+
+        def interrupt() -> None:
+            if self.is_interrupted and task is not None:
+                output.print_note(f"to continue: reconciler fleet resume {self.run}")
+                task.cancel()
+                signals.exit_on_signal()
+                return
+            self.is_interrupted = True
+            self.stop.set()
+            self.on_stop()
+            output.print_note(
+                "interrupted: waiting for running calls to finish, starting no others; interrupt again to exit now"
+            )
+
+        signals.set_handler(interrupt)
+
+
+@asynccontextmanager
+async def _open_pool(session: FleetSession, records: FleetRecords, interrupts: _Interrupts) -> AsyncIterator[Pool]:
+    """The workers that the options select: of a scheduler, of this machine, or this process."""
+    options, fleet = session.options, session.fleet
+    if options.scheduler:
+        from reconciler.fleet.dask_cluster import open_cluster_pool
+
+        async with open_cluster_pool(options.scheduler) as cluster:
+            yield cluster
+    elif options.workers:
+        from reconciler.fleet.dask_cluster import open_local_pool
+
+        async with open_local_pool(options.workers, environ={"RECONCILER_STORE": _absolute(session.store)}) as workers:
+            yield workers
+    else:
+        context = WorkerContext(records, session.store, _cache_of(session), session.runtime)
+        interrupts.on_stop = context.stop
+        yield LocalPool(context, at_once=fleet.members_at_once, spread=fleet.start_spread)
+
+
+def _absolute(store: str) -> str:
+    return store if "://" in store else str(Path(store).resolve())
+
+
+def _cache_of(session: FleetSession) -> Path:
+    """The folder of checkouts: beside the store, or where it would be."""
+    place = Path(session.store).parent if "://" not in session.store else session.folder / "state"
+    return place / "cache"

@@ -1,0 +1,130 @@
+"""The fleet that a command works on: its file, its store, and where workers find the files."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli.fleets.options import FleetOptions
+from reconciler.cli.terminal import exit_codes
+from reconciler.fleet.places import find_store
+from reconciler.model.fleet import Fleet, Member, Run
+from reconciler.operations.runtime import Runtime
+from reconciler.project.fleets.load import FILE, find_fleet_file, load_fleet
+from reconciler.rendering.fleet.rollup import RollUp, build_rollup
+from reconciler.rendering.run_context import read_run_context
+from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+
+if TYPE_CHECKING:
+    from reconciler.fleet.coordinator import FleetSource
+
+
+@dataclass(frozen=True)
+class FleetSession:
+    """An opened fleet.
+
+    folder  of the fleet file
+    file    name of the fleet file
+    store   path or URL of the fleet store
+    """
+
+    options: FleetOptions
+    folder: Path
+    file: str
+    fleet: Fleet
+    runtime: Runtime
+    store: str
+
+    @property
+    def actor(self) -> str:
+        """Who runs the command, as the CI system names the person."""
+        return read_run_context(self.runtime.environ).author
+
+    @property
+    def has_store(self) -> bool:
+        """Whether there is a store; one on a server is not looked for."""
+        return "://" in self.store or Path(self.store).exists()
+
+    @asynccontextmanager
+    async def open_records(self) -> AsyncIterator[FleetRecords]:
+        """Opens the store; creates it if it does not exist."""
+        async with open_fleet_records(self.store, now=self.runtime.now) as records:
+            yield records
+
+    def require_members(self) -> Sequence[Member]:
+        """The selected members. Raises Stop if there is none."""
+        found = [member for member in self.fleet.members.values() if member.matches(self.options.selector)]
+        if not found:
+            flags = " ".join(
+                f"--select {label}={value}" for label, values in self.options.selector.items() for value in values
+            )
+            raise exit_codes.Stop(exit_codes.USAGE, f"error: no member of fleet {self.fleet.name} matches {flags}")
+        return found
+
+    def local_source(self) -> FleetSource:
+        """The files as they are, for workers of this machine."""
+        from reconciler.fleet.coordinator import FleetSource
+
+        return FleetSource(self.fleet, str(self.folder.resolve()), self.file)
+
+    def source(self) -> FleetSource:
+        """Where the workers that the options select find the files of a new run."""
+        from reconciler.fleet.coordinator import FleetSource
+        from reconciler.fleet.sources import find_repository
+
+        if not self.options.scheduler:
+            return self.local_source()
+        found = find_repository(self.folder / self.file, self.options.repository, self.runtime.environ)
+        return FleetSource(self.fleet, found.url, found.file, found.commit)
+
+    def source_of(self, run: Run) -> FleetSource:
+        """The files of a run that was started before."""
+        from reconciler.fleet.checkouts import is_url
+        from reconciler.fleet.coordinator import FleetSource
+
+        return FleetSource(self.fleet, run.source, run.file, run.commit if is_url(run.source) else "")
+
+
+def open_session(options: FleetOptions) -> FleetSession:
+    """Loads the fleet file that the options select. Raises Rejected with every problem."""
+    folder, file = locate(options)
+    fleet = load_fleet(folder, file)
+    runtime = options.runtime or Runtime()
+    return FleetSession(options, folder, file, fleet, runtime, find_store(fleet, folder, runtime.environ))
+
+
+def locate(options: FleetOptions) -> tuple[Path, str]:
+    """The folder and the name of the fleet file. Raises Stop if --file names none."""
+    if options.file is None:
+        found = find_fleet_file(Path())
+        return found.parent, found.name
+    path = options.file / FILE if options.file.is_dir() else options.file
+    if not path.is_file():
+        raise exit_codes.Stop(exit_codes.USAGE, f"error: --file: there is no file {path}")
+    return path.parent, path.name
+
+
+async def require_run(records: FleetRecords, session: FleetSession, text: str) -> Run:
+    """The run with this id, or the newest one. Raises Stop if there is none."""
+    run = await records.find_run(session.fleet.name, text) if session.has_store else None
+    if run is not None:
+        return run
+    name = session.fleet.name
+    if not text:
+        raise exit_codes.Stop(
+            exit_codes.USAGE, f"error: fleet {name} has no run yet; start one with `reconciler fleet plan`"
+        )
+    raise exit_codes.Stop(
+        exit_codes.USAGE, f"error: fleet {name} has no run {text}; `reconciler fleet status` lists the last runs"
+    )
+
+
+async def roll_up(records: FleetRecords, session: FleetSession, run: Run) -> RollUp:
+    """The view of a run as it is now."""
+    tasks = await records.tasks(run.id)
+    shapes = await records.shapes(run.fleet, {task.shape for task in tasks if task.shape})
+    pause = await records.pause_of(run.fleet)
+    return build_rollup(session.fleet, run, tasks, shapes, await records.now(), pause)

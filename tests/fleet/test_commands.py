@@ -1,0 +1,317 @@
+"""The `fleet` commands from plan to report, on an emulated platform with an account for each member."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as xml
+
+import pytest
+
+from reconciler.testing import Emulator, Sandbox
+from tests.end_to_end.project import SETTINGS, Said, Shell
+from tests.fleet.fleets import member, write_fleet
+
+MEMBERS = [
+    member("acme", labels={"tier": "canary"}),
+    member("globex", labels={"tier": "gold"}),
+    member("initech", labels={"tier": "gold"}),
+]
+WAVES: list[dict[str, Any]] = [
+    {"name": "canary", "select": {"tier": "canary"}},
+    {"name": "rest", "approve": True},
+]
+
+
+class FleetShell(Shell):
+    """Commands from within the folder of a fleet."""
+
+    sandbox: Sandbox
+
+    def fleet(self, *words: str) -> Said:
+        said = self("fleet", *words)
+        return Said(said.code, *(_steady(text) for text in (said.out, said.err)))
+
+    def newest(self) -> str:
+        return re.findall(r"run ([0-9]{8}-[0-9]{6}-[0-9a-f]{4})", self("fleet", "status").out)[0]
+
+
+def _steady(text: str) -> str:
+    """Without what is different each time: ids of runs, times and durations. The facts of a run are one line."""
+    for _ in range(2):
+        text = re.sub(r"^(run .*)\n(?!\n)", r"\1 ", text, flags=re.MULTILINE)
+    text = re.sub(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", "RUN", text)
+    text = re.sub(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{5} UTC", "TIME", text)
+    text = re.sub(r"duration [0-9]+ s", "duration 0 s", text)
+    return re.sub(r"\b[0-9a-f]{12}\b", "SHAPE", text)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[FleetShell]:
+    monkeypatch.chdir(tmp_path)
+    for name in SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    made = FleetShell(tmp_path, capsys)
+    with Sandbox(accounts={str(item["name"]): f"key-of-{item['name']}" for item in MEMBERS}) as sandbox:
+        monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
+        for name, account in sandbox.accounts.items():
+            monkeypatch.setenv(f"KEY_{name.upper()}", account.api_key)
+        made.sandbox = sandbox
+        made.reach(sandbox)
+        yield made
+
+
+def write(shell: FleetShell, **settings: Any) -> None:
+    write_fleet(shell.root, MEMBERS, limits={"members_at_once": 1}, **settings)  # so that acme is the exemplar
+
+
+PLANNED = """\
+Plan of fleet shops
+run RUN, started TIME, duration 0 s, requests 84
+
+Shape SHAPE: 3 members (acme, globex, initech)
+  1 to create in each member.
+      + ReservedDomain/shop
+          domain: "acme.example.com"
+          description: "shop"
+  These are the values of acme. For the whole plan:
+    reconciler fleet report RUN --shape SHAPE
+
+3 members: 3 succeeded.
+Plan: 3 to create, in 3 members.
+"""
+TO_APPLY = """
+To apply this plan:
+  reconciler fleet apply RUN
+"""
+
+
+def test_from_validation_to_drift(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("validate") == Said(0, "Valid: fleet shops: 3 members, 1 project. Waves: all 3.\n", "")
+    assert shell.fleet("plan") == Said(0, PLANNED + TO_APPLY, "")
+    applied = shell.fleet("apply", shell.newest(), "--auto-approve")
+    assert applied == Said(
+        0,
+        PLANNED
+        + """
+Apply to fleet shops
+run RUN, reviewed run RUN, started TIME, duration 0 s, requests 90
+
+Shape SHAPE: 3 members (acme, globex, initech)
+  1 to create in each member.
+
+3 members: 3 succeeded.
+Applied: 3 created, in 3 members.
+""",
+        "",
+    )
+    domains = [
+        account.collection("/reserved_domains", "reserved_domains")[0]["domain"]
+        for account in shell.sandbox.accounts.values()
+    ]
+    assert domains == ["acme.example.com", "globex.example.com", "initech.example.com"]
+    assert shell.fleet("plan", "--detailed-exitcode").code == 0
+    again = shell.fleet("apply", "--auto-approve", "--quiet")
+    assert (again.code, again.err) == (0, "")
+    assert shell.fleet("drift").out.endswith("3 members: 3 succeeded.\nNo drift.\n")
+
+
+def test_drift_of_one_member_is_its_own_shape_in_every_format(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("apply", "--auto-approve").code == 0
+    account = shell.sandbox.accounts["globex"]
+    account.patch(f"/reserved_domains/{_domain(account)}", {"description": "by hand"})
+    said = shell.fleet("drift", "--format", "text", "--format", "junit=drift.xml", "--format", "html=drift.html",
+                       "--format", "json=drift.json", "--format", "markdown=drift.md")  # fmt: skip
+    assert said.code == 2
+    assert "Shape SHAPE: 1 member (globex)\n  Drift: 1 resource changed on the platform.\n" in said.out
+    assert 'description: "by hand" on the platform, "shop" in Git' in said.out
+    suites = xml.fromstring((shell.root / "drift.xml").read_text())  # noqa: S314 - our own text
+    assert [failure.get("type") for failure in suites.iter("failure")] == ["drift"]
+    assert "globex" in (shell.root / "drift.html").read_text()
+    assert '- description: "by hand"' in (shell.root / "drift.md").read_text()
+    written = json.loads((shell.root / "drift.json").read_text())
+    assert (written["drifted"], written["exit_code"]) == (1, 2)
+    (digest,) = written["plans"]
+    whole = shell("fleet", "report", "--shape", digest)
+    assert (whole.code, "~ ReservedDomain/shop" in whole.out) == (0, True)
+    plan = shell("fleet", "report", "--shape", digest[:6], "--format", "json")
+    assert json.loads(plan.out)["format"] == "reconciler plan"
+
+
+def test_an_apply_waits_for_the_approval_of_a_wave_and_resumes(shell: FleetShell) -> None:
+    write(shell, waves=WAVES)
+    said = shell.fleet("apply", "--auto-approve")
+    assert said.code == 4
+    assert said.out.endswith(
+        """\
+Waves:
+  canary  succeeded  1 member: 1 succeeded
+  rest    waiting    2 members (needs approval)
+
+3 members: 2 waiting, 1 succeeded.
+Applied: 1 created, in 1 member.
+Waiting: wave rest needs approval.
+
+To approve the wave:
+  reconciler fleet resume RUN --approve-wave rest
+"""
+    )
+    status = shell.fleet("status", "--runs", "1")
+    assert status.out.endswith(
+        "  reconciler fleet resume RUN --approve-wave rest\n\nOther runs:\n  RUN  plan   succeeded\n"
+    )
+    wrong = shell.fleet("resume", "--approve-wave", "tail")
+    assert wrong == Said(64, "", "error: --approve-wave: there is no wave tail; the waves are canary, rest\n")
+    resumed = shell.fleet("resume", "--approve-wave", "rest")
+    assert resumed.code == 0
+    assert "rest    succeeded  2 members: 2 succeeded (approved)" in resumed.out
+    assert shell.fleet("resume") == Said(0, "Nothing to continue: every run of fleet shops has ended.\n", "")
+
+
+def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
+    write(shell)
+    paused = shell.fleet("pause", "--reason", "incident 4711")
+    assert paused.out == (
+        "Paused: no further task of fleet shops starts, until `reconciler fleet resume`. Running tasks finish.\n"
+    )
+    said = shell.fleet("plan")
+    assert said.code == 5
+    assert (
+        "Waiting: the fleet is paused since TIME: incident 4711.\n\nTo resume:\n  reconciler fleet resume\n" in said.out
+    )
+    assert said.err == "planning: 0 of 3 done; waiting: paused: incident 4711\n"
+    resumed = shell.fleet("resume")
+    assert (resumed.code, resumed.err) == (0, "The pause of fleet shops ended.\n")
+    assert resumed.out == PLANNED + TO_APPLY
+
+
+def test_failed_members_are_tried_again_alone(shell: FleetShell) -> None:
+    write(shell)
+    shell.sandbox.accounts["acme"].fault("GET /reserved_domains", times=1, then="status", status=401)
+    said = shell.fleet("plan")
+    assert said.code == 6
+    assert "Failed: 1 member (acme)\n" in said.out
+    shell.sandbox.forget_log()
+    retried = shell.fleet("retry", shell.newest())
+    assert retried.code == 0
+    assert "3 members: 3 succeeded." in retried.out
+    assert {call.get("account") for call in shell.sandbox.log()} == {"acme"}
+    nothing = shell.fleet("retry", shell.newest(), "--only", "stale")
+    assert nothing == Said(64, "", "error: run RUN has no member that is stale\n")
+
+
+def test_a_shape_that_needs_an_approval_is_left_out_unless_it_is_approved(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("apply", "--auto-approve").code == 0
+    manifests = shell.root / "web/manifests"
+    for file in manifests.iterdir():
+        file.write_text("")
+    said = shell.fleet("apply", "--auto-approve")
+    assert said.code == 4
+    assert said.err.endswith("error: nothing was changed: approval required: pass --approve SHAPE\n")
+    assert "  ! irreversible" in said.out
+    (digest,) = re.findall(r"pass --approve ([0-9a-f]{12})", shell("fleet", "report").out)
+    wrong = shell.fleet("apply", "--auto-approve", "--approve", "ffff")
+    assert (wrong.code, wrong.err) == (64, "error: ffff is not a shape of the run; its shapes are SHAPE\n")
+    run = shell.newest()
+    applied = shell.fleet("apply", run, "--auto-approve", "--approve", digest)
+    assert applied.code == 0
+    assert "Applied: 3 deleted, in 3 members." in applied.out
+
+
+def test_a_guard_of_the_fleet_blocks_until_it_is_exceeded_on_purpose(shell: FleetShell) -> None:
+    write(shell, guards={"max_changed": 2})
+    said = shell.fleet("apply", "--auto-approve", "--quiet")
+    assert said.code == 4
+    assert said.err == (
+        "blocked: 3 members would change, and guards.max_changed allows 2\n"
+        "error: nothing was changed: approval required: pass --allow members=3\n"
+    )
+    assert shell.fleet("apply", "--auto-approve", "--quiet", "--allow", "members=3").code == 0
+
+
+def test_a_member_that_changed_since_its_plan_is_stale_alone(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("apply", "--auto-approve").code == 0
+    domains = {name: _domain(account) for name, account in shell.sandbox.accounts.items()}
+    for name in ("acme", "globex"):
+        shell.sandbox.accounts[name].patch(f"/reserved_domains/{domains[name]}", {"description": "by hand"})
+    shell.fleet("plan")
+    run = shell.newest()
+    shell.sandbox.accounts["acme"].patch(f"/reserved_domains/{domains['acme']}", {"description": "by another hand"})
+    said = shell.fleet("apply", run, "--auto-approve", "--quiet")
+    assert said.code == 3
+    assert "Stale: 1 member (acme)\n" in said.out
+    assert "Applied: 1 updated, in 1 member.\n\nTo plan again:\n  reconciler fleet plan\n" in said.out
+
+
+def _domain(account: Emulator) -> str:
+    """The id of the only domain of an account."""
+    (found,) = account.collection("/reserved_domains", "reserved_domains")
+    return str(found["id"])
+
+
+def test_without_members_files_and_runs_the_message_says_what_to_do(shell: FleetShell) -> None:
+    nothing = shell.fleet("plan")
+    assert nothing.code == 1
+    assert nothing.err.startswith("there is no fleet.yaml here, nor in a folder above in this repository")
+    assert shell.fleet("plan", "--file", "x.yaml") == Said(64, "", "error: --file: there is no file x.yaml\n")
+    write(shell)
+    no_run = "error: fleet shops has no run yet; start one with `reconciler fleet plan`\n"
+    assert shell.fleet("status") == Said(64, "", no_run)
+    assert not (shell.root / "state").exists()
+    assert shell.fleet("report") == Said(64, "", no_run)
+    none = shell.fleet("plan", "--select", "tier=silver", "--select", "name=a*")
+    assert none == Said(64, "", "error: no member of fleet shops matches --select tier=silver --select name=a*\n")
+    shell.fleet("plan", "-q")
+    unknown = shell.fleet("report", "nope")
+    assert unknown == Said(
+        64, "", "error: fleet shops has no run nope; `reconciler fleet status` lists the last runs\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["plan", "--select", "eu"], "invalid value for '--select': 'eu' is not LABEL=VALUE, as in region=eu or "
+         "name=shop-*"),
+        (["plan", "--format", "sarif"], "invalid value for '--format': unknown format 'sarif'; use one of text, "
+         "markdown, html, json, junit"),
+        (["plan", "--workers", "2", "--scheduler", "tls://a:1"], "--workers and --scheduler exclude each other"),
+        (["plan", "--scheduler", "a"], "invalid value for '--scheduler': 'a' is not an address such as tls://host:8786"),
+        (["plan", "--repository", "https://a/b"], "--repository requires --scheduler"),
+        (["apply"], "stdin is not a terminal; pass --auto-approve to fleet apply without confirmation"),
+        (["apply", "-y", "--allow", "x=1"], "invalid value for '--allow': 'x=1' is not members=N or deletes=N"),
+        (["pause", "--until", "soon"], "invalid value for '--until': 'soon' is neither a duration, such as 2h, nor a "
+         "time, such as 2026-12-01T08:00Z"),
+        (["pause", "--until", "2001-01-01T00:00Z"], "invalid value for '--until': '2001-01-01T00:00Z' is in the past"),
+        (["pause", "--until", "2099-01-01T00:00"], "invalid value for '--until': '2099-01-01T00:00' has no time "
+         "zone; write 2099-01-01T00:00:00+00:00 for UTC"),
+        (["retry"], "missing argument 'RUN'"),
+        (["pln"], "unknown command 'pln'; did you mean 'plan'?"),
+    ],
+)  # fmt: skip
+def test_a_command_line_that_cannot_be_meant_is_a_matter_of_usage(
+    shell: FleetShell, words: list[str], error: str
+) -> None:
+    write(shell)
+    said = shell("fleet", *words)
+    assert said.code == 64
+    assert said.err.splitlines()[0] == f"error: {error}"
+
+
+def test_an_apply_needs_a_plan_that_has_ended(shell: FleetShell) -> None:
+    write(shell)
+    shell.fleet("drift")
+    drift = shell.fleet("apply", shell.newest(), "-y")
+    assert drift == Said(64, "", "error: run RUN is no plan but drift; name a run of `reconciler fleet plan`\n")
+    shell.fleet("pause")
+    shell.fleet("plan")
+    unfinished = shell.fleet("apply", shell.newest(), "-y")
+    assert unfinished == Said(64, "", "error: run RUN has not ended; continue it with `reconciler fleet resume RUN`\n")
