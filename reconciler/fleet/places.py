@@ -1,4 +1,4 @@
-"""Where the store of a fleet is."""
+"""Where the store of a fleet and the checkouts of a machine are."""
 
 from __future__ import annotations
 
@@ -18,3 +18,8 @@ def find_store(fleet: Fleet, folder: Path, environ: Mapping[str, str]) -> str:
     """
     chosen = environ.get("RECONCILER_STORE") or fleet.store or DEFAULT
     return chosen if "://" in chosen else str(folder / chosen)
+
+
+def find_cache(environ: Mapping[str, str]) -> Path:
+    """The folder of checkouts, which the processes of a user share: of RECONCILER_CACHE, or the default."""
+    return Path(environ.get("RECONCILER_CACHE") or Path.home() / ".cache" / "reconciler")

@@ -19,6 +19,7 @@ from reconciler.api.observer import Exchange
 from reconciler.engine.ports import Failure, Refused
 from reconciler.fleet import shapes
 from reconciler.fleet.keys import KeyNotFound, find_key
+from reconciler.fleet.places import find_cache
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.manifest import FILE_WAYS
@@ -123,7 +124,7 @@ async def _run_with_environment(task: Task) -> None:
     environ = os.environ
     if not (store := environ.get("RECONCILER_STORE")):
         raise UnusableSetting("RECONCILER_STORE is not set on this worker; set it to the store of the fleet")
-    cache = Path(environ.get("RECONCILER_CACHE") or Path.home() / ".cache" / "reconciler")
+    cache = find_cache(environ)
     async with open_fleet_records(store) as records:
         await run_task(task, WorkerContext(records, store, cache, files=_files_of(task.commit or task.run)))
 

@@ -21,6 +21,7 @@ ENVIRONMENT = {
     "RECONCILER_BASE_URL": "Base URL of the API. Overrides platform.base_url of the project file.",
     "RECONCILER_AGENT_URL": "URL of an agent's API, for the kind AgentTunnel.",
     "RECONCILER_STORE": "The store: a file, or postgresql://… with the extra postgres. Overrides the project file.",
+    "RECONCILER_CACHE": "Folder of the commits that workers of a fleet fetched, by default ~/.cache/reconciler.",
     "RECONCILER_PROJECT": "Project directory, like --project.",
     "RECONCILER_ENV": "Environment, like --env.",
     "RECONCILER_LOG_FORMAT": "Format of messages, text or json, like --log-format.",
@@ -40,6 +41,7 @@ ENVIRONMENT = {
 }
 FILES = {
     "reconciler.yaml": "Project file: stack, platform, manifests, limits and guards.",
+    "fleet.yaml": "Fleet file: members, their projects, keys, waves and guards.",
     "manifests/": "Manifests; the project file may name other folders.",
     "environments/NAME.yaml": "Settings and patches of an environment.",
     "policies/": "Policies of the project, in CEL.",

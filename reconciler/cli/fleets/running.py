@@ -15,9 +15,9 @@ from reconciler.cli.fleets.session import FleetSession, roll_up
 from reconciler.cli.terminal import exit_codes, output, signals
 from reconciler.fleet import coordinator
 from reconciler.fleet.local_pool import LocalPool
-from reconciler.fleet.worker import WorkerContext
+from reconciler.fleet.places import find_cache
+from reconciler.fleet.worker import WorkerContext, run_task_here
 from reconciler.model.fleet import Run, RunVerb
-from reconciler.operations.opening.commits import read_commit
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.store.fleet_records import FleetRecords
 
@@ -37,7 +37,6 @@ async def start(
     """Creates a run of the selected members; nothing is started."""
     session.require_members()
     source = session.source() if reviewed is None else session.source_of(reviewed)
-    environ, timeout = session.runtime.environ, session.runtime.git_timeout
     run = await coordinator.start_run(
         source,
         verb,
@@ -46,7 +45,7 @@ async def start(
         reviewed=reviewed,
         approved_shapes=approved_shapes,
         actor=session.actor,
-        commit=await asyncio.to_thread(read_commit, session.folder, environ, timeout),
+        commit=session.commit,
         now=await records.now(),
     )
     return run, source
@@ -112,28 +111,23 @@ class _Interrupts:
 @asynccontextmanager
 async def _open_pool(session: FleetSession, records: FleetRecords, interrupts: _Interrupts) -> AsyncIterator[Pool]:
     """The workers that the options select: of a scheduler, of this machine, or this process."""
-    options, fleet = session.options, session.fleet
+    options, fleet, environ = session.options, session.fleet, session.runtime.environ
     if options.scheduler:
         from reconciler.fleet.dask_cluster import open_cluster_pool
 
-        async with open_cluster_pool(options.scheduler) as cluster:
+        async with open_cluster_pool(run_task_here, options.scheduler) as cluster:
             yield cluster
     elif options.workers:
         from reconciler.fleet.dask_cluster import open_local_pool
 
-        async with open_local_pool(options.workers, environ={"RECONCILER_STORE": _absolute(session.store)}) as workers:
+        variables = {"RECONCILER_STORE": _absolute(session.store)}
+        async with open_local_pool(run_task_here, options.workers, environ=variables) as workers:
             yield workers
     else:
-        context = WorkerContext(records, session.store, _cache_of(session), session.runtime)
+        context = WorkerContext(records, session.store, find_cache(environ), session.runtime, session.commit)
         interrupts.on_stop = context.stop
         yield LocalPool(context, at_once=fleet.members_at_once, spread=fleet.start_spread)
 
 
 def _absolute(store: str) -> str:
     return store if "://" in store else str(Path(store).resolve())
-
-
-def _cache_of(session: FleetSession) -> Path:
-    """The folder of checkouts: beside the store, or where it would be."""
-    place = Path(session.store).parent if "://" not in session.store else session.folder / "state"
-    return place / "cache"

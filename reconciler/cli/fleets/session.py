@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import exit_codes
 from reconciler.fleet.places import find_store
 from reconciler.model.fleet import Fleet, Member, Run
+from reconciler.operations.opening.commits import read_commit
 from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import FILE, find_fleet_file, load_fleet
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
@@ -42,6 +44,11 @@ class FleetSession:
     def actor(self) -> str:
         """Who runs the command, as the CI system names the person."""
         return read_run_context(self.runtime.environ).author
+
+    @cached_property
+    def commit(self) -> str:
+        """The commit that is checked out where the fleet file is; empty if there is none."""
+        return read_commit(self.folder, self.runtime.environ, self.runtime.git_timeout)
 
     @property
     def has_store(self) -> bool:

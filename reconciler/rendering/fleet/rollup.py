@@ -254,7 +254,7 @@ def _task(fleet: Fleet, run: Run, task: TaskRecord) -> TaskRow:
     return TaskRow(
         member=task.member,
         project=task.project,
-        wave=fleet.waves[task.wave].name if run.verb is RunVerb.APPLY and task.wave < len(fleet.waves) else "",
+        wave=fleet.wave_at(task.wave).name if run.verb is RunVerb.APPLY else "",
         state=task.state,
         exit_code=task.exit_code,
         shape=task.shape,

@@ -98,9 +98,7 @@ def build_waves(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord]) -> tuple[Wa
         by_wave.setdefault(task.wave, []).append(task)
     rows = []
     for number, own in sorted(by_wave.items()):
-        if number >= len(fleet.waves):
-            continue  # the fleet file changed since the run was started
-        wave = fleet.waves[number]
+        wave = fleet.wave_at(number)
         states = states_of_members(own)
         failed = sum(state is TaskState.FAILED for state in states.values())
         allowed = wave.max_failures.of(len(states))
