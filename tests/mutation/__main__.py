@@ -64,12 +64,12 @@ def main(words: Sequence[str] | None = None, checkout: Path = ROOT, limits: Limi
                 tempfile.TemporaryDirectory(prefix="mutation-", dir=memory if memory.is_dir() else None)
             )
         )
-        copies = [base / str(number) for number in range(options.workers + 1)]
+        copies = [base / str(number) for number in range(1 if options.report else options.workers + 1)]
         for copy in copies:
             copy_checkout(checkout, copy)
         root, *others = copies
         record = Path(options.record) if options.record else folder / f"record-{version}"
-        if not record.exists():
+        if not record.exists() and not options.report:
             print(f"recording which test runs which line, in {record}", flush=True)
             record_tests(root, record, ["tests", *(f"--ignore={path}" for path in IN_PROCESSES)], options.workers)
         population = survey(root, options.paths)

@@ -111,6 +111,11 @@ class Source:
             return path, _head(statement, mutant.start_pos[0])
         return path, {line for inner in statement.body for line in range(_start(inner), (inner.end_lineno or 0) + 1)}
 
+    def is_outside_functions(self, mutant: MutationSpec) -> bool:
+        """Whether the mutant is run when the module is imported, as the head of a function is."""
+        chain = _enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
+        return not any(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in chain[:-1])
+
     def find_uses(self, mutant: MutationSpec) -> Iterator[list[tuple[str, set[int]]]]:
         """The lines that use a name which the statement defines, or the definition around it; then those that use the
         names which such lines define."""
@@ -197,7 +202,7 @@ def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[s
     path, lines = source.find_lines(mutant)
     if tests := record.find_tests(path, lines):
         return record.order(tests, path)
-    if lines & record.imported[path]:
+    if source.is_outside_functions(mutant) or lines & record.imported[path]:
         for step in source.find_uses(mutant):
             if tests := set().union(*(record.find_tests(file, uses) for file, uses in step)):
                 return record.order(tests, path)

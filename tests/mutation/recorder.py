@@ -20,24 +20,27 @@ FOLDER = Path(os.environ["MUTATION_RECORD"])
 SOURCE = os.environ["MUTATION_SOURCE"].split(os.pathsep)
 
 
+# From here on, before the product is imported, so that what importing it runs is known too.
+RUNNING = coverage.Coverage(
+    data_file=str(FOLDER / "lines"), data_suffix=True, config_file=False, source=SOURCE, messages=False
+)
+RUNNING.set_option("run:relative_files", True)
+RUNNING.set_option("run:disable_warnings", ["no-data-collected", "module-not-measured"])
+RUNNING.start()
+
+
 class Recorder:
     def __init__(self) -> None:
         self._passed: dict[str, bool] = {}
-        self._coverage = coverage.Coverage(
-            data_file=str(FOLDER / "lines"), data_suffix=True, config_file=False, source=SOURCE, messages=False
-        )
-        self._coverage.set_option("run:relative_files", True)
-        self._coverage.set_option("run:disable_warnings", ["no-data-collected", "module-not-measured"])
         self._file = (FOLDER / f"tests-{os.getpid()}.jsonl").open("a")
-        self._coverage.start()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
-        self._coverage.switch_context(item.nodeid)
+        RUNNING.switch_context(item.nodeid)
         began = time.process_time()
         result = yield
         seconds = time.process_time() - began
-        self._coverage.switch_context("")
+        RUNNING.switch_context("")
         passed = self._passed.pop(item.nodeid, False)
         self._file.write(json.dumps({"test": item.nodeid, "cpu": round(seconds, 4), "passed": passed}) + "\n")
         return result
@@ -47,11 +50,13 @@ class Recorder:
             self._passed[report.nodeid] = report.passed
 
     def pytest_sessionfinish(self) -> None:
-        self._coverage.stop()
-        self._coverage.save()
+        RUNNING.stop()
+        RUNNING.save()
         self._file.close()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
         config.pluginmanager.register(Recorder(), "mutation-recorder")
+    else:
+        RUNNING.stop()  # the tests run in other processes
