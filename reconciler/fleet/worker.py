@@ -95,12 +95,14 @@ class WorkerContext:
             self.files.fleets[key] = load_fleet(folder, file)
         return self.files.fleets[key]
 
-    def runtime_of(self, task: Task, key: str, observer: _RequestCounter) -> Runtime:
-        """The runtime of a member's project: with its key, and a store of its own."""
+    async def runtime_of(self, task: Task, record: TaskRecord, key: str, observer: _RequestCounter) -> Runtime:
+        """The runtime of a member's project: with its key, a store of its own, and what is left of its budget."""
         member, project = task.member, task.project
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
         environ["RECONCILER_API_KEY"] = key
         is_server = "://" in self.store
+        # Beside a file is another, which counts the requests of all processes.
+        spent = await self.records.find_spent_requests(record) if is_server else ()
         return replace(
             self.runtime,
             environ=environ,
@@ -108,6 +110,7 @@ class WorkerContext:
             observer=observer,
             commit=task.commit or self.commit,
             store_scope=f"{member}/{project}" if is_server else "",
+            requests_spent=spent,
         )
 
 
@@ -280,7 +283,7 @@ class _Attempt:
         project = self.fleet.projects[self.task.project]
         base = self.folder / Path(self.task.file).parent
         key = await find_key(self.fleet.api_key, member, base, self.context.runtime.environ)
-        runtime = self.context.runtime_of(self.task, key.reveal(), self.counter)
+        runtime = await self.context.runtime_of(self.task, self.record, key.reveal(), self.counter)
         workspace = self._open(base, project, member, runtime)
         if self.task.commit:
             _refuse_files(workspace)

@@ -320,9 +320,9 @@ class FleetRecords:
         """Requests of the last `window` seconds for the account of a task's member, by other tasks and earlier tries:
         seconds ago, and their number, as `Account.spent` expects.
 
-        A task that ended counts its requests at its end. How many requests a worker sent that was killed is unknown:
-        it counts as the whole budget, sent when it may have died last, BEAT_SECONDS after its last sign of life. The
-        same holds for a task that runs elsewhere.
+        A task that ended counts its requests at its end, one that runs at its last sign of life. How many requests a
+        worker sent that was killed is unknown, since it stored only those before its last sign of life: it counts as
+        the whole budget, sent at the latest moment at which it may have died, BEAT_SECONDS after that sign.
 
         record  as `claim` returned it
         """
@@ -341,7 +341,11 @@ class FleetRecords:
         spent: list[tuple[float, int]] = []
         for row in await self._rows(query):
             spent.append((row.moment - (row.earlier_alive or 0.0), row.earlier_sent))
-            if (row.run, row.project, row.tries) != (record.run, record.project, record.tries):
+            if (row.run, row.project, row.tries) == (record.run, record.project, record.tries) or row.alive is None:
+                continue
+            if row.moment - row.alive <= 2 * BEAT_SECONDS:  # a task that runs, or ended
+                spent.append((row.moment - row.alive, row.sent))
+            else:
                 spent.append((row.moment - _last_moment(row), _count_requests(row)))
         return tuple(sorted((max(0.0, ago), number) for ago, number in spent if number and ago < window))
 

@@ -259,6 +259,21 @@ async def test_a_killed_worker_counts_as_the_whole_budget_until_it_must_have_bee
     assert await timed.find_spent_requests(base) == ((46.0, 2),)
 
 
+async def test_a_task_that_runs_elsewhere_counts_what_it_has_sent_until_it_seems_dead(
+    timed: FleetRecords, now: Now
+) -> None:
+    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
+    base = await timed.claim(RUN.id, "a", "base", "w")
+    shop = await timed.claim(RUN.id, "a", "shop", "w")
+    assert await timed.find_spent_requests(shop) == ()
+    now.time += 10
+    await timed.beat(replace(base, requests=12))
+    now.time += 2 * BEAT_SECONDS
+    assert await timed.find_spent_requests(shop) == ((2 * BEAT_SECONDS, 12),)
+    now.time += 1
+    assert await timed.find_spent_requests(shop) == ((BEAT_SECONDS + 1, WHOLE_BUDGET),)
+
+
 async def test_a_worker_that_was_killed_a_moment_ago_may_have_sent_until_now(timed: FleetRecords, now: Now) -> None:
     await timed.create_run(RUN, tasks("a"))
     await timed.claim(RUN.id, "a", "shop", "w")
