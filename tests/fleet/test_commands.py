@@ -121,6 +121,17 @@ Applied: 3 created, in 3 members.
     assert shell.fleet("drift").out.endswith("3 members: 3 succeeded.\nNo drift.\n")
 
 
+def test_a_run_does_not_start_with_a_variable_that_no_project_declares(shell: FleetShell) -> None:
+    write(shell, waves=[{"name": "canary", "select": {"tier": "canray"}}])
+    members = shell.root / "fleet.yaml"
+    members.write_text(members.read_text().replace('"site": "acme"', '"site": "acme", "tetx": "x"'))
+    said = shell.fleet("plan")
+    assert (said.code, said.out) == (1, "")
+    assert "variables.tetx: unknown variable: no project of the fleet declares it (for acme)" in said.err
+    assert "no member has tier: canray; did you mean canary?" in said.err
+    assert shell.fleet("plan", "--select", "name=globex").code == 0
+
+
 def test_drift_of_one_member_is_its_own_shape_in_every_format(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve").code == 0

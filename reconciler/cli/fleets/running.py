@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,10 @@ from reconciler.cli.terminal import exit_codes, output, signals
 from reconciler.fleet import coordinator
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.places import find_cache
+from reconciler.fleet.validate import check_variables
 from reconciler.fleet.worker import WorkerContext, run_task_here
-from reconciler.model.fleet import Run, RunVerb
+from reconciler.model.fleet import Member, Run, RunVerb
+from reconciler.model.problem import Rejected
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.store.fleet_records import FleetRecords
 
@@ -34,8 +36,10 @@ async def start(
     reviewed: Run | None = None,
     approved_shapes: tuple[str, ...] = (),
 ) -> tuple[Run, FleetSource]:
-    """Creates a run of the selected members; nothing is started."""
-    session.require_members()
+    """Creates a run of the selected members; nothing is started. Raises Rejected if a variable of theirs is wrong."""
+    members = session.require_members()
+    if reviewed is None:
+        _check_variables(session, members)
     source = session.source() if reviewed is None else session.source_of(reviewed)
     run = await coordinator.start_run(
         source,
@@ -49,6 +53,14 @@ async def start(
         now=await records.now(),
     )
     return run, source
+
+
+def _check_variables(session: FleetSession, members: Sequence[Member]) -> None:
+    """Prints the warnings about the fleet file. Raises Rejected with every problem of the members' variables."""
+    fleet = replace(session.fleet, members={member.name: member for member in members})
+    if problems := check_variables(fleet, session.folder, session.runtime):
+        raise Rejected((*session.fleet.warnings, *problems))
+    output.print_problems(session.fleet.warnings)
 
 
 async def execute(
