@@ -38,8 +38,8 @@ def test_each_operation_is_in_one_area() -> None:
 
 
 def test_no_random_request_breaks_the_sandbox(sandbox: Sandbox, tmp_path: Path) -> None:
-    """Two of each operation."""
-    assert requests_that_pass("/", "--phases=fuzzing --max-examples=2", sandbox, tmp_path) >= len(TABLE)
+    """One of each operation."""
+    assert requests_that_pass("/", "--phases=fuzzing --max-examples=1", sandbox, tmp_path) >= len(TABLE)
 
 
 @full
