@@ -227,6 +227,7 @@ class _Board:
         self.tasks: dict[Key, TaskRecord] = {}
         self.states: Counter[TaskState] = Counter()
         self.unfinished: Counter[int] = Counter()  # by wave
+        self.members: defaultdict[int, set[str]] = defaultdict(set)  # by wave
         self.failed: defaultdict[int, set[str]] = defaultdict(set)  # members by wave
         for task in tasks:
             self.set(task)
@@ -237,6 +238,7 @@ class _Board:
             self._count(before, -1)
         self.tasks[key] = task
         self._count(task, 1)
+        self.members[task.wave].add(task.member)
         if task.state in FAILURES:
             self.failed[task.wave].add(task.member)
 
@@ -281,8 +283,8 @@ class _Execution:
     def has_too_many_failures(self) -> bool:
         if self.run.verb is not RunVerb.APPLY:
             return False
-        members = len({member for (member, _), task in self.board.tasks.items() if task.wave == self.wave})
-        return len(self.board.failed[self.wave]) > self.current_wave.max_failures.of(members)
+        allowed = self.current_wave.max_failures.of(len(self.board.members[self.wave]))
+        return len(self.board.failed[self.wave]) > allowed
 
     async def run_waves(self) -> Run:
         self.began = self.runtime.clock.now()
