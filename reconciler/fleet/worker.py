@@ -59,6 +59,14 @@ class FileCache:
     settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
     shapes: set[str] = field(default_factory=set)
 
+    def read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
+        """The stack of a project, and the names of its variables."""
+        key = (base / project.path, project.environment)
+        if key not in self.settings:
+            found = ProjectSource(key[0], project.environment, runtime=runtime).read_settings()
+            self.settings[key] = found.stack, frozenset(found.settings)
+        return self.settings[key]
+
 
 @dataclass(frozen=True)
 class WorkerContext:
@@ -95,22 +103,27 @@ class WorkerContext:
             self.files.fleets[key] = load_fleet(folder, file)
         return self.files.fleets[key]
 
-    async def runtime_of(self, task: Task, record: TaskRecord, key: str, observer: _RequestCounter) -> Runtime:
-        """The runtime of a member's project: with its key, a store of its own, and what is left of its budget."""
+    @property
+    def is_on_server(self) -> bool:
+        """Whether the stores are on a server. Stores in files count requests beside them, in `requests.db`."""
+        return "://" in self.store
+
+    def runtime_of(
+        self, task: Task, key: Secret, spent: tuple[tuple[float, int], ...], observer: _RequestCounter
+    ) -> Runtime:
+        """The runtime of a member's project: with its key, and a store of its own."""
         member, project = task.member, task.project
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
-        environ["RECONCILER_API_KEY"] = key
-        is_server = "://" in self.store
-        # Beside a file is another, which counts the requests of all processes.
-        spent = await self.records.find_spent_requests(record) if is_server else ()
+        environ["RECONCILER_API_KEY"] = key.reveal()
+        file = Path(self.store).parent / "members" / member / f"{project}.db"
         return replace(
             self.runtime,
             environ=environ,
-            store=self.store if is_server else str(Path(self.store).parent / "members" / member / f"{project}.db"),
+            store=self.store if self.is_on_server else str(file),
+            store_scope=f"{member}/{project}" if self.is_on_server else "",
+            requests_spent=spent,
             observer=observer,
             commit=task.commit or self.commit,
-            store_scope=f"{member}/{project}" if is_server else "",
-            requests_spent=spent,
         )
 
 
@@ -153,76 +166,18 @@ async def run_task(task: Task, context: WorkerContext) -> None:
             record = await records.claim(task.run, task.member, task.project, context.name)
             if record.state.is_final:
                 return
-            counter, began = _RequestCounter(), runtime.clock.now()
-            async with _beating(records, record, counter, stop):
-                result = await _attempt(task, record, context, counter, stop)
+            began = runtime.clock.now()
+            spent = await records.find_spent_requests(record) if context.is_on_server else ()
+            attempt = _Attempt(task, record, context, spent, stop)
+            async with attempt.beating():
+                result = await attempt.run()
             if result is not None:
-                seconds, requests = runtime.clock.now() - began, record.requests + counter.count
+                seconds, requests = runtime.clock.now() - began, attempt.requests
                 await records.finish(replace(result, seconds=seconds, requests=requests, ended=runtime.now()))
     except Locked:
         return
     finally:
         context.stops.discard(stop)
-
-
-@asynccontextmanager
-async def _beating(
-    records: FleetRecords, record: TaskRecord, counter: _RequestCounter, stop: asyncio.Event
-) -> AsyncIterator[None]:
-    """Gives signs of life while a task runs. Sets `stop` if another worker claimed the task."""
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(BEAT_SECONDS)
-            with suppress(StoreError):  # the lease decides whether this worker may go on
-                if not await records.beat(replace(record, requests=record.requests + counter.count)):
-                    stop.set()
-
-    beating = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        beating.cancel()
-        await asyncio.gather(beating, return_exceptions=True)
-
-
-async def _attempt(
-    task: Task, record: TaskRecord, context: WorkerContext, counter: _RequestCounter, stop: asyncio.Event
-) -> TaskRecord | None:
-    """The record of a task that ended; None if it was interrupted."""
-    clock = context.runtime.clock
-    patience = clock.now() + _LOCK_PATIENCE
-    while True:
-        try:
-            return await _try_once(task, record, context, counter, stop)
-        except Locked as locked:  # by a predecessor that died, or by another run, which may take long
-            if stop.is_set():
-                return None
-            if clock.now() > patience:
-                return _failed(record, str(locked))
-        await clock.sleep(_LOCK_PAUSE)
-
-
-async def _try_once(
-    task: Task, record: TaskRecord, context: WorkerContext, counter: _RequestCounter, stop: asyncio.Event
-) -> TaskRecord | None:
-    try:
-        folder = await asyncio.to_thread(_find_folder, task, context)
-        fleet = context.load_fleet(folder, task.file)
-        if task.member not in fleet.members or task.project not in fleet.projects:
-            return _failed(record, f"{task.file} has no member {task.member} with project {task.project}")
-        return await _Attempt(task, record, context, folder, fleet, counter, stop).run()
-    except Rejected as rejected:
-        return _failed(record, _first_of([problem for problem in rejected.problems if problem.is_error]))
-    except (OperationError, KeyNotFound) as error:
-        return _failed(record, str(error))
-    except Refused as refusal:
-        code = exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR
-        return replace(_failed(record, str(refusal)), exit_code=code)
-    except (Locked, Unavailable):
-        raise  # both may end soon
-    except (Failure, StoreError, OSError) as error:
-        return _failed(record, str(error))
 
 
 def _find_folder(task: Task, context: WorkerContext) -> Path:
@@ -247,29 +202,104 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
 
 
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    """What a task is about, as the files say. `base`: the folder of the fleet file."""
+
+    base: Path
+    fleet: Fleet
+    member: Member
+    project: FleetProject
+
+
 @dataclass
 class _Attempt:
-    """One try of a task by this worker."""
+    """One try of a task by this worker.
+
+    spent    requests of the last minute that others sent for the account; see `Account.spent`
+    stop     set when no further call may start
+    counter  the requests of this try
+    """
 
     task: Task
     record: TaskRecord
     context: WorkerContext
-    folder: Path
-    fleet: Fleet
-    counter: _RequestCounter
+    spent: tuple[tuple[float, int], ...]
     stop: asyncio.Event
+    counter: _RequestCounter = field(default_factory=lambda: _RequestCounter())
+
+    @property
+    def requests(self) -> int:
+        """Of all tries."""
+        return self.record.requests + self.counter.count
+
+    @asynccontextmanager
+    async def beating(self) -> AsyncIterator[None]:
+        """Gives signs of life during the block. Stops the try if another worker claimed the task."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(BEAT_SECONDS)
+                with suppress(StoreError):  # the lease decides whether this worker may go on
+                    if not await self.context.records.beat(replace(self.record, requests=self.requests)):
+                        self.stop.set()
+
+        task = asyncio.create_task(beat())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def run(self) -> TaskRecord | None:
-        """The record of the task; None if it was interrupted. An apply starts no further call after the deadline of
-        its wave, and is cancelled some time later."""
-        deadline = self.fleet.wave_at(self.record.wave).progress_deadline
+        """The record of the task that ended; None if it was interrupted. Raises Unavailable."""
+        clock = self.context.runtime.clock
+        patience = clock.now() + _LOCK_PATIENCE
+        while True:
+            try:
+                return await self._try_once()
+            except Locked as locked:  # by a predecessor that died, or by another run, which may take long
+                if self.stop.is_set():
+                    return None
+                if clock.now() > patience:
+                    return _failed(self.record, str(locked))
+            await clock.sleep(_LOCK_PAUSE)
+
+    async def _try_once(self) -> TaskRecord | None:
+        try:
+            return await self._run_until_deadline(await self._load())
+        except Rejected as rejected:
+            errors = [problem for problem in rejected.problems if problem.is_error]
+            return _failed(self.record, _first_of(errors))
+        except (OperationError, KeyNotFound) as error:
+            return _failed(self.record, str(error))
+        except Refused as refusal:
+            code = exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR
+            return replace(_failed(self.record, str(refusal)), exit_code=code)
+        except (Locked, Unavailable):
+            raise  # both may end soon
+        except (Failure, StoreError, OSError) as error:
+            return _failed(self.record, str(error))
+
+    async def _load(self) -> _Assignment:
+        task = self.task
+        folder = await asyncio.to_thread(_find_folder, task, self.context)
+        fleet = self.context.load_fleet(folder, task.file)
+        if task.member not in fleet.members or task.project not in fleet.projects:
+            raise OperationError(f"{task.file} has no member {task.member} with project {task.project}")
+        base = folder / Path(task.file).parent
+        return _Assignment(base, fleet, fleet.members[task.member], fleet.projects[task.project])
+
+    async def _run_until_deadline(self, assigned: _Assignment) -> TaskRecord | None:
+        """An apply starts no further call after the deadline of its wave, and is cancelled some time later."""
+        deadline = assigned.fleet.wave_at(self.record.wave).progress_deadline
         if deadline is None or self.task.verb is not RunVerb.APPLY:
-            return await self._run()
+            return await self._run(assigned)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(deadline, self.stop.set)
         try:
             async with asyncio.timeout(deadline + _GRACE):
-                result = await self._run()
+                result = await self._run(assigned)
         except TimeoutError:
             result = None
         finally:
@@ -278,74 +308,66 @@ class _Attempt:
             return _failed(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
         return result
 
-    async def _run(self) -> TaskRecord | None:
-        member = self.fleet.members[self.task.member]
-        project = self.fleet.projects[self.task.project]
-        base = self.folder / Path(self.task.file).parent
-        key = await find_key(self.fleet.api_key, member, base, self.context.runtime.environ)
-        runtime = await self.context.runtime_of(self.task, self.record, key.reveal(), self.counter)
-        workspace = self._open(base, project, member, runtime)
+    async def _run(self, assigned: _Assignment) -> TaskRecord | None:
+        fleet, member, environ = assigned.fleet, assigned.member, self.context.runtime.environ
+        key = await find_key(fleet.api_key, member, assigned.base, environ)
+        workspace = self._open(assigned, self.context.runtime_of(self.task, key, self.spent, self.counter))
         if self.task.commit:
             _refuse_files(workspace)
         match self.task.verb:
             case RunVerb.PLAN:
-                return await self._planned((await workspace.plan()).plan, project, member)
+                return await self._planned((await workspace.plan()).plan, assigned)
             case RunVerb.DRIFT:
-                return await self._drifted((await workspace.drift()).plan, project, member)
+                return await self._drifted((await workspace.drift()).plan, assigned)
             case RunVerb.APPLY:
-                return await self._apply(workspace)
+                return await self._apply(workspace, fleet.name)
 
-    def _open(self, base: Path, project: FleetProject, member: Member, runtime: Runtime) -> Workspace:
-        stack, names = self._read_settings(base, project, runtime)
-        others = [other for other in self.fleet.projects.values() if other.name != project.name]
-        for other in filter(lambda other: member.matches(other.select), others):
-            if self._read_settings(base, other, runtime)[0] == stack:  # each would delete the objects of the other
-                both = f"projects {project.name} and {other.name}"
+    def _open(self, assigned: _Assignment, runtime: Runtime) -> Workspace:
+        project, member, files = assigned.project, assigned.member, self.context.files
+        stack, names = files.read_settings(assigned.base, project, runtime)
+        for other in assigned.fleet.projects.values():
+            is_given = other.name != project.name and member.matches(other.select)
+            if is_given and files.read_settings(assigned.base, other, runtime)[0] == stack:
+                both = f"projects {project.name} and {other.name}"  # each would delete the objects of the other
                 raise OperationError(f"{both} have the same stack {stack}; give each its own")
         variables: dict[str, Json] = {name: value for name, value in member.variables.items() if name in names}
         return Workspace.open(
-            base / project.path, environment=project.environment, variables=variables, runtime=runtime
+            assigned.base / project.path, environment=project.environment, variables=variables, runtime=runtime
         )
 
-    def _read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
-        known, key = self.context.files.settings, (base / project.path, project.environment)
-        if key not in known:
-            settings = ProjectSource(base / project.path, project.environment, runtime=runtime).read_settings()
-            known[key] = settings.stack, frozenset(settings.settings)
-        return known[key]
-
-    async def _planned(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
+    async def _planned(self, plan: Plan, assigned: _Assignment) -> TaskRecord:
         """The record of a plan."""
         if plan.blocking_errors:
             failed = _failed(self.record, _first_of(plan.blocking_errors))
             is_policy = all(problem.rule for problem in plan.blocking_errors)
             return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
-        record = await self._with_shape(plan, project, member)
+        record = await self._with_shape(plan, assigned)
         return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)
 
-    async def _drifted(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
+    async def _drifted(self, plan: Plan, assigned: _Assignment) -> TaskRecord:
         """The record of a drift check."""
         if plan.errors:
             return _failed(self.record, _first_of(plan.errors))
-        record = await self._with_shape(plan, project, member)
+        record = await self._with_shape(plan, assigned)
         return replace(record, exit_code=exit_codes.CHANGES if plan.has_drift else exit_codes.DONE)
 
-    async def _with_shape(self, plan: Plan, project: FleetProject, member: Member) -> TaskRecord:
+    async def _with_shape(self, plan: Plan, assigned: _Assignment) -> TaskRecord:
         """The record of a plan, whose shape is stored."""
         ended = replace(self.record, state=TaskState.SUCCEEDED)
         if plan.is_empty and not plan.additions:
             return ended
+        member, project = assigned.member, assigned.project
         digest = shapes.shape_of(plan, project.name, member)
         if digest not in self.context.files.shapes:
             shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
-            await self.context.records.save_shape(self.fleet.name, shape)
+            await self.context.records.save_shape(assigned.fleet.name, shape)
             self.context.files.shapes.add(digest)
         return replace(ended, counts=_count(plan), changes=shapes.digest_changes(plan), shape=digest)
 
-    async def _apply(self, workspace: Workspace) -> TaskRecord | None:
+    async def _apply(self, workspace: Workspace, fleet: str) -> TaskRecord | None:
         """Applies what was reviewed, and nothing else."""
         records = self.context.records
-        run = await records.find_run(self.fleet.name, self.task.run)
+        run = await records.find_run(fleet, self.task.run)
         assert run is not None
         reviewed = await records.task(run.reviewed, self.task.member, self.task.project)
         if reviewed is None or reviewed.state is not TaskState.SUCCEEDED:
@@ -357,7 +379,7 @@ class _Attempt:
                 exit_code=exit_codes.BLOCKED,
                 reason=f"shape {reviewed.shape} is not approved",
             )
-        shape = (await records.shapes(self.fleet.name, [reviewed.shape])).get(reviewed.shape)
+        shape = (await records.shapes(fleet, [reviewed.shape])).get(reviewed.shape)
         allow = _approvals_of(shape) if shape is not None else {}
 
         async def approve(plan: Plan) -> bool:
