@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import AsyncIterator, Callable, Iterable
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -91,11 +94,78 @@ class Authority:
         form, no_password = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         self.key.write_bytes(own.private_bytes(pem, form, no_password))
 
-    def environ(self) -> dict[str, str]:
-        """The settings of a client, as environment variables."""
-        prefix = "DASK_DISTRIBUTED__COMM__TLS__"
+    def settings(self) -> dict[str, str]:
+        """Dask's settings of a client."""
+        prefix = "distributed.comm.tls"
         return {
-            f"{prefix}CA_FILE": str(self.ca_file),
-            f"{prefix}CLIENT__CERT": str(self.cert),
-            f"{prefix}CLIENT__KEY": str(self.key),
+            f"{prefix}.ca-file": str(self.ca_file),
+            f"{prefix}.client.cert": str(self.cert),
+            f"{prefix}.client.key": str(self.key),
         }
+
+    def environ(self) -> dict[str, str]:
+        """The same as environment variables."""
+        return {
+            f"DASK_{name.replace('.', '__').replace('-', '_')}".upper(): value
+            for name, value in self.settings().items()
+        }
+
+
+class ProcessCluster:
+    """A scheduler and workers as processes that are started again when they end, as systemd or Kubernetes do.
+
+    environ  of all processes, besides this one's
+    """
+
+    def __init__(self, authority: Authority, workers: int, threads: int, environ: Mapping[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"tls://127.0.0.1:{port}"
+        tls = ["--tls-ca-file", str(authority.ca_file), "--tls-cert", str(authority.cert)]
+        tls += ["--tls-key", str(authority.key), "--host", "127.0.0.1", "--no-dashboard"]
+        scheduler = ["scheduler", "--port", str(port), "--dashboard-address", "127.0.0.1:0", *tls]
+        size = [
+            "--nworkers",
+            str(workers),
+            "--nthreads",
+            str(threads),
+            "--memory-limit",
+            "1GiB",
+            "--death-timeout",
+            "60",
+        ]
+        self._commands = {"scheduler": scheduler, "workers": ["worker", self.address, *size, *tls]}
+        self._environ = {**os.environ, **environ}
+        self._running: dict[str, asyncio.subprocess.Process] = {}
+
+    async def __aenter__(self) -> ProcessCluster:
+        self._keeping = [asyncio.create_task(self._keep(name)) for name in self._commands]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for keeping in self._keeping:
+            keeping.cancel()
+        await asyncio.gather(*self._keeping, return_exceptions=True)
+
+    def kill_scheduler(self) -> None:
+        self._running["scheduler"].kill()
+
+    async def _keep(self, name: str) -> None:
+        """Runs a command again and again."""
+        while True:
+            process = self._running[name] = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "dask",
+                *self._commands[name],
+                env=self._environ,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                await process.wait()
+            finally:
+                if process.returncode is None:
+                    process.terminate()
+                    await process.wait()
+            await asyncio.sleep(1.0)

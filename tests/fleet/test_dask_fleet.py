@@ -7,21 +7,30 @@ import json
 import os
 import random
 import signal
+import subprocess
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.fleet.dask_cluster import open_local_pool
+import dask
+import pytest
+
+from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
 from reconciler.fleet.ports import Pool
 from reconciler.fleet.worker_process import run_task_here
+from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunVerb, TaskState
+from reconciler.store.errors import StoreError, Unavailable
 from reconciler.store.fleet_records import open_fleet_records
 from reconciler.testing import SandboxProcess
+from tests.fleet.clusters import Authority, ProcessCluster
 from tests.fleet.fleets import FleetWorld, member, write_fleet
 from tests.operations.projects import Document
+from tests.store.fleet_stores import STORES, new_store
+from tests.tiers import full
 
 KEEP = 'token=$(cat); printf "%s\\n" "$token" >>tokens'
 CREDENTIAL: Document = {
@@ -43,6 +52,14 @@ def domains(count: int) -> list[Document]:
     ]
 
 
+Disturb = Callable[[Run], Coroutine[Any, Any, None]]
+
+
+def restart_server() -> None:
+    """Restarts the PostgreSQL server of `make test-postgres`, as after a power failure."""
+    subprocess.run([os.environ["RECONCILER_TEST_POSTGRES_RESTART"]], check=True, capture_output=True)
+
+
 @dataclass
 class DaskFleet:
     """A fleet, its accounts in a sandbox process, and Dask workers of this machine."""
@@ -51,34 +68,46 @@ class DaskFleet:
     pool: Pool
     names: list[str]
     resources: int
-    random: random.Random
+    random: random.Random = field(default_factory=lambda: random.Random(19))
     kills: int = 0
 
-    async def run(self, run: Run, kills: int = 0) -> Run:
-        """Executes a run while workers are killed."""
-        killing = asyncio.create_task(self._kill(run, kills))
+    async def run(self, run: Run, kills: int = 0, disturb: Disturb | None = None) -> Run:
+        """Executes a run while workers are killed, and `disturb` runs. Resumes it as a person does when the store was
+        not reachable."""
+        disturbing = [asyncio.create_task(self._kill(run, kills))]
+        if disturb is not None:
+            disturbing.append(asyncio.create_task(disturb(run)))
         try:
-            return await self.world.execute(run, pool=self.pool)
+            for _ in range(60):
+                try:
+                    return await self.world.execute(run, pool=self.pool)
+                except Unavailable:
+                    await asyncio.sleep(1.0)
+            raise AssertionError("the store did not come back")
         finally:
-            killing.cancel()
-            await asyncio.gather(killing, return_exceptions=True)
+            for each in disturbing:
+                each.cancel()
+            for failure in await asyncio.gather(*disturbing, return_exceptions=True):
+                if isinstance(failure, Exception):
+                    raise failure
 
     async def _kill(self, run: Run, times: int) -> None:
         """Kills workers that run tasks, after a random time each."""
         while times:
             await asyncio.sleep(self.random.uniform(0.1, 1.0))
-            workers = {task.worker for task in await self.world.tasks(run) if task.state is TaskState.RUNNING}
-            if workers:
-                with suppress(ProcessLookupError):
+            with suppress(ProcessLookupError, StoreError):
+                workers = {task.worker for task in await self.world.tasks(run) if task.state is TaskState.RUNNING}
+                if workers:
                     os.kill(int(self.random.choice(sorted(workers)).rpartition(":")[2]), signal.SIGKILL)
                     self.kills, times = self.kills + 1, times - 1
 
     async def plan(self, kills: int = 0) -> Run:
         return await self.run(await self.world.start(RunVerb.PLAN), kills)
 
-    async def apply(self, reviewed: Run, kills: int = 0) -> Run:
+    async def apply(self, reviewed: Run, **options: Any) -> Run:
         shapes = {task.shape for task in await self.world.tasks(reviewed) if task.shape}
-        return await self.run(await self.world.start(RunVerb.APPLY, reviewed=reviewed, approved_shapes=shapes), kills)
+        run = await self.world.start(RunVerb.APPLY, reviewed=reviewed, approved_shapes=shapes)
+        return await self.run(run, **options)
 
     async def states(self, run: Run) -> Counter[str]:
         """How many tasks are in which state, for which reason."""
@@ -96,10 +125,15 @@ class DaskFleet:
             assert [token for token in tokens if token.startswith(credential["id"].removeprefix("cr_"))], name
 
 
+OpenPool = Callable[[dict[str, str]], AbstractAsyncContextManager[Pool]]
+
+
 @asynccontextmanager
 async def dask_fleet(
-    root: Path, members: int, resources: int, *, workers: int, seed: int, **settings: Any
+    root: Path, store: str, members: int, resources: int, open_pool: OpenPool, **settings: Any
 ) -> AsyncIterator[DaskFleet]:
+    """A fleet whose members get a credential and domains, with a store at a path or URL. `open_pool` gets the
+    environment variables of the workers."""
     names = [f"m{number:04}" for number in range(members)]
     documents = [CREDENTIAL, *domains(resources - 1)]
     write_fleet(root, [member(name) for name in names], *documents, **settings)
@@ -111,14 +145,17 @@ async def dask_fleet(
     environ = {f"KEY_{name.upper()}": f"key-of-{name}" for name in names}
     async with AsyncExitStack() as stack:
         sandbox = stack.enter_context(SandboxProcess(accounts=accounts))
-        environ["RECONCILER_BASE_URL"] = sandbox.base_url
-        records = await stack.enter_async_context(open_fleet_records(str(root / "state/fleet.db")))
-        pool = await stack.enter_async_context(open_local_pool(run_task_here, workers, threads=4, environ=environ))
-        yield DaskFleet(FleetWorld(root, sandbox, records), pool, names, resources, random.Random(seed))
+        environ |= {"RECONCILER_BASE_URL": sandbox.base_url, "RECONCILER_STORE": store}
+        records = await stack.enter_async_context(open_fleet_records(store))
+        pool = await stack.enter_async_context(open_pool(environ))
+        yield DaskFleet(FleetWorld(root, sandbox, records), pool, names, resources)
 
 
 async def test_twenty_accounts_are_right_once_though_workers_are_killed(tmp_path: Path) -> None:
-    async with dask_fleet(tmp_path, 20, 3, workers=2, seed=19) as fleet:
+    def open_pool(environ: dict[str, str]) -> AbstractAsyncContextManager[Pool]:
+        return open_local_pool(run_task_here, 2, threads=4, environ=environ)
+
+    async with dask_fleet(tmp_path, str(tmp_path / "state/fleet.db"), 20, 3, open_pool) as fleet:
         planned = await fleet.plan(kills=1)
         assert await fleet.states(planned) == {"succeeded": 20}
         applied = await fleet.apply(planned, kills=2)
@@ -129,3 +166,47 @@ async def test_twenty_accounts_are_right_once_though_workers_are_killed(tmp_path
         assert await fleet.states(again) == {"succeeded": 20}
         assert fleet.world.sandbox.calls() == []
         assert fleet.kills
+
+
+@pytest.mark.parametrize("form", STORES)
+@full
+async def test_a_large_fleet_on_a_cluster_whose_parts_die(form: str, tmp_path: Path) -> None:
+    """1,000 accounts with 20 resources: plan, apply in waves, drift. Two of four workers are killed in the plan, two in
+    the apply, and in the apply the scheduler; a PostgreSQL server restarts in the apply."""
+    members, resources = int(os.environ.get("RECONCILER_TEST_MEMBERS", "1000")), 20
+    waves = [{"name": "canary", "percent": 5, "max_failures": 0}, {"name": "rest"}]
+    authority = Authority(tmp_path, "fleet")
+    clusters: list[ProcessCluster] = []
+
+    @asynccontextmanager
+    async def open_pool(environ: dict[str, str]) -> AsyncIterator[Pool]:
+        async with ProcessCluster(authority, 4, 4, environ) as cluster:
+            clusters.append(cluster)
+            with dask.config.set(authority.settings()):
+                async with open_cluster_pool(run_task_here, cluster.address) as pool:
+                    yield pool
+
+    async def disturb(run: Run) -> None:
+        for share, disturbance in ((0.1, clusters[0].kill_scheduler), (0.4, restart_server)):
+            ended = 0
+            while ended < share * members:
+                await asyncio.sleep(0.2)
+                with suppress(StoreError):
+                    ended = sum(task.state.is_final for task in await fleet.world.tasks(run))
+            if disturbance is not restart_server or form == "server":
+                await asyncio.to_thread(disturbance)
+
+    async with dask_fleet(tmp_path, new_store(form, tmp_path), members, resources, open_pool, waves=waves) as fleet:
+        planned = await fleet.plan(kills=2)
+        assert await fleet.states(planned) == {"succeeded": members}
+        assert len({task.shape for task in await fleet.world.tasks(planned)}) == 1
+        applied = await fleet.apply(planned, kills=2, disturb=disturb)
+        assert await fleet.states(applied) == {"succeeded": members}
+        fleet.check_accounts()
+        fleet.world.sandbox.forget_log()
+        drift = await fleet.run(await fleet.world.start(RunVerb.DRIFT))
+        assert {task.exit_code for task in await fleet.world.tasks(drift)} == {exit_codes.DONE}
+        again = await fleet.apply(await fleet.plan())
+        assert await fleet.states(again) == {"succeeded": members}
+        assert fleet.world.sandbox.calls() == []
+        assert fleet.kills == 4
