@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from reconciler.planning.drift_acceptance import find_offers
-from tests.planning.builders import KINDS, body_of, declare, manifest, plan_on, secret, settle
+from tests.planning.builders import (
+    KINDS,
+    body_of,
+    declare,
+    live,
+    make_plan,
+    manifest,
+    plan_on,
+    secret,
+    settle,
+    snapshot,
+)
 
 ROLE = {"role": {"role_arn": "arn:1"}}
 
@@ -31,3 +42,18 @@ def test_an_object_with_a_secret_inside_is_declined_whole(member: str, value: di
     assert [each.why for each in declined if each.subject == f"EventDestination/d.target.{member}"] == [
         "it is secret or write-only, and cannot be written to a manifest"
     ]
+
+
+def test_what_differs_in_an_object_that_will_be_adopted_is_offered() -> None:
+    there = live("TLSEdge", "edgtls_1", {"description": "by hand"})
+    declared = declare("TLSEdge/e", {"description": "in Git"}, id="edgtls_1")
+    seen = snapshot(there)
+    plan = make_plan(declared, seen=seen)
+    offers, declined = find_offers(plan, manifest(declared), seen, KINDS, both=True)
+    assert [(offer.path, offer.value) for offer in offers] == [(("description",), "by hand")]
+    assert declined == []
+
+
+def test_what_will_be_created_has_no_drift_to_accept() -> None:
+    declared = declare("TLSEdge/e", {"description": "in Git"})
+    assert find_offers(make_plan(declared), manifest(declared), snapshot(), KINDS, both=True) == ([], [])

@@ -13,7 +13,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import change_of, declare, live, make_plan, record, snapshot
+from tests.planning.builders import change_of, declare, live, make_plan, record, ref, snapshot
 
 DOMAIN = {"domain": "a.x"}
 
@@ -206,6 +206,23 @@ def test_an_entry_counts_to_the_end_of_its_last_day(moment: str, granted: bool) 
     made = make_plan(declared, seen=snapshot(there), options=PlanOptions(approved=(entry,), now=now))
     assert [approval.granted for approval in made.approvals] == [granted]
     assert [problem.code for problem in made.problems] == ([] if granted else ["unused-approval"])
+
+
+@pytest.mark.parametrize(
+    ("entry_id", "text"),
+    [("", None), ("ipr_1", "approves ipr_1, but the object is new")],
+)
+def test_an_entry_for_an_object_that_is_created_names_no_id(entry_id: str, text: str | None) -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
+    spec = {"ip_policy_id": ref("IPPolicy/office"), "cidr": "10.0.0.0/8", "action": "allow"}
+    declared = [declare("IPPolicy/office"), declare("IPPolicyRule/r", spec)]
+    options = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
+    (approval,) = make_plan(*declared, seen=snapshot(policy), options=options).approvals
+    (item,) = approval.items
+    entry = ApprovedItem("widens_access", item.subject, entry_id, item.digest, "1970-01-02")
+    made = make_plan(*declared, seen=snapshot(policy), options=replace(options, approved=(entry,)))
+    assert [problem.text for problem in made.problems] == ([text] if text else [])
+    assert [approval.granted for approval in made.approvals] == [text is None]
 
 
 def test_only_changes_with_the_named_risk_need_its_approval() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.languages.cel import Expression
 from reconciler.model.change import Action
-from reconciler.model.manifest import Declaration, Ensure, Path
+from reconciler.model.manifest import Declaration, Ensure, Path, Rotation
 from reconciler.model.problem import Position, Severity
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies import evaluate as policies
@@ -51,6 +52,26 @@ def test_a_rule_is_about_those_in_its_scope(scope: dict[str, Any], asked: list[s
 
 def test_what_is_declared_absent_is_no_resource() -> None:
     assert offline(rule("resource.kind == ''"), declare("IPPolicy/a", ensure=Ensure.ABSENT)) == []
+
+
+DECLARED = "resource.declared && resource.ensure == 'present'"
+
+
+@pytest.mark.parametrize(
+    ("credential", "check"),
+    [
+        ({}, DECLARED + " && resource.id == '' && !resource.protect && !resource.rotates"),
+        ({"id": "cr_1", "protect": True}, "resource.id == 'cr_1' && resource.protect && !resource.rotates"),
+        ({"rotates": True}, "resource.rotates && resource.delivers == ['token']"),
+        ({"deliver": False}, "resource.delivers == [] && resource.name == 'a' && resource.kind == 'TunnelCredential'"),
+    ],
+)
+def test_a_rule_sees_what_is_declared_beside_the_fields(credential: dict[str, Any], check: str) -> None:
+    rotates = credential.pop("rotates", False)
+    declared = declare("TunnelCredential/a", **credential)
+    declared = replace(declared, rotate=Rotation(30 * 86_400)) if rotates else declared
+    assert offline(rule(check), declared) == []
+    assert offline(rule(f"!({check})"), declared) == ["TunnelCredential/a"]
 
 
 @pytest.mark.parametrize("check", ["change == null", "plan.calls == 0 && resource.ok", "now < now"])
