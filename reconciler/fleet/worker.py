@@ -115,7 +115,7 @@ class WorkerContext:
         member, project = task.member, task.project
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
         environ["RECONCILER_API_KEY"] = key.reveal()
-        file = Path(self.store).parent / "members" / member / f"{project}.db"
+        file = Path(self.store).absolute().parent / "members" / member / f"{project}.db"
         return replace(
             self.runtime,
             environ=environ,

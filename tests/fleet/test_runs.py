@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
@@ -408,3 +410,23 @@ def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
         )
 
     play(tmp_path, THREE, act, projects={"web": [token]})
+
+
+def test_each_member_has_a_store_beside_that_of_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with a relative path: the folder of a project may be a checkout, which is removed."""
+    monkeypatch.chdir(tmp_path)
+
+    async def act(world: FleetWorld) -> None:
+        context = replace(world.context(), store="state/fleet.db")
+        planned = await world.plan()
+        shapes = {task.shape for task in await world.tasks(planned)}
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        await world.execute(run, pool=LocalPool(context, at_once=2))
+        stores = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.db")}
+        names = ("acme", "globex", "initech")
+        assert stores - {f"state/members/{name}/requests.db" for name in names} == {
+            "state/fleet.db",
+            *(f"state/members/{name}/web.db" for name in names),
+        }
+
+    play(tmp_path, THREE, act)
