@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import re
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as xml
 
 import pytest
+from rich.console import Console
 
-from reconciler.testing import Emulator, Sandbox
-from tests.end_to_end.project import SETTINGS, Said, Shell
+from reconciler.cli.commands.fleet import COMMANDS
+from reconciler.cli.fleets.progress import LineReporter, show_bar
+from reconciler.cli.terminal import output
+from reconciler.fleet.coordinator import FleetProgress
+from reconciler.model.fleet import TaskState
+from reconciler.testing import Emulator, Sandbox, SandboxProcess
+from tests.end_to_end.project import SETTINGS, Project, Said, Shell
 from tests.fleet.fleets import member, write_fleet
+from tests.tiers import full
 
 MEMBERS = [
     member("acme", labels={"tier": "canary"}),
@@ -30,6 +42,7 @@ class FleetShell(Shell):
     """Commands from within the folder of a fleet."""
 
     sandbox: Sandbox
+    on_request: Callable[[], None] | None = None
 
     def fleet(self, *words: str) -> Said:
         said = self("fleet", *words)
@@ -46,17 +59,23 @@ def _steady(text: str) -> str:
     text = re.sub(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", "RUN", text)
     text = re.sub(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{5} UTC", "TIME", text)
     text = re.sub(r"duration [0-9]+ s", "duration 0 s", text)
+    text = re.sub(r"requests [0-9]+", "requests N", text)  # lists of all kinds
     return re.sub(r"\b[0-9a-f]{12}\b", "SHAPE", text)
 
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[FleetShell]:
+    async def on_request(_method: str, _path: str) -> None:
+        if made.on_request is not None:
+            made.on_request()
+
     monkeypatch.chdir(tmp_path)
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
     made = FleetShell(tmp_path, capsys)
-    with Sandbox(accounts={str(item["name"]): f"key-of-{item['name']}" for item in MEMBERS}) as sandbox:
+    keys = {str(item["name"]): f"key-of-{item['name']}" for item in MEMBERS}
+    with Sandbox(accounts=keys, on_request=on_request) as sandbox:
         monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
         for name, account in sandbox.accounts.items():
             monkeypatch.setenv(f"KEY_{name.upper()}", account.api_key)
@@ -71,7 +90,7 @@ def write(shell: FleetShell, **settings: Any) -> None:
 
 PLANNED = """\
 Plan of fleet shops
-run RUN, started TIME, duration 0 s, requests 84
+run RUN, started TIME, duration 0 s, requests N
 
 Shape SHAPE: 3 members (acme, globex, initech)
   1 to create in each member.
@@ -100,7 +119,7 @@ def test_from_validation_to_drift(shell: FleetShell) -> None:
         PLANNED
         + """
 Apply to fleet shops
-run RUN, reviewed run RUN, started TIME, duration 0 s, requests 90
+run RUN, reviewed run RUN, started TIME, duration 0 s, requests N
 
 Shape SHAPE: 3 members (acme, globex, initech)
   1 to create in each member.
@@ -326,3 +345,205 @@ def test_an_apply_needs_a_plan_that_has_ended(shell: FleetShell) -> None:
     shell.fleet("plan")
     unfinished = shell.fleet("apply", shell.newest(), "-y")
     assert unfinished == Said(64, "", "error: run RUN has not ended; continue it with `reconciler fleet resume RUN`\n")
+
+
+# --- worker processes
+
+
+@full
+def test_worker_processes_do_the_same_as_this_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    accounts = tmp_path / "accounts.csv"
+    accounts.write_text("name,key\n" + "".join(f"{item['name']},key-of-{item['name']}\n" for item in MEMBERS))
+    write_fleet(tmp_path / "fleet", MEMBERS)
+    with SandboxProcess(accounts=accounts) as sandbox:
+        keys = {f"KEY_{str(item['name']).upper()}": f"key-of-{item['name']}" for item in MEMBERS}
+        environ = {"RECONCILER_BASE_URL": sandbox.base_url, **keys}
+        project = Project(tmp_path / "fleet", capsys, environ=environ)
+        applied = project.process("fleet", "apply", "--workers", "2", "--auto-approve", "--quiet")
+        assert (applied.code, applied.err) == (0, "")
+        assert "Applied: 3 created, in 3 members.\n" in applied.out
+        assert project.process("fleet", "plan", "--workers", "2", "--detailed-exitcode").code == 0
+
+
+# --- interrupts and questions
+
+
+def test_an_interrupt_lets_running_tasks_finish_and_the_run_can_be_resumed(shell: FleetShell) -> None:
+    write(shell)
+    sent: list[int] = []
+
+    def interrupt() -> None:
+        if not sent:
+            sent.append(os.getpid())
+            os.kill(os.getpid(), signal.SIGINT)
+
+    shell.on_request = interrupt
+    said = shell.fleet("plan")
+    assert said.code == 130
+    assert "3 members: 2 waiting, 1 succeeded.\n" in said.out
+    assert said.err == (
+        "interrupted: waiting for running calls to finish, starting no others; interrupt again to exit now\n"
+        "interrupted: the run stays open; to continue: reconciler fleet resume RUN\n"
+    )
+    assert shell.fleet("resume") == Said(0, PLANNED + TO_APPLY, "")
+
+
+class Terminal(io.StringIO):
+    """A standard input that is a terminal, with an answer on it."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__()
+        reading, writing = os.pipe()
+        os.write(writing, answer.encode())
+        os.close(writing)
+        self._file = os.fdopen(reading)
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def readline(self, _size: int | None = -1) -> str:  # type: ignore[override]
+        return self._file.readline()
+
+    def isatty(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("yes\n", 0), ("y\n", 1), ("", 1)])
+def test_an_apply_asks_once_after_the_plans(
+    shell: FleetShell, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    write(shell)
+    terminal = Terminal(answer)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    said = shell.fleet("apply", "--format", "json")
+    terminal.close()
+    assert said.code == code
+    assert "  1 to create in each member.\n" in said.err  # standard output is for the JSON
+    assert said.err.count("Apply 1 shape to 3 members?\nOnly 'yes' will be accepted: ") == 1
+    if code:
+        assert said.err.endswith("Cancelled; nothing was changed.\n")
+        assert said.out == ""
+    else:
+        assert json.loads(said.out)["run"]["verb"] == "apply"
+
+
+# --- progress
+
+
+def progress(states: dict[TaskState, int], wave: str = "all", rate: float = 0.0, waiting: str = "") -> FleetProgress:
+    return FleetProgress(states, wave, rate, waiting)
+
+
+DONE, FAILED, WAITING = TaskState.SUCCEEDED, TaskState.FAILED, TaskState.WAITING
+
+
+def test_progress_in_a_pipe_is_a_line_every_few_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    report = LineReporter("planning", lambda: now)
+    for second in range(25):
+        now = float(second)
+        report(progress({DONE: second * 10, FAILED: second // 4, WAITING: 800 - second * 10}, rate=10.25))
+    assert capsys.readouterr().err == (
+        "planning: 102 of 802 done, 2 failed, 10.2/s, about 68 s left\n"
+        "planning: 205 of 805 done, 5 failed, 10.2/s, about 59 s left\n"
+    )
+
+
+def test_a_wait_and_another_wave_are_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    report = LineReporter("applying", lambda: 0.0)
+    for each in (
+        progress({DONE: 1, WAITING: 9}, "canary"),
+        progress({DONE: 5, WAITING: 5}, "half", waiting="approval of wave half"),
+        progress({DONE: 5, WAITING: 5}, "half", waiting="approval of wave half"),
+        progress({DONE: 6, WAITING: 4}, "half"),
+    ):
+        report(each)
+    assert capsys.readouterr().err == (
+        "applying: 5 of 10 done; waiting: approval of wave half\napplying: 6 of 10 done\n"
+    )
+
+
+def test_progress_in_a_json_log_has_its_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    output.set_log_format("json")
+    LineReporter("applying", iter([0.0, 20.0]).__next__)(progress({DONE: 5, WAITING: 5}, "half"))
+    line = json.loads(capsys.readouterr().err)
+    assert (line["message"], line["tasks"], line["wave"]) == (
+        "applying: 5 of 10 done",
+        {"succeeded": 5, "waiting": 5},
+        "half",
+    )
+
+
+def test_at_a_terminal_a_bar_shows_the_same() -> None:
+    screen = io.StringIO()
+    with show_bar("planning", Console(file=screen, force_terminal=True, width=100)) as report:
+        report(progress({DONE: 100, FAILED: 3, WAITING: 697}, rate=2.0))
+    assert "103 of 800 done, 3 failed, 2.0/s, about 6 min left" in re.sub(
+        r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()
+    )
+
+
+# --- completion
+
+
+def test_subcommands_are_completed_without_loading_anything_heavy(shell: FleetShell) -> None:
+    code = (
+        "import sys; from reconciler.cli.main import main; main([]);"
+        "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'networkx', 'distributed'};"
+        "heavy &= set(filter(sys.modules.get, sys.modules));"
+        "sys.exit(f'{heavy}' if heavy else 0)"
+    )
+    words = {"_RECONCILER_COMPLETE": "bash_complete", "COMP_WORDS": "reconciler fleet re", "COMP_CWORD": "2"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **words}, capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("plain,resume\nplain,retry\nplain,report\n", "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_help_of_a_subcommand_ends_with_examples(shell: FleetShell, name: str) -> None:
+    said = shell("fleet", name, "--help")
+    _, _, examples = said.out.partition("\nExamples:\n")
+    assert said.code == 0
+    assert examples.startswith(f"  reconciler fleet {name}")
+
+
+def test_without_dask_the_message_names_the_extra(shell: FleetShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(shell)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for words in (["--workers", "2"], ["--scheduler", "tls://127.0.0.1:8786", "--repository", "https://example.com/a"]):
+        if "--scheduler" in words:
+            _commit(shell.root)
+        said = shell.fleet("plan", *words)
+        assert said.code == 1
+        assert said.err.startswith("error: Dask is not installed\n")
+        assert "reconciler[fleet]" in said.err
+
+
+def _commit(root: Path) -> None:
+    """Makes the folder a Git repository with all of its files in one commit."""
+    identity = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+    people = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
+    environ = {**os.environ, **identity, **dict.fromkeys(people, "someone")}
+    (root / ".gitignore").write_text("state/\n.cache/\n")
+    for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
+        subprocess.run(["git", "-C", str(root), *words], check=True, env=environ)
+
+
+def test_workers_of_a_scheduler_need_a_commit_that_they_can_fetch(shell: FleetShell) -> None:
+    write(shell)
+    scheduler = ("plan", "--scheduler", "tls://127.0.0.1:8786")
+    outside = shell.fleet(*scheduler)
+    assert (outside.code, "is not in a Git repository with a commit" in outside.err) == (1, True)
+    _commit(shell.root)
+    no_remote = shell.fleet(*scheduler)
+    assert "error: the repository has no remote `origin`\n" in no_remote.err
+    assert "--repository" in no_remote.err
+    subprocess.run(["git", "remote", "add", "origin", "https://example.com/fleet.git"], check=True)
+    assert "is in no branch of a remote\npush it\n" in shell.fleet(*scheduler).err
+    (shell.root / "more.txt").write_text("more")
+    assert "has changes that are not committed" in shell.fleet(*scheduler).err

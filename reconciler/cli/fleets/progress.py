@@ -6,12 +6,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress, OnProgress
 from reconciler.model.fleet import RunVerb, TaskState
 from reconciler.rendering.fleet.phrases import format_seconds
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 INTERVAL = 10.0  # seconds between lines
 _VERBS = {RunVerb.PLAN: "planning", RunVerb.APPLY: "applying", RunVerb.DRIFT: "checking drift"}
@@ -25,7 +29,7 @@ def report_progress(options: FleetOptions, verb: RunVerb) -> Iterator[OnProgress
     elif output.is_json_log() or not output.supports_color(sys.stderr, options.no_color):
         yield LineReporter(_VERBS[verb])
     else:
-        with _show_bar(_VERBS[verb]) as report:
+        with show_bar(_VERBS[verb]) as report:
             yield report
 
 
@@ -69,8 +73,8 @@ def describe_progress(verb: str, progress: FleetProgress) -> str:
 
 
 @contextmanager
-def _show_bar(verb: str) -> Iterator[OnProgress]:
-    """A bar at the terminal, which is erased at the end."""
+def show_bar(verb: str, console: Console | None = None) -> Iterator[OnProgress]:
+    """Shows a bar inside the block, which is erased at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
@@ -79,7 +83,7 @@ def _show_bar(verb: str) -> Iterator[OnProgress]:
         BarColumn(),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True, expand=False) as bar:
+    with Progress(*columns, console=console or Console(stderr=True), transient=True, expand=False) as bar:
         task = bar.add_task("", total=None, verb=verb)
 
         def report(progress: FleetProgress) -> None:
