@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.ports import Lost, Refused, Transient
+from reconciler.engine.ports import Gone, Lost, Refused, Transient
 from reconciler.model import owner_record as owners
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import OwnerDraft, Plan, Verb
-from reconciler.model.value import Ref, Template
-from tests.engine.world import EngineHarness, Fault, MemoryPlatform, create, update
+from reconciler.model.value import Json, Ref, Secret, Template
+from tests.engine.world import EngineHarness, Fault, MemoryPlatform, MemorySinks, create, update
 
 SINK = Delivery("to_file", "secrets/agent.token")
 MAKE = create("TunnelCredential/agent", "/credentials", pending=True, deliver={"token": SINK})
@@ -94,6 +95,51 @@ async def test_an_answer_without_the_token_counts_as_undelivered(world: EngineHa
     (ended,) = (await world.ended(Plan("prod", calls=(call,)))).values()
     assert "has no token" in ended.why
     assert world.platform.all("/edges/tls") == []
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+async def test_an_existing_target_is_overwritten_only_if_the_plan_says_so(
+    world: EngineHarness, overwrites: bool
+) -> None:
+    sinks = NotingSinks()
+    world.sinks = sinks
+    await world.apply(Plan("prod", calls=(replace(MAKE, overwrites=overwrites),)))
+    assert sinks.noted == [("check", overwrites), ("deliver", overwrites)]
+
+
+class NotingSinks(MemorySinks):
+    """Notes with what each target was checked and written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[tuple[str, bool]] = []
+
+    async def check(self, delivery: Delivery, *, overwrites: bool) -> None:
+        self.noted.append(("check", overwrites))
+
+    async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
+        self.noted.append(("deliver", overwrites))
+
+
+class EmptyTokens(MemoryPlatform):
+    async def send(self, *request: Any, **options: Any) -> Json:
+        answer = await super().send(*request, **options)
+        return {**answer, "token": ""} if isinstance(answer, dict) else answer
+
+
+async def test_an_empty_token_counts_as_undelivered() -> None:
+    world = EngineHarness(EmptyTokens(kinds.every()))
+    ended = await made(world)
+    assert (ended.outcome, "has no token" in ended.why) == (Outcome.FAILED, True)
+    assert (world.platform.all("/credentials"), world.sinks.delivered) == ([], {})
+
+
+async def test_a_credential_that_is_gone_by_its_revocation_is_concluded(world: EngineHarness) -> None:
+    world.sinks.delivers = "the disk is full"
+    world.platform.faults = [Fault("DELETE", "/credentials", Gone("not found", status=404))]
+    ended = await made(world)
+    assert "created and deleted again" in ended.why
+    assert list(world.journal.concluded.values()) == [None]
 
 
 async def test_the_token_is_in_no_event(world: EngineHarness) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from reconciler import kinds
 from reconciler.engine.observe import observe
-from reconciler.engine.ports import Intent, Lost, Refused, Transient
+from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.engine.recovery import may_still_take_effect, settle
 from reconciler.engine.retry import RetryPolicy
 from reconciler.model.address import Address
@@ -129,6 +129,74 @@ async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(worl
     bound = await settle(world.journal.open.copy().values(), snapshot, kinds.every(), world.journal)
     assert bound == {BOT.address: Binding("bot_0001")}
     assert len(world.platform.all("/bot_users")) == 1
+
+
+@pytest.mark.parametrize(
+    "refusal", [Refused("exists", status=400), Conflict("exists", status=409), Gone("no parent", status=404)], ids=repr
+)
+async def test_a_repetition_that_fails_finds_what_the_first_request_made(
+    world: EngineHarness, refusal: Failure
+) -> None:
+    world.platform.stale = 1
+    world.platform._first["/bot_users"] = []
+    world.platform.faults = [
+        Fault("POST", "/bot_users", RESET, effect=True),
+        Fault("POST", "/bot_users", refusal, nth=2),
+    ]
+    ended = await only(world, BOT)
+    assert (ended.outcome, ended.id) == (Outcome.ALREADY, "bot_0001")
+    assert len(world.platform.all("/bot_users")) == 1
+
+
+class Wordless(MemoryPlatform):
+    """Answers its first create with an object that has no id."""
+
+    async def send(self, *request: Any, **options: Any) -> Json:
+        answer = await super().send(*request, **options)
+        return {} if self.count == 1 else answer
+
+
+async def test_a_create_whose_answer_has_no_id_is_looked_for() -> None:
+    world = EngineHarness(Wordless(kinds.every()))
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.id) == (Outcome.ALREADY, "edgtls_0001")
+    assert len(world.platform.all("/edges/tls")) == 1
+
+
+async def test_of_two_that_fit_and_carry_no_record_none_is_deleted(world: EngineHarness) -> None:
+    world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}  # created by hand meanwhile
+    world.platform.faults = [Fault("POST", "/bot_users", RESET, effect=True)]
+    await only(world, BOT)
+    assert world.platform.sent("DELETE") == []
+    assert len(world.platform.all("/bot_users")) == 2
+
+
+class Backwards(MemoryPlatform):
+    """Of two objects, the one with the higher id is the older one."""
+
+    def _create(self, path: str, body: dict[str, Json]) -> Json:
+        answer = super()._create(path, body)
+        body["created_at"] = f"2026-01-01T00:00:{60 - self.count:02}Z"
+        return answer
+
+
+async def test_of_two_that_the_requests_of_one_create_made_the_older_stays() -> None:
+    """As planning would choose, so that runs at the same time choose the same one."""
+    world = EngineHarness(Backwards(kinds.every()))
+    world.platform.stale = 1
+    world.platform._first["/edges/tls"] = []
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True, times=2)]
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.id) == (Outcome.ALREADY, "edgtls_0002")
+    assert [body["id"] for body in world.platform.all("/edges/tls")] == ["edgtls_0002"]
+    assert sorted(map(str, world.journal.concluded.values())) == ["None", "edgtls_0002"]
+
+
+async def test_the_binding_of_an_object_with_a_record_holds_nothing_of_the_record(world: EngineHarness) -> None:
+    call = create("TLSEdge/payments", "/edges/tls", {"description": "x"}, applied={"description": "x"})
+    assert call.owner is not None
+    await only(world, replace(call, owner=replace(call.owner, protect=True, replaces="edgtls_7")))
+    assert world.journal.bindings == {call.address: Binding("edgtls_0001", protect=True)}
 
 
 async def test_a_list_is_not_believed_before_its_lag_is_over(world: EngineHarness) -> None:

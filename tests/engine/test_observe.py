@@ -137,6 +137,40 @@ async def test_what_a_key_may_not_read_and_nobody_wants_is_unknown() -> None:
     assert snapshot.of("TLSEdge") == Listing()
 
 
+@pytest.mark.parametrize(
+    ("failure", "denied"),
+    [(Refused("not yours", status=403), True), (Transient("away"), False)],
+    ids=["denied", "away"],
+)
+@pytest.mark.parametrize("where", ["/event_subscriptions", "/event_subscriptions/esb_1/sources"])
+async def test_children_that_cannot_be_read_are_unknown(failure: Failure, denied: bool, where: str) -> None:
+    sources = {f"/event_subscriptions/esb_{n}/sources": [[{"type": "a.v0"}]] for n in (1, 2)}
+    pages = {"/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2"}]], **sources, "/bot_users": [[]]}
+    snapshot = await observe(Scripted(pages | {where: [failure]}), some("EventSource", "BotUser"))
+    listing = snapshot.of("EventSource")
+    assert (listing.complete, listing.why, listing.denied) == (False, str(failure), denied)
+
+
+async def test_only_declared_objects_that_a_complete_list_lacks_are_read_by_id() -> None:
+    names = ("listed", "absent", "undeclared")
+    bindings = {Address("BotUser", name): Binding(f"bot_{name}") for name in names}
+    expected = [Address("BotUser", name) for name in names[:2]]
+    for page in ([[{"id": "bot_listed"}]], [[{"id": "bot_listed"}], Transient("away")]):
+        reader = Scripted({"/bot_users": page})
+        await observe(reader, some("BotUser"), bindings=bindings, expected=expected)
+        assert reader.asked[1:] == (["/bot_users/bot_absent"] if len(page) == 1 else [])
+
+
+async def test_ids_in_paths_are_one_segment_each() -> None:
+    address = Address("EventSource", "s")
+    reader = Scripted({"/event_subscriptions": [[{"id": "e/1"}, {"id": "e/2", "sources": []}]]})
+    await observe(reader, some("EventSource"), bindings={address: Binding("e/1/a b.v0")}, expected=[address])
+    assert reader.asked[1:] == ["/event_subscriptions/e%2F1/sources sources"]
+    reader = Scripted({"/event_subscriptions": [[{"id": "e/1", "sources": []}]]})
+    await observe(reader, some("EventSource"), bindings={address: Binding("e/1/a b.v0")}, expected=[address])
+    assert reader.asked[1:] == ["/event_subscriptions/e%2F1/sources/a%20b.v0"]
+
+
 async def test_an_object_that_slipped_to_the_next_page_counts_once() -> None:
     reader = Scripted({"/bot_users": [[{"id": "bot_2"}, {"id": "bot_1"}], [{"id": "bot_1", "name": "fresher"}]]})
     snapshot = await observe(reader, some("BotUser"))
@@ -170,11 +204,15 @@ async def test_a_route_that_the_edge_shows_needs_no_further_request() -> None:
     assert reader.asked == ["/edges/https https_edges"]
 
 
-async def test_a_module_that_cannot_be_read_leaves_the_list_incomplete() -> None:
-    reader = Scripted({"/edges/https": [[]]}, UNSET | {f"{ROUTE}/saml": Transient("away")})
+@pytest.mark.parametrize(
+    ("answer", "why"), [(Transient("away"), "away"), ("<html>", "is not a module")], ids=["no answer", "a page"]
+)
+async def test_a_module_that_cannot_be_read_leaves_the_list_incomplete(answer: Any, why: str) -> None:
+    reader = Scripted({"/edges/https": [[]]}, UNSET | {f"{ROUTE}/saml": answer})
     by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
     snapshot = await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)
-    assert snapshot.of("HTTPSEdgeRoute").why == "away"
+    listing = snapshot.of("HTTPSEdgeRoute")
+    assert (listing.objects, listing.complete, why in listing.why) == ((), False, True)
 
 
 async def test_a_response_with_another_object_is_not_the_bound_one() -> None:

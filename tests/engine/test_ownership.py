@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.ownership import OwnershipCheck
-from reconciler.engine.ports import Check, Failure, Lost, Transient, complete_body
+from reconciler.engine.ports import Check, Failure, Lost, Refused, Transient, complete_body
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
@@ -164,6 +164,56 @@ async def test_a_reading_that_a_change_of_this_run_overtook_confirms_nothing(wor
     assert not check.is_due()
 
 
+def ownership_of(world: EngineHarness, call: Call) -> OwnershipCheck:
+    return OwnershipCheck(plan(call), world.platform, world.clock, {kind.name: kind for kind in kinds.every()})
+
+
+async def test_a_reading_that_began_before_an_answer_of_this_run_confirms_nothing(world: EngineHarness) -> None:
+    ownership = ownership_of(world, CALLS[0])
+    check = ownership.check(CALLS[0], PATH)
+    assert check is not None
+
+    async def read() -> Json:
+        body = await world.platform.get(PATH)
+        world.clock.time += 1.0
+        ownership.learn(kinds.get("TLSEdge"), PATH, world.clock.now(), None)
+        return body
+
+    await check.confirm(read)
+    assert check.is_due()
+
+
+async def test_the_newest_reading_counts_whichever_answer_comes_first(world: EngineHarness) -> None:
+    ownership = ownership_of(world, CALLS[0])
+    slow, quick = (ownership.check(CALLS[0], PATH) for _ in range(2))
+    assert slow is not None
+    assert quick is not None
+
+    async def read_slowly() -> Json:
+        body = copy.deepcopy(await world.platform.get(PATH))
+        world.clock.time += 1.0
+        edge(world)["metadata"] = owners.write("", THEIRS)
+        with pytest.raises(Refused, match="of stack other"):
+            await quick.confirm(lambda: world.platform.get(PATH))
+        return body
+
+    await slow.confirm(read_slowly)
+    newest = ownership.find_fresh(PATH)
+    assert newest is not None
+    assert newest.owner == THEIRS
+
+
+async def test_an_answer_confirms_an_object_from_when_its_request_left(
+    world: EngineHarness, platform: DelayingPlatform
+) -> None:
+    module = replace(CALLS[2], needs=(CALLS[0].id,))
+    for latency, gets in ((0.1, 1), (6.0, 3)):  # a reading that takes six seconds is repeated at once
+        platform.log.clear()
+        platform.latency = latency
+        assert set((await world.outcomes(plan(CALLS[0], module))).values()) == {Outcome.DONE}
+        assert reads(world) == gets
+
+
 # --- between the check and the request --------------------------------------------------------------------------------
 
 
@@ -238,13 +288,46 @@ async def test_an_object_handed_over_while_the_process_slept_over_its_reading_is
     assert platform.sent("PATCH", "PUT", "DELETE") == []
 
 
-@pytest.mark.parametrize("call", CALLS[1:4], ids=["update", "module", "module removal"])
+@each_call
 async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world: EngineHarness, call: Call) -> None:
     edge(world)["metadata"] = ""
     made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
     (ended,) = (await world.ended(made)).values()
     assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
     assert world.platform.sent("PATCH", "PUT", "DELETE") == []
+
+
+async def test_what_this_run_created_is_left_alone_once_its_record_is_gone(world: EngineHarness) -> None:
+    def lose_record() -> None:
+        (credential,) = world.platform.all("/credentials")
+        credential["metadata"] = ""
+
+    world.sinks = SlowSinks(world.clock, lose_record)
+    ended = await world.ended(plan(CREDENTIAL, COMPLETE))
+    assert "its owner record was removed" in ended[COMPLETE.id].why
+
+
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [(Action.DELETE, Reason.ABSENT), (Action.DELETE, Reason.ADDED)],
+)
+async def test_what_had_no_record_is_deleted_without_one(world: EngineHarness, action: Action, reason: Reason) -> None:
+    edge(world)["metadata"] = ""
+    made = replace(plan(CALLS[-1]), changes=(Change(EDGE, action, reason, "edgtls_1"),))
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+
+
+async def test_a_module_of_an_object_that_had_no_record_is_set_without_one(world: EngineHarness) -> None:
+    edge(world)["metadata"] = ""
+    made = replace(plan(CALLS[2]), observed={EDGE: Observed("edgtls_1", {}, "")})
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+
+
+async def test_an_addition_that_this_stack_owns_by_now_is_not_deleted(world: EngineHarness) -> None:
+    made = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
+    (ended,) = (await world.ended(made)).values()
+    assert (ended.outcome, "it is now TLSEdge/pay of this stack" in ended.why) == (Outcome.FAILED, True)
+    assert world.platform.sent("DELETE") == []
 
 
 # --- a child without a record -----------------------------------------------------------------------------------------
