@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from reconciler import kinds
 from reconciler.engine import requests
+from reconciler.engine.ports import Refused
+from reconciler.engine.requests import ResolvedValues
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.plan import Call, Observed, Plan, Verb
+from reconciler.model.manifest import Delivery
+from reconciler.model.plan import Call, Observed, OwnerDraft, Plan, Verb
+from reconciler.model.snapshot import Place
+from reconciler.model.value import Ref, Secret, reveal
 
 
 @pytest.mark.parametrize(("kind", "before"), [("BotUser", frozenset({"old"})), ("AgentTunnel", frozenset())])
@@ -19,3 +28,84 @@ def test_what_was_there_before_a_create_tells_nothing_where_a_name_is_the_id(kin
     made = requests.make_intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
     assert made.before == before
     assert made.identity == {"name": "old"}
+
+
+EDGE, CREDENTIAL = Address("TLSEdge", "e"), Address("TunnelCredential", "c")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {"observed": {Address("BotUser", "other"): Observed("bot_9", {})}},
+        {"unmanaged": (("BotUser", "bot_9"), ("ServiceUser", "sa_1"))},
+        {"elsewhere": {"theirs": (("BotUser", "bot_9"), ("EventSource", "esb_1/x.v0"))}},
+    ],
+    ids=["ours", "of no stack", "of another stack"],
+)
+def test_every_object_that_the_plan_knew_was_there_before_its_creates(seen: dict[str, Any]) -> None:
+    """Of a kind without owner records, only the ids tell a new object from another one of the same name."""
+    assert requests.ids_in_plan(Plan("prod", **seen), "BotUser") == {"bot_9"}
+
+
+def test_an_intent_names_where_the_secret_will_be_delivered() -> None:
+    place = Place("to_file", "secrets/agent.token")
+    call = Call("create", CREDENTIAL, Verb.CREATE, "/credentials", deliver={"token": Delivery("to_file", place.path)})
+    made = requests.make_intent("i", call, {}, kinds.get("TunnelCredential"), Plan("prod"), "/credentials", place)
+    assert made.place == place
+
+
+def test_a_reference_has_the_latest_value_of_this_run_and_never_a_token() -> None:
+    values = ResolvedValues(Plan("prod", resolved={f"{CREDENTIAL}.id": "cr_old", f"{CREDENTIAL}.acl": "planned"}))
+    kind = kinds.get("TunnelCredential")
+    values.learn(CREDENTIAL, kind, {"id": "cr_1", "description": "first", "uri": "u", "token": "hush"})
+    values.learn(CREDENTIAL, kind, {"id": "cr_1", "description": "second"})
+    outputs = ("id", "description", "uri", "acl")
+    assert [values.reference(Ref(CREDENTIAL, output)) for output in outputs] == ["cr_1", "second", "u", "planned"]
+    with pytest.raises(Refused):
+        values.reference(Ref(CREDENTIAL, "token"))
+
+
+def owner_call(text: Any) -> Call:
+    return Call("update", EDGE, Verb.UPDATE, "/edges/tls/e", body={}, owner=OwnerDraft(EDGE, text=text))
+
+
+def write_metadata(text: Any) -> Any:
+    call, values, kind = owner_call(text), ResolvedValues(Plan("prod")), kinds.get("TLSEdge")
+    assert call.owner is not None
+    record = requests.make_owner(call.owner, values, kind, stack="prod", intent="intent-of-16-bytes"[:16])
+    return (requests.make_body(call, values, kind, record) or {})["metadata"]
+
+
+def test_metadata_with_a_secret_stays_a_secret_until_it_is_sent() -> None:
+    written = write_metadata(Secret("hush", "env:X"))
+    assert isinstance(written, Secret)
+    assert owners.read(str(reveal(written)))[0] == "hush"
+
+
+@pytest.mark.parametrize("letter", ["x", "ü"])
+def test_the_size_of_metadata_is_counted_in_bytes(letter: str) -> None:
+    """With the largest text that leaves room for the record, and with one that is longer by one byte."""
+    width = len(letter.encode())
+    fits = next(size for size in range(owners.LIMIT // width, 0, -1) if _is_written(letter * size))
+    assert width * fits > owners.LIMIT / 2
+    assert owners.LIMIT - len(write_metadata(letter * fits).encode()) in range(width)
+    with pytest.raises(Refused, match="shorten it by 1 bytes"):
+        write_metadata(letter * fits + "x" * (owners.LIMIT - len(write_metadata(letter * fits).encode()) + 1))
+
+
+def _is_written(text: str) -> bool:
+    try:
+        write_metadata(text)
+    except Refused:
+        return False
+    return True
+
+
+def test_a_secret_in_metadata_is_hidden_in_errors() -> None:
+    plan = Plan("prod", calls=(owner_call(Secret("hush-hush", "env:X")), replace(owner_call("open"), id="other")))
+    assert requests.make_redactor(plan).redact("hush-hush is no valid metadata") == "(secret) is no valid metadata"
+
+
+def test_the_locator_of_a_child_names_its_parent_as_the_platform_spells_it() -> None:
+    locator = requests.make_locator(kinds.get("EventSource"), "/event_subscriptions/e%2F1/sources", "x.v0")
+    assert locator == "e/1/x.v0"

@@ -239,6 +239,20 @@ class TestSettling:
         bound = await settle([self.bot()], snapshot, kinds.every(), journal)
         assert bound == journal.bindings == {address: Binding("bot_2")}
 
+    async def test_it_stays_bound_to_what_it_is_bound_to(self) -> None:
+        """And is not remembered as what it replaces, which would delete it."""
+        journal, address = MemoryJournal(), Address("BotUser", "b")
+        await journal.intend(self.bot())
+        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        snapshot = Snapshot({"BotUser": there}, {address: Binding("bot_1")})
+        assert await settle([self.bot()], snapshot, kinds.every(), journal) == journal.bindings == {}
+        assert journal.concluded == {"i": "bot_1"}
+
+    async def test_an_intent_without_a_natural_key_finds_nothing(self) -> None:
+        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        journal, bound = await self.settled(replace(self.bot(), identity={}), there)
+        assert (bound, journal.concluded) == ({}, {"i": None})
+
     async def test_what_it_was_to_replace_is_remembered_while_it_is_there(self) -> None:
         intent = Intent(
             "i", Address("EventSource", "s"), "prod", "/event_subscriptions/esb_1/sources", identity={"type": "new.v0"}
@@ -308,6 +322,9 @@ class SameSecond(MemoryPlatform):
         (("00:03", "00:01", "00:02", "00:02"), 2),
         # A time without a date.
         (("", "00:03", "00:01", "00:01"), 2),
+        (("00:03", "00:02", "", "00:01"), 2),
+        # Sorted within one second, in which the order is not documented.
+        (("00:01.9", "00:01.8", "00:01.7", "00:01.6"), 2),
     ],
 )
 async def test_a_search_reads_on_where_the_order_of_a_list_says_nothing(at: tuple[str, ...], pages: int) -> None:

@@ -443,12 +443,13 @@ async def test_an_object_handed_over_during_a_delivery_is_left_alone(world: Engi
     assert world.platform.sent("PATCH") == []
 
 
+@pytest.mark.parametrize("owner", [[THEIRS._replace(address=CREDENTIAL.address)], []], ids=["handed over", "let go"])
 async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is_not_deleted(
-    world: EngineHarness,
+    world: EngineHarness, owner: list[Owner]
 ) -> None:
     def hand_over() -> None:
         (credential,) = world.platform.all("/credentials")
-        credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
+        credential["metadata"] = owners.write("", *owner) if owner else ""
         world.sinks.delivers = "the disk is full"
 
     world.sinks = SlowSinks(world.clock, hand_over)
@@ -485,6 +486,44 @@ async def test_calls_that_come_while_the_collection_is_listed_wait_for_the_list(
     world.platform = SlowlyListedPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
     await world.apply(made)
     assert reads(world) == 1
+
+
+class DraggingPlatform(DelayingPlatform):
+    """Its last page comes six seconds after the first one was asked for."""
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        await self.clock.sleep(6)
+        async for page in super().pages(path, key):
+            yield page
+
+
+async def test_a_list_that_took_too_long_confirms_nothing(world: EngineHarness, platform: DelayingPlatform) -> None:
+    made = updates(world, 5)
+    world.platform = DraggingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert reads(world) == 1 + 5
+
+
+async def test_a_list_that_fails_leaves_it_to_one_reading_for_each_object(world: EngineHarness) -> None:
+    made = updates(world, 5)
+    world.platform.faults = [Fault("GET", "/edges/tls", Refused("not this list", status=403))]
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert reads(world) == 1 + 5
+
+
+class TalkingPlatform(DelayingPlatform):
+    """A proxy answers with a list of its own."""
+
+    async def get(self, path: str) -> Json:
+        return ["welcome"]
+
+
+@each_call
+async def test_an_answer_that_is_no_object_confirms_nothing(world: EngineHarness, call: Call) -> None:
+    world.platform = TalkingPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
+    (ended,) = (await world.ended(plan(call))).values()
+    assert (ended.outcome, "is not an object" in ended.why) == (Outcome.FAILED, True)
+    assert world.platform.sent("PATCH", "PUT", "DELETE") == []
 
 
 async def test_one_object_is_read_by_itself(world: EngineHarness) -> None:

@@ -100,3 +100,27 @@ def test_ten_thousand_calls_in_one_chain_and_one_fan_are_linear() -> None:
             schedule.end(ready.id, Outcome.DONE)
         assert schedule.is_over
     assert time.perf_counter() - started < 20  # quadratic work would take minutes
+
+
+def test_calls_that_cannot_be_ordered_are_refused() -> None:
+    with pytest.raises(ValueError, match="two calls have the id 'a'"):
+        Schedule([call("a"), call("a")])
+    with pytest.raises(ValueError, match="'a' needs 'b', which is not before it"):
+        Schedule([call("a", "b"), call("b")])
+
+
+def test_nothing_follows_a_call_that_may_have_failed() -> None:
+    schedule = Schedule([call("a"), call("b", "a")])
+    taken(schedule)
+    assert [(skipped.id, why) for skipped, why in schedule.end("a", Outcome.UNKNOWN)] == [
+        ("b", "it needs a, which may have failed")
+    ]
+    assert (taken(schedule), schedule.is_over) == ([], True)
+
+
+def test_what_was_skipped_does_not_start_when_another_need_succeeds() -> None:
+    schedule = Schedule([call("a"), call("b"), call("c", "a"), call("d", "b", "c")])
+    taken(schedule)
+    assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["c", "d"]
+    assert schedule.end("b", Outcome.FAILED) == []
+    assert taken(schedule) == []
