@@ -145,7 +145,11 @@ async def test_what_a_key_may_not_read_and_nobody_wants_is_unknown() -> None:
 @pytest.mark.parametrize("where", ["/event_subscriptions", "/event_subscriptions/esb_1/sources"])
 async def test_children_that_cannot_be_read_are_unknown(failure: Failure, denied: bool, where: str) -> None:
     sources = {f"/event_subscriptions/esb_{n}/sources": [[{"type": "a.v0"}]] for n in (1, 2)}
-    pages = {"/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2"}]], **sources, "/bot_users": [[]]}
+    pages: dict[str, list[Any]] = {
+        "/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2"}]],
+        **sources,
+        "/bot_users": [[]],
+    }
     snapshot = await observe(Scripted(pages | {where: [failure]}), some("EventSource", "BotUser"))
     listing = snapshot.of("EventSource")
     assert (listing.complete, listing.why, listing.denied) == (False, str(failure), denied)
