@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.fleet import Run, RunVerb, TaskRecord, TaskState
@@ -77,6 +77,11 @@ async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(STEPS)
+@example([("claim", "w1", "a"), ("finish", "w1", "a"), ("finish", "w1", "a")])
+@example(
+    [("claim", "w1", "a"), ("finish", "w1", "a"), ("reset", "w1", "a"), ("beat", "w1", "a"), ("finish", "w1", "a")]
+)
+@example([("claim", "w1", "a"), ("claim", "w2", "a"), ("finish", "w1", "a"), ("finish", "w2", "a")])
 def test_a_task_is_finished_once_by_its_last_worker(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]
 ) -> None:
