@@ -99,7 +99,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def report(repository: Path, *words: str) -> dict[str, Counter[str]]:
     """The statuses of the mutants, by function."""
-    main(["reconciler", "--count", "99", "--workers", "1", *words], repository, Limits(least=0.5))
+    main(["reconciler", "--count", "99", "--workers", "2", *words], repository, Limits(least=0.5))
     statuses: dict[str, Counter[str]] = {}
     for verdict in json.loads((repository / "build/mutation/report.json").read_text()):
         statuses.setdefault(verdict["definition"], Counter())[verdict["status"]] += 1
