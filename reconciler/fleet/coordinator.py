@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -168,6 +168,25 @@ def _task_of_apply(run: Run, plan: TaskRecord, wave: int) -> TaskRecord:
     return replace(task, shape=plan.shape)
 
 
+async def reopen_run(
+    run: Run, records: FleetRecords, states: Collection[TaskState], approved_shapes: Iterable[str] = ()
+) -> Run | None:
+    """Lets the tasks in these final states wait again; None if there are none. `execute` continues the run.
+
+    approved_shapes  added to those that are approved
+
+    Raises Locked if a coordinator executes the run.
+    """
+    async with records.lock(_lease_of(run), on_loss=lambda _: None):
+        if not await records.reset(run.id, states):
+            return None
+        return await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved_shapes, reason="")
+
+
+def _lease_of(run: Run) -> str:
+    return f"fleet run {run.id}"
+
+
 @dataclass(frozen=True, slots=True)
 class Gate:
     """Why a run waits before a wave. `until`: seconds since 1970; None: until a person acts."""
@@ -213,7 +232,7 @@ async def execute(
     Raises Locked if another coordinator executes this run, and StoreError.
     """
     lost = asyncio.Event()
-    async with records.lock(f"fleet run {run.id}", on_loss=lambda _: lost.set()):
+    async with records.lock(_lease_of(run), on_loss=lambda _: lost.set()):
         board = _Board(await records.tasks(run.id))
         return await _Execution(
             source, run, records, pool, runtime, on_progress, stop, lost, wait, again, board
@@ -445,7 +464,8 @@ class _Feed:
         """Adds a task to those that are ready, or to those that wait for others."""
         member, project = key
         tasks, projects = self._execution.board.tasks, self._execution.source.fleet.projects
-        after = projects[project].after if project in projects else ()  # the worker reports a missing project
+        is_ordered = self._execution.run.verb is RunVerb.APPLY and project in projects
+        after = projects[project].after if is_ordered else ()  # the worker reports a missing project
         before = [(member, name) for name in after if (member, name) in tasks]
         ended = [other for other in before if tasks[other].state.is_final]
         for other in ended:

@@ -371,7 +371,8 @@ class _Attempt:
         assert run is not None
         reviewed = await records.task(run.reviewed, self.task.member, self.task.project)
         if reviewed is None or reviewed.state is not TaskState.SUCCEEDED:
-            return replace(_failed(self.record, "it has no reviewed plan"), state=TaskState.STALE)
+            reason = "it was not planned" if reviewed is None else f"its plan {reviewed.state}: {reviewed.reason}"
+            return replace(self.record, state=TaskState.SKIPPED, reason=reason)
         if reviewed.shape and reviewed.shape not in run.approved_shapes:
             return replace(
                 self.record,

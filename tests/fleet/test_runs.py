@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.fleet.coordinator import reopen_run
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
@@ -142,9 +143,7 @@ def test_a_failed_run_can_be_retried(tmp_path: Path) -> None:
         world.sandbox.accounts["acme"].fault("POST /reserved_domains", then="status", status=400)
         applied = await world.apply(planned)
         assert applied.state is RunState.FAILED
-        await world.records.reset(applied.id, [TaskState.FAILED, TaskState.SKIPPED])
-        await world.records.update_run(applied.id, state=RunState.OPEN)
-        again = await world.records.find_run("shops", applied.id)
+        again = await reopen_run(applied, world.records, {TaskState.FAILED, TaskState.SKIPPED})
         assert again is not None
         assert (await world.execute(again)).state is RunState.SUCCEEDED
         assert world.domains("globex") == ["globex.example.com"]
@@ -230,6 +229,16 @@ def test_a_pause_in_the_middle_stops_the_next_tasks(tmp_path: Path) -> None:
         assert "waiting" in (await world.states(run)).values()
 
     play(tmp_path, [member(f"m{number}") for number in range(12)], act)
+
+
+def test_only_an_apply_follows_the_order_of_projects(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.sandbox.accounts["acme"].fault("GET /ip_policies", then="status", status=401)
+        states = await world.states(await world.plan())
+        assert sorted(states.values()) == ["failed", "succeeded", "succeeded", "succeeded"]
+
+    projects: dict[str, Any] = {"base": [policy("office")], "web": [DOMAIN]}
+    play(tmp_path, CANARY, act, projects=projects, after={"web": "base"})
 
 
 def test_projects_of_a_member_follow_their_order(tmp_path: Path) -> None:

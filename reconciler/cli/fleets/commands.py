@@ -105,10 +105,14 @@ def retry(options: FleetOptions, text: str, states: Sequence[str], shapes: Seque
             raise exit_codes.Stop(exit_codes.USAGE, "error: --approve requires the run of an apply")
         reviewed = await records.tasks(run.reviewed) if shapes else ()
         approved = find_shapes({task.shape for task in reviewed if task.shape}, shapes)
-        number = await records.reset(run.id, [TaskState(state) for state in states])
-        if not number:
+        from reconciler.fleet.coordinator import reopen_run
+
+        chosen = {TaskState(state) for state in states}
+        if TaskState.FAILED in chosen:
+            chosen.add(TaskState.SKIPPED)  # what was not started because of the failures
+        if not (again := await reopen_run(run, records, chosen, approved)):
             raise exit_codes.Stop(exit_codes.USAGE, f"error: run {run.id} has no member that is {' or '.join(states)}")
-        run = await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved, reason="")
+        run = again
         return await go_on(session, records, run, wait=wait)
 
     return with_records(options, act)

@@ -15,7 +15,7 @@ STATES = ("failed", "skipped", "stale", "blocked")
     cls=Command,
     examples="""
         reconciler fleet retry a1b2
-        reconciler fleet retry a1b2 --only failed --only skipped
+        reconciler fleet retry a1b2 --only failed
         reconciler fleet retry a1b2 --only blocked --approve 3f9a1c22b0de
     """,
 )
@@ -26,7 +26,8 @@ STATES = ("failed", "skipped", "stale", "blocked")
     type=click.Choice(STATES),
     multiple=True,
     default=("failed",),
-    help="Which members: failed, skipped, stale or blocked (repeatable). [default: failed]",
+    help="Which members: failed (with those that were skipped), skipped, stale or blocked (repeatable). "
+    "[default: failed]",
 )
 @click.option(
     "--approve",
