@@ -18,6 +18,7 @@ import pytest
 from rich.console import Console
 
 from reconciler.cli.commands.fleet import COMMANDS
+from reconciler.cli.fleets.options import FORMS
 from reconciler.cli.fleets.progress import LineReporter, show_bar
 from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress
@@ -123,6 +124,7 @@ run RUN, reviewed run RUN, started TIME, duration 0 s, requests N
 
 Shape SHAPE: 3 members (acme, globex, initech)
   1 to create in each member.
+  3 succeeded.
 
 3 members: 3 succeeded.
 Applied: 3 created, in 3 members.
@@ -216,6 +218,12 @@ def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
         "Waiting: the fleet is paused since TIME: incident 4711.\n\nTo resume:\n  reconciler fleet resume\n" in said.out
     )
     assert said.err == "planning: 0 of 3 done; waiting: paused: incident 4711\n"
+    refused = shell.fleet("apply", "--auto-approve", "--quiet")
+    assert (refused.code, refused.out) == (5, "")
+    assert refused.err == (
+        "error: nothing was changed: the plan has not ended: the fleet is paused since TIME: incident 4711\n"
+        "to continue: reconciler fleet resume RUN, then reconciler fleet apply RUN\n"
+    )
     resumed = shell.fleet("resume")
     assert (resumed.code, resumed.err) == (0, "The pause of fleet shops ended.\n")
     assert resumed.out == PLANNED + TO_APPLY
@@ -304,6 +312,9 @@ def test_without_members_files_and_runs_the_message_says_what_to_do(shell: Fleet
     assert unknown == Said(
         64, "", "error: fleet shops has no run nope; `reconciler fleet status` lists the last runs\n"
     )
+    shell.fleet("plan", "-q")
+    ambiguous = shell.fleet("report", shell.newest()[:8])
+    assert (ambiguous.code, "RUN, RUN" in ambiguous.err) == (64, True)
 
 
 @pytest.mark.parametrize(
@@ -345,6 +356,23 @@ def test_an_apply_needs_a_plan_that_has_ended(shell: FleetShell) -> None:
     shell.fleet("plan")
     unfinished = shell.fleet("apply", shell.newest(), "-y")
     assert unfinished == Said(64, "", "error: run RUN has not ended; continue it with `reconciler fleet resume RUN`\n")
+
+
+def test_no_key_and_no_secret_is_in_any_output(shell: FleetShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    canaries = [account.api_key for account in shell.sandbox.accounts.values()]
+    canaries.append("canary-of-the-vault")
+    monkeypatch.setenv("VALUE", canaries[-1])
+    vault = {"kind": "Vault", "name": "main", "spec": {"name": "main"}}
+    value = {"from_env": "VALUE"}
+    secret = {"kind": "Secret", "name": "token", "spec": {"vault_id": {"ref": "Vault/main"}, "name": "token",
+              "value": value}}  # fmt: skip
+    write(shell, projects={"web": [vault, secret]})
+    forms = [f"--format={form}" + (f"=run.{form}" if number else "") for number, form in enumerate(FORMS)]
+    said = [shell.fleet(*words, *forms) for words in (["plan"], ["apply", "--auto-approve"], ["drift"])]
+    assert [each.code for each in said] == [0, 0, 0], said
+    files = [file for file in shell.root.rglob("*") if file.is_file()]
+    content = [file.read_bytes() for file in files] + [(each.out + each.err).encode() for each in said]
+    assert [canary for canary in canaries if any(canary.encode() in text for text in content)] == []
 
 
 # --- worker processes

@@ -17,7 +17,7 @@ from reconciler.model.fleet import Member, Pause, Run, RunVerb, TaskState, Wave
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import abstract
-from reconciler.rendering.fleet.rollup import RollUp
+from reconciler.rendering.fleet.rollup import RollUp, build_rollup
 from reconciler.rendering.html import fleet_page
 from tests.rendering import fleets, hostile
 from tests.rendering.fleets import (
@@ -140,6 +140,10 @@ def test_an_exemplar_of_another_release_is_counted_without_its_changes() -> None
     assert "1 to create, 1 to update in each member." in text.render_text(seen)
     assert WIDE in fleet_page.render_page(seen)
     assert WIDE in markdown.render_markdown(seen)
+
+
+def test_without_success_nothing_is_said_of_changes() -> None:
+    assert text.render_text(roll_up([task(1, BAD)], ENDED)).splitlines()[-1] == "1 member: 1 failed."
 
 
 def test_a_run_without_members_says_so() -> None:
@@ -295,6 +299,23 @@ def test_a_page_of_ten_thousand_members_is_small_and_has_them_as_data() -> None:
     assert page.count("<tr") < 20  # rows are drawn when they are looked at
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert len(json.loads(data)["rows"]) == 10_000
+
+
+def test_a_page_stays_small_if_every_member_has_reasons_and_labels_of_its_own() -> None:
+    known = fleets.fleet(10_000)
+    members = {
+        name: replace(member, labels={"customer": f"customer {name} of many", "region": "eu"})
+        for name, member in known.members.items()
+    }
+    tasks = [
+        replace(
+            task(place, BAD), reason="".join(f"{word}{letter} {place} " for word in ("why", "how") for letter in name)
+        )
+        for place, name in enumerate(map(str, range(10_000, 20_000)), start=1)
+    ]
+    page = fleet_page.render_page(build_rollup(replace(known, members=members), ENDED, tasks, {}, NOON))
+    assert len(page) <= 2_000_000
+    assert "`reconciler fleet report --format json` has the reason" in page
 
 
 def test_a_page_of_many_shapes_leaves_out_diffs_and_says_how_to_see_them() -> None:

@@ -64,7 +64,16 @@ async def _find_plans(session: FleetSession, records: FleetRecords, text: str) -
     if not text:
         run, source = await start(session, records, RunVerb.PLAN)
         # The formats that were chosen are those of the apply.
-        return await execute(replace(session, options=replace(session.options, chosen=[])), records, run, source)
+        planning = replace(session, options=replace(session.options, chosen=[]))
+        rollup = await execute(planning, records, run, source)
+        if rollup.run.state is RunState.OPEN:
+            why = f": {rollup.wait.text}" if rollup.wait is not None else ""
+            raise exit_codes.Stop(
+                exit_codes.PARTLY,
+                f"error: nothing was changed: the plan has not ended{why}",
+                f"to continue: reconciler fleet resume {run.id}, then reconciler fleet apply {run.id}",
+            )
+        return rollup
     run = await require_run(records, session, text)
     if run.verb is not RunVerb.PLAN:
         raise exit_codes.Stop(

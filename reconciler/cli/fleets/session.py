@@ -18,6 +18,7 @@ from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import FILE, find_fleet_file, load_fleet
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
 from reconciler.rendering.run_context import read_run_context
+from reconciler.store.errors import AmbiguousRun
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ def locate(options: FleetOptions) -> tuple[Path, str]:
 
 async def require_run(records: FleetRecords, session: FleetSession, text: str) -> Run:
     """The run with this id, or the newest one. Raises Stop if there is none."""
-    run = await records.find_run(session.fleet.name, text) if session.has_store else None
+    try:
+        run = await records.find_run(session.fleet.name, text)
+    except AmbiguousRun as error:
+        raise exit_codes.Stop(exit_codes.USAGE, f"error: {error}") from None
     if run is not None:
         return run
     name = session.fleet.name

@@ -48,7 +48,7 @@ class _Page:
         yield marker(rollup)
         yield f"## {phrases.TITLES[rollup.run.verb]} {code(sanitize(rollup.fleet))}"
         yield ""
-        yield f"**{phrases.describe_members(rollup)} {phrases.describe_changes(rollup)}**"
+        yield f"**{f'{phrases.describe_members(rollup)} {phrases.describe_changes(rollup)}'.rstrip()}**"
         yield ""
         yield " · ".join(f"{label}: {code(text)}" for label, text in phrases.describe_run(rollup))
         yield ""
@@ -103,7 +103,7 @@ class _Page:
             str(row.members),
             phrases.describe_actions(row.actions),
             ", ".join(f"**{risk.text}**" if risk.is_severe else risk.text for risk, _ in phrases.weigh_risks(row)),
-            _approval(self.rollup, row),
+            _approval(row),
         ]
         return f"| {' | '.join(cells)} |"
 
@@ -142,8 +142,8 @@ class _Page:
             yield ""
 
 
-def _approval(rollup: RollUp, row: ShapeRow) -> str:
-    text = phrases.describe_approval(rollup, row)
+def _approval(row: ShapeRow) -> str:
+    text = phrases.describe_approval(row)
     if text == "approved":
         return "✅ approved"
     return f"✋ **required:** {code(phrases.approval_flag(row))}" if text else ""

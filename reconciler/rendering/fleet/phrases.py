@@ -30,7 +30,9 @@ def describe_members(rollup: RollUp) -> str:
 
 
 def describe_changes(rollup: RollUp) -> str:
-    """`Plan: 1580 to create, 790 to update, in 790 members.`"""
+    """`Plan: 1580 to create, 790 to update, in 790 members.`; empty if no member succeeded."""
+    if not (rollup.states.get("succeeded") or rollup.changed):
+        return ""
     if rollup.run.verb is RunVerb.DRIFT:
         return f"Drift: {count(rollup.drifted, 'member')}." if rollup.drifted else "No drift."
     if not rollup.changed:
@@ -74,9 +76,9 @@ def weigh_risks(row: ShapeRow) -> list[tuple[RiskPhrase, int]]:
     return [(RiskPhrase(risk.text, risk in SEVERE), row.risks[risk]) for risk in Risk if row.risks.get(risk)]
 
 
-def describe_approval(rollup: RollUp, row: ShapeRow) -> str:
+def describe_approval(row: ShapeRow) -> str:
     """Whether a shape is approved; empty if it needs no approval."""
-    if rollup.run.verb is RunVerb.DRIFT or not row.needs:
+    if not row.needs:
         return ""
     if row.approved:
         return "approved"

@@ -217,10 +217,10 @@ def _sum(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 def _shapes(
     run: Run, tasks: Iterable[TaskRecord], shapes: Mapping[str, Shape], plans: Mapping[str, Plan]
 ) -> tuple[ShapeRow, ...]:
-    """The shapes with changes: the most severe risk first, then by number of members."""
+    """The shapes: the most severe risk first, then by number of members."""
     by_shape: Mapping[str, list[TaskRecord]] = defaultdict(list)
     for task in tasks:
-        if task.shape and any(task.counts.values()):
+        if task.shape:
             by_shape[task.shape].append(task)
     rows = [
         _shape(run, digest, own, shapes.get(digest), plans.get(digest, Plan(""))) for digest, own in by_shape.items()
@@ -230,6 +230,7 @@ def _shapes(
 
 def _shape(run: Run, digest: str, tasks: Sequence[TaskRecord], shape: Shape | None, plan: Plan) -> ShapeRow:
     members = list(dict.fromkeys(task.member for task in tasks))
+    counted = next((task.counts for task in tasks if any(task.counts.values())), None)  # of one that was not started: 0
     risks = Counter(risk for change in (*plan.changes, *plan.additions) for risk in change.risks)
     return ShapeRow(
         digest=digest,
@@ -237,9 +238,11 @@ def _shape(run: Run, digest: str, tasks: Sequence[TaskRecord], shape: Shape | No
         members=len(members),
         first=tuple(members[:NAMED]),
         exemplar=shape.member if shape is not None else "",
-        actions=_sum([tasks[0].counts]),
+        actions=_sum([counted or Counter(change.action for change in plan.changes)]),
         risks={str(risk): risks[risk] for risk in Risk if risks[risk]},
-        needs=tuple(Need(approval.flag, approval.why) for approval in plan.missing_approvals),
+        needs=tuple(Need(approval.flag, approval.why) for approval in plan.missing_approvals)
+        if run.verb is not RunVerb.DRIFT
+        else (),
         approved=digest in run.approved_shapes,
         states=count_states(task.state for task in tasks),
     )

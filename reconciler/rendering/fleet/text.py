@@ -97,6 +97,8 @@ class _Page:
             yield from self.block(plan_phrases.verdict(rows, self.flavour), 2)
         else:
             yield from self.block(f"{phrases.describe_actions(row.actions)} in each member.", 2)
+        if self.rollup.run.verb is RunVerb.APPLY:
+            yield from self.block(f"{phrases.describe_states(row.states)}.", 2)
         for risk, number in phrases.weigh_risks(row):
             paint = Paint.ALARM if risk.is_severe else Paint.CHANGED
             yield from self.block(f"{risk.text} ({plan_phrases.count(number, 'change')})", 4, paint, "  ! ")
@@ -113,7 +115,7 @@ class _Page:
         return len({task.project for task in self.rollup.tasks}) > 1
 
     def approvals(self, row: ShapeRow) -> Iterator[str]:
-        match phrases.describe_approval(self.rollup, row):
+        match phrases.describe_approval(row):
             case "approved":
                 yield from self.block(f"Approved: {phrases.approval_flag(row)}", 2, Paint.FAINT)
             case "":
@@ -160,7 +162,8 @@ class _Page:
 
     def summary(self) -> Iterator[str]:
         yield from self.block(phrases.describe_members(self.rollup), 0, Paint.STRONG)
-        yield from self.block(phrases.describe_changes(self.rollup), 0, Paint.STRONG)
+        if changes := phrases.describe_changes(self.rollup):
+            yield from self.block(changes, 0, Paint.STRONG)
         if end := phrases.describe_end(self.rollup):
             yield from self.block(f"{end}.".replace("..", "."), 0, Paint.CHANGED)
 

@@ -29,6 +29,9 @@ _SHAPES = 300
 _REASONS = 50
 _CHOICES = 50  # values of a label that can be chosen; others can be searched
 _LONGEST = 400  # cells of a reason
+_TEXTS = 250_000  # characters of distinct reasons, and of distinct labels; those without room are left out
+_PARTS = 400_000  # characters of what differs between members in their reasons; without room, it is shown as `…`
+_LEFT_OUT = "`reconciler fleet report --format json` has the reason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,7 @@ def _wave(wave: Any) -> dict[str, Any]:
 def _reason_card(row: ReasonRow, data: _Data) -> ReasonCard:
     first = tuple(map(sanitize, row.first))
     return ReasonCard(
-        data.reasons.find(row.text) if row.text else -1, row.state, cut(row.text, _LONGEST), row.members, first
+        data.reasons.find(cut(row.text, _LONGEST)), row.state, cut(row.text, _LONGEST), row.members, first
     )
 
 
@@ -152,7 +155,7 @@ def _shape_cards(rollup: RollUp) -> list[ShapeCard]:
                 changes=phrases.describe_actions(row.actions),
                 risks=[risk for risk, _ in phrases.weigh_risks(row)],
                 needs=[sanitize(need.why) for need in row.needs],
-                approval=phrases.describe_approval(rollup, row),
+                approval=phrases.describe_approval(row),
                 flag=phrases.approval_flag(row),
                 command=f"reconciler fleet report {sanitize(rollup.run.id)} --shape {row.digest}",
                 body=body,
@@ -181,11 +184,17 @@ def _render_body(rollup: RollUp, row: ShapeRow, start: int, room: int) -> tuple[
 class _Texts:
     """Distinct texts, each with its index."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int = _TEXTS, left_out: str = "") -> None:
         self._numbers: dict[str, int] = {}
+        self._room = room  # characters
+        self._left_out = left_out
 
     def find(self, text: str) -> int:
-        """The index of a text; -1 for an empty one."""
+        """The index of a text, or of the text for those that were left out; -1 for an empty one."""
+        if text and text not in self._numbers:
+            if self._room < len(text):
+                text = self._left_out
+            self._room -= len(text)
         return self._numbers.setdefault(text, len(self._numbers)) if text else -1
 
     @property
@@ -198,19 +207,25 @@ class _Data:
     """Columns of distinct texts, and a short row for each task."""
 
     states: list[str] = field(default_factory=lambda: [str(state) for state in TaskState])
-    shapes: _Texts = field(default_factory=_Texts)
+    shapes: _Texts = field(default_factory=lambda: _Texts(left_out="…"))
     waves: _Texts = field(default_factory=_Texts)
     projects: _Texts = field(default_factory=_Texts)
-    reasons: _Texts = field(default_factory=_Texts)
+    reasons: _Texts = field(default_factory=lambda: _Texts(left_out=_LEFT_OUT))
     actions: _Texts = field(default_factory=_Texts)
 
     def collect(self, rollup: RollUp) -> dict[str, Any]:
         """The data. A row is: member, project, wave, state, shape, reason, its varying parts, labels, changes, seconds,
         requests; texts by index."""
         labels: dict[tuple[tuple[str, str], ...], int] = {}
-        rows = []
+        rows, parts_room, labels_room = [], _PARTS, _TEXTS
         for task, pattern in zip(rollup.tasks, rollup.patterns, strict=True):
             own = tuple((sanitize(name), sanitize(value)) for name, value in rollup.labels.get(task.member, {}).items())
+            if (
+                own not in labels
+                and (labels_room := labels_room - sum(len(f"{name}{text}") + 8 for name, text in own)) < 0
+            ):
+                own = ()
+            parts_room -= sum(len(part) + 3 for part in pattern.parts)
             rows.append(
                 [
                     sanitize(task.member),
@@ -218,8 +233,8 @@ class _Data:
                     self.waves.find(sanitize(task.wave)),
                     self.states.index(str(task.state)),
                     self.shapes.find(task.shape),
-                    self.reasons.find(pattern.text),
-                    list(pattern.parts) or 0,
+                    self.reasons.find(cut(pattern.text, _LONGEST)),
+                    list(pattern.parts) if pattern.parts and parts_room >= 0 else 0,
                     labels.setdefault(own, len(labels)),
                     self.actions.find(phrases.describe_actions(task.actions)),
                     round(task.seconds, 1),
