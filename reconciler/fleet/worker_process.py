@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 import threading
 from contextlib import AsyncExitStack
 from functools import cache
 from pathlib import Path
 
 from reconciler.fleet.checkouts import fetch_checkout, is_url
-from reconciler.fleet.places import find_store
+from reconciler.fleet.places import find_cache, find_store
 from reconciler.fleet.worker import WorkerContext, run_task
 from reconciler.model.fleet import Task
 from reconciler.operations.errors import UnusableSetting
@@ -53,7 +51,7 @@ class _Process:
             store = self._stores[fleet]
             if store not in self._contexts:
                 records = await self._stack.enter_async_context(open_fleet_records(store, now=self._runtime.now))
-                self._contexts[store] = WorkerContext(records, store, _cache_folder(), self._runtime)
+                self._contexts[store] = WorkerContext(records, store, find_cache(self._runtime.environ), self._runtime)
             return self._contexts[store]
 
     def _find_store(self, task: Task) -> str:
@@ -61,7 +59,7 @@ class _Process:
         folder = Path(task.source) / Path(task.file).parent
         if (chosen := environ.get("RECONCILER_STORE")) and ("://" in chosen or Path(chosen).is_absolute()):
             return chosen
-        checkout = fetch_checkout(task.source, task.commit, _cache_folder(), environ)
+        checkout = fetch_checkout(task.source, task.commit, find_cache(environ), environ)
         fleet = load_fleet(checkout, task.file)
         store = find_store(fleet, folder, environ)
         if is_url(task.source) and "://" not in store:
@@ -75,13 +73,3 @@ class _Process:
 @cache
 def _process() -> _Process:
     return _Process()
-
-
-@cache
-def _cache_folder() -> Path:
-    """The folder of checkouts: of RECONCILER_CACHE, or in the user's cache."""
-    if chosen := os.environ.get("RECONCILER_CACHE"):
-        return Path(chosen)
-    if root := os.environ.get("XDG_CACHE_HOME") or (os.environ.get("HOME") and f"{os.environ['HOME']}/.cache"):
-        return Path(root) / "reconciler" / "checkouts"
-    return Path(tempfile.mkdtemp(prefix="reconciler-"))

@@ -95,13 +95,12 @@ class Authority:
         self.key.write_bytes(own.private_bytes(pem, form, no_password))
 
     def settings(self) -> dict[str, str]:
-        """Dask's settings of a client."""
+        """Dask's settings of clients, schedulers and workers."""
         prefix = "distributed.comm.tls"
-        return {
-            f"{prefix}.ca-file": str(self.ca_file),
-            f"{prefix}.client.cert": str(self.cert),
-            f"{prefix}.client.key": str(self.key),
-        }
+        found = {f"{prefix}.ca-file": str(self.ca_file)}
+        for role in ("client", "scheduler", "worker"):
+            found |= {f"{prefix}.{role}.cert": str(self.cert), f"{prefix}.{role}.key": str(self.key)}
+        return found
 
     def environ(self) -> dict[str, str]:
         """The same as environment variables."""
@@ -122,21 +121,13 @@ class ProcessCluster:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         self.address = f"tls://127.0.0.1:{port}"
-        tls = ["--tls-ca-file", str(authority.ca_file), "--tls-cert", str(authority.cert)]
-        tls += ["--tls-key", str(authority.key), "--host", "127.0.0.1", "--no-dashboard"]
-        scheduler = ["scheduler", "--port", str(port), "--dashboard-address", "127.0.0.1:0", *tls]
-        size = [
-            "--nworkers",
-            str(workers),
-            "--nthreads",
-            str(threads),
-            "--memory-limit",
-            "1GiB",
-            "--death-timeout",
-            "60",
-        ]
-        self._commands = {"scheduler": scheduler, "workers": ["worker", self.address, *size, *tls]}
-        self._environ = {**os.environ, **environ}
+        local = ["--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0"]
+        size = ["--nworkers", str(workers), "--nthreads", str(threads), "--memory-limit", "1GiB"]
+        self._commands = {
+            "scheduler": ["scheduler", "--protocol", "tls", "--port", str(port), *local],
+            "workers": ["worker", self.address, *size, *local],
+        }
+        self._environ = {**os.environ, **authority.environ(), **environ}
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
     async def __aenter__(self) -> ProcessCluster:
