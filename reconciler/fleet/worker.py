@@ -12,21 +12,19 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
 from reconciler.api.observer import Exchange
 from reconciler.engine.ports import Failure, Refused
 from reconciler.fleet import shapes
 from reconciler.fleet.keys import KeyNotFound, find_key
-from reconciler.fleet.places import find_cache
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.manifest import FILE_WAYS
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
-from reconciler.operations.errors import OperationError, UnusableSetting
+from reconciler.operations.errors import OperationError
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
@@ -35,7 +33,7 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
-from reconciler.store.fleet_records import BEAT_SECONDS, FleetRecords, open_fleet_records
+from reconciler.store.fleet_records import BEAT_SECONDS, FleetRecords
 
 _LEASE = "fleet"  # the beginning of the names of leases, which are locks of the fleet store
 _LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before
@@ -125,30 +123,6 @@ class WorkerContext:
             observer=observer,
             commit=task.commit or self.commit,
         )
-
-
-def run_task_here(task: Task) -> None:
-    """Runs a task in a process of an engine, in any thread.
-
-    The environment names the fleet store (RECONCILER_STORE) and the folder of checkouts (RECONCILER_CACHE; by default
-    `~/.cache/reconciler`). Raises StoreError or UnusableSetting.
-    """
-    asyncio.run(_run_with_environment(task))
-
-
-async def _run_with_environment(task: Task) -> None:
-    environ = os.environ
-    if not (store := environ.get("RECONCILER_STORE")):
-        raise UnusableSetting("RECONCILER_STORE is not set on this worker; set it to the store of the fleet")
-    cache = find_cache(environ)
-    async with open_fleet_records(store) as records:
-        await run_task(task, WorkerContext(records, store, cache, files=_files_of(task.commit or task.run)))
-
-
-@lru_cache(maxsize=4)
-def _files_of(version: str) -> FileCache:
-    """What this process read of the files of a commit, or of files as they are during a run."""
-    return FileCache()
 
 
 async def run_task(task: Task, context: WorkerContext) -> None:

@@ -17,7 +17,7 @@ from reconciler.fleet import coordinator
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.places import find_cache
 from reconciler.fleet.validate import check_variables
-from reconciler.fleet.worker import WorkerContext, run_task_here
+from reconciler.fleet.worker import WorkerContext
 from reconciler.model.fleet import Member, Run, RunVerb
 from reconciler.model.problem import Rejected
 from reconciler.rendering.fleet.rollup import RollUp
@@ -126,11 +126,13 @@ async def _open_pool(session: FleetSession, records: FleetRecords, interrupts: _
     options, fleet, environ = session.options, session.fleet, session.runtime.environ
     if options.scheduler:
         from reconciler.fleet.dask_cluster import open_cluster_pool
+        from reconciler.fleet.worker_process import run_task_here
 
         async with open_cluster_pool(run_task_here, options.scheduler) as cluster:
             yield cluster
     elif options.workers:
         from reconciler.fleet.dask_cluster import open_local_pool
+        from reconciler.fleet.worker_process import run_task_here
 
         variables = {"RECONCILER_STORE": _absolute(session.store)}
         async with open_local_pool(run_task_here, options.workers, environ=variables) as workers:
