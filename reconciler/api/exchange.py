@@ -62,6 +62,14 @@ class NoResponse(Exception):
         return Transient(text) if self.sent else errors.Unreachable(text)
 
 
+@lru_cache(maxsize=1024)
+def _parse_url(address: str) -> httpx.URL:
+    """Cached for all connections: parsing is most of what httpx takes, and runs read the same collections."""
+    import httpx
+
+    return httpx.URL(address)
+
+
 class Connection:
     """Sends requests to one origin; every exchange is exactly one request.
 
@@ -80,7 +88,6 @@ class Connection:
         self._seconds = seconds
         self._connecting = connecting
         self._extensions: Mapping[str, Any] = {"timeout": httpx.Timeout(None, connect=connecting).as_dict()}
-        self._url = lru_cache(maxsize=256)(httpx.URL)  # parsing the URL is most of what httpx takes
 
     async def send(
         self, method: str, address: str, headers: httpx.Headers, content: bytes = b"", *, largest: int
@@ -109,7 +116,7 @@ class Connection:
         # As a stream that is read at once: for `content` httpx would parse the headers, which aiohttp does anyway.
         stream = httpx.ByteStream(content)
         request = httpx.Request(
-            method, self._url(address), headers=headers, stream=stream, extensions=dict(self._extensions)
+            method, _parse_url(address), headers=headers, stream=stream, extensions=dict(self._extensions)
         )
         request.read()
         return request

@@ -147,7 +147,7 @@ def _require_dask() -> None:
     try:
         import distributed  # noqa: F401
     except ImportError as error:
-        raise UnusableCluster("Dask is not installed", remedy="pip install 'reconciler[fleet]'") from error
+        raise UnusableCluster("Dask is not installed", remedy="install reconciler with the extra fleet") from error
 
 
 def dask_setup(_worker: object) -> None:
