@@ -5,7 +5,7 @@ repaired, made again, adopted, destroyed. What is right to expect is derived fro
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,6 +94,48 @@ with_choices = of_lives(life for life in WHOLE if choices_of(life))
 with_parts = of_lives(life for life in WHOLE if parts(life))
 
 
+def handling(leaf: Leaf) -> Hashable:
+    """What the product does with a field depends on these of its properties."""
+    field, top = leaf.field, leaf.top
+    kept = (
+        field.behaviors,
+        field.default is None,
+        field.canonical is None,
+        field.as_map is None,
+        field.read_as is None,
+    )
+    return ("." in leaf.path, field.shape, *kept, top.behaviors, top.delete_segment is None)
+
+
+def first_of_each_handling() -> set[tuple[str, str]]:
+    """Kinds and paths of fields, one for each way in which fields are handled."""
+    found: dict[Hashable, tuple[str, str]] = {}
+    for kind in FIRST:
+        for path, leaf in leaves(kinds.get(kind)).items():
+            found.setdefault(handling(leaf), (kind, path))
+    return set(found.values())
+
+
+ALONE = first_of_each_handling()
+each_by_itself = pytest.mark.parametrize(
+    "each", [False, pytest.param(True, marks=full)], ids=["one of each handling", "each"]
+)
+
+
+def in_steps(life: Life, paths: Iterable[str], *, each: bool) -> list[list[str]]:
+    """Fields to change together. By itself each field is changed that cannot change in place or is the first of its
+    handling, or all are if `each`; the others are changed at once."""
+    known, kind = leaves(kinds.get(life.kind)), kinds.get(life.kind)
+    alone, together = [], []
+    for path in paths:
+        leaf = known.get(path) or Leaf(path, kind.by_name[path], kind.by_name[path])
+        if each or leaf.is_fixed or (life.kind, path) in ALONE:
+            alone.append([path])
+        else:
+            together.append(path)
+    return [*alone, together] if together else alone
+
+
 @pytest.fixture
 def sparse(request: pytest.FixtureRequest) -> bool:
     """Whether responses leave out text that is not set: where a test asks for it, or SPARSE_LIVES=1 does for all."""
@@ -164,18 +206,20 @@ def test_it_is_created_as_declared_and_then_left_alone(born: LivingProject) -> N
 # --- changed ----------------------------------------------------------------------------------------------------------
 
 
+@each_by_itself
 @each_whole_life
-def test_each_field_changes_by_itself_and_in_place(born: LivingProject) -> None:
+def test_each_field_changes_by_itself_and_in_place(born: LivingProject, each: bool) -> None:
     known, spec, first = leaves(born.kind), born.life.spec, born.live()
-    for path, value in born.life.others.items():
-        if known[path].is_fixed:
-            continue
-        spec = with_value(spec, path, value)
+    free = [path for path in born.life.others if not known[path].is_fixed]
+    for paths in in_steps(born.life, free, each=each):
+        for path in paths:
+            spec = with_value(spec, path, born.life.others[path])
         born.declare(spec)
-        assert the_change(born.apply().plan, born) == (Action.UPDATE, {path}, {ChangedBy.GIT})
+        assert the_change(born.apply().plan, born) == (Action.UPDATE, set(paths), {ChangedBy.GIT})
         live = born.live()
         assert live.path == first.path
-        assert_holds(born, live, known[path], value)
+        for path in paths:
+            assert_holds(born, live, known[path], born.life.others[path])
     assert born.plan().is_empty
 
 
@@ -192,25 +236,28 @@ def test_one_part_of_several_gives_way_to_another_in_place(born: LivingProject) 
     }
 
 
+@each_by_itself
 @whole_lives_and_some_sparse
-def test_each_field_that_is_left_out_goes_back_to_its_default(project: LivingProject) -> None:
+def test_each_field_that_is_left_out_goes_back_to_its_default(project: LivingProject, each: bool) -> None:
     known, spec = leaves(project.kind), fullest(project)
     needed = (*project.kind.required_unless_id, *project.life.bound)
+    tops = {top.name: Leaf(top.name, top, top) for top in project.kind.fields}
     project.declare(spec)
     project.apply()
-    for path in [path for path in known if "." in path and value_at(spec, path) is not None]:
-        leaf, before = known[path], value_at(spec, path)
-        if leaf.field.required or path in project.life.bound:
-            continue
-        spec = without(spec, path)
+    inner = [
+        path
+        for path, leaf in known.items()
+        if "." in path and value_at(spec, path) is not None
+        if not leaf.field.required and path not in project.life.bound
+    ]
+    outer = [name for name, leaf in tops.items() if name in spec and not leaf.field.required and name not in needed]
+    for paths in in_steps(project.life, inner, each=each) + in_steps(project.life, outer, each=each):
+        cleared = []
+        for path in paths:
+            cleared.append((tops.get(path) or known[path], value_at(spec, path)))
+            spec = without(spec, path)
         project.declare(spec)
-        assert_cleared(project, leaf, path, before)
-    for top in project.kind.fields:
-        if top.name in spec and not top.required and top.name not in needed:
-            leaf, before = Leaf(top.name, top, top), spec[top.name]
-            spec = without(spec, top.name)
-            project.declare(spec)
-            assert_cleared(project, leaf, top.name, before)
+        assert_cleared(project, cleared)
     assert project.plan().is_empty
 
 
@@ -260,15 +307,17 @@ def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: Livi
 # --- what others do ---------------------------------------------------------------------------------------------------
 
 
+@each_by_itself
 @each_whole_life
-def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject) -> None:
+def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject, each: bool) -> None:
     known, spec, moved, live = leaves(born.kind), born.life.spec, set[str](), born.live()
-    for path, value in born.life.others.items():
-        if known[path].is_fixed or known[path].is_hidden:
-            continue
-        spec = with_value(spec, path, value)
-        born.patch_by_hand(live, known[path].top.name, spec)
-        moved.add(path)
+    shown = [path for path in born.life.others if not known[path].is_fixed and not known[path].is_hidden]
+    for paths in in_steps(born.life, shown, each=each):
+        for path in paths:
+            spec = with_value(spec, path, born.life.others[path])
+            live = replace(live, body=born.sandbox.get(live.path))
+            born.patch_by_hand(live, known[path].top.name, spec)
+        moved |= set(paths)
         assert the_change(born.plan(), born) == (Action.UPDATE, moved, {ChangedBy.PLATFORM})
     born.apply()
     live = born.live()
@@ -385,25 +434,34 @@ def assert_holds(project: LivingProject, live: Found, leaf: Leaf, declared: Any)
         assert same(leaf, live.holds(leaf), project.resolved(declared)), leaf.path
 
 
-def assert_cleared(project: LivingProject, leaf: Leaf, path: str, before: Any) -> None:
-    """The declaration that went is undone, in the way this field has to be."""
+def assert_cleared(project: LivingProject, cleared: list[tuple[Leaf, Any]]) -> None:
+    """Each declaration that was left out is undone, in the way its field has to be. `cleared` has the values before."""
     applied, live = project.apply(), project.live()
+    undone = [(leaf, before) for leaf, before in cleared if not may_stay(leaf, before)]
+    if not undone:
+        assert applied.plan.is_empty, [leaf.path for leaf, _ in cleared]
+        return
+    action, paths, _ = the_change(applied.plan, project)
+    assert action is (Action.REPLACE if any(leaf.is_fixed for leaf, _ in undone) else Action.UPDATE)
+    told = {leaf.path: {each for each in paths if f"{each}.".startswith(f"{leaf.path}.")} for leaf, _ in undone}
+    assert set().union(*told.values()) == paths, (paths, told)
+    assert all(told.values()), told
+    for leaf, before in undone:
+        takes_delete = leaf.field is leaf.top and leaf.field.delete_segment is not None
+        assert (f"DELETE {live.path}/{leaf.field.delete_segment}" in applied.calls) is takes_delete
+        if leaf.is_given_back and not leaf.field.default:
+            assert not same(leaf, live.holds(leaf), project.resolved(before)), leaf.path
+        elif not leaf.is_hidden or leaf.field.read_as:
+            assert same(leaf, live.holds(leaf), leaf.field.default), leaf.path
+
+
+def may_stay(leaf: Leaf, before: Any) -> bool:
+    """Whether a field that is no longer declared may keep this value."""
     may_be_missing = leaf.field.shape is Shape.OBJECT and leaf.field.default is None
     is_default = before == {} or same(leaf, before, leaf.field.default)
     says_nothing = not may_be_missing and is_default
     stays = leaf.is_platforms and not leaf.is_given_back
-    if stays or says_nothing or (leaf.is_fixed and leaf.is_hidden):
-        assert applied.plan.is_empty, path
-        return
-    action, paths, _ = the_change(applied.plan, project)
-    assert action is (Action.REPLACE if leaf.is_fixed else Action.UPDATE)
-    assert all(each == path or each.startswith(f"{path}.") for each in paths), (paths, path)
-    takes_delete = leaf.field is leaf.top and leaf.field.delete_segment is not None
-    assert (f"DELETE {live.path}/{leaf.field.delete_segment}" in applied.calls) is takes_delete
-    if leaf.is_given_back and not leaf.field.default:
-        assert not same(leaf, live.holds(leaf), project.resolved(before)), path
-    elif not leaf.is_hidden or leaf.field.read_as:
-        assert same(leaf, live.holds(leaf), leaf.field.default), path
+    return stays or says_nothing or (leaf.is_fixed and leaf.is_hidden)
 
 
 def fullest(project: LivingProject) -> Document:
