@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -51,21 +53,62 @@ def _connect(answer: float, dialect: Any, _: object, arguments: Any, options: An
 
 
 def _wait(connection: Any, wait: Callable[..., Any], answer: float, *arguments: Any, **options: Any) -> Any:
-    silent = threading.Event()
+    is_silent = False
 
     def cut() -> None:
-        silent.set()
+        nonlocal is_silent
+        is_silent = True
         with suppress(Exception), socket.socket(fileno=os.dup(connection.fileno())) as line:
             line.shutdown(socket.SHUT_RDWR)
 
-    patience = threading.Timer(answer, cut)
-    patience.daemon = True
-    patience.start()
-    try:
-        return wait(*arguments, **options)
-    except Exception as failure:
-        if silent.is_set():
-            raise type(failure)(f"connection closed: the server did not respond within {answer:.0f} s") from failure
-        raise
-    finally:
-        patience.cancel()
+    with _deadlines.call_after(answer, cut):
+        try:
+            return wait(*arguments, **options)
+        except Exception as failure:
+            if is_silent:
+                why = f"connection closed: the server did not respond within {answer:.0f} s"
+                raise type(failure)(why) from failure
+            raise
+
+
+class _Deadlines:
+    """Calls functions at their deadlines, in one thread: one for each request would cost more than the request."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._calls: dict[object, tuple[float, Callable[[], None]]] = {}
+        self._next = math.inf  # when the thread looks again
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def call_after(self, seconds: float, call: Callable[[], None]) -> Iterator[None]:
+        """Calls the function once if the block takes longer than this number of seconds; never after the block."""
+        key, deadline = object(), time.monotonic() + seconds
+        with self._changed:
+            self._calls[key] = (deadline, call)
+            if deadline < self._next:
+                self._next = deadline
+                self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, name="store deadlines", daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._calls.pop(key, None)
+
+    def _watch(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for key, (deadline, call) in list(self._calls.items()):
+                    if deadline <= now:
+                        del self._calls[key]
+                        call()
+                self._next = min((deadline for deadline, _ in self._calls.values()), default=math.inf)
+                self._changed.wait(None if self._next == math.inf else self._next - now)
+
+
+_deadlines = _Deadlines()
+os.register_at_fork(after_in_child=_deadlines.__init__)  # type: ignore[misc] # the thread stays with the parent
