@@ -10,7 +10,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("build/bench"), help="where JSON and plots go")
     parser.add_argument("--check", type=Path, help="the JSON of an earlier run: exit 1 if a ratio is a quarter worse")
     asked = parser.parse_args()
-    machine = measure.machine()
+    machine, started = measure.machine(), time.monotonic()
     print(", ".join(machine.values()), flush=True)
     earlier = json.loads(asked.check.read_text()) if asked.check else {"rows": []}
     before = {row["what"]: row["ratio"] for row in earlier["rows"] if row["ratio"] is not None}
@@ -38,33 +38,38 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         bench = Bench(Path(folder), asked.times)
         for name in asked.only or SECTIONS:
-            measured = SECTIONS[name](bench, asked.full)
-            for row in measured:
+            measured: list[Row] = []
+            for row in SECTIONS[name](bench, asked.full):
                 print(_line(row), flush=True)
+                measured.append(row)
             rows += measured
             if suspects := _worse(measured, before):  # a bad moment of the machine does not come twice
-                again = _worse(SECTIONS[name](bench, asked.full), before)
+                again = _worse(list(SECTIONS[name](bench, asked.full)), before)
                 worse += [row for row in again if row.what in {suspect.what for suspect in suspects}]
     asked.out.mkdir(parents=True, exist_ok=True)
     _write(asked.out, machine, rows)
+    print(f"measured in {(time.monotonic() - started) / 60:.1f} minutes")
     for row in worse:
         print(f"worse: {row.what}: {row.ratio:.3g} in times of the yardstick, and {before[row.what]:.3g} before")
     return 1 if worse else 0
 
 
-def _plans(bench: Bench, full: bool) -> list[Row]:
-    sizes = (1_000, 3_000, 10_000, 30_000, 100_000) if full else (1_000, 3_000, 10_000)
-    return bench.no_op_plans(sizes)
+def _plans(bench: Bench, full: bool) -> Iterator[Row]:
+    return bench.no_op_plans((1_000, 3_000, 10_000, 30_000, 100_000) if full else (1_000, 3_000, 10_000))
 
 
-def _terraform(bench: Bench, full: bool) -> list[Row]:
-    if not terraform.is_here():
-        return []
-    sizes = (1_000, 3_000, 10_000) if full else (1_000, 10_000)
-    return bench.terraform_plans(sizes) + (bench.terraform_applies(1_000) if full else [])
+def _sandbox(bench: Bench, full: bool) -> Iterator[Row]:
+    yield from bench.sandbox_creates()
+    yield from bench.sandbox_pages(100_000 if full else 10_000)
 
 
-SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
+def _terraform(bench: Bench, full: bool) -> Iterator[Row]:
+    if terraform.is_here():
+        yield from bench.terraform_plans((1_000, 3_000, 10_000) if full else (1_000, 10_000))
+        yield from bench.terraform_applies(1_000) if full else ()
+
+
+SECTIONS: dict[str, Callable[[Bench, bool], Iterator[Row]]] = {
     "start": lambda bench, full: bench.start_up(),
     "validate": lambda bench, full: bench.validates(),
     "plan": _plans,
@@ -72,11 +77,9 @@ SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
     "requests": lambda bench, full: bench.requests(1_000),
     "latency": lambda bench, full: bench.latency(10_000),
     "apply": lambda bench, full: bench.applies((1_000, 5_000)),
-    "file": lambda bench, full: bench.plan_file_applies(10_000),
-    "sandbox": lambda bench, full: [
-        *bench.sandbox_creates(),
-        *bench.sandbox_pages(100_000 if full else 10_000),
-    ],
+    "update": lambda bench, full: bench.updates(),
+    "file": lambda bench, full: bench.plan_file_applies(1_000, 10_000),
+    "sandbox": _sandbox,
     "accounts": lambda bench, full: bench.sandbox_accounts(10_000 if full else 1_000),
     "terraform": _terraform,
 }
@@ -85,8 +88,8 @@ SECTIONS: dict[str, Callable[[Bench, bool], list[Row]]] = {
 def _line(row: Row) -> str:
     if row.target is None:
         return f"| {row.what} | {row.figure.shown(row.unit)} | | |"
-    sign = "≥" if row.at_least else "≤"
-    return f"| {row.what} | {row.figure.shown(row.unit)} | {sign} {row.target:.3g} | {'yes' if row.holds else 'NO'} |"
+    target = f"{'≥' if row.at_least else '≤'} {measure.format_number(row.target)}"
+    return f"| {row.what} | {row.figure.shown(row.unit)} | {target} | {'yes' if row.holds else 'NO'} |"
 
 
 def _write(out: Path, machine: dict[str, str], rows: list[Row]) -> None:

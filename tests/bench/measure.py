@@ -50,8 +50,12 @@ class Figure:
         return cls(statistics.median(values), min(values), max(values))
 
     def shown(self, unit: str) -> str:
-        low, median, high = (f"{each:.3g}" for each in (self.low, self.median, self.high))
+        low, median, high = (format_number(each) for each in (self.low, self.median, self.high))
         return f"{median} {unit}".rstrip() + (f" ({low}–{high})" if low != high else "")
+
+
+def format_number(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1_000 else f"{number:.3g}"
 
 
 # The kernel counts the memory of whoever starts a program as the program's own, so one that has next to none does it.
@@ -99,9 +103,10 @@ def peak_of(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
-def repeated(times: int, measure: Callable[[], Taken]) -> list[Taken]:
-    """The first run warms caches and does not count; each of the others has the yardstick laid before and behind it."""
-    measure()
+def repeated(times: int, measure: Callable[[], Taken], *, warm_up: bool = True) -> list[Taken]:
+    """Each run has the yardstick laid before and behind it. `warm_up`: one run before them, which does not count."""
+    if warm_up:
+        measure()
     runs, before = [], yardstick()
     for _ in range(times):
         taken, behind = measure(), yardstick()

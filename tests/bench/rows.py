@@ -8,9 +8,10 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from math import log10
 from pathlib import Path
 
 from reconciler import kinds
@@ -21,6 +22,7 @@ from tests.platform import SandboxProcess
 
 LATENCY = 0.05  # seconds
 AT_ONCE = 32
+SLOW_TIMES = 3  # runs of what takes ten seconds and more, so that the whole ends within ten minutes
 DEPTH = 4  # creates that wait for each other: tunnel group, failover backend, edge, route
 
 
@@ -70,6 +72,10 @@ class Bench:
             with SandboxProcess(db=database, latency_ms=round(latency * 1000)) as sandbox:
                 yield sandbox
 
+    def _repeated(self, run: Callable[[], Taken], *, slow: bool) -> list[Taken]:
+        """A slow run is repeated less often, and without one that warms the caches."""
+        return measure.repeated(min(self.times, SLOW_TIMES) if slow else self.times, run, warm_up=not slow)
+
     # --- plans ----------------------------------------------------------------------------------------------------
 
     def _plan(self, world: SizedProject, sandbox: SandboxProcess) -> Taken:
@@ -82,8 +88,8 @@ class Bench:
         assert "No changes" in taken.output, taken.output
         return taken
 
-    def no_op_plans(self, sizes: tuple[int, ...]) -> list[Row]:
-        rows = []
+    def no_op_plans(self, sizes: tuple[int, ...]) -> Iterator[Row]:
+        measured = []
         for size in sizes:
             world = self.world(size)
             with self.account(world) as sandbox:
@@ -92,22 +98,22 @@ class Bench:
             points = {"resources": size, "seconds": cpu.median, "MB": peak.median}
             named = size == 10_000
             target = 1.5 if named else None
-            rows.append(Row(f"no-op plan of {size:,}, CPU", cpu, "s", target, ratio=_ratio(runs), points=points))
-            rows.append(Row(f"no-op plan of {size:,}, peak memory", peak, "MB", 120 if named else None))
-        if len(rows) > 2:
-            rows += _slopes(rows)
-        return rows
+            measured.append(points)
+            yield Row(f"no-op plan of {size:,}, CPU", cpu, "s", target, ratio=_ratio(runs), points=points)
+            yield Row(f"no-op plan of {size:,}, peak memory", peak, "MB", 120 if named else None)
+        if len(measured) > 1:
+            yield from _slopes(measured)
 
-    def warm_plan(self, size: int = 10) -> list[Row]:
+    def warm_plan(self, size: int = 10) -> Iterator[Row]:
         """What a plan costs in a process that has planned before: no start-up, one small account."""
         world = self.world(size)
         with self.account(world) as sandbox:
             words = [sys.executable, "-m", "tests.bench.warm_run", str(world.root), sandbox.base_url, "20"]
             runs = measure.repeated(self.times, lambda: measure.run(words))
         figures = [statistics.median(json.loads(run.output.splitlines()[-1])) for run in runs]
-        return [Row(f"warm plan of {size} resources, CPU", Figure.of(figures), "s", 0.060)]
+        yield Row(f"warm plan of {size} resources, CPU", Figure.of(figures), "s", 0.060)
 
-    def requests(self, size: int) -> list[Row]:
+    def requests(self, size: int) -> Iterator[Row]:
         """Counted, not timed: a list page per hundred objects, and nothing else."""
         world = self.world(size)
         with self.account(world) as sandbox:
@@ -117,12 +123,10 @@ class Bench:
         held = Counter(call.address.kind for call in worlds.all_creates(world).calls)
         tops = {kind.path: held[kind.name] for kind in kinds.every() if kind.parent is None}
         least = sum(max(1, -(-number // 100)) for number in tops.values())
-        return [
-            Row(f"requests of a no-op plan of {size:,}", Figure.of([len(log)]), "requests", least),
-            Row("… that are not pages of a list", Figure.of([len(log) - _pages(log)]), "requests", 0),
-        ]
+        yield Row(f"requests of a no-op plan of {size:,}", Figure.of([len(log)]), "requests", least)
+        yield Row("… that are not pages of a list", Figure.of([len(log) - _pages(log)]), "requests", 0)
 
-    def latency(self, size: int) -> list[Row]:
+    def latency(self, size: int) -> Iterator[Row]:
         """Against the longest chain of pages, each of which cannot be asked for before the last one is there."""
         world = self.world(size)
         with self.account(world) as sandbox:
@@ -132,27 +136,25 @@ class Bench:
         longest = max(Counter(call.address.kind for call in worlds.all_creates(world).calls).values())
         limit = -(-longest // 100) * LATENCY + own.median
         what = f"plan of {size:,} at {LATENCY * 1000:.0f} ms, of the longest chain of pages + own time"
-        return [Row(what, Figure.of([wall / limit for wall in walls]), "×", 1.1)]
+        yield Row(what, Figure.of([wall / limit for wall in walls]), "×", 1.1)
 
     # --- applies --------------------------------------------------------------------------------------------------
 
-    def applies(self, sizes: tuple[int, ...]) -> list[Row]:
+    def applies(self, sizes: tuple[int, ...]) -> Iterator[Row]:
         """Ours, and after each a client that only sends, so that both meet the machine's moment."""
-        rows = []
         for size in sizes:
-            world = self.world(size)
+            world, large = self.world(size), size >= 5_000
             least: list[Taken] = []
-            runs = measure.repeated(self.times, lambda: self._applies(world, least))  # noqa: B023 - called at once
+            runs = self._repeated(lambda: self._applies(world, least), slow=large)  # noqa: B023 - called at once
             limit = max(DEPTH * LATENCY, size * LATENCY / AT_ONCE)
             cpu = Figure.of([run.cpu / size * 1000 for run in runs])
             wall = Figure.of([run.wall / limit for run in runs])
-            beside = Figure.of([run.wall / thin.wall for run, thin in zip(runs, least[1:], strict=True)])
+            beside = Figure.of([run.wall / thin.wall for run, thin in zip(runs, least[-len(runs) :], strict=True)])
             what = f"apply of {size:,} creates, {AT_ONCE} at once, {LATENCY * 1000:.0f} ms"
             # Of few creates the chain of those that wait for each other is a good part, which no limit of ours counts.
-            rows.append(Row(f"{what}, of the physical limit", wall, "×", 1.1 if size >= 5_000 else None))
-            rows.append(Row(f"… of a client that remembers nothing, {size:,}", beside, "×"))
-            rows.append(Row(f"… CPU per create of {size:,}", cpu, "ms", 1.5, ratio=_ratio(runs) / size))
-        return rows
+            yield Row(f"{what}, of the physical limit", wall, "×", 1.1 if large else None)
+            yield Row(f"… of a client that remembers nothing, {size:,}", beside, "×", 1.05 if large else None)
+            yield Row(f"… CPU per create of {size:,}", cpu, "ms", 1.5, ratio=_ratio(runs) / size)
 
     def _applies(self, world: SizedProject, least: list[Taken]) -> Taken:
         ours = self._creates(world, "engine_run")
@@ -168,7 +170,36 @@ class Bench:
         told = json.loads(taken.output.splitlines()[-1])
         return replace(taken, wall=told["wall"], cpu=told["cpu"])
 
-    def plan_file_applies(self, size: int) -> list[Row]:
+    def updates(self, size: int = 1_540) -> Iterator[Row]:
+        """Updates with their ownership checks, and after each run the same without any check."""
+        world = self.world(size)
+        changed = worlds.with_new_descriptions(world, self._folder / f"changed-{size}")
+        told: list[dict[str, float]] = []
+
+        def run() -> Taken:
+            taken, figures = self._update(changed, [])
+            told.append(figures)
+            told.append(self._update(changed, ["unchecked"])[1])
+            return taken
+
+        self._repeated(run, slow=True)
+        checked, unchecked = told[::2], told[1::2]
+        calls, requests = checked[0]["calls"], checked[0]["requests"]
+        pairs = list(zip(checked, unchecked, strict=True))
+        wall = Figure.of([ours["wall"] / bare["wall"] for ours, bare in pairs])
+        cpu = Figure.of([ours["cpu"] / bare["cpu"] for ours, bare in pairs])
+        yield Row(f"requests of {calls:,} updates with ownership checks", Figure.of([requests]), "requests")
+        yield Row("… in times of the requests without", Figure.of([requests / calls]), "×", 1.15)
+        yield Row(f"… in times of the wall without, {AT_ONCE} at once, {LATENCY * 1000:.0f} ms", wall, "×", 1.15)
+        yield Row("… in times of the CPU without", cpu, "×")
+
+    def _update(self, changed: SizedProject, words: list[str]) -> tuple[Taken, dict[str, float]]:
+        with self.account(changed, LATENCY) as sandbox, tempfile.TemporaryDirectory(dir=self._folder) as folder:
+            run = ["tests.bench.update_run", str(changed.root), sandbox.base_url, f"{folder}/store.db", str(AT_ONCE)]
+            taken = measure.run([sys.executable, "-m", *run, *words])
+        return taken, json.loads(taken.output.splitlines()[-1])
+
+    def plan_file_applies(self, small: int, size: int) -> Iterator[Row]:
         """`apply FILE` beside `apply`, of nothing but creates: what it takes to see that nothing moved meanwhile."""
         world = self.world(size)
         fresh: list[Taken] = []
@@ -177,13 +208,14 @@ class Bench:
             fresh.append(self._apply(world, from_file=False))
             return self._apply(world, from_file=True)
 
-        runs = measure.repeated(self.times, run)
+        few = self._apply(self.world(small), from_file=True).cpu
+        runs = self._repeated(run, slow=True)
         cpu = Figure.of([run.cpu for run in runs])
-        beside = Figure.of([file.cpu / other.cpu for file, other in zip(runs, fresh[1:], strict=True)])
-        return [
-            Row(f"apply FILE of {size:,} creates, CPU", cpu, "s", ratio=_ratio(runs)),
-            Row("… in times of apply without a file", beside, "×", 2),
-        ]
+        beside = Figure.of([file.cpu / other.cpu for file, other in zip(runs, fresh, strict=True)])
+        slope = log10(cpu.median / few) / log10(size / small)
+        yield Row(f"apply FILE of {size:,} creates, CPU", cpu, "s", ratio=_ratio(runs))
+        yield Row("… in times of apply without a file", beside, "×", 1.3)
+        yield Row(f"… slope of CPU from {small:,} to {size:,} (log-log)", Figure.of([slope]), "", 1.1)
 
     def _apply(self, world: SizedProject, *, from_file: bool) -> Taken:
         with self.account(None) as sandbox, tempfile.TemporaryDirectory(dir=self._folder) as folder:
@@ -200,12 +232,11 @@ class Bench:
 
     # --- the command line -----------------------------------------------------------------------------------------
 
-    def start_up(self) -> list[Row]:
-        rows = []
+    def start_up(self) -> Iterator[Row]:
         theirs = None
         if terraform.is_here():
             theirs = Figure.of([taken.cpu for taken in measure.repeated(self.times, self._terraform_version)])
-            rows.append(Row("`terraform version`, CPU", theirs, "s"))
+            yield Row("`terraform version`, CPU", theirs, "s")
         completion = {"_RECONCILER_COMPLETE": "bash_complete", "COMP_WORDS": "reconciler pl", "COMP_CWORD": "1"}
         for name, words, environment in (
             ("`reconciler --version`", ["--version"], {}),
@@ -215,27 +246,26 @@ class Bench:
             runs = measure.repeated(self.times, lambda: measure.run(measure.reconciler(*words), environment))  # noqa: B023
             cpu = Figure.of([run.cpu for run in runs])
             target = 2 * theirs.median if theirs else 0.062
-            rows.append(Row(f"{name}, CPU", cpu, "s", target, ratio=_ratio(runs)))
-        return rows
+            yield Row(f"{name}, CPU", cpu, "s", target, ratio=_ratio(runs))
 
     def _terraform_version(self) -> Taken:
         return measure.run(["terraform", "version"], folder=self._folder)
 
-    def validates(self) -> list[Row]:
-        rows = []
-        for size, target in ((100, 0.35), (10_000, 1.0)):
+    def validates(self) -> Iterator[Row]:
+        for size, target in ((10, 0.25), (100, 0.35), (10_000, 1.0)):
             words = measure.reconciler("validate", "--project", str(self.world(size).root))
             runs = measure.repeated(self.times, lambda: measure.run(words, {"RECONCILER_API_KEY": "k"}))  # noqa: B023
             cpu = Figure.of([run.cpu for run in runs])
-            rows.append(Row(f"validate {size:,}, CPU", cpu, "s", target, ratio=_ratio(runs)))
-        return rows
+            yield Row(f"validate {size:,}, CPU", cpu, "s", target, ratio=_ratio(runs))
+            if size == 10_000:
+                ratio = Figure.of([run.ratio for run in runs])
+                yield Row("… in times of the yardstick", ratio, "×", 24.6)  # 0.75 of that of 2026-11-22
 
     # --- the sandbox ----------------------------------------------------------------------------------------------
 
-    def sandbox_creates(self, count: int = 5_000) -> list[Row]:
+    def sandbox_creates(self, count: int = 5_000) -> Iterator[Row]:
         bodies = [{"description": f"policy {number}", "metadata": '{"team":"bench"}'} for number in range(count)]
         posts = [wire.request("POST", "/ip_policies", worlds.KEY, body) for body in bodies]
-        rows = []
         for what, durable, target in (("in memory", False, 2_000), ("durable", True, 500)):
             rates, work = [], []
             for _ in range(self.times):
@@ -244,16 +274,13 @@ class Bench:
                     rates.append(count / wire.press(sandbox.base_url, posts, AT_ONCE))
                     work.append(count / (measure.cpu_of(sandbox.process.pid) - before))
             # The client that presses it has the other core, if nobody else wants it.
-            rows.append(
-                Row(f"sandbox, creates {what}, of its own CPU", Figure.of(work), "per s", target, at_least=True)
-            )
-            rows.append(Row("… beside a client on this machine", Figure.of(rates), "per s"))
-        return rows
+            yield Row(f"sandbox, creates {what}, of its own CPU", Figure.of(work), "per s", target, at_least=True)
+            yield Row("… beside a client on this machine", Figure.of(rates), "per s")
 
     def _fresh(self, folder: str, durable: bool) -> SandboxProcess:
         return SandboxProcess(db=f"{folder}/sandbox.db" if durable else ":memory:")
 
-    def sandbox_pages(self, count: int) -> list[Row]:
+    def sandbox_pages(self, count: int) -> Iterator[Row]:
         """The last page of a list, in times of the first."""
         bodies = ({"description": f"policy {number}"} for number in range(count))
         posts = [wire.request("POST", "/ip_policies", worlds.KEY, body) for body in bodies]
@@ -264,9 +291,9 @@ class Bench:
             deep = self._deep(sandbox, ids[-1], count)
             times = [(self._page(sandbox, first), self._page(sandbox, deep)) for _ in range(self.times)]
         what = f"sandbox, the last page of {count:,} in times of the first"
-        return [Row(what, Figure.of([there / here for here, there in times]), "×", 1.5)]
+        yield Row(what, Figure.of([there / here for here, there in times]), "×", 1.5)
 
-    def sandbox_accounts(self, count: int, objects: int = 20) -> list[Row]:
+    def sandbox_accounts(self, count: int, objects: int = 20) -> Iterator[Row]:
         """Memory of a sandbox with many accounts, after the creates and a list of each account, with its budget."""
         with SandboxProcess(accounts=count, requests_per_minute=1_000) as sandbox:
             for number, key in enumerate(sandbox.accounts):
@@ -275,7 +302,7 @@ class Bench:
                 wire.press(sandbox.base_url, sent, 1)
             peak = measure.peak_of(sandbox.process.pid)
         what = f"sandbox, {count:,} accounts of {objects} objects, peak memory"
-        return [Row(what, Figure.of([peak]), "MB", 1_000)]
+        yield Row(what, Figure.of([peak]), "MB", 1_000)
 
     def _deep(self, sandbox: SandboxProcess, before: str, count: int) -> str:
         path = f"/ip_policies?before_id={before}&limit=100"
@@ -291,36 +318,34 @@ class Bench:
 
     # --- terraform ------------------------------------------------------------------------------------------------
 
-    def terraform_plans(self, sizes: tuple[int, ...]) -> list[Row]:
+    def terraform_plans(self, sizes: tuple[int, ...]) -> Iterator[Row]:
         """Theirs and ours one after the other, again and again, so that a busy machine is busy for both."""
-        rows = []
         for size in sizes:
             folder = terraform.project(self._folder / f"terraform-{size}", size, applied=True)
-            world = self.world(size)
+            world, large = self.world(size), size >= 10_000
             with self.account(world) as sandbox:
                 self._plan(world, sandbox)
-                pairs = [(self._terraform_plan(folder), self._plan(world, sandbox)) for _ in range(self.times)]
+                times = min(self.times, SLOW_TIMES) if large else self.times
+                pairs = [(self._terraform_plan(folder), self._plan(world, sandbox)) for _ in range(times)]
             cpu, peak = Figure.of([each.cpu for each, _ in pairs]), Figure.of([each.peak for each, _ in pairs])
             points = {"resources": size, "seconds": cpu.median, "MB": peak.median, "terraform": 1.0}
-            rows.append(Row(f"terraform, no-op plan of {size:,}, CPU", cpu, "s", points=points))
-            rows.append(Row(f"terraform, no-op plan of {size:,}, peak memory", peak, "MB"))
+            yield Row(f"terraform, no-op plan of {size:,}, CPU", cpu, "s", points=points)
+            yield Row(f"terraform, no-op plan of {size:,}, peak memory", peak, "MB")
             faster = Figure.of([theirs.cpu / ours.cpu for theirs, ours in pairs])
             smaller = Figure.of([theirs.peak / ours.peak for theirs, ours in pairs])
-            named = size == 10_000
-            rows.append(Row(f"… in times of ours, CPU, {size:,}", faster, "×", 10 if named else None, at_least=True))
-            rows.append(Row(f"… in times of ours, memory, {size:,}", smaller, "×", 8 if named else None, at_least=True))
-        return rows
+            yield Row(f"… in times of ours, CPU, {size:,}", faster, "×", 25 if large else None, at_least=True)
+            yield Row(f"… in times of ours, memory, {size:,}", smaller, "×", 9 if large else None, at_least=True)
 
     def _terraform_plan(self, folder: Path) -> Taken:
         taken = measure.run(["terraform", "plan", "-no-color", "-input=false"], folder=folder)
         assert "No changes" in taken.output, taken.output[-500:]
         return taken
 
-    def terraform_applies(self, size: int) -> list[Row]:
+    def terraform_applies(self, size: int) -> Iterator[Row]:
         folder = terraform.project(self._folder / "terraform-apply", size, applied=False)
         words = ["terraform", "apply", "-no-color", "-input=false", "-auto-approve", f"-parallelism={AT_ONCE}"]
         taken = measure.run(words, folder=folder)
-        return [Row(f"terraform, CPU per create of {size:,}", Figure.of([taken.cpu / size * 1000]), "ms")]
+        yield Row(f"terraform, CPU per create of {size:,}", Figure.of([taken.cpu / size * 1000]), "ms")
 
 
 def _ratio(runs: list[Taken]) -> float:
@@ -332,16 +357,11 @@ def _pages(log: list[str]) -> int:
     return sum(each.removeprefix("GET ").partition("?")[0] in lists for each in log if each.startswith("GET "))
 
 
-def _slopes(rows: list[Row]) -> list[Row]:
-    from math import log10
-
-    points = [row.points for row in rows if row.points]
+def _slopes(points: list[dict[str, float]]) -> Iterator[Row]:
     first, last = points[0], points[-1]
     decades = log10(last["resources"] / first["resources"])
     slope = (log10(last["seconds"]) - log10(first["seconds"])) / decades
     each = (last["MB"] - first["MB"]) * 1024 / (last["resources"] - first["resources"])
     span = f"from {first['resources']:,.0f} to {last['resources']:,.0f}"
-    return [
-        Row(f"no-op plan, slope of CPU {span} (log-log)", Figure.of([slope]), "", 1.1),
-        Row(f"no-op plan, memory {span}", Figure.of([each]), "KB a resource", 6),
-    ]
+    yield Row(f"no-op plan, slope of CPU {span} (log-log)", Figure.of([slope]), "", 1.1)
+    yield Row(f"no-op plan, memory {span}", Figure.of([each]), "KB a resource", 6)

@@ -6,6 +6,7 @@ domain and refers to policy and backend, an address or a route, an endpoint with
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -168,6 +169,14 @@ spec:
   ip_restriction:
     ip_policy_ids: [{{ref: IPPolicy/{name}}}]
 """
+
+
+def with_new_descriptions(world: SizedProject, root: Path) -> SizedProject:
+    """A copy of a project in which every description differs: 65 updates for each hundred resources."""
+    shutil.copytree(world.root, root)
+    for file in (root / "manifests").iterdir():
+        file.write_text(file.read_text().replace("\n  description: ", "\n  description: new "))
+    return SizedProject(world.resources, root, world.database)
 
 
 def loaded(world: SizedProject) -> Loaded:
