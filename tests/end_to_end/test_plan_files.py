@@ -64,6 +64,18 @@ def test_an_edited_plan_file_is_refused(on_sandbox: Project, sandbox: Sandbox) -
     assert sandbox.calls() == []
 
 
+def test_a_secret_is_found_in_a_plan_file_that_another_program_wrote(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.write("leaf.key", pems.private_key("leaf") + "\n")
+    spec = {"certificate_pem": pems.certificate("leaf"), "private_key_pem": {"from_file": "leaf.key"}}
+    on_sandbox.declare(resource("TLSCertificate", "leaf", **spec))
+    on_sandbox("plan", "--out", "plan.json")
+    file = on_sandbox.root / "plan.json"
+    file.write_text(file.read_text().replace('"$secret"', '"\\u0024secret"'))  # the same content
+    assert on_sandbox("apply", "plan.json", "-y").code == 0
+    assert len(sandbox.get("/tls_certificates")["tls_certificates"]) == 1
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
 def test_a_record_written_from_a_plan_file_knows_secrets_in_canonical_form(on_sandbox: Project) -> None:
     on_sandbox.write("leaf.key", pems.private_key("leaf") + "\n")
     spec = {"certificate_pem": pems.certificate("leaf"), "private_key_pem": {"from_file": "leaf.key"}}

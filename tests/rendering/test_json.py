@@ -3,16 +3,19 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
-from reconciler.rendering.wire import plan_json
+from reconciler.rendering.wire import codec, plan_json
 from reconciler.rendering.wire.codec import Secrets
+from tests.rendering import interpreted_codec
 from tests.rendering.plans import WHOLE, plans
 from tests.tiers import examples
 
@@ -36,6 +39,48 @@ def test_what_is_written_reads_back_as_the_same_plan(plan: Plan) -> None:
     text = plan_json.write_plan(plan)
     assert plan_json.read_plan(text, keep(plan.stack)) == plan
     assert plan_json.write_plan(plan_json.read_plan(text, keep(plan.stack))) == text
+
+
+@given(plans, st.data())
+def test_the_compiled_decoder_gives_what_the_interpreted_one_gives(plan: Plan, data: st.DataObject) -> None:
+    content = json.loads(plan_json.write_plan(plan))
+    for key in ("format", "summary", "integrity", "signature"):
+        del content[key]
+    if data.draw(st.booleans(), "damaged"):
+        damage(content, data)
+    assert outcome(codec.decode, content, plan.stack) == outcome(interpreted_codec.decode, content, plan.stack)
+
+
+def damage(content: dict[str, Any], data: st.DataObject) -> None:
+    """Replaces, adds or removes a value somewhere inside."""
+    container: Any = content
+    while True:
+        keys = sorted(container) if isinstance(container, dict) else list(range(len(container)))
+        inner = [key for key in keys if isinstance(container[key], (dict, list)) and container[key]]
+        if not inner or not data.draw(st.booleans(), "deeper"):
+            break
+        container = container[data.draw(st.sampled_from(inner), "key")]
+    odd = data.draw(st.sampled_from([None, True, 7, 10**400, 0.5, float("inf"), "", "x", "Kind/a", [], ["x"], {}, ODD]))
+    if isinstance(container, dict):
+        key = data.draw(st.sampled_from([*keys, "$ref", "$$x", "more"]))
+        if data.draw(st.booleans(), "removed"):
+            container.pop(key, None)
+        else:
+            container[key] = odd
+    elif keys:
+        container[data.draw(st.sampled_from(keys))] = odd
+    else:
+        container.append(odd)
+
+
+ODD = {"$secret": {"source": "env:NOWHERE", "digest": "0"}}
+
+
+def outcome(decode: Any, content: Any, stack: str) -> object:
+    try:
+        return repr(decode(Plan, content, keep(stack), plan_json._DERIVED))
+    except (codec.Malformed, StopIteration) as error:  # StopIteration: `keep` does not know the secret
+        return type(error), str(error)
 
 
 @given(plans)

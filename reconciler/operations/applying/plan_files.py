@@ -32,6 +32,7 @@ from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import check_names
 from reconciler.rendering.wire import plan_json
+from reconciler.rendering.wire.plan_json import WrittenPlan
 
 if TYPE_CHECKING:
     from reconciler.operations.results import PlanResult
@@ -50,30 +51,28 @@ class _Text(BaseModel):
 class PlanFile:
     """A plan from a file, with the current manifests.
 
-    name      the path of the file
-    plan      without secrets, until `with_secrets`
-    loaded    the current manifests; None if they cannot be read, because of `problems`
-    text      the content of the file
-    changed   lines for the user, by address, about secrets that changed
-    environ   environment variables that secrets are read from
+    name       the path of the file
+    plan       without secrets, until `with_secrets`
+    digest     the identity of this plan; differs also between two plans with the same changes
+    is_signed  whether the file has a signature, checked or not
+    loaded     the current manifests; None if they cannot be read, because of `problems`
+    text       the content of the file
+    problems   why the manifests cannot be read
+    changed    lines for the user, by address, about secrets that changed
+    environ    environment variables that secrets are read from
+    secrets    the number of secrets in the file; None: unknown
     """
 
     name: str
     plan: Plan
+    digest: str
+    is_signed: bool
     loaded: Loaded | None
     text: str = field(repr=False)
     problems: tuple[Problem, ...] = ()
     changed: Mapping[Address, list[str]] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    @property
-    def digest(self) -> str:
-        """The identity of this plan; differs also between two plans with the same changes."""
-        return plan_json.digest(self.text)
-
-    @property
-    def is_signed(self) -> bool:
-        return plan_json.is_signed(self.text)
+    secrets: int | None = None
 
     @property
     def is_of_these_manifests(self) -> bool:
@@ -129,9 +128,9 @@ def write_plan(file: Path, plan: Plan, environ: Mapping[str, str]) -> None:
 def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, str]:
     """A plan to display, without its secrets, and a note about its signature; empty if there is none."""
     key = plan_key(environ)
-    plan = _read_without_secrets(text, name, key)
-    is_unchecked = key is None and plan_json.is_signed(text)
-    return plan, f"note: the signature was not checked: {KEY} is not set" if is_unchecked else ""
+    written, _ = _read_without_secrets(text, name, key)
+    is_unchecked = key is None and written.is_signed
+    return written.plan, f"note: the signature was not checked: {KEY} is not set" if is_unchecked else ""
 
 
 def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, PlanFile]:
@@ -145,17 +144,29 @@ def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspa
         raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {own}")
     source = replace(source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow}))
     loaded = Loaded(source.manifest, source.warnings)
-    return source, PlanFile("the plan", plan, loaded, plan_json.write_plan(plan), environ=source.runtime.environ)
+    text = plan_json.write_plan(plan)
+    digest = plan_json.digest(text)
+    planned_file = PlanFile("the plan", plan, digest, False, loaded, text, environ=source.runtime.environ)
+    return source, planned_file
 
 
-def _read_without_secrets(text: str, name: str, signed_with: bytes | None) -> Plan:
-    """Decodes a plan without its secrets. Raises Rejected if it is invalid, or the engine would reject its calls."""
+def _read_without_secrets(text: str, name: str, signed_with: bytes | None) -> tuple[WrittenPlan, int]:
+    """Decodes a plan without its secrets. Returns the content and the number of secrets in the file.
+
+    Raises Rejected if it is invalid, or the engine would reject its calls.
+    """
+    placeholders: list[Secret] = []
+
+    def add_placeholder(source: str, _digest: str) -> Secret:
+        placeholders.append(Secret("", source))
+        return placeholders[-1]
+
     try:
-        plan = plan_json.read_plan(text, lambda source, _digest: Secret("", source), signed_with)
-        _check(plan)
+        written = plan_json.read_file(text, add_placeholder, signed_with)
+        _check(written.plan)
     except Rejected as rejected:
         raise Rejected([replace(problem, subject=name) for problem in rejected.problems]) from None
-    return plan
+    return written, len(placeholders)
 
 
 def _check(plan: Plan) -> None:
@@ -179,8 +190,9 @@ def read(
     """
     text = read_text(file)
     key = plan_key(environ)
-    plan = _read_without_secrets(text, str(file), key)
-    if key is None and plan_json.is_signed(text):
+    written, secrets = _read_without_secrets(text, str(file), key)
+    plan = written.plan
+    if key is None and written.is_signed:
         raise UnusablePlan(f"{file} is signed, but {KEY} is not set")
     if plan.snapshot_time:
         raise UnusablePlan(f"{file} was created from a snapshot and cannot be applied; create a plan from the account")
@@ -189,12 +201,13 @@ def read(
     if plan.account != account:
         raise WrongAccount(f"{file} is a plan for the account {plan.account}, not {account}")
     check_names(config.settings, variables)
+    loaded: Loaded | None = None
+    problems: tuple[Problem, ...] = ()
     try:
         loaded = load_manifests(config, environ, variables)
     except Rejected as rejected:
         problems = tuple(problem for problem in rejected.problems if problem.is_error)
-        return PlanFile(str(file), plan, None, text, problems, environ=environ)
-    return PlanFile(str(file), plan, loaded, text, environ=environ)
+    return PlanFile(str(file), *written, loaded, text, problems, environ=environ, secrets=secrets)
 
 
 def read_text(file: Path) -> str:
@@ -207,6 +220,8 @@ def read_text(file: Path) -> str:
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:
     """The plan with its secrets, read again from their sources. `forms`: live fields in canonical form, by address."""
+    if file.secrets == 0:
+        return file  # decoding it again would give the same plan
     sources = _Sources(config, file, [secret for form in forms.values() for secret in secrets_in(form)])
     plan = plan_json.read_plan(file.text, sources.restore)
     changed: dict[Address, list[str]] = {}

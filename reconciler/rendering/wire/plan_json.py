@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import json
 from collections import Counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from reconciler.model.change import Action
 from reconciler.model.plan import VERSION, Approval, Call, Plan
@@ -36,8 +36,21 @@ def normalize(written: str) -> str:
     return _serialize(json.loads(written))
 
 
+class WrittenPlan(NamedTuple):
+    """The content of a plan file. `digest`: over the rest of the file; identifies the plan."""
+
+    plan: Plan
+    digest: str
+    is_signed: bool
+
+
 def read_plan(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Plan:
-    """The plan of a file. Raises Rejected, or what `secrets` raises.
+    """The plan of a file; parameters and errors as in `read_file`."""
+    return read_file(text, secrets, key).plan
+
+
+def read_file(text: str, secrets: codec.Secrets, key: bytes | None = None) -> WrittenPlan:
+    """The content of a file. Raises Rejected, or what `secrets` raises.
 
     With a key, the file must be signed with it. Without one, a signature is not checked.
     """
@@ -62,7 +75,7 @@ def read_plan(text: str, secrets: codec.Secrets, key: bytes | None = None) -> Pl
         plan: Plan = codec.decode(Plan, content, secrets, _DERIVED)
     except codec.Malformed as error:
         raise refuse(str(error)) from None
-    return plan
+    return WrittenPlan(plan, str(integrity), signature is not None)
 
 
 def _is_shallow(content: Json) -> bool:
