@@ -33,7 +33,8 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
-from reconciler.store.fleet_records import BEAT_SECONDS, FleetRecords
+from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleet_requests import BEAT_SECONDS
 
 _LEASE = "fleet"  # the beginning of the names of leases, which are locks of the fleet store
 _LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before

@@ -6,7 +6,6 @@ Every method is one transaction. Times that are compared are those of the store'
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
@@ -29,21 +28,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
-from reconciler.store import database, lock, schema
+from reconciler.model.fleet import Pause, Run, RunState, Shape, TaskRecord, TaskState
+from reconciler.store import database, fleet_requests, fleet_rows, lock, schema
 from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
-from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, StoreError, UnknownRun, UnknownTask
+from reconciler.store.errors import AlreadyExists, AmbiguousRun, StoreError, UnknownRun, UnknownTask
+from reconciler.store.fleet_requests import BEAT_SECONDS, WINDOW
 from reconciler.store.lock import Holder
 from reconciler.store.shared_engines import open_engine
 
-BEAT_SECONDS = 15.0
-"""Seconds between two signs of life of a task, at most; see `FleetRecords.beat`."""
-
-WHOLE_BUDGET = 1_000_000_000
-"""A number of requests that is greater than any budget."""
-
-_WINDOW = 60.0  # seconds for which a request counts, at least
 _RUNS, _TASKS, _SHAPES, _PAUSES = schema.fleet_runs, schema.fleet_tasks, schema.fleet_shapes, schema.fleet_pauses
 _CHUNK = 500  # parameters in one statement; SQLite has a limit
 _MIN_PREFIX = 4
@@ -99,10 +92,10 @@ class FleetRecords:
         """Stores a new run with all its tasks."""
         if any(task.run != run.id for task in tasks):
             raise ValueError(f"a task is not of the run {run.id}")
-        rows = [_task_row(task) for task in tasks]
+        rows = [fleet_rows.write_task(task) for task in tasks]
 
         def write(connection: Connection) -> None:
-            connection.execute(insert(_RUNS), [_run_row(run)])
+            connection.execute(insert(_RUNS), [fleet_rows.write_run(run)])
             if rows:
                 connection.execute(insert(_TASKS), rows)
 
@@ -178,7 +171,7 @@ class FleetRecords:
                 actor=run.actor,
                 reason=run.reason if reason is None else reason,
             )
-            connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**_run_row(new)))
+            connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**fleet_rows.write_run(new)))
             return new
 
         return await self._write(write)
@@ -211,7 +204,7 @@ class FleetRecords:
                 raise UnknownTask(f"{run_id}/{member}/{project}", self._place)
             if self._task(row).state.is_final:
                 return self._task(row)
-            alive, sent = _earlier_requests(row)
+            alive, sent = fleet_requests.sum_of_tries(row)
             claimed = {
                 "state": TaskState.RUNNING.value,
                 "tries": row.tries + 1,
@@ -240,7 +233,7 @@ class FleetRecords:
         """Stores the changes that a running task is about to apply, before its first call: after a crash, the next
         worker must know that they may be partly done. Returns False as `beat` does."""
         changes = schema.encode_json(dict(record.changes))
-        return await self._update_running(record, {"changes": changes, "seal": _seal_task(record)})
+        return await self._update_running(record, {"changes": changes, "seal": fleet_rows.seal_task(record)})
 
     async def finish(self, record: TaskRecord) -> bool:
         """Stores how a task ended. `ended` is the time of the store.
@@ -260,7 +253,7 @@ class FleetRecords:
             "reason": record.reason,
             "seconds": record.seconds,
             "ended": self._moment,
-            "seal": _seal_task(record),
+            "seal": fleet_rows.seal_task(record),
         }
         return await self._update_running(record, results)
 
@@ -307,7 +300,7 @@ class FleetRecords:
                     "of_run": run_id,
                     "of_member": row.member,
                     "of_project": row.project,
-                    "digest": _seal_task(TaskRecord(run_id, row.member, row.project)),
+                    "digest": fleet_rows.seal_task(TaskRecord(run_id, row.member, row.project)),
                 }
                 for row in rows
             ]
@@ -316,7 +309,7 @@ class FleetRecords:
 
         return await self._write(write)
 
-    async def find_spent_requests(self, record: TaskRecord, window: float = _WINDOW) -> tuple[tuple[float, int], ...]:
+    async def find_spent_requests(self, record: TaskRecord, window: float = WINDOW) -> tuple[tuple[float, int], ...]:
         """Requests of the last `window` seconds for the account of a task's member, by other tasks and earlier tries:
         seconds ago, and their number, as `Account.spent` expects.
 
@@ -346,7 +339,7 @@ class FleetRecords:
             if row.moment - row.alive <= 2 * BEAT_SECONDS:  # a task that runs, or ended
                 spent.append((row.moment - row.alive, row.sent))
             else:
-                spent.append((row.moment - _last_moment(row), _count_requests(row)))
+                spent.append((row.moment - fleet_requests.last_moment(row), fleet_requests.count_requests(row)))
         return tuple(sorted((max(0.0, ago), number) for ago, number in spent if number and ago < window))
 
     # --- shapes -------------------------------------------------------------------------------------------------------
@@ -368,7 +361,7 @@ class FleetRecords:
         for start in range(0, len(wanted), _CHUNK):
             chosen = _SHAPES.c.digest.in_(wanted[start : start + _CHUNK])
             for row in await self._rows(select(_SHAPES).where(_SHAPES.c.fleet == fleet, chosen)):
-                self._check(row, row.fleet, row.digest, row.member, row.project, row.plan)
+                fleet_rows.check_seal(row, self._place, row.fleet, row.digest, row.member, row.project, row.plan)
                 found[row.digest] = Shape(row.digest, row.member, row.project, row.plan)
         return found
 
@@ -405,7 +398,8 @@ class FleetRecords:
         self, name: str, on_loss: Callable[[StoreError], None], *, lasts: float = lock.LOCK_SECONDS
     ) -> AbstractAsyncContextManager[Holder]:
         """The lease with this name, as the lock of a stack; see `lock.hold_lock`."""
-        title = f"task {name.removeprefix('fleet ')}"
+        short = name.removeprefix("fleet ")
+        title = short if short.startswith("run ") else f"task {short}"
         return lock.hold_lock(
             self._engine, self._place, name, title=title, doing="run", on_loss=on_loss, lasts=lasts, now=self._now
         )
@@ -417,54 +411,10 @@ class FleetRecords:
         return now_expression(self._engine, self._now)
 
     def _run(self, row: Row[Any]) -> Run:
-        self._check(row, row.id, row.reviewed, row.approved_shapes, row.approved_waves)
-        try:
-            return Run(
-                row.id,
-                row.fleet,
-                RunVerb(row.verb),
-                row.source,
-                row.file,
-                row.commit,
-                row.created,
-                RunState(row.state),
-                row.ended,
-                row.reviewed,
-                tuple(json.loads(row.approved_shapes)),
-                tuple(json.loads(row.approved_waves)),
-                row.actor,
-                row.reason,
-            )
-        except ValueError as error:
-            raise Damaged(self._place, str(error)) from error
+        return fleet_rows.read_run(row, self._place)
 
     def _task(self, row: Row[Any]) -> TaskRecord:
-        self._check(row, row.run, row.member, row.project, row.shape, row.changes)
-        try:
-            return TaskRecord(
-                row.run,
-                row.member,
-                row.project,
-                row.wave,
-                TaskState(row.state),
-                row.tries,
-                row.worker,
-                row.exit_code,
-                json.loads(row.counts),
-                json.loads(row.changes),
-                row.shape,
-                row.reason,
-                row.seconds,
-                row.requests,
-                row.started,
-                row.ended,
-            )
-        except ValueError as error:
-            raise Damaged(self._place, str(error)) from error
-
-    def _check(self, row: Row[Any], *content: object) -> None:
-        if row.seal != schema.seal(*content):
-            raise Damaged(self._place, "a row does not match its seal")
+        return fleet_rows.read_task(row, self._place)
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
         return await self._read(lambda connection: connection.execute(query).all())
@@ -494,79 +444,5 @@ def _is_task(run_id: str, member: str, project: str) -> ColumnElement[bool]:
     return and_(_TASKS.c.run == run_id, _TASKS.c.member == member, _TASKS.c.project == project)
 
 
-def _run_row(run: Run) -> dict[str, Any]:
-    shapes, waves = schema.encode_json(run.approved_shapes), schema.encode_json(run.approved_waves)
-    return {
-        "id": run.id,
-        "fleet": run.fleet,
-        "verb": run.verb.value,
-        "source": run.source,
-        "file": run.file,
-        "commit": run.commit,
-        "created": run.created,
-        "state": run.state.value,
-        "ended": run.ended,
-        "reviewed": run.reviewed,
-        "approved_shapes": shapes,
-        "approved_waves": waves,
-        "actor": run.actor,
-        "reason": run.reason,
-        "seal": schema.seal(run.id, run.reviewed, shapes, waves),
-    }
-
-
-def _task_row(record: TaskRecord) -> dict[str, Any]:
-    return {
-        "run": record.run,
-        "member": record.member,
-        "project": record.project,
-        "wave": record.wave,
-        "state": record.state.value,
-        "tries": record.tries,
-        "worker": record.worker,
-        "exit_code": record.exit_code,
-        "counts": schema.encode_json(dict(record.counts)),
-        "changes": schema.encode_json(dict(record.changes)),
-        "shape": record.shape,
-        "reason": record.reason,
-        "seconds": record.seconds,
-        "requests": record.requests,
-        "started": record.started,
-        "ended": record.ended,
-        "alive": None,
-        "sent": 0,
-        "earlier_alive": None,
-        "earlier_sent": 0,
-        "seal": _seal_task(record),
-    }
-
-
-def _seal_task(record: TaskRecord) -> str:
-    changes = schema.encode_json(dict(record.changes))
-    return schema.seal(record.run, record.member, record.project, record.shape, changes)
-
-
 def _union(known: tuple[str, ...], added: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*known, *added)))
-
-
-def _last_moment(row: Row[Any]) -> float:
-    """When the last try of a task may have sent its last request."""
-    if row.state == TaskState.RUNNING.value:
-        return float(min(row.moment, row.alive + BEAT_SECONDS))
-    return float(row.alive or 0.0)
-
-
-def _count_requests(row: Row[Any]) -> int:
-    """How many requests the last try of a task may have sent."""
-    return WHOLE_BUDGET if row.state == TaskState.RUNNING.value else row.sent
-
-
-def _earlier_requests(row: Row[Any]) -> tuple[float | None, int]:
-    """Requests of all tries of a task that is claimed again: when the last may have been sent, and their number."""
-    if row.alive is None:
-        return None, 0
-    moment, number = _last_moment(row), _count_requests(row)
-    if row.earlier_alive is not None and row.earlier_alive > moment - _WINDOW:
-        number += row.earlier_sent
-    return moment, min(number, WHOLE_BUDGET)

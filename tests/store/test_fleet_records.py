@@ -11,7 +11,8 @@ import pytest
 
 from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, Locked, StoreError, UnknownRun, UnknownTask
-from reconciler.store.fleet_records import BEAT_SECONDS, WHOLE_BUDGET, FleetRecords, open_fleet_records
+from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+from reconciler.store.fleet_requests import BEAT_SECONDS, WHOLE_BUDGET
 from tests.store.fleet_stores import STORES, new_store
 
 RUN = Run("20261123-101500-a1b2", "edge", RunVerb.APPLY, "/srv/fleet", "fleet.yaml", "c0ffee", 1000.0, actor="mara")

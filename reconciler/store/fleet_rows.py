@@ -1,0 +1,123 @@
+"""Runs and tasks of fleets as rows, and back. A row that is not valid raises Damaged."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import Row
+
+from reconciler.model.fleet import Run, RunState, RunVerb, TaskRecord, TaskState
+from reconciler.store import schema
+from reconciler.store.errors import Damaged
+
+
+def read_run(row: Row[Any], place: str) -> Run:
+    """The run in a row. `place`: the store, for the error. Raises Damaged."""
+    check_seal(row, place, row.id, row.reviewed, row.approved_shapes, row.approved_waves)
+    try:
+        return Run(
+            row.id,
+            row.fleet,
+            RunVerb(row.verb),
+            row.source,
+            row.file,
+            row.commit,
+            row.created,
+            RunState(row.state),
+            row.ended,
+            row.reviewed,
+            tuple(json.loads(row.approved_shapes)),
+            tuple(json.loads(row.approved_waves)),
+            row.actor,
+            row.reason,
+        )
+    except ValueError as error:
+        raise Damaged(place, str(error)) from error
+
+
+def read_task(row: Row[Any], place: str) -> TaskRecord:
+    """The task in a row, as `read_run`."""
+    check_seal(row, place, row.run, row.member, row.project, row.shape, row.changes)
+    try:
+        return TaskRecord(
+            row.run,
+            row.member,
+            row.project,
+            row.wave,
+            TaskState(row.state),
+            row.tries,
+            row.worker,
+            row.exit_code,
+            json.loads(row.counts),
+            json.loads(row.changes),
+            row.shape,
+            row.reason,
+            row.seconds,
+            row.requests,
+            row.started,
+            row.ended,
+        )
+    except ValueError as error:
+        raise Damaged(place, str(error)) from error
+
+
+def check_seal(row: Row[Any], place: str, *content: object) -> None:
+    """Raises Damaged if the content of a row is not that of its seal."""
+    if row.seal != schema.seal(*content):
+        raise Damaged(place, "a row does not match its seal")
+
+
+def write_run(run: Run) -> dict[str, Any]:
+    """The row of a run."""
+    shapes, waves = schema.encode_json(run.approved_shapes), schema.encode_json(run.approved_waves)
+    return {
+        "id": run.id,
+        "fleet": run.fleet,
+        "verb": run.verb.value,
+        "source": run.source,
+        "file": run.file,
+        "commit": run.commit,
+        "created": run.created,
+        "state": run.state.value,
+        "ended": run.ended,
+        "reviewed": run.reviewed,
+        "approved_shapes": shapes,
+        "approved_waves": waves,
+        "actor": run.actor,
+        "reason": run.reason,
+        "seal": schema.seal(run.id, run.reviewed, shapes, waves),
+    }
+
+
+def write_task(record: TaskRecord) -> dict[str, Any]:
+    """The row of a task that nobody has claimed."""
+    return {
+        "run": record.run,
+        "member": record.member,
+        "project": record.project,
+        "wave": record.wave,
+        "state": record.state.value,
+        "tries": record.tries,
+        "worker": record.worker,
+        "exit_code": record.exit_code,
+        "counts": schema.encode_json(dict(record.counts)),
+        "changes": schema.encode_json(dict(record.changes)),
+        "shape": record.shape,
+        "reason": record.reason,
+        "seconds": record.seconds,
+        "requests": record.requests,
+        "started": record.started,
+        "ended": record.ended,
+        "alive": None,
+        "sent": 0,
+        "earlier_alive": None,
+        "earlier_sent": 0,
+        "seal": seal_task(record),
+    }
+
+
+def seal_task(record: TaskRecord) -> str:
+    """The seal of a task's row, which changes with its shape and its changes."""
+    changes = schema.encode_json(dict(record.changes))
+    return schema.seal(record.run, record.member, record.project, record.shape, changes)
