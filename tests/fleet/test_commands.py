@@ -217,7 +217,7 @@ def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
     assert (
         "Waiting: the fleet is paused since TIME: incident 4711.\n\nTo resume:\n  reconciler fleet resume\n" in said.out
     )
-    assert said.err == "planning: 0 of 3 done; waiting: paused: incident 4711\n"
+    assert said.err == "planning: 0 of 3 done, 3 waiting; the run waits: paused: incident 4711\n"
     refused = shell.fleet("apply", "--auto-approve", "--quiet")
     assert (refused.code, refused.out) == (5, "")
     assert refused.err == (
@@ -476,8 +476,8 @@ def test_progress_in_a_pipe_is_a_line_every_few_seconds(capsys: pytest.CaptureFi
         now = float(second)
         report(progress({DONE: second * 10, FAILED: second // 4, WAITING: 800 - second * 10}, rate=10.25))
     assert capsys.readouterr().err == (
-        "planning: 102 of 802 done, 2 failed, 10.2/s, about 68 s left\n"
-        "planning: 205 of 805 done, 5 failed, 10.2/s, about 59 s left\n"
+        "planning: 102 of 802 done, 2 failed, 700 waiting, 10.2/s, about 68 s left\n"
+        "planning: 205 of 805 done, 5 failed, 600 waiting, 10.2/s, about 59 s left\n"
     )
 
 
@@ -491,7 +491,7 @@ def test_a_wait_and_another_wave_are_reported_at_once(capsys: pytest.CaptureFixt
     ):
         report(each)
     assert capsys.readouterr().err == (
-        "applying: 5 of 10 done; waiting: approval of wave half\napplying: 6 of 10 done\n"
+        "applying: 5 of 10 done, 5 waiting; the run waits: approval of wave half\napplying: 6 of 10 done, 4 waiting\n"
     )
 
 
@@ -500,7 +500,7 @@ def test_progress_in_a_json_log_has_its_numbers(capsys: pytest.CaptureFixture[st
     LineReporter("applying", iter([0.0, 20.0]).__next__)(progress({DONE: 5, WAITING: 5}, "half"))
     line = json.loads(capsys.readouterr().err)
     assert (line["message"], line["tasks"], line["wave"]) == (
-        "applying: 5 of 10 done",
+        "applying: 5 of 10 done, 5 waiting",
         {"succeeded": 5, "waiting": 5},
         "half",
     )
@@ -510,7 +510,7 @@ def test_at_a_terminal_a_bar_shows_the_same() -> None:
     screen = io.StringIO()
     with show_bar("planning", Console(file=screen, force_terminal=True, width=100)) as report:
         report(progress({DONE: 100, FAILED: 3, WAITING: 697}, rate=2.0))
-    assert "103 of 800 done, 3 failed, 2.0/s, about 6 min left" in re.sub(
+    assert "103 of 800 done, 3 failed, 697 waiting, 2.0/s, about 6 min left" in re.sub(
         r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.getvalue()
     )
 

@@ -11,9 +11,10 @@ from xml.etree import ElementTree as xml
 import jsonschema
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Member, Pause, Run, RunVerb, TaskState, Wave
+from reconciler.model.fleet import Member, Pause, Run, RunState, RunVerb, TaskState, Wave
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import abstract
@@ -241,6 +242,42 @@ def test_a_member_has_the_worst_state_of_its_projects() -> None:
     seen = roll_up([task(1), replace(task(1, BAD), project="edge"), task(2)], ENDED)
     assert (seen.members, seen.states) == (2, {"succeeded": 1, "failed": 1})
     assert "Shape 0a1b2c3d4e5f: 2 members, project base" in text.render_text(seen)
+
+
+# --- any run
+
+states = st.sampled_from(TaskState)
+runs = st.builds(
+    lambda chosen, verb, state: roll_up(
+        [
+            replace(
+                task(place // 2 + 1, found, wave=place % 3, digest=WIDE if place % 2 else fleets.PLAIN),
+                project="base" if place % 2 else "edge",
+            )
+            for place, found in enumerate(chosen)
+        ],
+        replace(APPLY, verb=verb, state=state),
+        WAVES,
+    ),
+    st.lists(states, max_size=12),
+    st.sampled_from(RunVerb),
+    st.sampled_from(RunState),
+)
+
+
+@given(runs)
+def test_every_task_is_counted_once_and_a_failure_never_ends_with_success(seen: RollUp) -> None:
+    unsuccessful = [each for each in seen.tasks if each.state in (BAD, TaskState.STALE, TaskState.BLOCKED)]
+    skipped = [each for each in seen.tasks if each.state is TaskState.SKIPPED]
+    assert sum(seen.states.values()) == seen.members == len({each.member for each in seen.tasks})
+    assert sum(row.tasks for row in seen.reasons) == len(unsuccessful) + len(skipped)
+    assert sum(sum(row.states.values()) for row in seen.shapes) == sum(bool(each.shape) for each in seen.tasks)
+    assert not (unsuccessful and seen.exit_code() == exit_codes.DONE)
+    suites = xml.fromstring(junit.render_junit(seen))  # noqa: S314 - our own text
+    assert (suites.get("tests"), len(list(suites.iter("testcase")))) == (str(len(seen.tasks)), len(seen.tasks))
+    assert len(list(suites.iter("failure"))) == int(suites.get("failures", "")) >= len(unsuccessful)
+    for render in (text.render_text, text.render_status, markdown.render_markdown, fleet_page.render_page):
+        assert render(seen)
 
 
 # --- foreign text

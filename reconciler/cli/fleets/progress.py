@@ -58,12 +58,14 @@ class LineReporter:
 
 
 def describe_progress(verb: str, progress: FleetProgress) -> str:
-    """`planning: 120 of 800 done, 3 failed, 2.1/s, about 5 min left`"""
+    """`planning: 120 of 800 done, 3 failed, 680 waiting, 2.1/s, about 5 min left`"""
     parts = [f"{progress.ended} of {progress.total} done"]
     if failed := progress.states.get(TaskState.FAILED, 0):
         parts.append(f"{failed} failed")
+    if progress.ended < progress.total:
+        parts.append(f"{progress.total - progress.ended} waiting")
     if progress.waiting:
-        return f"{verb}: {', '.join(parts)}; waiting: {progress.waiting}"
+        return f"{verb}: {', '.join(parts)}; the run waits: {progress.waiting}"
     if progress.rate:
         parts.append(f"{progress.rate:.1f}/s")
     left = progress.remaining_seconds
