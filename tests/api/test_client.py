@@ -347,6 +347,11 @@ async def test_user_and_password_of_a_redirect_are_not_shown(there: str) -> None
     assert "hunter22" not in str(failure)
 
 
+async def test_a_redirect_to_a_host_that_holds_the_key_does_not_show_it() -> None:
+    failure = await failing("GET", answer(None, 302, Location=f"https://{KEY}.example.com/x"))  # asserts the absence
+    assert ".example.com; the redirect was not followed" in str(failure)
+
+
 @pytest.mark.parametrize("header", ["7", "7.0"])
 async def test_the_platform_says_how_long_to_wait(header: str) -> None:
     failure = await failing("POST", answer({"msg": "slow down"}, 429, Retry_After=header))

@@ -34,6 +34,8 @@ def test_a_base_address_has_one_origin(address: str, shown: str) -> None:
         ("http://api.example.com", "plain http"),
         ("http://127.0.0.1.example.com", "plain http"),
         ("https://user:pass@api.example.com", "user name"),
+        ("https://user@api.example.com", "user name"),
+        ("https://api.example.com#x", "must not contain a query or fragment"),
         ("https://api.example.com?x=1", "must not contain a query or fragment"),
         ("api.example.com", "is not a URL"),
         ("ftp://api.example.com", "is not a URL"),
@@ -61,6 +63,14 @@ def test_what_is_no_path_is_refused(path: str) -> None:
 
 def test_a_path_goes_below_the_base_address() -> None:
     assert Origin.parse("https://api.example.com/v2/").at("/edges/tls") == "https://api.example.com/v2/edges/tls"
+
+
+@pytest.mark.parametrize("user", ["user@", "user:password@", "@"])
+def test_a_next_page_with_a_user_name_is_refused_though_the_host_is_the_same(user: str) -> None:
+    origin = Origin.parse("https://api.example.com")
+    assert origin.follow("https://api.example.com/x?p=2") == "https://api.example.com/x?p=2"
+    with pytest.raises(Refused, match="it was not followed"):
+        origin.follow(f"https://{user}api.example.com/x?p=2")
 
 
 def test_importing_the_client_imports_no_http_library() -> None:

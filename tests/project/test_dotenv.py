@@ -42,6 +42,20 @@ def test_an_entry_is_set_wherever_it_stands_and_the_rest_stays(before: str, afte
     assert dotenv.with_entry(before, "TOKEN", "new") == after
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("TOKEN=one\nB=2\nexport TOKEN=two\n", "two"),  # programs that read the file use the last one
+        ('TOKEN=one\nTOKEN="a \\"b\\" #c"\n', 'a "b" #c'),
+        ("TOKEN='a b'\n", "a b"),
+        ("B=1\n", ""),
+        ("TOKEN=\n", ""),
+    ],
+)
+def test_the_value_of_an_entry_is_what_a_reader_of_the_file_gets(text: str, value: str) -> None:
+    assert dotenv.entry(text, "TOKEN") == value
+
+
 @pytest.mark.parametrize("text", ['A=1\nB="open\nTOKEN=old\n', "A=1\nTOKEN='open\nB='x'\n", "A=1\nB=' \n"])
 def test_a_quote_that_is_not_closed_is_refused_with_its_line(text: str) -> None:
     why = "line 2 has an unclosed quote; close it"
