@@ -549,7 +549,7 @@ def test_without_dask_the_message_names_the_extra(shell: FleetShell, monkeypatch
         said = shell.fleet("plan", *words)
         assert said.code == 1
         assert said.err.startswith("error: Dask is not installed\n")
-        assert "reconciler[fleet]" in said.err
+        assert "with the extra fleet" in said.err
 
 
 def _commit(root: Path) -> None:

@@ -112,14 +112,14 @@ _POOL = [
         "--workers",
         metavar="N",
         type=click.IntRange(1, 256),
-        help="Run on N worker processes of this machine. Needs the extra reconciler[fleet]. [default: this process]",
+        help="Run on N worker processes of this machine. Needs the extra fleet. [default: this process]",
     ),
     click.option(
         "--scheduler",
         metavar="URL",
         default="",
         callback=_parse_scheduler,
-        help="Run on the workers of this Dask scheduler, such as tls://host:8786. Needs the extra reconciler[fleet].",
+        help="Run on the workers of this Dask scheduler, such as tls://host:8786. Needs the extra fleet.",
     ),
     click.option(
         "--repository",
