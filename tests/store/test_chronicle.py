@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,53 @@ async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path)
         await store.drift_history.record("dev", DriftCheck(150.0, 1))
         assert await store.drift_history.list_drift_checks("prod") == (LOOK, later)
         assert await store.drift_history.list_drift_checks("prod", since=150.0) == (later,)
+        assert await store.drift_history.list_drift_checks("prod", since=200.0) == (later,)
+        assert await store.drift_history.list_drift_checks("prod", since=200.1) == ()
+
+
+async def test_checks_within_one_second_are_told_apart_each_with_its_resources_by_address(tmp_path: Path) -> None:
+    names = ("z", "a", "m")
+    resources = [replace(LOOK.moved[0], address=Address("TLSEdge", name)) for name in names]
+    checks = [replace(LOOK, at=100.0 + number / 10, moved=tuple(resources[number:])) for number in range(3)]
+    async with open_store(str(tmp_path / "prod.db")) as store:
+        for check in checks:
+            await store.drift_history.record("prod", check)
+        told = await store.drift_history.list_drift_checks("prod", since=100.1)
+    assert [[resource.address.name for resource in check.moved] for check in told] == [["a", "m"], ["m"]]
+
+
+async def test_runs_are_those_of_the_stack_since_a_time_oldest_first(tmp_path: Path) -> None:
+    moment = 0.0
+    async with open_store(str(tmp_path / "prod.db"), now=lambda: moment) as store:
+        for moment, stack, commit in (
+            (100.0, "prod", ""),
+            (300.0, "prod", "c"),
+            (200.0, "dev", ""),
+            (250.0, "prod", "b"),
+        ):
+            async with store.journal(stack, command=f"apply at {moment:.0f}", commit=commit) as journal:
+                await journal.record(Ended(Call("create", EDGE, Verb.CREATE, "/edges/tls"), Outcome.DONE, 1.0))
+        listed = {since: await store.drift_history.list_runs("prod", since) for since in (0.0, 250.0, 250.1)}
+    assert {since: [run.started for run in runs] for since, runs in listed.items()} == {
+        0.0: [100.0, 250.0, 300.0],
+        250.0: [250.0, 300.0],
+        250.1: [300.0],
+    }
+    assert [(run.commit, run.calls) for run in listed[250.0]] == [("b", {Outcome.DONE: 1}), ("c", {Outcome.DONE: 1})]
+
+
+async def test_a_run_that_an_exception_ended_is_said_to_be_aborted(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db")) as store:
+
+        async def abort() -> None:
+            async with store.journal("prod", command="apply") as journal:
+                journal.outcome = "applied"
+                raise KeyError
+
+        with pytest.raises(KeyError):
+            await abort()
+        (run,) = await store.drift_history.list_runs("prod")
+    assert run.outcome == "aborted"
 
 
 async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> None:

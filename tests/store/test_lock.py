@@ -10,14 +10,16 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.store import lock
-from reconciler.store.errors import Locked, LockLost, StoreError
+from reconciler.store.errors import Locked, LockLost, StoreError, Unavailable
 from reconciler.store.store import Store, open_store
 
 INTENT = Intent("i1", Address("BotUser", "b"), "prod", "/bot_users")
@@ -97,8 +99,86 @@ async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_any
         async with store.lock("prod", on_loss=fail):
             await journal.check_lock()  # what was written a moment ago was written while the lock was ours
             elapsed.time += 61
-            with pytest.raises(LockLost, match="another run acquired it"):
+            for _ in range(2):  # a write that failed confirms nothing
+                with pytest.raises(LockLost, match="another run acquired it"):
+                    await journal.check_lock()
+
+
+@pytest.mark.parametrize(("seconds", "asks"), [(14.9, False), (15.1, True)])
+async def test_the_lock_is_confirmed_again_after_a_quarter_of_its_duration(
+    store: Store, now: Now, elapsed: Now, seconds: float, asks: bool
+) -> None:
+    async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
+        await journal.intend(INTENT)
+        now.time += 61
+        async with store.lock("prod", on_loss=fail):
+            elapsed.time += seconds
+            with pytest.raises(LockLost) if asks else nullcontext():
                 await journal.check_lock()
+
+
+async def test_a_commit_confirms_the_lock_from_when_it_began(store: Store, now: Now, elapsed: Now) -> None:
+    def sleep(_: object) -> None:
+        elapsed.time += 16
+
+    async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
+        event.listen(store._engine, "commit", sleep)
+        await journal.intend(INTENT)
+        event.remove(store._engine, "commit", sleep)
+        now.time += 61
+        async with store.lock("prod", on_loss=fail):
+            with pytest.raises(LockLost):
+                await journal.check_lock()
+
+
+async def test_who_is_cancelled_while_it_acquires_the_lock_does_not_keep_it(store: Store) -> None:
+    acquiring = asyncio.ensure_future(store.lock("prod", on_loss=fail).__aenter__())
+    await asyncio.sleep(0)
+    acquiring.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await acquiring
+    async with store.lock("prod", on_loss=fail):
+        pass
+
+
+BUSY, LOST = Unavailable("the store", "locked"), LockLost("prod")
+
+
+@pytest.mark.parametrize(
+    ("beats", "reported"),
+    [
+        ([LOST], 1),
+        ([BUSY, LOST], 2),
+        ([BUSY, BUSY, BUSY], 3),  # three quarters of the duration without a renewal
+        ([BUSY, BUSY, None, BUSY, BUSY, None, BUSY, BUSY, BUSY], 9),
+    ],
+)
+async def test_a_lock_that_cannot_be_renewed_is_reported_while_it_still_holds(
+    beats: list[StoreError | None], reported: int
+) -> None:
+    row = BeatingRow(beats)
+    lost: list[StoreError] = []
+    await lock._renew_until_lost(row, lost.append)  # type: ignore[arg-type]
+    assert (lost, row.count) == ([beats[-1]], reported)
+
+
+class BeatingRow:
+    """A lock row whose n-th renewal fails as the list says."""
+
+    lasts = 0.004
+
+    def __init__(self, beats: list[StoreError | None]) -> None:
+        self._beats = beats
+        self.count = 0
+
+    def now(self) -> float:
+        return self.count * self.lasts / 4
+
+    def renew(self) -> None:
+        failure = self._beats[self.count]
+        self.count += 1
+        if failure is not None:
+            raise failure
 
 
 async def test_a_holder_that_lost_its_lock_does_not_release_that_of_its_successor(store: Store, now: Now) -> None:

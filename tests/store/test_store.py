@@ -21,7 +21,8 @@ from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Call, Verb
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Place
+from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Damaged, StoreError, Unavailable
 from reconciler.store.store import Progress, open_store
 
@@ -81,6 +82,93 @@ async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: P
         assert await store.find_overwritten("dev") == {}
 
 
+async def test_which_secrets_were_or_may_have_been_delivered_is_known_with_where(file: Path) -> None:
+    """All but those of creates that made no object. A create that is not concluded may have delivered its secret."""
+    place = Place("to_file", "secrets/agent.token", entry="TOKEN", host="here", checkout="there")
+    made_objects = {"object": "cr_1", "object, delivered": "cr_2", "no object": None, "no object, delivered": None}
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        for id in (*made_objects, "open", "open, delivered"):
+            await journal.intend(Intent(id, Address("TunnelCredential", "agent"), "prod", "/credentials", place=place))
+        for id, object_id in made_objects.items():
+            await journal.conclude(id, object_id)
+            if id.endswith("delivered"):
+                await journal.record_receipt(id)
+        await journal.record_receipt("open, delivered")
+        await journal.intend(Intent("other kind", Address("TunnelCredentialX", "a"), "prod", "/x"))
+        await journal.intend(Intent("without place", Address("APIKey", "k"), "prod", "/api_keys"))
+        async with store.journal("dev", command="apply") as other:
+            await other.intend(Intent("other stack", Address("TunnelCredential", "agent"), "dev", "/credentials"))
+        issued = await store.find_issued("prod", ["TunnelCredential", "APIKey"])
+    arrived = {secret.intent: secret.arrived for secret in issued}
+    assert arrived == {
+        "object": False,
+        "object, delivered": True,
+        "no object, delivered": True,
+        "open": False,
+        "open, delivered": True,
+        "without place": False,
+    }
+    assert {secret.place for secret in issued if secret.intent != "without place"} == {place}
+    assert [secret.address for secret in issued if secret.place is None] == [Address("APIKey", "k")]
+
+
+async def test_undelivered_secrets_and_open_creates_are_those_of_the_stack_oldest_first(file: Path) -> None:
+    agent = Address("TunnelCredential", "agent")
+    times = iter(range(1000, 2000))
+    async with open_store(str(file), now=lambda: float(next(times))) as store:
+        for stack, ids in (("prod", ("z", "y", "x")), ("dev", ("w",))):
+            async with store.journal(stack, command="apply") as journal:
+                for id in ids:
+                    await journal.intend(Intent(id, agent, stack, "/credentials"))
+        assert [intent.id for intent in await store.find_open_intents("prod")] == ["z", "y", "x"]
+        assert await store.find_undelivered("prod", ["TunnelCredential"]) == {"z", "y", "x"}
+
+
+async def test_the_account_of_a_stack_is_the_one_stored_last(file: Path) -> None:
+    async with open_store(str(file)) as store:
+        for stack in ("prod", "dev"):
+            async with store.journal(stack, command="apply") as journal:
+                await journal.bind({})  # commits alone: the others share the next commit
+                first, last = (AccountMembership(f"{stack} {number}", ("TLSEdge:e",)) for number in (1, 2))
+                await asyncio.gather(journal.bind({}), journal.record_account(first), journal.record_account(last))
+        assert await store.membership("prod") == AccountMembership("prod 2", ("TLSEdge:e",))
+        assert await store.membership("test") is None
+
+
+async def test_a_secret_that_is_delivered_again_is_the_last_one(file: Path) -> None:
+    agent = Address("TunnelCredential", "agent")
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        for id in ("i1", "i2"):
+            await journal.intend(Intent(id, agent, "prod", "/credentials"))
+            await journal.record_receipt(id)
+        await asyncio.gather(journal.bind({}), journal.record_receipt("i1"), journal.record_receipt("i1"))
+        assert await store.find_overwritten("prod") == {"i2": agent}
+
+
+async def test_what_is_concluded_beside_other_creates_stays_concluded(file: Path) -> None:
+    first, second = replace(INTENT, id="first"), replace(INTENT, id="second")
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.intend(first)
+        await asyncio.gather(
+            journal.bind({}),  # commits alone: the others share the next commit
+            journal.conclude("first", None),
+            journal.intend(second),
+            journal.conclude("second", None),
+        )
+        assert await store.find_open_intents("prod") == ()
+
+
+async def test_a_caller_that_is_cancelled_leaves_the_others_waiting_for_their_own_rows(file: Path) -> None:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        first = asyncio.ensure_future(journal.bind({}))
+        cancelled = asyncio.ensure_future(journal.intend(INTENT))
+        other = asyncio.ensure_future(journal.bind({BOT: Binding("bot_3")}))
+        await asyncio.sleep(0)
+        cancelled.cancel()
+        await asyncio.wait_for(asyncio.gather(first, other), timeout=10)
+        assert await store.bindings("prod") == {BOT: Binding("bot_3")}
+
+
 async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
     """One that was ahead for a run does not make every later delivery look like the earlier."""
     agent = Address("TunnelCredential", "agent")
@@ -121,7 +209,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
         await journal.conclude("of made", "cr_1")
         await journal.record_receipt("of delivered")
         await journal.conclude("of undone", None)
-        for address, outcome in ((ended, Outcome.DONE), (failed, Outcome.FAILED)):
+        for address, outcome in ((ended, Outcome.ALREADY), (failed, Outcome.FAILED)):
             await journal.record(Ended(Call(f"update {address}", address, Verb.UPDATE, "/x"), outcome, 1.0))
     async with open_store(str(file), now=lambda: 5.0) as store:
         assert await store.progress("p1") == Progress(
@@ -137,8 +225,8 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
 async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_3")})
-        await journal.bind({BOT: Binding("bot_4")})
-        assert await store.bindings("prod") == {BOT: Binding("bot_4")}
+        await journal.bind({BOT: Binding("bot_4", replaces="bot_3")})
+        assert await store.bindings("prod") == {BOT: Binding("bot_4", replaces="bot_3")}
         await journal.bind({BOT: None})
         assert await store.bindings("prod") == {}
 
@@ -296,6 +384,48 @@ class TestDamage:
             return
         assert bindings == {BOT: Binding("bot_3", {"name": "abc"}, protect=True)}
         assert intents == (INTENT,)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "UPDATE bindings SET replaces = 'bot_9'",
+            "UPDATE bindings SET protect = 0",
+            "UPDATE receipts SET intent = 'i1'",
+            "UPDATE intents SET before = '[]'",
+            "UPDATE intents SET place = '{}'",
+            "UPDATE accounts SET account = 'another'",
+            "UPDATE plan_calls SET call = ''",
+        ],
+    )
+    async def test_a_row_on_which_plans_depend_is_refused_once_changed(self, file: Path, change: str) -> None:
+        await fill(file)
+        async with open_store(str(file)) as store, store.journal("prod", command="apply", plan="p") as journal:
+            await journal.intend(replace(INTENT, id="i2", place=Place("to_file", "x")))
+            await journal.record_account(AccountMembership("this"))
+        with sqlite3.connect(file) as connection:
+            connection.execute(change)
+        connection.close()
+        async with open_store(str(file)) as store:
+            reads = (
+                store.bindings("prod"),
+                store.receipts("prod"),
+                store.find_open_intents("prod"),
+                store.find_issued("prod", ["BotUser"]),
+                store.membership("prod"),
+                store.progress("p"),
+            )
+            answers = await asyncio.gather(*reads, return_exceptions=True)
+        damaged = [isinstance(answer, Damaged) for answer in answers]
+        assert (
+            damaged
+            == {
+                "bindings": [True, False, False, False, False, False],
+                "receipts": [False, True, False, False, False, False],
+                "intents": [False, False, True, True, False, False],
+                "accounts": [False, False, False, False, True, False],
+                "plan_calls": [False, False, False, False, False, True],
+            }[change.split()[1]]
+        )
 
     async def test_a_log_without_its_database(self, file: Path) -> None:
         await fill(file)
