@@ -46,7 +46,7 @@ READ_BY_THE_PRODUCT = re.compile(
     r"(CI|GITHUB|GITLAB|VAULT|OTEL)(_|$)|(NO_COLOR|FORCE_COLOR|TRACEPARENT)$"
     r"|RECONCILER_(?!TEST_|YAML_SERVER$|REWRITE$|SCREENSHOTS$)"
 )
-MEMORY, ENOUGH = Path("/dev/shm"), 4 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
+MEMORY, ENOUGH = Path("/dev/shm"), 1 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
 
 settings.register_profile("quick", max_examples=QUICK_EXAMPLES, derandomize=True, deadline=None)
 settings.register_profile("full", max_examples=FULL_EXAMPLES, derandomize=True, deadline=None)

@@ -14,6 +14,7 @@ from reconciler.operations.opening.commits import read_commit
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin").mkdir()
+    (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
 
@@ -37,6 +38,17 @@ def test_a_git_that_never_answers_does_not_hold_up_the_run(project: Path, monkey
 def test_the_commit_is_what_git_prints(project: Path, script: str, commit: str) -> None:
     install(project, script)
     assert read_commit(project, os.environ, 5.0) == commit
+
+
+def test_git_is_not_started_where_there_is_no_repository(project: Path) -> None:
+    install(project, f"touch {project / 'started'}; echo 0fabc")
+    (project / "inner").mkdir()
+    assert read_commit(project / "inner", os.environ, 5.0) == "0fabc"
+    (project / ".git").rmdir()
+    (project / "started").unlink()
+    assert read_commit(project / "inner", os.environ, 5.0) == ""
+    assert not (project / "started").exists()
+    assert read_commit(project, {**os.environ, "GIT_DIR": "elsewhere"}, 5.0) == "0fabc"
 
 
 def test_a_git_that_cannot_be_started_tells_no_commit(project: Path) -> None:

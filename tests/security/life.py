@@ -81,6 +81,7 @@ class Life:
     def build(self) -> None:
         for name in ("bin", "home", "tmp", "children", "project"):
             (self.base / name).mkdir(parents=True)
+        (self.root / ".git").mkdir()  # so that Git is asked
         for name, text in _files(self.known).items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,11 +17,25 @@ _FILES = ("100644", "100755", _SYMLINK)
 
 
 def read_commit(root: Path, environ: Mapping[str, str], timeout: float) -> str:
-    """The commit that is checked out at `root`; empty if there is none, or Git takes more than `timeout` seconds."""
+    """The commit that is checked out at `root`; empty if there is none, or Git takes more than `timeout` seconds.
+
+    Git is not started where it would find no repository.
+    """
+    if "GIT_DIR" not in environ and not _is_in_repository(root):
+        return ""
     try:
         return run_git(root, environ, timeout, "rev-parse", "HEAD").decode().strip()
     except GitError:
         return ""
+
+
+def _is_in_repository(root: Path) -> bool:
+    """Whether the folder or one above it has an entry `.git`, or may have one that cannot be seen."""
+    folder = root.resolve()
+    try:
+        return any((parent / ".git").exists() for parent in (folder, *folder.parents))
+    except OSError:
+        return True
 
 
 @dataclass(frozen=True)
