@@ -14,7 +14,7 @@ from reconciler.model.change import Action, Change, Reason
 from reconciler.model.plan import Approval, Forecast, Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.operations.applying import remaining_plan, staleness
-from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, snapshot
+from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, ref, snapshot
 
 
 @pytest.mark.parametrize("description", ["", "changed as well"])
@@ -137,3 +137,48 @@ def test_a_new_object_whose_kind_cannot_be_listed_is_not_created_blindly() -> No
     plan = make_plan(declare("TLSEdge/a"), seen=snapshot())
     (lines,) = staleness.find_changed_objects(plan, snapshot(cut=["TLSEdge"])).values()
     assert lines == ["TLSEdge/a: cannot be read: cut"]
+
+
+def test_a_replaced_object_that_another_stack_owns_by_now_is_stale_though_its_address_is_ours() -> None:
+    was, now = {"domain": "a.example.com"}, {"domain": "b.example.com"}
+    old = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/a", was, intent="i0"))
+    new = live("ReservedDomain", "rd_new", now, owner=record("ReservedDomain/a", now, intent="i1", replaces="rd_old"))
+    declared = declare("ReservedDomain/a", {**now, "description": "changed as well"})
+    plan = make_plan(declared, seen=snapshot(old, new), options=LENIENT)
+    assert ("rd_old" in [change.id for change in plan.changes], plan.observed[at("ReservedDomain/a")].id) == (
+        True,
+        "rd_new",
+    )
+    theirs = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/a", was, stack="theirs"))
+    (lines,) = staleness.find_changed_objects(plan, snapshot(theirs, new)).values()
+    assert lines == ["ReservedDomain/a: rd_old is now managed by theirs ReservedDomain/a"]
+
+
+def test_an_object_that_a_finished_call_updated_is_stale_if_it_is_deleted_before_the_next() -> None:
+    was = {"description": "was", "traffic_policy": {"value": "{}"}}
+    edge = live("TLSEdge", "e", was, owner=record("TLSEdge/e", was))
+    plan = make_plan(declare("TLSEdge/e", {"description": "now"}), seen=snapshot(edge))
+    first, second = plan.calls
+    assert staleness.find_changed_objects(plan, snapshot(edge), {first.id}) == {}
+    (lines,) = staleness.find_changed_objects(plan, snapshot(), {first.id}).values()
+    assert lines == ["TLSEdge/e: e was deleted"]
+    assert second.target == "e"
+
+
+def test_an_equal_object_of_a_kind_that_may_exist_twice_is_no_conflict_with_a_create() -> None:
+    pem = {"ca_pem": "-----BEGIN CERTIFICATE-----"}
+    plan = make_plan(declare("CertificateAuthority/a", pem), seen=snapshot())
+    assert [call.method for call in plan.calls] == ["POST"]
+    assert staleness.find_changed_objects(plan, snapshot(live("CertificateAuthority", "ca_1", pem))) == {}
+
+
+def test_what_no_finished_call_created_is_not_missed() -> None:
+    rule = {"ip_policy_id": ref("IPPolicy/office"), "cidr": "10.0.0.0/8", "action": "allow"}
+    plan = make_plan(declare("IPPolicy/office"), declare("IPPolicyRule/r", rule), declare("TLSEdge/e"), seen=snapshot())
+    edge = live("TLSEdge", "e", owner=record("TLSEdge/e", {}, intent="i9"))
+    rest, lost = remaining_plan.without_finished_calls(plan, snapshot(edge), {"create TLSEdge/e"})
+    assert (lost, [call.id for call in rest.calls]) == ({}, ["create IPPolicy/office", "create IPPolicyRule/r"])
+    _, lost = remaining_plan.without_finished_calls(plan, snapshot(), {"create IPPolicy/office"})
+    assert lost == {
+        at("IPPolicyRule/r"): ["IPPolicyRule/r: IPPolicy/office, which this plan created, does not exist any more"]
+    }
