@@ -32,8 +32,9 @@ def decode(content: bytes) -> tuple[Json, bool]:
         return None, False
     if not _is_shallow(value):
         return None, False
-    # Nearly no response needs the repair.
-    return (_repair(value) if _LONE.search(content) else value), True
+    # Nearly no response needs the repair, and few the search for it.
+    is_suspect = (b"\\u" in content or b"\xed" in content) and _LONE.search(content)
+    return (_repair(value) if is_suspect else value), True
 
 
 def _refuse(constant: str) -> Json:

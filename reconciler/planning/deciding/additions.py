@@ -68,10 +68,11 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
     """
     index = assignments.index
     parents = _find_parents(index, decided)
+    parent_kinds = {name for name, _ in parents}
     additions: list[Addition] = []
     names: set[Address] = set(index.manifest.declarations)
     for kind in index.kinds.values():
-        if not any(kind.part_of and kind.part_of.kind == parent for parent, _ in parents):
+        if kind.part_of is None or kind.part_of.kind not in parent_kinds:
             continue
         for live in sorted(index.snapshot.of(kind.name).objects, key=lambda live: live.locator):
             parent = parents.get(_find_parent_key(kind, live)) if live.owner is None else None
@@ -117,11 +118,13 @@ def select_approved(additions: Sequence[Addition], options: PlanOptions) -> list
 
 
 def _find_parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[LiveKey, Decision]:
-    """The declared live objects of this stack that do not ignore additions."""
+    """The declared live objects of this stack, of kinds with children, that do not ignore additions."""
+    kinds_with_children = {kind.part_of.kind for kind in index.kinds.values() if kind.part_of is not None}
     return {
         decision.live.key: decision
         for decision in decided
-        if decision.live is not None
+        if decision.kind.name in kinds_with_children
+        and decision.live is not None
         and decision.declaration is not None
         and decision.declaration.ensure is Ensure.PRESENT
         and decision.declaration.lifecycle.unmanaged_children != "ignore"

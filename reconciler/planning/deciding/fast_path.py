@@ -50,9 +50,11 @@ def is_up_to_date(
     for column in columns(kind):  # hot path: runs for every field of every resource
         field, name, _, is_optional, is_unread, is_direct, blanks = column
         declared = spec.get(name)
+        if declared is None and is_optional:
+            continue
         value = body.get(name) if is_direct else _read_value(field, live)
         if declared is None:
-            if is_optional or (not value and value.__class__ in blanks):
+            if not value and value.__class__ in blanks:
                 continue
         elif declared.__class__ is str and declared == value and not is_unread:
             continue
