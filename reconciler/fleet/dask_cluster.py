@@ -114,7 +114,7 @@ async def open_cluster_pool(
 
 
 def _security(scheduler: str) -> Security:
-    """How to connect to a scheduler: whoever may connect can run any code on its workers."""
+    """How to connect to a scheduler: everyone who may connect can run any code on its workers."""
     import dask
     from distributed import Security
 
@@ -124,7 +124,7 @@ def _security(scheduler: str) -> Security:
     if parts.scheme == "tcp":
         if not _is_local(parts.hostname) and dask.config.get("distributed.comm.require-encryption", None) is not False:
             raise UnusableCluster(
-                f"{scheduler}: without TLS, whoever reaches the scheduler can run code where the keys are",
+                f"{scheduler}: without TLS, everyone who reaches the scheduler can run code where the keys are",
                 remedy="use tls://, or set DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION=False in a closed network",
             )
         return Security(require_encryption=False)

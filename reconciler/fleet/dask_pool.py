@@ -41,10 +41,14 @@ class TaskError(Exception):
     """A task ended with an exception on its worker. The text travels through the scheduler and has no secrets."""
 
 
+class WrongVersion(TaskError):
+    """The worker has another version of reconciler than the command, and may understand tasks differently."""
+
+
 def run_on_worker(run: RunTask, task: Task, version: str) -> None:
     """What Dask calls on a worker. Takes names and returns nothing."""
     if version != reconciler.__version__:
-        raise TaskError(f"its worker has version {reconciler.__version__} of reconciler, and the run has {version}")
+        raise WrongVersion(f"a worker has version {reconciler.__version__} of reconciler, and this command {version}")
     try:
         run(task)
     except (OperationError, StoreError) as error:
@@ -62,6 +66,8 @@ class DaskPool:
 
     patience  seconds until a task is given back that no worker can run
     """
+
+    version = reconciler.__version__  # that workers must have too
 
     def __init__(self, client: Client, where: str, run: RunTask, patience: float = PATIENCE) -> None:
         self._client, self._where, self._run, self._patience = client, where, run, patience
@@ -93,7 +99,7 @@ class DaskPool:
                 batch.add(
                     task,
                     self._client.submit(
-                        run_on_worker, self._run, task, reconciler.__version__,
+                        run_on_worker, self._run, task, self.version,
                         key=(f"fleet_{task.verb}", task.key, secrets.token_hex(4)),
                         pure=False, retries=0, resources={task.needs: _SHARE} if task.needs else None,
                     ),
@@ -133,6 +139,8 @@ class _Batch:
                 error = str(failure) if isinstance(failure, TaskError) else f"{type(failure).__name__}: {failure}"
         del self.tasks[future]
         future.release()  # or the scheduler runs it again when this worker dies
+        if isinstance(failure, WrongVersion):
+            self._end(str(failure))
         self.ended.put_nowait(TaskEnd(task, error.partition("\n")[0]))
         async with self.changed:
             self.changed.notify_all()
@@ -173,8 +181,11 @@ class _Batch:
             async with self.changed:
                 self.changed.notify_all()
             await asyncio.sleep(min(_REFRESH, self.patience))
+        self._end(lost)
+
+    def _end(self, why: str) -> None:
         resume = f"the run can go on from where it is: `reconciler fleet resume {self.run}`"
-        self.ended.put_nowait(UnusableCluster(f"{lost} ({self.where})", remedy=resume))
+        self.ended.put_nowait(UnusableCluster(f"{why} ({self.where})", remedy=resume))
 
     def _count(self, workers: Any) -> None:
         self.threads = Counter()

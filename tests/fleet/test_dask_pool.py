@@ -165,6 +165,14 @@ async def test_a_cluster_without_workers_ends_the_command(tmp_path: Path) -> Non
             await run_all(pool, [make_task(tmp_path, "member")])
 
 
+async def test_workers_of_another_version_end_the_command(tmp_path: Path) -> None:
+    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.work, scheduler.address) as pool:
+        pool.version = "0.0.1"
+        with pytest.raises(UnusableCluster, match=r"a worker has version .*, and this command 0\.0\.1 \(tcp://"):
+            await run_all(pool, [make_task(tmp_path, "member")])
+    assert stand_in.runs(tmp_path) == []
+
+
 async def test_what_the_caller_raises_ends_the_run(tmp_path: Path) -> None:
     async def give() -> AsyncIterator[Task]:
         yield make_task(tmp_path, "member")

@@ -136,7 +136,7 @@ async def test_other_users_of_this_machine_cannot_reach_a_local_cluster(tmp_path
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
-        ("tcp://198.51.100.7:8786", "without TLS, whoever reaches the scheduler can run code"),
+        ("tcp://198.51.100.7:8786", "without TLS, everyone who reaches the scheduler can run code"),
         ("tcp://scheduler.example.com:8786", "without TLS"),
         ("scheduler:8786", "is not the address of a scheduler"),
         ("https://scheduler:8786", "is not the address of a scheduler"),
