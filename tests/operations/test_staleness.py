@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
-from reconciler.model.plan import Approval, Forecast, Plan
-from reconciler.model.snapshot import Binding, Snapshot
+from reconciler.model.owner_record import Owner
+from reconciler.model.plan import Approval, Forecast, Observed, Plan
+from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.operations.applying import remaining_plan, staleness
 from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, ref, snapshot
 
@@ -182,3 +184,178 @@ def test_what_no_finished_call_created_is_not_missed() -> None:
     assert lost == {
         at("IPPolicyRule/r"): ["IPPolicyRule/r: IPPolicy/office, which this plan created, does not exist any more"]
     }
+
+
+# --- plan files that an earlier run applied in part -------------------------------------------------------------------
+
+TOKEN, EDGE, BOT = at("TunnelCredential/c"), at("TLSEdge/a"), at("BotUser/b")
+MADE = live("TunnelCredential", "cr_1", owner=record(str(TOKEN), {}, intent="i-made", pending=True))
+
+
+def resumed(plan: Plan, seen: Snapshot, *done: str) -> tuple[Plan, dict[Address, list[str]]]:
+    return remaining_plan.without_finished_calls(plan, seen, set(done))
+
+
+def test_an_object_keeps_the_intent_of_its_create_when_the_rest_of_the_plan_is_applied() -> None:
+    """Its receipt names the intent: with another one the token would count as lost, and be replaced."""
+    plan = make_plan(declare(str(TOKEN)))
+    rest, lost = resumed(plan, snapshot(MADE), f"create {TOKEN}")
+    (complete,) = rest.calls
+    assert complete.owner is not None
+    assert (complete.owner.intent, complete.needs, rest.resolved) == ("i-made", (), {f"{TOKEN}.id": "cr_1"})
+    assert ([change.address for change in rest.changes], lost) == ([TOKEN], {})
+
+
+def test_what_an_earlier_run_created_and_is_gone_by_now_is_not_completed() -> None:
+    plan = make_plan(declare(str(TOKEN)))
+    _, lost = resumed(plan, snapshot(), f"create {TOKEN}")
+    assert lost == {TOKEN: [f"{TOKEN}: {TOKEN}, which this plan created, does not exist any more"]}
+    (lines,) = staleness.find_changed_objects(plan, snapshot(), {f"create {TOKEN}"}).values()
+    assert lines == [f"{TOKEN}: the object that this plan created does not exist any more"]
+
+
+def test_what_earlier_runs_finished_is_neither_compared_nor_counted() -> None:
+    plan = make_plan(declare(str(TOKEN)), declare(str(EDGE)))
+    done = [call.id for call in plan.calls if call.address == TOKEN]
+    rest, lost = resumed(plan, snapshot(), *done)
+    assert ([call.id for call in rest.calls], [change.address for change in rest.changes]) == (
+        [f"create {EDGE}"],
+        [EDGE],
+    )
+    assert (lost, staleness.find_changed_objects(plan, snapshot(), done)) == ({}, {})
+
+
+def test_references_to_what_an_earlier_run_created_are_resolved() -> None:
+    authority = at("CertificateAuthority/ca")
+    trusting = {"mutual_tls": {"certificate_authority_ids": [ref(str(authority))]}}
+    plan = make_plan(declare(str(authority), {"ca_pem": "PEM"}), declare(str(EDGE), trusting))
+    made = live("CertificateAuthority", "ca_1", {"ca_pem": "PEM"}, owner=record(str(authority), {"ca_pem": "PEM"}))
+    rest, lost = resumed(plan, snapshot(made), f"create {authority}")
+    assert ([call.needs for call in rest.calls], rest.resolved, lost) == ([()], {f"{authority}.id": "ca_1"}, {})
+    _, lost = resumed(plan, snapshot(), f"create {authority}")
+    assert list(lost) == [EDGE]
+
+
+OLD = record(str(EDGE), {})
+
+
+@pytest.mark.parametrize(
+    ("objects", "bindings", "found"),
+    [
+        ([live("TLSEdge", "e1", owner=OLD)], {}, "e1"),
+        ([], {}, None),
+        # Nothing says which of two it was.
+        ([live("TLSEdge", "e1", owner=OLD), live("TLSEdge", "e2", owner=OLD)], {}, None),
+        # The object that the plan replaces does not count.
+        ([live("TLSEdge", "seen", owner=OLD)], {}, None),
+        ([live("TLSEdge", "seen", owner=OLD), live("TLSEdge", "e2", owner=OLD)], {}, "e2"),
+        ([live("TLSEdge", "e1", owner=record(str(EDGE), {}, stack="theirs"))], {}, None),
+        # By the binding of the store, unless its record names another address by now.
+        ([live("TLSEdge", "e1")], {str(EDGE): Binding("e1")}, "e1"),
+        ([live("TLSEdge", "e1", owner=record("TLSEdge/other", {}))], {str(EDGE): Binding("e1")}, None),
+        ([live("TLSEdge", "seen")], {str(EDGE): Binding("seen")}, None),
+        ([], {str(EDGE): Binding("e1")}, None),
+    ],
+)
+def test_the_object_that_an_earlier_run_created_is_found_if_only_one_can_be_it(
+    objects: list[Live], bindings: dict[str, Binding], found: str | None
+) -> None:
+    plan = Plan("laws", observed={EDGE: Observed("seen", {}, "")})
+    comparison = staleness.Comparison(plan, snapshot(*objects, bindings=bindings), {f"create {EDGE}"})
+    created = comparison.find_created(EDGE)
+    assert (created.id if created is not None else None) == found
+
+
+# --- what changed -----------------------------------------------------------------------------------------------------
+
+
+def update_of(was: dict[str, Any], now: dict[str, Any]) -> Plan:
+    return make_plan(declare(str(EDGE), now), seen=snapshot(live("TLSEdge", "e", was, owner=record(str(EDGE), was))))
+
+
+@pytest.mark.parametrize(
+    ("objects", "lines"),
+    [
+        ([live("TLSEdge", "e", {"description": "was"}, owner=record(str(EDGE), {}))], []),
+        ([], ["TLSEdge/a: e was deleted"]),
+        (
+            [live("TLSEdge", "e", {"description": "was"}, owner=record(str(EDGE), {}, stack="theirs"))],
+            ["TLSEdge/a: e was managed by laws TLSEdge/a, is now managed by theirs TLSEdge/a"],
+        ),
+        (
+            [live("TLSEdge", "e", {"description": "was"})],
+            ["TLSEdge/a: e was managed by laws TLSEdge/a, is now not managed by any stack"],
+        ),
+        (
+            [live("TLSEdge", "e", {"description": "was"}, owner=record(str(EDGE), {}, protect=True))],
+            ["TLSEdge/a: e was managed by laws TLSEdge/a, is now managed by laws TLSEdge/a, protected"],
+        ),
+        (
+            [live("TLSEdge", "e", {"description": "by hand"}, owner=record(str(EDGE), {}))],
+            ['TLSEdge/a.description: was "was", is now "by hand"'],
+        ),
+        ([live("TLSEdge", "e", owner=record(str(EDGE), {}))], ['TLSEdge/a.description: was "was", is now ""']),
+        (
+            [live("TLSEdge", "e", {"description": "was", "hostports": ["a.x:443"]}, owner=record(str(EDGE), {}))],
+            ['TLSEdge/a.hostports: was [], is now ["a.x:443"]'],
+        ),
+    ],
+)
+def test_a_row_of_what_changed(objects: list[Live], lines: list[str]) -> None:
+    plan = update_of({"description": "was"}, {"description": "now"})
+    found = staleness.find_changed_objects(plan, snapshot(*objects))
+    assert [line for each in found.values() for line in each] == lines
+
+
+def test_modules_that_appeared_or_vanished_are_told() -> None:
+    shown = {"backend": {"enabled": True, "backend": {"id": "b"}}}
+    bare, whole = ({"description": "was", **more} for more in ({}, shown))
+    for before, after in ((bare, whole), (whole, bare)):
+        there, later = (live("TLSEdge", "e", body, owner=record(str(EDGE), {})) for body in (before, after))
+        plan = make_plan(declare(str(EDGE), {"description": "now"}, ignore=["backend"]), seen=snapshot(there))
+        (lines,) = staleness.find_changed_objects(plan, snapshot(later)).values()
+        assert [line.partition(":")[0] for line in lines] == ["TLSEdge/a.backend"]
+
+
+@pytest.mark.parametrize("owner", [record(str(EDGE), {}), record(str(EDGE), {}, stack="theirs"), None])
+def test_what_an_earlier_run_wrote_is_not_compared_but_whose_it_is(owner: Owner | None) -> None:
+    """The update is done, the removal of a module is not."""
+    was = {"description": "was", "mutual_tls": {"certificate_authority_ids": ["ca_1"]}}
+    shown = {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}}
+    there = live("TLSEdge", "e", {"description": "was", **shown}, owner=record(str(EDGE), was))
+    plan = make_plan(declare(str(EDGE), {"description": "now"}), seen=snapshot(there))
+    assert [call.id for call in plan.calls] == ["update TLSEdge/a", "remove module mutual_tls of TLSEdge/a"]
+    now = live("TLSEdge", "e", {"description": "now", **shown}, owner=owner)
+    found = staleness.find_changed_objects(
+        plan, snapshot(now, live("CertificateAuthority", "ca_1")), {"update TLSEdge/a"}
+    )
+    assert bool(found) is (owner is None or owner.stack == "theirs")
+
+
+@pytest.mark.parametrize(
+    ("alike", "is_conflict"),
+    [
+        (live("ReservedDomain", "rd_1", {"domain": "a.x"}), True),
+        (live("ReservedDomain", "rd_1", {"domain": "b.x"}), False),
+        (live("ReservedDomain", "rd_1", {"domain": "b.x"}, owner=record("ReservedDomain/d", {})), True),
+        (live("ReservedDomain", "rd_1", {"domain": "b.x"}, owner=record("ReservedDomain/other", {})), False),
+        (live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/d", {}, stack="theirs")), True),
+    ],
+)
+def test_what_exists_by_now_is_not_created_again(alike: Live, is_conflict: bool) -> None:
+    plan = make_plan(declare("ReservedDomain/d", {"domain": "a.x"}))
+    found = staleness.find_changed_objects(plan, snapshot(alike))
+    assert [line for lines in found.values() for line in lines if "rd_1 exists now" in line] == [
+        line for lines in found.values() for line in lines
+    ]
+    assert bool(found) is is_conflict
+
+
+@pytest.mark.parametrize("parent", ["e1", "e2"])
+def test_a_child_conflicts_with_one_of_the_same_parent_only(parent: str) -> None:
+    spec = {"edge_id": "e1", "match": "/", "match_type": "exact_path"}
+    plan = make_plan(declare("HTTPSEdgeRoute/r", spec), seen=snapshot(live("HTTPSEdge", "e1"), live("HTTPSEdge", "e2")))
+    shown = {"match": "/", "match_type": "exact_path"}
+    edges = [live("HTTPSEdge", id) for id in ("e1", "e2")]
+    found = staleness.find_changed_objects(plan, snapshot(*edges, live("HTTPSEdgeRoute", "r1", shown, parent=parent)))
+    assert bool(found) is (parent == "e1")
