@@ -44,7 +44,7 @@ _NEEDED = (
     "GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "GIT_SSL_CERT", "GIT_SSL_KEY", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "GIT_ALLOW_PROTOCOL", "GIT_TERMINAL_PROMPT", "LC_ALL",
 )  # fmt: skip
-"""Variables that a fetch needs to authenticate (docs/fleet.md). All others of a worker may be keys of members."""
+"""Variables that a fetch needs to authenticate (docs/fleet-cluster.md). All others may be keys of members."""
 
 _SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
 

@@ -1,0 +1,29 @@
+"""Every command of docs/fleet.md does what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.examples import transcripts
+
+PAGE = Path(__file__).parents[2] / "docs" / "fleet.md"
+_RUN = re.compile(r"\b[0-9]{8}-[0-9]{6}-[0-9a-f]{4}\b")
+_HEADER = re.compile(r"^run .*?requests\s[0-9]+$", re.MULTILINE | re.DOTALL)
+_TIMES = re.compile(r"started [0-9: -]+ UTC, duration [0-9]+ m?s")
+# The member that is planned first represents the shape.
+_EXAMPLE = re.compile(r"^(  These are the values of|  +(domain|hostports):) .*$", re.MULTILINE)
+
+
+def without_times(page: str) -> str:
+    """The page without what differs from run to run."""
+    seen: dict[str, str] = {}
+    page = _HEADER.sub(lambda header: _TIMES.sub("started, duration", " ".join(header[0].split())), page)
+    page = _RUN.sub(lambda run: seen.setdefault(run[0], f"RUN-{len(seen) + 1}"), page)
+    return _EXAMPLE.sub(lambda line: line[1], page)
+
+
+def test_the_page_s_commands_print_what_it_says(tmp_path: Path, commands: Path) -> None:
+    page = PAGE.read_text()
+    ran = transcripts.rewritten(page, transcripts.run(page, tmp_path, commands))
+    assert without_times(ran) == without_times(page)
