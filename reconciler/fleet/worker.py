@@ -113,7 +113,7 @@ class WorkerContext:
         """The runtime of a member's project: with its key, and a store of its own."""
         member, project = task.member, task.project
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
-        environ["RECONCILER_API_KEY"] = key.reveal()
+        environ |= {"RECONCILER_API_KEY": key.reveal(), "FLEET_MEMBER": member}
         file = Path(self.store).absolute().parent / "members" / member / f"{project}.db"
         return replace(
             self.runtime,

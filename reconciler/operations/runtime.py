@@ -71,7 +71,8 @@ def open_project_sinks(config: Config, stop: Stop, environ: Mapping[str, str]) -
     from reconciler.project.manifests.load import own_places
     from reconciler.project.secrets.sinks import ProjectSinks
 
-    return RoutedSinks(ProjectSinks(config.root, partial(own_places, config), stop), RemoteSinks(environ, stop))
+    own = partial(own_places, config)
+    return RoutedSinks(ProjectSinks(config.root, own, stop, environ), RemoteSinks(environ, stop))
 
 
 def _machine_clock() -> Clock:

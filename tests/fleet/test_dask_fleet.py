@@ -32,12 +32,16 @@ from tests.operations.projects import Document
 from tests.store.fleet_stores import STORES, new_store
 from tests.tiers import full
 
-KEEP = 'token=$(cat); printf "%s\\n" "$token" >>tokens'
+KEEP = {
+    "run": ["sh", "-c", 'cat >"tokens/$FLEET_MEMBER"'],
+    "check": ["test", "-w", "tokens"],
+    "env": ["FLEET_MEMBER"],
+}
 CREDENTIAL: Document = {
     "kind": "TunnelCredential",
     "name": "agent",
     "spec": {"description": "${{ var.site }}"},
-    "deliver": {"token": {"to_command": {"run": ["sh", "-c", KEEP], "check": ["test", "-w", "."]}}},
+    "deliver": {"token": {"to_command": KEEP}},
 }
 
 
@@ -116,13 +120,13 @@ class DaskFleet:
     def check_accounts(self) -> None:
         """Each account has every object once, and the token of its credential is delivered. A token has the id of its
         credential, but for the prefix."""
-        tokens = (self.world.root / "web" / "tokens").read_text().split()
         for name in self.names:
             account = self.world.sandbox.accounts[name]
             expected = sorted(f"s{number}-{name}.example.com" for number in range(self.resources - 1))
             assert self.world.domains(name) == expected, name
             (credential,) = account.collection("/credentials", "credentials")
-            assert [token for token in tokens if token.startswith(credential["id"].removeprefix("cr_"))], name
+            token = (self.world.root / "web" / "tokens" / name).read_text()
+            assert token.startswith(credential["id"].removeprefix("cr_")), name
 
 
 OpenPool = Callable[[dict[str, str]], AbstractAsyncContextManager[Pool]]
@@ -137,6 +141,7 @@ async def dask_fleet(
     names = [f"m{number:04}" for number in range(members)]
     documents = [CREDENTIAL, *domains(resources - 1)]
     write_fleet(root, [member(name) for name in names], *documents, **settings)
+    (root / "web" / "tokens").mkdir()
     project = root / "web" / "reconciler.yaml"  # a budget would count the requests of a killed worker for a minute
     lines = project.read_text().splitlines(keepends=True)
     project.write_text("".join(line for line in lines if not line.startswith("limits:")))

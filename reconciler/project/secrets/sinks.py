@@ -42,9 +42,13 @@ OwnPlaces = Callable[[], Mapping[str, str]]
 class ProjectSinks:
     """Implements the engine's port `Sinks`, with paths relative to the project's root."""
 
-    def __init__(self, root: Path, own: OwnPlaces = dict, stop: Stop | None = None) -> None:
-        """`own`: real paths of the project's own files and folders, with their purpose. `stop`: interrupts commands."""
+    def __init__(
+        self, root: Path, own: OwnPlaces = dict, stop: Stop | None = None, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        """`own`: real paths of the project's own files and folders, with their purpose. `stop`: interrupts commands.
+        `environ`: of which commands get what they may know."""
         self._root = root
+        self._environ = environ
         self._own = own
         self._stop = stop
         self._turn = asyncio.Lock()  # deliveries can share files
@@ -69,7 +73,7 @@ class ProjectSinks:
         program = delivery.target
         if "/" in program:
             program = str(self._root.absolute() / program)  # the working directory of `_run`
-        if shutil.which(program, path=os.environ.get("PATH")) is None:
+        if shutil.which(program, path=self._environ.get("PATH")) is None:
             raise Undeliverable(f"command {delivery.target} not found; install it, or correct the name")
         if check := delivery.settings.get("check"):
             await self._run(check, b"", delivery.settings.get("env", ()))
@@ -94,7 +98,7 @@ class ProjectSinks:
             asyncio.create_subprocess_exec(
                 *arguments,
                 cwd=self._root,
-                env=command_environment(os.environ, passed),
+                env=command_environment(self._environ, passed),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.DEVNULL,
