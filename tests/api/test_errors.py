@@ -46,3 +46,8 @@ def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> 
 )
 def test_text_from_the_platform_is_made_harmless(text: str, shown: str) -> None:
     assert sanitize(text) == shown
+
+
+def test_retry_after_a_date_is_counted_from_now() -> None:
+    assert retry_after("Thu, 01 Jan 1970 00:00:30 GMT") == 0
+    assert (retry_after("Fri, 01 Jan 2100 00:00:00 GMT") or 0) > 86_400

@@ -19,6 +19,7 @@ from reconciler.engine.ports import Refused
         ("https://api.example.com:8443/v2/", "https://api.example.com:8443"),
         ("http://127.0.0.1:4000", "http://127.0.0.1:4000"),
         ("http://[::1]:4000", "http://[::1]:4000"),
+        ("http://127.0.0.1:80", "http://127.0.0.1"),
         ("http://localhost", "http://localhost"),
         ("https://api.example.com.", "https://api.example.com."),
         (f"https://{'a' * 63}.example.com", f"https://{'a' * 63}.example.com"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -237,3 +239,44 @@ def test_a_manifest_for_its_owner_alone_stays_so_while_it_is_laid_out(tmp_path: 
         for _ in range(200):
             atomic_write.write(tmp_path / "a.yaml", "y" * 1000, mode=0o600)
     assert set(watch.seen) == {0o600}
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda delivery: str(delivery.way))
+def test_all_of_the_text_is_on_the_disk_before_the_file_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivery: Delivery
+) -> None:
+    target = tmp_path / delivery.target
+    synced: dict[int, int] = {}
+    sync = os.fsync
+
+    def watch(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            synced[status.st_ino] = status.st_size
+            assert not target.exists()
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watch)
+    deliver(tmp_path, delivery)
+    status = target.stat()
+    assert synced[status.st_ino] == status.st_size > len("token")
+
+
+def test_a_proof_waits_for_another_process_that_writes_in_the_folder(tmp_path: Path) -> None:
+    """Else it would take the other one's unfinished file for one that a killed process left, and remove it."""
+    sinks, delivery = ProjectSinks(tmp_path), Delivery("to_file", "a.token")
+    deliver(tmp_path, delivery)
+    killed = "import os, sys; from pathlib import Path; from reconciler.project.secrets import files\n"
+    killed += "os.rename = lambda *_, **__: os._exit(9)\n"
+    killed += "files.write(Path(sys.argv[1]), 'a.token', lambda present: 'x')"
+    assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False).returncode == 9
+    (unfinished,) = tmp_path.glob(".reconciler-unfinished-*")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # as if it were still writing
+    proof = threading.Thread(target=lambda: asyncio.run(sinks.check(delivery, overwrites=True)))
+    proof.start()
+    proof.join(0.3)
+    assert (proof.is_alive(), unfinished.exists()) == (True, True)
+    os.close(folder)
+    proof.join(10)
+    assert (proof.is_alive(), unfinished.exists()) == (False, False)
