@@ -343,7 +343,7 @@ class _Execution:
             self._report(gate.reason)
             if gate.until is None or not self.wait:
                 return False
-            await self._sleep(min(gate.until - self.runtime.now(), _POLL))
+            await self.sleep(min(gate.until - self.runtime.now(), _POLL))
         return False
 
     async def _find_gate(self) -> Gate | None:
@@ -353,7 +353,7 @@ class _Execution:
         tasks = list(self.board.tasks.values())
         return find_gate(self.source.fleet, self.run, tasks, self.wave, self.runtime.now())
 
-    async def _sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         """Sleeps, at most until `stop` is set."""
         waits = [asyncio.ensure_future(self.runtime.clock.sleep(max(seconds, 0.0)))]
         waits.append(asyncio.ensure_future(self.stop.wait()))  # type: ignore[arg-type]
@@ -444,6 +444,7 @@ class _Feed:
         self._running: set[Key] = set()
         self._delayed: set[Key] = set()
         self._changed = asyncio.Event()
+        self._given = 0
 
     async def give(self) -> AsyncIterator[Task]:
         for key in self._execution.board.unfinished_of(self._execution.wave):
@@ -452,6 +453,7 @@ class _Feed:
             if not await self._execution.may_go_on():
                 return
             if self._ready:
+                await self._spread_start()
                 key = self._ready.popleft()
                 self._running.add(key)
                 yield self._execution.task_of(key)
@@ -459,6 +461,14 @@ class _Feed:
                 self._changed.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._changed.wait(), _POLL)
+
+    async def _spread_start(self) -> None:
+        """Waits a random time before each of the first starts of a wave."""
+        fleet, execution = self._execution.source.fleet, self._execution
+        if fleet.start_spread and self._given < fleet.members_at_once:
+            most = 2 * fleet.start_spread / fleet.members_at_once
+            await execution.sleep(most * execution.runtime.random.fraction())
+        self._given += 1
 
     async def _sort(self, key: Key) -> None:
         """Adds a task to those that are ready, or to those that wait for others."""

@@ -14,13 +14,11 @@ class LocalPool:
     """A pool of one process.
 
     at_once  tasks at a time
-    spread   seconds over which the first starts are spread
     """
 
-    def __init__(self, context: WorkerContext, *, at_once: int, spread: float = 0.0) -> None:
+    def __init__(self, context: WorkerContext, *, at_once: int) -> None:
         self._context = context
         self._at_once = at_once
-        self._spread = spread
 
     async def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
         """See `Pool.run`."""
@@ -35,27 +33,19 @@ class LocalPool:
             await asyncio.gather(feeder, return_exceptions=True)
 
     async def _feed(self, tasks: AsyncIterator[Task], ends: asyncio.Queue[TaskEnd | None]) -> None:
-        room, number = asyncio.Semaphore(self._at_once), 0
+        room = asyncio.Semaphore(self._at_once)
         try:
             async with asyncio.TaskGroup() as group:
                 await room.acquire()
                 async for task in tasks:
-                    delay = self._delay() if number < self._at_once else 0.0
-                    number += 1
-                    group.create_task(self._run(task, delay, room, ends))
+                    group.create_task(self._run(task, room, ends))
                     await room.acquire()
         finally:
             ends.put_nowait(None)
 
-    def _delay(self) -> float:
-        return self._spread * (self._context.runtime.random.fraction() if self._spread else 0.0)
-
-    async def _run(
-        self, task: Task, delay: float, room: asyncio.Semaphore, ends: asyncio.Queue[TaskEnd | None]
-    ) -> None:
+    async def _run(self, task: Task, room: asyncio.Semaphore, ends: asyncio.Queue[TaskEnd | None]) -> None:
         error = ""
         try:
-            await asyncio.sleep(delay)
             await run_task(task, self._context)
         except Exception as failure:  # noqa: BLE001 - the coordinator tries again, and reports it in the end
             error = f"{type(failure).__name__}: {failure}"

@@ -154,7 +154,7 @@ class Fleet:
     """A fleet file. `waves` ends with a wave that takes every member that is left.
 
     members_at_once  tasks at a time in one process
-    start_spread     seconds over which the first starts are spread
+    start_spread     seconds over which the first starts of a wave are spread
     store            path below the folder of the fleet file, or URL; None: `state/fleet.db`
     """
 

@@ -140,7 +140,7 @@ async def _open_pool(session: FleetSession, records: FleetRecords, interrupts: _
     else:
         context = WorkerContext(records, session.store, find_cache(environ), session.runtime, session.commit)
         interrupts.on_stop = context.stop
-        yield LocalPool(context, at_once=fleet.members_at_once, spread=fleet.start_spread)
+        yield LocalPool(context, at_once=fleet.members_at_once)
 
 
 def _absolute(store: str) -> str:

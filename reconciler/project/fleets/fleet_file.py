@@ -239,7 +239,7 @@ class FleetLimits(StrictModel):
     """Limits of one process."""
 
     members_at_once: Annotated[int, Between(1, 1024), Doc("Members that one process works on at a time.")] = 16
-    start_spread: Annotated[Duration, Doc("Time over which the first starts are spread, such as 30s.")] = "0s"
+    start_spread: Annotated[Duration, Doc("Time over which the first starts of a wave are spread, such as 30s.")] = "0s"
 
 
 class FleetFile(StrictModel):
