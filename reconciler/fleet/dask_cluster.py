@@ -97,10 +97,16 @@ async def open_cluster_pool(
     """
     _require_dask()
     from distributed import Client
+    from distributed.utils import silence_logging_cmgr
 
     security = _security(scheduler)
     async with AsyncExitStack() as stack:
-        client = Client(scheduler, security=security, asynchronous=True, set_as_default=False, timeout=reconnect)
+        stack.enter_context(silence_logging_cmgr(logging.CRITICAL))
+        try:
+            client = Client(scheduler, security=security, asynchronous=True, set_as_default=False, timeout=reconnect)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UnusableCluster(f"{scheduler}: the certificate or key cannot be used: {why}") from error
         stack.push_async_callback(client.close)
         try:
             async with asyncio.timeout(min(_CONNECT, reconnect)):

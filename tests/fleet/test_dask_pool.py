@@ -23,6 +23,7 @@ from reconciler.operations.errors import OperationError, UnusableCluster
 from tests.fleet import stand_in
 from tests.fleet.clusters import run_all, start_cluster, start_scheduler
 from tests.fleet.stand_in import make_task
+from tests.tiers import full
 
 MEMBERS = [f"member-{number}" for number in range(12)]
 
@@ -188,3 +189,28 @@ def test_dask_is_imported_only_when_it_is_used() -> None:
     code = "import sys, reconciler.fleet.dask_cluster; print({'dask', 'distributed', 'tornado'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "set()\n"
+
+
+@full
+def test_workers_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
+    code = (
+        "import asyncio, sys; from pathlib import Path; from tests.fleet import stand_in, test_dask_pool as test;"
+        "asyncio.run(test.wait_in_workers(Path(sys.argv[1])))"
+    )
+    command = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
+    deadline = time.monotonic() + 60
+    while len(stand_in.runs(tmp_path)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    command.kill()
+    command.wait()
+    for process in {process for _, process in stand_in.runs(tmp_path)}:
+        while Path(f"/proc/{process}").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+async def wait_in_workers(folder: Path) -> None:
+    """The command that the test above kills."""
+    async with open_local_pool(stand_in.wait, 2, threads=1) as pool:
+        await run_all(pool, [make_task(folder, member) for member in MEMBERS])

@@ -133,6 +133,20 @@ async def test_other_users_of_this_machine_cannot_reach_a_local_cluster(tmp_path
             await Client(address, asynchronous=True, set_as_default=False, timeout=1, security=Security.temporary())
 
 
+async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, "fleet")
+    for file, why in ((authority.key, "PEM"), (authority.ca_file, "No such file")):
+        file.unlink()
+        if file is authority.key:
+            file.write_text("no key")
+        with (
+            settings(authority.environ()),
+            pytest.raises(UnusableCluster, match=f"the certificate or key cannot be used: .*{why}"),
+        ):
+            async with open_cluster_pool(stand_in.work, "tls://127.0.0.1:1"):
+                pass
+
+
 @pytest.mark.parametrize(
     ("address", "reason"),
     [
