@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
@@ -17,6 +18,7 @@ from typing import Any
 
 import dask
 import pytest
+from distributed import Nanny
 
 from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
 from reconciler.fleet.ports import Pool
@@ -26,7 +28,7 @@ from reconciler.model.fleet import Run, RunVerb, TaskState
 from reconciler.store.errors import StoreError, Unavailable
 from reconciler.store.fleet_records import open_fleet_records
 from reconciler.testing import SandboxProcess
-from tests.fleet.clusters import Authority, ProcessCluster
+from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet
 from tests.operations.projects import Document
 from tests.store.fleet_stores import STORES, new_store
@@ -215,3 +217,34 @@ async def test_a_large_fleet_on_a_cluster_whose_parts_die(form: str, tmp_path: P
         assert await fleet.states(again) == {"succeeded": members}
         assert fleet.world.sandbox.calls() == []
         assert fleet.kills == 4
+
+
+async def test_workers_of_a_scheduler_fetch_the_commit(tmp_path: Path) -> None:
+    """`fleet plan --scheduler`: the worker has neither the folder of the command nor its environment."""
+    root, cache = tmp_path / "repository", tmp_path / "cache"
+    write_fleet(root, [member("acme"), member("globex")], *domains(2))
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+    for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=first"]):
+        await asyncio.to_thread(subprocess.run, ["git", *identity, *arguments], cwd=root, check=True)
+    keys = {"KEY_ACME": "sandbox-0001", "KEY_GLOBEX": "sandbox-0002"}
+    store = {"RECONCILER_STORE": str(tmp_path / "fleet.db")}
+    with SandboxProcess(accounts=2) as sandbox:
+        own = {**keys, **store, "RECONCILER_BASE_URL": sandbox.base_url, "RECONCILER_CACHE": str(cache)}
+        async with (
+            start_scheduler() as scheduler,
+            Nanny(scheduler.address, nthreads=2, memory_limit=0, env=own, local_directory=str(tmp_path)),
+        ):
+            words = ["fleet", "plan", "--scheduler", scheduler.address, "--repository", f"file://{root}", "--quiet"]
+            command = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "reconciler", *words,
+                cwd=root, env={**os.environ, **store}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            output, _ = await command.communicate()
+    assert command.returncode == 0, output.decode()
+    async with open_fleet_records(store["RECONCILER_STORE"]) as records:
+        run = await records.find_run("shops")
+        assert run is not None
+        assert {task.state for task in await records.tasks(run.id)} == {TaskState.SUCCEEDED}
+    (checkout,) = [entry for entry in cache.iterdir() if entry.is_dir()]
+    assert (checkout / "fleet.yaml").read_text() == (root / "fleet.yaml").read_text()
+    assert len(run.commit) == 40
