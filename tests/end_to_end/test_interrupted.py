@@ -53,6 +53,8 @@ def slow(start_sandbox: Callable[..., Sandbox]) -> Sandbox:
 @pytest.fixture
 def sixty_on_slow(project: Project, slow: Sandbox) -> Project:
     project.at(slow)
+    # The platform answers within a second: a rerun after a kill waits no longer than this for an interrupted create.
+    project.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {settle_seconds: 3}\n")
     project.declare(*sixty())
     return project
 
