@@ -25,6 +25,7 @@ from tests.laws.accounts import SECRET as FILLED
 from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
 from tests.laws.world import RandomAccount
+from tests.planning.builders import declare, manifest, ref, settle
 from tests.platform import KEY, Sandbox
 from tests.tiers import examples
 
@@ -121,3 +122,18 @@ def test_a_declared_secret_that_cannot_be_had_is_the_one_that_was_sealed() -> No
     seen = redact_snapshot(snapshot, login(HERE), KINDS)
     assert plan(login(here), seen, KINDS, PlanOptions()).is_empty
     assert make_plan(login(here, client="another"), seen) == make_plan(login(HERE, client="another"), snapshot)
+
+
+def test_a_secret_that_no_response_shows_is_the_one_that_was_sealed() -> None:
+    """Only the owner record proves it, with a digest that is salted with the intent of the create."""
+
+    def declared(value: Value) -> list[Declaration]:
+        spec = {"vault_id": ref("Vault/v"), "name": "s", "value": value}
+        return [declare("Vault/v", {"name": "v"}), declare("Secret/s", spec)]
+
+    there = settle(*declared(HERE)).snapshot()
+    (sealed,) = seal(manifest(*declared(HERE)), there, KINDS).values()
+    seen = redact_snapshot(there, manifest(*declared(HERE)), KINDS)
+    assert plan(manifest(*declared(sealed)), seen, KINDS, PlanOptions()).is_empty
+    (other,) = seal(manifest(*declared(Secret("another", "env:CLIENT_SECRET"))), there, KINDS).values()
+    assert not plan(manifest(*declared(other)), seen, KINDS, PlanOptions()).is_empty

@@ -47,6 +47,13 @@ def test_a_place_that_no_store_recorded_can_only_be_on_a_machine(way: str, is_ou
     assert (found.is_there, found.is_ours) == (True, is_ours)
 
 
+@pytest.mark.parametrize("stack", ["laws", "theirs"])
+def test_what_another_resource_delivered_is_not_ours_to_overwrite(stack: str) -> None:
+    other = live("TunnelCredential", "cr_2", owner=record("TunnelCredential/other", {}, intent="i2", stack=stack))
+    issued = IssuedSecret("i2", at("TunnelCredential/other"), HERE, True)
+    assert not facts(declare(str(AGENT)), True, issued, seen=snapshot(other)).targets[AGENT].is_ours
+
+
 def consents(plan: Plan) -> list[str]:
     return [approval.flag for approval in plan.approvals if approval.what == "overwrite"]
 
