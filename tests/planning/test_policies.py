@@ -43,11 +43,16 @@ EDGE = declare("TLSEdge/pay", {"hostports": ["pay.example.com:443"]})
         ({}, ["IPPolicy/office", "TLSEdge/pay"]),
         ({"kinds": ("TLSEdge",)}, ["TLSEdge/pay"]),
         ({"addresses": ("*/off*",)}, ["IPPolicy/office"]),
+        ({"addresses": ("*/none",)}, []),
         ({"kinds": ("TLSEdge",), "addresses": ("*/off*",)}, []),
     ],
 )
 def test_a_rule_is_about_those_in_its_scope(scope: dict[str, Any], asked: list[str]) -> None:
     assert sorted(offline(rule("resource.kind == ''", **scope), OFFICE, EDGE)) == asked
+
+
+def test_a_rule_with_addresses_is_about_resources_though_its_check_names_none() -> None:
+    assert offline(rule("1 == 2", addresses=("*/off*",)), OFFICE, EDGE) == ["IPPolicy/office"]
 
 
 def test_what_is_declared_absent_is_no_resource() -> None:
@@ -143,7 +148,12 @@ def test_a_change_tells_its_fields_and_what_is_live() -> None:
 
 def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
     plan = make_plan(seen=settle(OFFICE).snapshot())
-    asked = rule("resource.declared", "live: ", "resource.spec.description", actions=(Action.DELETE,))
+    asked = rule(
+        "resource.declared || resource.protect || resource.ensure != '' || resource.rotates",
+        "live: ",
+        "resource.spec.description",
+        actions=(Action.DELETE,),
+    )
     (told,) = policies.check_plan([asked], plan, KINDS, NOW, manifest())
     assert told.text.startswith("live: x (policy a)")
 
@@ -180,6 +190,11 @@ def test_a_rule_without_an_answer_is_a_problem_and_no_pass(severity: Severity) -
         "a",
     )
     assert str(told.position) == "policies/a.yaml:2:8"
+
+
+def test_a_rule_about_the_plan_without_an_answer_names_no_resource() -> None:
+    (problem,) = policies.check_plan([rule("plan.nope == 1")], make_plan(OFFICE), KINDS, NOW, manifest(OFFICE))
+    assert problem.text == "policy a cannot be evaluated: there is no nope"
 
 
 def test_a_message_without_an_answer_says_so_and_the_breach_stays() -> None:
