@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from reconciler import Selection, Status
 from reconciler.api.clock import MachineClock
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
+from reconciler.operations.opening.stores import store_location
 from reconciler.operations.reporting import OperationEvent
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
@@ -161,6 +163,10 @@ async def test_an_account_without_any_object_of_the_last_apply_needs_approval(tm
                 Status.BLOCKED,
             )
         assert changes_sent(wrong) == []
+        write_project(root)  # nobody approves the account of a plan without changes
+        assert (await open_on(wrong, root).apply()).status is Status.UNCHANGED
+        write_project(root, policy("a"))
+        assert (await open_on(wrong, root).apply()).status is Status.BLOCKED
         allowing = open_on(wrong, root).select(allow={("account", "*"): 1})
         assert (await allowing.apply()).status is Status.APPLIED
 
@@ -199,6 +205,20 @@ async def test_a_store_that_fails_alone_ends_the_run(
     result = await open_on(sandbox, one_at_a_time(tmp_path)).apply()
     assert (result.status, result.failure) == (Status.PARTIAL, "the disk is full")
     assert [ended.outcome for ended in result.outcomes].count(Outcome.SKIPPED) >= 6
+
+
+async def test_a_run_that_lost_its_lock_sends_no_further_change(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = one_at_a_time(tmp_path)
+
+    def take_lock(event: OperationEvent) -> None:
+        if isinstance(event, Ended) and event.outcome is Outcome.DONE:
+            with sqlite3.connect(store_location(open_on(sandbox, root).config)) as connection:
+                connection.execute("UPDATE locks SET holder = 'another run'")
+            connection.close()
+
+    result = await open_on(sandbox, root).apply(on_event=take_lock)
+    assert "another run acquired it" in result.failure
+    assert len(descriptions(sandbox)) <= 2
 
 
 @pytest.mark.parametrize(

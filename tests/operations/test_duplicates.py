@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.plan import Approval, Plan
+from reconciler.model.change import Action, Change, Reason
+from reconciler.model.plan import Approval, Call, Plan, Verb
+from reconciler.model.problem import Problem
 from reconciler.operations.applying.duplicates import cleanup_plan
 from reconciler.operations.reporting import Note
-from tests.planning.builders import declare, live, make_plan, record, ref, requests, snapshot
+from tests.planning.builders import at, declare, live, make_plan, record, ref, requests, snapshot
 
 POLICIES = [declare(f"IPPolicy/{name}", {"description": name}) for name in ("a", "b")]
 EDGE = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}})
@@ -72,3 +74,40 @@ def test_a_duplicate_stays_while_a_call_that_its_deletion_needs_has_no_approval(
 def test_other_changes_are_not_part_of_the_cleanup() -> None:
     sent, _ = cleaned(duplicated("b"))  # the plan creates `a` and updates the edge as well
     assert sent == ["DELETE /ip_policies/ipp_b2"]
+
+
+def test_nothing_is_deleted_while_an_error_blocks_the_plan() -> None:
+    blocked = replace(duplicated("a", "b"), problems=(Problem("no", subject="IPPolicy/b", code="not-owned"),))
+    assert blocked.blocking_errors
+    assert cleaned(blocked) == ([], [])
+
+
+def test_another_object_of_the_same_address_is_not_part_of_the_cleanup() -> None:
+    plan = duplicated("b")
+    (duplicate,) = [call for call in plan.calls if call.target == "ipp_b2"]
+    other = replace(duplicate, id="delete another", path="/ip_policies/ipp_b9", target="ipp_b9")
+    assert cleaned(replace(plan, calls=(*plan.calls, other))) == (["DELETE /ip_policies/ipp_b2"], ["IPPolicy/b"])
+
+
+def test_what_is_no_longer_declared_is_not_part_of_the_cleanup() -> None:
+    plan = duplicated("b")
+    removed = Change(at("IPPolicy/old"), Action.DELETE, Reason.REMOVED, "ipp_old")
+    delete = Call("delete old", removed.address, Verb.DELETE, "/ip_policies/ipp_old", target="ipp_old")
+    with_orphan = replace(plan, changes=(*plan.changes, removed), calls=(*plan.calls, delete))
+    assert cleaned(with_orphan) == (["DELETE /ip_policies/ipp_b2"], ["IPPolicy/b"])
+
+
+def test_the_cleanup_has_the_calls_that_its_deletions_need_through_others_and_no_bindings() -> None:
+    plan = duplicated("b")
+    first, second = (
+        Call(name, at("TLSEdge/e"), Verb.UPDATE, f"/edges/tls/{name}", target=name, needs=needs)
+        for name, needs in (("one", ()), ("two", ("one",)))
+    )
+    calls = [replace(call, needs=("two",)) if call.target == "ipp_b2" else call for call in plan.calls]
+    chained = replace(plan, calls=(first, second, *calls), bindings={at("BotUser/b"): None})
+    cleanup = cleanup_plan(chained, lambda event: None)
+    assert cleanup is not None
+    assert requests(cleanup) == ["PATCH /edges/tls/one", "PATCH /edges/tls/two", "DELETE /ip_policies/ipp_b2"]
+    assert cleanup.bindings == {}
+    withheld = with_approval(chained, "update", "TLSEdge")  # also of a call that is needed through another
+    assert cleaned(withheld) == ([], [])
