@@ -259,6 +259,23 @@ def test_what_a_binding_says_was_replaced_is_deleted_if_it_is_still_there() -> N
     assert [(call.verb, call.target, call.unbinds) for call in made.calls] == [(Verb.DELETE, old.id, False)]
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_binding_forgets_what_was_replaced_once_that_is_gone(is_there: bool) -> None:
+    """Another object may get the same type, and would be deleted in its place."""
+    subscription = live("EventSubscription", "esb_1", {"sources": []}, owner=record("EventSubscription/s", {}))
+    old, new = (live("EventSource", f"ip_policy_{word}.v0", parent="esb_1") for word in ("created", "updated"))
+    declared = declare("EventSource/a", {"subscription_id": ref("EventSubscription/s"), "type": new.id})
+    seen = snapshot(
+        subscription,
+        new,
+        *([old] if is_there else []),
+        bindings={"EventSource/a": Binding(new.locator, replaces=old.locator)},
+    )
+    binding = make_plan(declare("EventSubscription/s"), declared, seen=seen).bindings[at("EventSource/a")]
+    assert binding is not None
+    assert (binding.id, binding.replaces) == (new.locator, old.locator if is_there else None)
+
+
 def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
     made = make_plan(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))

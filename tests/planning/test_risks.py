@@ -14,7 +14,20 @@ from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home
 from reconciler.planning.planner import PlanOptions
 from reconciler.project.settings.project_file import Guards
-from tests.planning.builders import LENIENT, apply_to, at, declare, make_plan, ref, secret, settle
+from tests.planning.builders import (
+    LENIENT,
+    apply_to,
+    at,
+    change_of,
+    declare,
+    live,
+    make_plan,
+    record,
+    ref,
+    secret,
+    settle,
+    snapshot,
+)
 
 Spec = dict[str, Any]
 
@@ -189,6 +202,22 @@ def test_what_disables_agents(kind: str, before: Spec, after: Spec | None, disab
 def test_a_rule_of_a_new_policy_widens_nothing() -> None:
     plan = make_plan(POLICY, declare("IPPolicyRule/x", RULE))
     assert [change.risks for change in plan.changes] == [(), ()]
+
+
+def test_a_policy_that_is_not_created_yet_may_allow_more() -> None:
+    """Its rules are not known by its reference."""
+    world = settle(*AROUND, declare("TLSEdge/x", RESTRICTED))
+    other = declare("TLSEdge/x", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}})
+    plan = make_plan(*AROUND, declare("IPPolicy/new"), other, seen=world.snapshot())
+    assert Risk.WIDENS_ACCESS in change_of(plan, "TLSEdge/x").risks
+
+
+def test_a_rule_whose_live_network_cannot_be_read_may_have_allowed_less() -> None:
+    shown = {"ip_policy": {"id": "ipp_1"}, "cidr": "an unknown notation", "action": "allow"}
+    rule = live("IPPolicyRule", "ipr_1", shown, owner=record("IPPolicyRule/x", {}))
+    declared = declare("IPPolicyRule/x", {**RULE, "ip_policy_id": "ipp_1"})
+    plan = make_plan(declared, seen=snapshot(live("IPPolicy", "ipp_1"), rule), options=LENIENT)
+    assert Risk.WIDENS_ACCESS in change_of(plan, "IPPolicyRule/x").risks
 
 
 def test_a_restriction_that_is_lifted_on_the_platform_and_put_back_widens_nothing() -> None:

@@ -10,6 +10,7 @@ import pytest
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
+from reconciler.model.snapshot import Binding
 from reconciler.planning.deciding.options import PlanOptions
 from tests.planning.builders import (
     LENIENT,
@@ -582,6 +583,16 @@ def test_a_new_bot_takes_the_name_that_another_gives_up_whatever_the_addresses_a
         world = settle(bot(old, "x"))
         apply_to(world, bot(old, "y"), bot(new, "x"))
         assert world.log == [f"update BotUser/{old}", f"create BotUser/{new}"]
+
+
+def test_a_name_that_a_bot_gives_up_is_free_although_the_bot_is_listed_as_a_service_user_too() -> None:
+    bots = [live("BotUser", f"bot_{name}", {"name": name}) for name in ("x", "z")]
+    listed_again = [live("ServiceUser", f"service_{name}", {"name": name}) for name in ("x", "z")]
+    seen = snapshot(*bots, *listed_again, bindings={"BotUser/a": Binding("bot_x")})
+    made = make_plan(bot("a", "y"), bot("b", "x"), seen=seen, options=LENIENT)
+    assert (made.errors, [call.id for call in made.calls]) == ((), ["update BotUser/a", "create BotUser/b"])
+    taken = make_plan(bot("a", "z"), seen=seen, options=LENIENT)  # of a bot that stays, the name is held once
+    assert [problem.code for problem in taken.errors] == ["exclusive-key-taken"]
 
 
 def test_two_bots_that_swap_names_are_a_problem() -> None:

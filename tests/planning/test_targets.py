@@ -47,9 +47,12 @@ def test_a_place_that_no_store_recorded_can_only_be_on_a_machine(way: str, is_ou
     assert (found.is_there, found.is_ours) == (True, is_ours)
 
 
-@pytest.mark.parametrize("stack", ["laws", "theirs"])
-def test_what_another_resource_delivered_is_not_ours_to_overwrite(stack: str) -> None:
-    other = live("TunnelCredential", "cr_2", owner=record("TunnelCredential/other", {}, intent="i2", stack=stack))
+@pytest.mark.parametrize(
+    ("stack", "address"),
+    [("laws", "TunnelCredential/other"), ("theirs", "TunnelCredential/other"), ("theirs", str(AGENT))],
+)
+def test_what_another_resource_delivered_is_not_ours_to_overwrite(stack: str, address: str) -> None:
+    other = live("TunnelCredential", "cr_2", owner=record(address, {}, intent="i2", stack=stack))
     issued = IssuedSecret("i2", at("TunnelCredential/other"), HERE, True)
     assert not facts(declare(str(AGENT)), True, issued, seen=snapshot(other)).targets[AGENT].is_ours
 
@@ -190,3 +193,12 @@ def test_several_are_counted_by_kind() -> None:
     assert (consent.count, " and 2 more exist" in consent.why) == (5, True)
     assert {change.action for change in make_plan(*declared, seen=seen).changes} == {Action.CREATE}
     assert Address("TunnelCredential", "a") in seen.targets
+
+
+@pytest.mark.parametrize(("pending", "is_told"), [(False, True), (True, False)])
+def test_a_missing_file_is_told_of_a_credential_whose_record_says_that_it_was_delivered(
+    pending: bool, is_told: bool
+) -> None:
+    seen = owned_credential(pending=pending)
+    found = facts(declare(str(AGENT)), False, IssuedSecret("i1", AGENT, HERE, True), seen=seen)
+    assert found.targets[AGENT].is_gone is is_told
