@@ -274,5 +274,5 @@ def test_fmt_leaves_the_line_for_editors_on_top_and_adds_none_unasked(shell: She
 def test_schemas_for_editors_are_written_where_they_are_wanted(shell: Shell) -> None:
     assert shell("schema", "--all", ".schemas").code == 0
     names = sorted(path.name for path in (shell.root / ".schemas").iterdir())
-    assert names == ["environment.json", "manifest.json", "project.json"]
+    assert names == ["environment.json", "fleet.json", "manifest.json", "project.json"]
     assert shell("schema").code == 64

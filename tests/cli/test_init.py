@@ -23,7 +23,7 @@ OUTPUTS = (
     "/plan-*.json\n/plan-*.md\n/plan-*.html\n/plan-*.sarif\n/codequality-*.json\n"
     "/drift-*.md\n/drift-*.html\n/report-*.html\n/snapshot-*.json\n/events-*.ndjson\n"
     "/agent.yml\n/plan.sarif\n/codequality.json\n/drift.json\n/drift.md\n/drift.html\n/report.html\n"
-    "/snapshot.json\n/events.ndjson\n"
+    "/drift.xml\n/run.html\n/run.xml\n/snapshot.json\n/events.ndjson\n"
 )
 
 
@@ -118,7 +118,7 @@ def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: 
     ]
     told = re.compile(r"(?:-out |--format \w+=)([\w./-]+\.\w+)")
     written = {name for file in files if file.is_file() for name in told.findall(file.read_text(encoding="utf-8"))}
-    written -= {"snapshot.pub"}  # the half of the key that is for everybody
+    written -= {"snapshot.pub", "ca.pem"}  # public: half of a key, and a certificate
     assert {"secrets/agent.yml", "secrets/snapshot.key", "plan.sarif", "drift.md"} <= written
     assert shell("init", "fresh", "-y").code == 0
     subprocess.run(["git", "init", "-q"], cwd=shell.root / "fresh", check=True)

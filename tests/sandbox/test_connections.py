@@ -70,16 +70,17 @@ def _connected(sandbox: SandboxProcess) -> Iterator[socket.socket]:
 
 
 def _told(connection: socket.socket, patience: float = 0.15) -> str:
-    """All that comes until nothing comes for a while."""
+    """All that comes until nothing comes for a while, or the connection is reset: its peer did not read the rest."""
     connection.settimeout(10)
     told = connection.recv(2**16)
     connection.settimeout(patience)
     try:
         while part := connection.recv(2**16):
             told += part
+        told += b" and the connection ends"
     except TimeoutError:
         pass
-    else:
+    except ConnectionResetError:
         told += b" and the connection ends"
     return re.sub(r"(?<=_)\w{27}|(?<=date: )[^\r]+|\d{4}-\d\d-\d\dT[^\"]+", "…", told.decode())
 
