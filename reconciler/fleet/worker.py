@@ -9,7 +9,7 @@ import asyncio
 import os
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from reconciler.engine.ports import Failure, Refused
 from reconciler.fleet import shapes
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
+from reconciler.model.event import Outcome
 from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.manifest import FILE_WAYS
 from reconciler.model.plan import Plan
@@ -289,6 +290,7 @@ class _Attempt:
         workspace = self._open(assigned, self.context.runtime_of(self.task, key, self.spent, self.counter))
         if self.task.commit:
             _refuse_files(workspace)
+        _refuse_shared_targets(workspace, fleet, assigned.project)
         match self.task.verb:
             case RunVerb.PLAN:
                 return await self._planned((await workspace.plan()).plan, assigned)
@@ -366,25 +368,27 @@ class _Attempt:
         result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
         if result.status is Status.INTERRUPTED or result.failure:  # without its store, it is not known what was done
             return None
-        return self._applied(result)
+        return self._applied(result, reviewed)
 
-    def _applied(self, result: ApplyResult) -> TaskRecord:
+    def _applied(self, result: ApplyResult, reviewed: TaskRecord) -> TaskRecord:
         """The record of an apply."""
+        changes, done = shapes.digest_changes(result.plan), _find_done(result)
         record = replace(
             self.record,
             exit_code=result.exit_code,
-            counts=_count(result.plan),
-            changes=shapes.digest_changes(result.plan),
+            counts=_count(result.plan, done),
+            changes={address: digest for address, digest in changes.items() if address in done},
+            shape=reviewed.shape,
             reason=_one_line(_describe_failure(result)),
         )
         match result.status:
             case Status.UNCHANGED | Status.APPLIED:
+                if self.record.changes:  # an earlier worker did a part, and died
+                    record = replace(record, counts=reviewed.counts, changes=reviewed.changes)
                 return replace(record, state=TaskState.SUCCEEDED, reason="")
             case Status.DECLINED | Status.STALE:
                 reason = "it changed since the plan that was reviewed; plan again"
-                return replace(
-                    record, state=TaskState.STALE, exit_code=exit_codes.STALE, counts={}, changes={}, reason=reason
-                )
+                return replace(record, state=TaskState.STALE, exit_code=exit_codes.STALE, reason=reason)
             case Status.BLOCKED:
                 return replace(record, state=TaskState.BLOCKED)
         return replace(record, state=TaskState.FAILED)
@@ -397,15 +401,41 @@ def _refuse_files(workspace: Workspace) -> None:
             if delivery.way in FILE_WAYS:
                 raise OperationError(
                     f"{declaration.address}.deliver.{output}: {delivery.way} writes to the checkout of the commit, "
-                    "which is removed later; deliver it with to_vault, to_github_secret or to_command"
+                    "which is removed later; deliver it with to_command"
                 )
 
 
-def _count(plan: Plan) -> Mapping[str, int]:
-    counts = Counter(str(change.action) for change in plan.changes)
-    if plan.additions:
+def _refuse_shared_targets(workspace: Workspace, fleet: Fleet, project: FleetProject) -> None:
+    """Raises OperationError if members would deliver one-time secrets to the same place: one would replace the other's.
+    What a command does is not known."""
+    members = sum(member.matches(project.select) for member in fleet.members.values())
+    if members < 2:
+        return
+    for declaration in workspace.manifest.declarations.values():
+        for output, delivery in declaration.deliver.items():
+            if delivery.way != "to_command":
+                raise OperationError(
+                    f"{declaration.address}.deliver.{output}: {delivery.way} would write the secrets of {members} "
+                    "members to the same place; deliver with to_command, and list FLEET_MEMBER in its env"
+                )
+
+
+def _count(plan: Plan, done: Collection[str] | None = None) -> Mapping[str, int]:
+    """Changes by action; with `done`, those at these addresses."""
+    counts = Counter(str(change.action) for change in plan.changes if done is None or str(change.address) in done)
+    if plan.additions and done is None:
         counts["added"] = len(plan.additions)
     return counts
+
+
+def _find_done(result: ApplyResult) -> Collection[str]:
+    """The addresses whose changes were applied completely."""
+    everywhere = {str(change.address) for change in result.plan.changes}
+    if result.status in (Status.UNCHANGED, Status.APPLIED):
+        return everywhere
+    done = {ended.call.id for ended in result.with_outcome(Outcome.DONE, Outcome.ALREADY)}
+    called = {str(call.address) for call in result.plan.calls}
+    return called - {str(call.address) for call in result.plan.calls if call.id not in done}
 
 
 def _is_reviewed(plan: Plan, reviewed: Mapping[str, str], *, has_begun: bool) -> bool:

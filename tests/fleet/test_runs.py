@@ -330,6 +330,7 @@ def test_an_apply_that_is_cut_anywhere_is_completed_by_the_next(
         running.clear()
         assert (await world.execute(run)).state is RunState.SUCCEEDED
         assert set((await world.states(run)).values()) == {"succeeded"}
+        assert [dict(task.counts) for task in await world.tasks(run)] == [{"create": 2}] * 2  # by both workers
         for name in ("acme", "globex"):
             assert world.domains(name) == [f"{name}.example.com"]
             assert len(world.sandbox.accounts[name].collection("/bot_users", "bot_users")) == 1
@@ -415,10 +416,54 @@ def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
         await run_task(task, world.context())
         assert (await world.tasks(run))[0].reason == (
             "TunnelCredential/t.deliver.token: to_file writes to the checkout of the commit, which is removed later; "
-            "deliver it with to_vault, to_github_secret or to_command"
+            "deliver it with to_command"
         )
 
     play(tmp_path, THREE, act, projects={"web": [token]})
+
+
+@pytest.mark.parametrize("deliver", [{"to_file": "secrets/t"}, {"to_vault": {"path": "agents/t"}}])
+def test_members_do_not_deliver_to_one_place(tmp_path: Path, deliver: dict[str, Any]) -> None:
+    """Targets have no variables: each member would replace the secret of the one before."""
+    token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": deliver}}
+
+    async def act(world: FleetWorld) -> None:
+        (way,) = deliver
+        assert {task.reason for task in await world.tasks(await world.plan())} == {
+            f"TunnelCredential/t.deliver.token: {way} would write the secrets of 3 members to the same place; "
+            "deliver with to_command, and list FLEET_MEMBER in its env"
+        }
+        assert world.sandbox.log() == []
+
+    play(tmp_path, THREE, act, projects={"web": [token]})
+
+
+def test_one_member_delivers_to_a_file(tmp_path: Path) -> None:
+    token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": {"to_file": "secrets/t"}}}
+
+    async def act(world: FleetWorld) -> None:
+        assert (await world.apply(await world.plan())).state is RunState.SUCCEEDED
+        assert (tmp_path / "web/secrets/t").read_text()
+
+    play(tmp_path, [member("acme")], act, projects={"web": [token]})
+
+
+def test_only_changes_that_were_applied_are_counted(tmp_path: Path) -> None:
+    """Of a member that fails in the middle, and of one that is blocked after its plan."""
+    one_failure: dict[str, Any] = {"waves": [{"name": "all", "max_failures": 3}]}
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        world.sandbox.accounts["acme"].fault("POST /reserved_domains", times=0, then="status", status=400)
+        world.sandbox.accounts["globex"].fault("POST /*", times=0, then="status", status=400)
+        applied = await world.apply(planned)
+        assert await world.states(applied) == {"acme": "failed", "globex": "failed", "initech": "succeeded"}
+        tasks = await world.tasks(applied)
+        assert [dict(task.counts) for task in tasks] == [{"create": 1}, {}, {"create": 2}]
+        assert [sorted(task.changes) for task in tasks][:2] == [["IPPolicy/office"], []]
+        assert len({task.shape for task in tasks}) == 1
+
+    play(tmp_path, THREE, act, projects={"web": [DOMAIN, policy("office")]}, **one_failure)
 
 
 def test_each_member_has_a_store_beside_that_of_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

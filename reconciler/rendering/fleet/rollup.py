@@ -230,7 +230,10 @@ def _shapes(
 
 def _shape(run: Run, digest: str, tasks: Sequence[TaskRecord], shape: Shape | None, plan: Plan) -> ShapeRow:
     members = list(dict.fromkeys(task.member for task in tasks))
-    counted = next((task.counts for task in tasks if any(task.counts.values())), None)  # of one that was not started: 0
+    planned = Counter(str(change.action) for change in plan.changes)  # a task that failed counts only what it did
+    if plan.additions:
+        planned[ADDED] = len(plan.additions)
+    counted = next((task.counts for task in tasks if any(task.counts.values())), {})
     risks = Counter(risk for change in (*plan.changes, *plan.additions) for risk in change.risks)
     return ShapeRow(
         digest=digest,
@@ -238,7 +241,7 @@ def _shape(run: Run, digest: str, tasks: Sequence[TaskRecord], shape: Shape | No
         members=len(members),
         first=tuple(members[:NAMED]),
         exemplar=shape.member if shape is not None else "",
-        actions=_sum([counted or Counter(change.action for change in plan.changes)]),
+        actions=_sum([planned or counted]),
         risks={str(risk): risks[risk] for risk in Risk if risks[risk]},
         needs=tuple(Need(approval.flag, approval.why) for approval in plan.missing_approvals)
         if run.verb is not RunVerb.DRIFT
