@@ -25,7 +25,7 @@ from reconciler.fleet.ports import Pool
 from reconciler.fleet.worker_process import run_task_here
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunVerb, TaskState
-from reconciler.store.errors import StoreError, Unavailable
+from reconciler.store.errors import Locked, StoreError, Unavailable
 from reconciler.store.fleet_records import open_fleet_records
 from reconciler.testing import SandboxProcess
 from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
@@ -84,10 +84,10 @@ class DaskFleet:
         if disturb is not None:
             disturbing.append(asyncio.create_task(disturb(run)))
         try:
-            for _ in range(60):
+            for _ in range(120):  # longer than a lock that could not be released lasts
                 try:
                     return await self.world.execute(run, pool=self.pool)
-                except Unavailable:
+                except (Unavailable, Locked):
                     await asyncio.sleep(1.0)
             raise AssertionError("the store did not come back")
         finally:
