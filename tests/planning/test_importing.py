@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live, Snapshot
+from reconciler.planning.importing.describe import Attachment
 from reconciler.planning.importing.survey import Imported, Survey, drop_foreign_owners, find_objections, survey
 from reconciler.planning.planner import PlanOptions, plan
 from tests.planning.builders import KINDS, declare, live, manifest, record, ref, snapshot
@@ -190,3 +194,15 @@ def test_what_was_refused_is_left_out_and_its_id_stays_where_it_is_referred_to()
         ["for a reason"],
     )
     assert only(survey).address == Address("IPPolicyRule", "office-10.0.0.0-8")
+
+
+@pytest.mark.parametrize("key", ["", "<<", "a-${{ x }}"])
+def test_a_traffic_policy_with_a_key_that_means_more_in_a_manifest_stays_a_text(key: str) -> None:
+    policy = {"on_http_request": [{"actions": [{"type": "add-headers", "config": {"headers": {key: "v"}}}]}]}
+    endpoint = live("CloudEndpoint", "ep_1", {"url": "https://a.b", "traffic_policy": json.dumps(policy)})
+    (value,) = [value for value in only(propose(endpoint)).spec.values() if isinstance(value, Attachment)]
+    assert value.document is None
+    policy["on_http_request"][0]["actions"][0]["config"] = {"headers": {"plain": "v"}}
+    endpoint = live("CloudEndpoint", "ep_1", {"url": "https://a.b", "traffic_policy": json.dumps(policy)})
+    (value,) = [value for value in only(propose(endpoint)).spec.values() if isinstance(value, Attachment)]
+    assert value.document == policy
