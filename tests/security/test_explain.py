@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -121,3 +122,19 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
             traces = value_trace.trace_values(declared[Address(kind, name)], below, read, settled, declared)
             assert CANARY not in repr(traces)
             assert CANARY not in provenance.render_provenance("it", traces, [None] * len(traces), 10_000)
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("EventDestination", ("target",)),
+        ("EventDestination", ("target", "logs", "auth")),
+        ("HTTPSEdgeRoute", ("oidc",)),
+    ],
+)
+@pytest.mark.parametrize("value", [CANARY, [CANARY], {"key": CANARY}])
+def test_what_stands_where_an_object_with_a_secret_belongs_is_hidden(
+    kind: str, path: tuple[str, ...], value: Any
+) -> None:
+    """The file is wrong, and perhaps the secret was written one level too high."""
+    assert CANARY not in str(value_trace.show_value(kind, path, value))
