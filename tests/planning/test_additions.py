@@ -8,7 +8,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.model.change import Action, Reason, Risk
-from reconciler.model.manifest import Declaration
+from reconciler.model.manifest import Declaration, Lifecycle
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.planner import PlanOptions
@@ -174,3 +174,20 @@ def test_a_name_of_the_platforms_is_made_a_name_of_ours() -> None:
         "IPPolicyRule/ipr_-9-..-x-3",
     ]
     assert all(at(name) for name, _ in list_additions(made))
+
+
+def test_below_what_is_replaced_no_addition_is_deleted_by_itself() -> None:
+    """It goes with the replaced object, which needs an approval of its own."""
+    replacing = replace(allow(1), to_replace=frozenset({at("IPPolicy/office")}))
+    made = make_plan(office("delete"), seen=snapshot(POLICY, ADDED), options=replacing)
+    assert not [request for request in requests(made) if "ipr_9" in request]
+
+
+def test_below_what_cannot_be_planned_no_addition_is_deleted() -> None:
+    failing = replace(
+        declare("IPPolicy/office", unmanaged_children="delete"),
+        lifecycle=Lifecycle(unmanaged_children="delete", replace=False),
+    )
+    refused = replace(allow(1), to_replace=frozenset({at("IPPolicy/office")}))
+    made = make_plan(failing, seen=snapshot(POLICY, ADDED), options=refused)
+    assert (made.calls, len(made.errors)) == ((), 1)

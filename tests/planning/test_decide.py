@@ -259,6 +259,27 @@ def test_what_a_binding_says_was_replaced_is_deleted_if_it_is_still_there() -> N
     assert [(call.verb, call.target, call.unbinds) for call in made.calls] == [(Verb.DELETE, old.id, False)]
 
 
+def test_a_binding_says_what_was_applied_only_once_it_was_applied() -> None:
+    bot = live("BotUser", "bot_1", {"name": "before", "active": True})
+    made = make_plan(
+        declare("BotUser/b", {"name": "after"}), seen=snapshot(bot, bindings={"BotUser/b": Binding("bot_1")})
+    )
+    assert ([call.id for call in made.calls], made.bindings) == (["update BotUser/b"], {})
+
+
+def test_the_binding_of_a_declared_object_that_vanished_stays_until_it_exists_again() -> None:
+    """Without the binding it would be a new one, and nobody would be told that the object vanished."""
+    made = make_plan(declare("BotUser/b", {"name": "b"}), seen=snapshot(bindings={"BotUser/b": Binding("bot_1")}))
+    assert (change_of(made, "BotUser/b").reason, made.bindings) == (Reason.VANISHED, {})
+
+
+def test_a_credential_without_a_target_for_its_secret_is_not_replaced() -> None:
+    there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", {}))
+    requested = PlanOptions(to_replace=frozenset({at("TunnelCredential/c")}))
+    made = make_plan(declare("TunnelCredential/c", deliver=False), seen=snapshot(there), options=requested)
+    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["one-time-secret-undelivered"])
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_binding_forgets_what_was_replaced_once_that_is_gone(is_there: bool) -> None:
     """Another object may get the same type, and would be deleted in its place."""
@@ -287,6 +308,12 @@ def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
 
 def test_of_a_list_cut_short_nothing_is_created() -> None:
     made = make_plan(declare("TLSEdge/a"), seen=snapshot(cut=["TLSEdge"]))
+    assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: cut"])
+
+
+def test_of_a_list_cut_short_nothing_is_known_to_be_up_to_date() -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(there, cut=["TLSEdge"]))
     assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: cut"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -12,6 +13,7 @@ from reconciler.cli.commands.plan import command as plan_command
 from reconciler.model.change import Risk
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home
+from reconciler.model.manifest import Delivery
 from reconciler.planning.planner import PlanOptions
 from reconciler.project.settings.project_file import Guards
 from tests.planning.builders import (
@@ -202,6 +204,13 @@ def test_what_disables_agents(kind: str, before: Spec, after: Spec | None, disab
 def test_a_rule_of_a_new_policy_widens_nothing() -> None:
     plan = make_plan(POLICY, declare("IPPolicyRule/x", RULE))
     assert [change.risks for change in plan.changes] == [(), ()]
+
+
+@pytest.mark.parametrize(("way", "runs"), [("to_command", True), ("to_file", False)])
+def test_a_secret_that_a_command_receives_is_a_risk_when_it_is_issued(way: str, runs: bool) -> None:
+    declared = replace(declare("TunnelCredential/c"), deliver={"token": Delivery(way, "x")})
+    (change,) = make_plan(declared).changes
+    assert (Risk.ISSUES_CREDENTIAL in change.risks, Risk.RUNS_COMMAND in change.risks) == (True, runs)
 
 
 def test_a_policy_that_is_not_created_yet_may_allow_more() -> None:

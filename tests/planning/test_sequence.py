@@ -595,6 +595,12 @@ def test_a_name_that_a_bot_gives_up_is_free_although_the_bot_is_listed_as_a_serv
     assert [problem.code for problem in taken.errors] == ["exclusive-key-taken"]
 
 
+def test_a_service_user_does_not_take_the_name_of_a_bot() -> None:
+    seen = snapshot(live("BotUser", "bot_x", {"name": "x"}), bindings={"BotUser/a": Binding("bot_x")})
+    made = make_plan(bot("a", "x"), declare("ServiceUser/s", {"name": "x"}), seen=seen, options=LENIENT)
+    assert [problem.code for problem in made.errors] == ["exclusive-key-taken"]
+
+
 def test_two_bots_that_swap_names_are_a_problem() -> None:
     world = settle(bot("a", "x"), bot("b", "y"))
     made = plan_on(world, bot("a", "y"), bot("b", "x"))
