@@ -366,8 +366,8 @@ class _Attempt:
             return await records.begin_apply(replace(self.record, changes=shapes.digest_changes(plan)))
 
         result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
-        if result.status is Status.INTERRUPTED or result.failure:  # without its store, it is not known what was done
-            return None
+        if result.status is Status.INTERRUPTED or result.failure or result.lost_store:
+            return None  # without its store, it is not known what was done
         return self._applied(result, reviewed)
 
     def _applied(self, result: ApplyResult, reviewed: TaskRecord) -> TaskRecord:

@@ -76,6 +76,7 @@ class ApplyResult:
     problems           errors that block the plan, or that were found after the apply
     failure            why the store could not be written any more; empty if it could
     unverified         why the account could not be read again after the calls; empty if it was
+    lost_store         whether that was for the store, which may be back soon
     recorded_in_store  of an adoption: addresses whose ownership only the store records
     """
 
@@ -88,6 +89,7 @@ class ApplyResult:
     problems: tuple[Problem, ...] = ()
     failure: str = ""
     unverified: str = ""
+    lost_store: bool = False
     recorded_in_store: tuple[str, ...] = ()
 
     def with_outcome(self, *outcomes: Outcome) -> list[Ended]:

@@ -154,6 +154,17 @@ async def test_a_stop_ends_the_run_between_calls(sandbox: Sandbox, root: Path) -
     assert (await open_on(sandbox, root).apply()).status in (Status.APPLIED, Status.UNCHANGED)
 
 
+async def test_a_store_that_is_lost_after_the_calls_is_told(sandbox: Sandbox, root: Path) -> None:
+    def break_store(event: OperationEvent) -> None:
+        if isinstance(event, CallsEnded):
+            for file in (root / "state").glob("*.db*"):
+                file.write_bytes(b"no database" * 1000)
+
+    result = await open_on(sandbox, root).apply(on_event=break_store)
+    assert (result.status, result.lost_store, result.failure) == (Status.FAILED, True, "")
+    assert result.unverified.startswith("applied, but not verified: ")
+
+
 async def test_what_cannot_be_read_again_is_told_after_the_apply(sandbox: Sandbox, root: Path) -> None:
     def break_lists(event: OperationEvent) -> None:
         if isinstance(event, CallsEnded):

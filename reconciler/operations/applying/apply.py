@@ -249,7 +249,8 @@ class _Run:
         except (Failure, UnreadableAccount, StoreError) as failure:
             is_denied = isinstance(failure, Refused) and failure.is_permission
             status = Status.UNAUTHORIZED if is_denied else Status.FAILED
-            return replace(result, status=status, unverified=f"applied, but not verified: {failure}")
+            why, lost = f"applied, but not verified: {failure}", isinstance(failure, StoreError)
+            return replace(result, status=status, unverified=why, lost_store=lost)
 
     def _result(self, plan: Plan, remaining: RemainingPlan | None) -> ApplyResult:
         skipped = remaining.skipped if remaining is not None else ()
