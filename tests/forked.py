@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import signal
 import socket
 import subprocess
@@ -47,23 +48,24 @@ def forked_commands(folder: Path) -> Iterator[Path]:
     client.write_text(_CLIENT.format(python=sys.executable, address=address))
     client.chmod(0o755)
     words = [sys.executable, "-m", "tests.forked", str(address)]
-    server = subprocess.Popen(words, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True)
-    try:
+    with subprocess.Popen(
+        words, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
         yield client.parent
-    finally:
-        server.kill()
         server.communicate()
 
 
 def _serve(address: str) -> None:
+    """Until the standard input ends, which it also does when the tests are killed."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(address)
         listening.listen()
         signal.signal(signal.SIGCHLD, _reap)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("ready", flush=True)
-        while True:
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
             asking, _ = listening.accept()
             if not os.fork():
                 listening.close()
@@ -105,6 +107,7 @@ def _run(words: list[str], folder: str, environ: dict[str, str], streams: list[i
     by_line = 1 if "PYTHONUNBUFFERED" in environ else -1
     sys.stdout = open(1, "w", encoding="utf-8", buffering=by_line, closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environ)
