@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import httpx
 import pytest
 
+from reconciler.api import transport
 from reconciler.api.client import Account
 from reconciler.api.platform import open_platform, open_reader
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
@@ -165,9 +167,10 @@ class FiveSeconds:
     read_at: float = 0.0
     confirmed_at: float = -1.0
     refusal: Failure | None = None
+    prepared: int = 0
 
     async def prepare(self) -> None:
-        pass
+        self.prepared += 1
 
     def is_due(self) -> bool:
         return self.clock.now() - self.read_at > 5
@@ -193,12 +196,15 @@ async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_t
     assert [request.method for request in there.asked[used:]] == ["GET", "PATCH"]
     assert there.asked[-1].body == b'{"kept":1,"a":1}'
     assert check.read_at == check.confirmed_at == clock.now() == 60
+    assert check.prepared == used - 1, "a check that became due in the wait waits again, for two requests"
 
 
 async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
     clock = VirtualClock()
+    check = FiveSeconds(clock)
     async with wire(answer({})) as there, open_platform(there.account(), clock=clock) as platform:
-        await platform.send("DELETE", "/object", check=FiveSeconds(clock))
+        await platform.send("DELETE", "/object", check=check)
+    assert check.prepared == 1
     assert [(request.method, request.body) for request in there.asked] == [("DELETE", b'{"kept":1}')]
 
 
@@ -246,6 +252,28 @@ async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> No
     async with open_platform(account, clock=VirtualClock()) as platform:
         with pytest.raises(Transient, match=f"cannot reach http://127.0.0.1:{port}"):
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
+
+
+@pytest.mark.parametrize(
+    ("failure", "sent"),
+    [
+        (httpx.ConnectError("x"), False),
+        (httpx.UnsupportedProtocol("x"), False),
+        (httpx.ProxyError("x"), False),
+        (httpx.ReadError("x"), True),
+        (httpx.WriteError("x"), True),
+        (httpx.ReadTimeout("x"), True),
+        (httpx.RemoteProtocolError("x"), True),
+        (OSError("x"), True),
+        (RuntimeError("x"), True),
+    ],
+)
+def test_an_error_that_is_not_known_to_come_before_sending_counts_as_sent(failure: Exception, sent: bool) -> None:
+    """A create that may have been sent is looked for, and not repeated."""
+    assert transport.explain(failure, 10).sent is sent
+    wrapped = httpx.ConnectError("as httpx-aiohttp reports a connection that broke after sending")
+    wrapped.__cause__ = ConnectionResetError(104, "reset")
+    assert transport.explain(wrapped, 10).sent is True
 
 
 async def test_an_address_is_told_whole_although_a_secret_is_like_it() -> None:
