@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-import traceback
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import suppress
@@ -17,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import reconciler
 from reconciler.fleet.checkouts import check_source
-from reconciler.fleet.ports import TaskEnd
+from reconciler.fleet.ports import TaskEnd, describe_error
 from reconciler.model.fleet import Task
-from reconciler.operations.errors import OperationError, UnusableCluster
-from reconciler.store.errors import StoreError
+from reconciler.operations.errors import UnusableCluster
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -51,11 +49,8 @@ def run_on_worker(run: RunTask, task: Task, version: str) -> None:
         raise WrongVersion(f"a worker has version {reconciler.__version__} of reconciler, and this command {version}")
     try:
         run(task)
-    except (OperationError, StoreError) as error:
-        failure = str(error)  # made for people, without secrets
-    except Exception as error:  # noqa: BLE001 - its text and its cause may be anything
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        failure = f"{type(error).__name__} in {frame.filename}:{frame.lineno}"
+    except Exception as error:  # noqa: BLE001 - its cause, which would travel too, may contain anything
+        failure = describe_error(error)
     else:
         return
     raise TaskError(failure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 
-from reconciler.fleet.ports import TaskEnd
+from reconciler.fleet.ports import TaskEnd, describe_error
 from reconciler.fleet.worker import WorkerContext, run_task
 from reconciler.model.fleet import Task
 
@@ -48,6 +48,6 @@ class LocalPool:
         try:
             await run_task(task, self._context)
         except Exception as failure:  # noqa: BLE001 - the coordinator tries again, and reports it in the end
-            error = f"{type(failure).__name__}: {failure}"
+            error = describe_error(failure)
         ends.put_nowait(TaskEnd(task, error))
         room.release()

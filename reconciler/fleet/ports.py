@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from reconciler.model.fleet import Task
+from reconciler.operations.errors import OperationError
+from reconciler.store.errors import StoreError
+
+
+def describe_error(error: Exception) -> str:
+    """Why a task could not run, without secrets: an error that is not made for people may contain anything."""
+    if isinstance(error, OperationError | StoreError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {frame.filename}:{frame.lineno}"
 
 
 @dataclass(frozen=True, slots=True)

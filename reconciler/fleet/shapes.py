@@ -7,98 +7,77 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+import string
+from collections.abc import Iterable, Iterator, Mapping
 
+from reconciler.model.address import Address
 from reconciler.model.change import Change, FieldChange
 from reconciler.model.fleet import Member
 from reconciler.model.plan import Call, Plan
+from reconciler.model.problem import Problem
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, canonical
 
 _DIGITS = 12  # of the digest of a shape: people copy it
-_SENSITIVE = "(sensitive)"
 _WORD = "A-Za-z0-9"
+_LETTERS = string.ascii_letters + string.digits
 
 
 def shape_of(plan: Plan, project: str, member: Member) -> str:
     """The digest of the shape of a plan.
 
-    It covers addresses, actions, paths, old and new values, risks, deliveries and the approvals that are needed. Ids of
-    live objects and the content of secrets differ in every account, and are not part of it.
+    It covers addresses, actions, paths, old and new values, risks, deliveries, the approvals that are needed and those
+    that the project grants, and the types and subjects of problems. Ids of live objects and the content of secrets
+    differ in every account, and are not part of it.
     """
     forms = _Forms(member, plan.names)
-    content = {
-        "project": project,
-        "changes": [
-            sorted((forms.change(change) for change in changes), key=lambda form: (form["address"], form["action"]))
-            for changes in (plan.changes, plan.additions)
-        ],
-        "deliveries": sorted(f"{forms.text(call.id)} {text}" for call in plan.calls for text in forms.deliveries(call)),
-        "approvals": sorted([item.what, item.kind, item.count, item.is_optional] for item in plan.approvals),
-    }
+    content = [
+        project,
+        *(_sort(forms.change(change) for change in changes) for changes in (plan.changes, plan.additions)),
+        _sort(form for call in plan.calls for form in forms.deliveries(call)),
+        _sort([item.what, item.kind, item.count, item.is_optional, item.granted] for item in plan.approvals),
+        _sort(forms.problem(problem) for problem in plan.problems),
+    ]
     return hashlib.blake2b(canonical(content), digest_size=_DIGITS // 2).hexdigest()
 
 
-def digest_changes(plan: Plan) -> dict[str, str]:
-    """Address → digest of its change in this account, with ids and digests of secrets. Positions in files, commits and
-    approvals are not part of it."""
-    return {
-        str(change.address): hashlib.blake2b(canonical(_describe(change)), digest_size=8).hexdigest()
-        for change in plan.changes
-    }
-
-
-def _describe(change: Change) -> Json:
-    return [
-        *map(str, (change.action, change.id or "", change.former or "", change.order or "")),
-        [[field.path, _plain(field.old), _plain(field.new)] for field in change.fields],
-    ]
-
-
-def _plain(value: Value) -> Json:
-    match value:
-        case Hidden(text):
-            return {"hidden": text}
-        case Secret():
-            return {"secret": value.source}
-        case Ref() | Template():
-            return {"reference": str(value)}
-        case JsonTemplate(parts):
-            return {"json": [_plain(part) for part in parts]}
-        case dict():
-            return {str(key): _plain(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item) for item in value]
-    return value
-
-
 class _Forms:
-    """Replaces the values of one member's variables, and the ids of its objects, by their names."""
+    """Replaces the values of one member's variables, and the ids of its objects, by their names.
+
+    Whatever is replaced has a form that no plain value has: a map has a tag, and text with replaced parts is a list of
+    parts in turn with names. So text that looks like the form of something else is not taken for it.
+    """
 
     def __init__(self, member: Member, names: Mapping[str, str]) -> None:
         named = {"member.name": member.name, **dict(_leaves("var", member.variables))}
-        self._numbers = {
-            leaf: f"${{{{ {path} }}}}" for path, leaf in named.items() if isinstance(leaf, int | float)
-        }  # only whole values: a digit occurs in any text
-        texts = {leaf: f"${{{{ {path} }}}}" for path, leaf in named.items() if isinstance(leaf, str) and leaf}
-        texts |= {id: f"id of {self._within(name, texts)}" for id, name in names.items()}
-        self._texts = texts
-        self._pattern = _any_of(texts)
+        # Numbers only as whole values: a digit occurs in any text.
+        self._numbers = {leaf: path for path, leaf in named.items() if isinstance(leaf, int | float)}
+        self._texts: dict[str, Json] = {leaf: path for path, leaf in named.items() if isinstance(leaf, str) and leaf}
+        self._pattern = _any_of(self._texts)
+        self._texts |= {id: {"id of": self._name(name)} for id, name in names.items()}
+        self._pattern = _any_of(self._texts)
 
-    @staticmethod
-    def _within(text: str, texts: Mapping[str, str]) -> str:
-        pattern = _any_of(texts)
-        return text if pattern is None else pattern.sub(lambda match: texts[match[0]], text)
-
-    def text(self, text: str) -> str:
+    def text(self, text: str) -> Json:
         """The text with variables where it contains their values between word boundaries."""
-        return text if self._pattern is None else self._pattern.sub(lambda match: self._texts[match[0]], text)
+        if self._pattern is None or len(parts := self._pattern.split(text)) == 1:
+            return text
+        return {"text": [self._texts[part] if number % 2 else part for number, part in enumerate(parts)]}
+
+    def address(self, address: Address | None) -> Json:
+        return address and [address.kind, self.text(address.name)]
+
+    def _name(self, name: str) -> Json:
+        """The form of `IPPolicy/office` and `IPPolicy "Office"`: the kind stays."""
+        kind = name[: len(name) - len(name.lstrip(_LETTERS))]
+        return [kind, self.text(name.removeprefix(kind))]
 
     def value(self, value: Value) -> Json:
         match value:
             case Hidden() | Secret():
-                return _SENSITIVE
-            case Ref() | Template():
-                return {"reference": self.text(str(value))}
+                return {"sensitive": True}
+            case Ref(target, output):
+                return {"reference": [self.address(target), output]}
+            case Template(parts):
+                return {"template": [self.value(part) for part in parts]}
             case JsonTemplate(parts):
                 return {"json": [self.value(part) for part in parts]}
             case str():
@@ -106,33 +85,39 @@ class _Forms:
             case bool() | None:
                 return value
             case int() | float():
-                return self._numbers.get(value, value)
-            case dict():
-                return {self.text(str(key)): self.value(item) for key, item in value.items()}
+                return {"number": self._numbers[value]} if value in self._numbers else value
+            case Mapping():
+                return {"map": _sort([self.text(str(key)), self.value(item)] for key, item in value.items())}
             case list() | tuple():
                 return [self.value(item) for item in value]
         return self.text(str(value))
 
-    def change(self, change: Change) -> dict[str, Json]:
-        return {
-            "address": self.text(str(change.address)),
-            "action": str(change.action),
-            "reason": str(change.reason),
-            "order": str(change.order or ""),
-            "former": self.text(str(change.former or "")),
-            "protected": change.protected,
-            "risks": sorted(map(str, change.risks)),
-            "fields": [self.field(field) for field in change.fields],
-            "identity": self.value(dict(change.identity)),
-        }
+    def change(self, change: Change) -> Json:
+        return [
+            self.address(change.address),
+            [str(change.action), str(change.reason), str(change.order or ""), change.protected],
+            self.address(change.former),
+            sorted(map(str, change.risks)),
+            [self.field(field) for field in change.fields],
+            self.value(change.identity),
+        ]
 
-    def field(self, field: FieldChange) -> list[Json]:
+    def field(self, field: FieldChange) -> Json:
         return [field.path, self.value(field.old), self.value(field.new), str(field.changed_by)]
 
-    def deliveries(self, call: Call) -> Iterator[str]:
+    def deliveries(self, call: Call) -> Iterator[Json]:
         for output, delivery in call.deliver.items():
-            settings = canonical(self.value(dict(delivery.settings))).decode()
-            yield f"{output} {delivery.way} {self.text(delivery.target)} {settings}"
+            target = [delivery.way, self.text(delivery.target), self.value(delivery.settings), call.overwrites]
+            yield [self.address(call.address), str(call.verb), output, target]
+
+    def problem(self, problem: Problem) -> Json:
+        """The type and the subject: the text may contain values of the account."""
+        kind, _, subject = problem.subject.partition("/")
+        return [problem.code, problem.rule, str(problem.severity), problem.confined, kind, self.text(subject)]
+
+
+def _sort(forms: Iterable[Json]) -> list[Json]:
+    return sorted(forms, key=canonical)
 
 
 def _leaves(path: str, value: Json) -> Iterator[tuple[str, Json]]:
@@ -151,4 +136,4 @@ def _any_of(texts: Mapping[str, str]) -> re.Pattern[str] | None:
     if not texts:
         return None
     choices = "|".join(re.escape(text) for text in sorted(texts, key=lambda text: (-len(text), text)))
-    return re.compile(f"(?<![{_WORD}])(?:{choices})(?![{_WORD}])")
+    return re.compile(f"(?<![{_WORD}])({choices})(?![{_WORD}])")

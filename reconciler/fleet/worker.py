@@ -16,7 +16,7 @@ from pathlib import Path
 
 from reconciler.api.observer import Exchange
 from reconciler.engine.ports import Failure, Refused
-from reconciler.fleet import shapes
+from reconciler.fleet import reviews, shapes
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.event import Outcome
@@ -29,7 +29,7 @@ from reconciler.operations.errors import OperationError
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
-from reconciler.operations.workspace import Allow, Workspace
+from reconciler.operations.workspace import Workspace
 from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
@@ -339,7 +339,7 @@ class _Attempt:
             shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
             await self.context.records.save_shape(assigned.fleet.name, shape)
             self.context.files.shapes.add(digest)
-        return replace(ended, counts=_count(plan), changes=shapes.digest_changes(plan), shape=digest)
+        return replace(ended, counts=_count(plan), changes=reviews.digest_changes(plan), shape=digest)
 
     async def _apply(self, workspace: Workspace, fleet: str) -> TaskRecord | None:
         """Applies what was reviewed, and nothing else."""
@@ -358,12 +358,12 @@ class _Attempt:
                 reason=f"shape {reviewed.shape} is not approved",
             )
         shape = (await records.shapes(fleet, [reviewed.shape])).get(reviewed.shape)
-        allow = _approvals_of(shape) if shape is not None else {}
+        allow = reviews.approvals_of(shape) if shape is not None else {}
 
         async def approve(plan: Plan) -> bool:
-            if not _is_reviewed(plan, reviewed.changes, has_begun=bool(self.record.changes)):
+            if not reviews.is_reviewed(plan, reviewed.changes, has_begun=bool(self.record.changes)):
                 return False
-            return await records.begin_apply(replace(self.record, changes=shapes.digest_changes(plan)))
+            return await records.begin_apply(replace(self.record, changes=reviews.digest_changes(plan)))
 
         result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
         if result.status is Status.INTERRUPTED or result.failure or result.lost_store:
@@ -372,7 +372,7 @@ class _Attempt:
 
     def _applied(self, result: ApplyResult, reviewed: TaskRecord) -> TaskRecord:
         """The record of an apply."""
-        changes, done = shapes.digest_changes(result.plan), _find_done(result)
+        changes, done = reviews.digest_changes(result.plan), _find_done(result)
         record = replace(
             self.record,
             exit_code=result.exit_code,
@@ -436,24 +436,6 @@ def _find_done(result: ApplyResult) -> Collection[str]:
     done = {ended.call.id for ended in result.with_outcome(Outcome.DONE, Outcome.ALREADY)}
     called = {str(call.address) for call in result.plan.calls}
     return called - {str(call.address) for call in result.plan.calls if call.id not in done}
-
-
-def _is_reviewed(plan: Plan, reviewed: Mapping[str, str], *, has_begun: bool) -> bool:
-    """Whether each change is one that was reviewed.
-
-    What is left of an apply whose worker died may look different from its plan: then a change must be on an address
-    that was reviewed, and the approvals cover no more than before.
-    """
-    changes = shapes.digest_changes(plan)
-    if has_begun:
-        return changes.keys() <= reviewed.keys()
-    return all(reviewed.get(address) == digest for address, digest in changes.items())
-
-
-def _approvals_of(shape: Shape) -> Allow:
-    """The approvals that the reviewed plan needed, which its shape's approval grants."""
-    plan = plan_json.read_plan(shape.plan, lambda source, _: Secret("", source))
-    return {(item.what, item.kind): item.count for item in plan.approvals if not item.is_optional}
 
 
 def _describe_failure(result: ApplyResult) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 
+import pytest
+
+from reconciler.fleet import local_pool
 from reconciler.fleet.coordinator import MOST_TRIES
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
@@ -54,5 +58,21 @@ def test_a_task_that_the_engine_loses_some_times_is_run_in_the_end(tmp_path: Pat
         run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
         assert set((await world.states(run)).values()) == {"succeeded"}
         assert {task.tries for task in await world.tasks(run)} == {1}
+
+    play(tmp_path, MEMBERS, act)
+
+
+def test_an_error_that_nobody_expected_is_reported_without_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise LookupError("header Authorization: Bearer key-of-globex")
+
+    async def act(world: FleetWorld) -> None:
+        monkeypatch.setattr(local_pool, "run_task", fail)
+        run = await world.execute(await world.start(RunVerb.PLAN), again=0.001)
+        assert set((await world.states(run)).values()) == {"failed"}
+        for task in await world.tasks(run):
+            assert re.fullmatch(r"LookupError in \S+test_engine_errors.py:\d+", task.reason)
 
     play(tmp_path, MEMBERS, act)

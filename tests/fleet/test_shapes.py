@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.fleet.shapes import digest_changes, shape_of
+from reconciler.fleet.shapes import shape_of
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.fleet import Member
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Approval, Call, Plan, Verb
-from reconciler.model.value import Hidden
+from reconciler.model.problem import Problem
+from reconciler.model.value import Hidden, Ref, Template
 
 WORDS = st.text("abcdefgh0123456789", min_size=3, max_size=8)
 
@@ -131,13 +133,95 @@ def test_everything_that_a_reviewer_decides_on_is_part_of_the_shape() -> None:
     assert all(len(digest) == 12 for digest in shapes)
 
 
-def test_the_digest_of_a_change_covers_this_account() -> None:
-    base = change(id="rd_1", fields=(field("description", "x", "y"), field("secret", Hidden("1"), Hidden("2"))))
-    others = [
-        change(id="rd_2", fields=base.fields),
-        change(id="rd_1", fields=(field("description", "z", "y"), base.fields[1])),
-        change(id="rd_1", fields=(base.fields[0], field("secret", Hidden("3"), Hidden("2")))),
-        change(id="rd_1", fields=base.fields, action=Action.REPLACE),
+SITES = (member("one", site="acme", n=5), member("two", site="bazaar", n=6))
+LEAVES = st.one_of(
+    st.sampled_from(
+        [
+            "acme",
+            "bazaar",
+            "x-acme",
+            "${{ var.site }}",
+            "var.site",
+            "text",
+            "map",
+            "(sensitive)",
+            "${{ ReservedDomain/a }}",
+        ]
+    ),
+    st.sampled_from([5, 6, 5.5, True, False, None, "5", Hidden("1"), Ref(Address("ReservedDomain", "a"))]),
+    st.sampled_from([Template(("acme-", Ref(Address("ReservedDomain", "a")))), Ref(Address("ReservedDomain", "acme"))]),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["acme", "bazaar", "${{ var.site }}", "text", "map", "reference", "sensitive", "number"]),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def _told_apart(value: Any, whose: Member) -> Any:
+    """The value with its variables replaced by objects that equal nothing else."""
+    variables = {whose.variables["site"]: ("site",), whose.name: ("name",)}
+    match value:
+        case Ref(target, _):
+            return ("ref", target.kind, _told_apart(target.name, whose))
+        case Template(parts):
+            return ("template", *(_told_apart(part, whose) for part in parts))
+        case Hidden():
+            return ("sensitive",)
+        case str():
+            words = re.split(r"(?<![A-Za-z0-9])(acme|bazaar|one|two)(?![A-Za-z0-9])", value)
+            return tuple(variables.get(word, word) for word in words)
+        case dict():
+            return (
+                "map",
+                frozenset((_told_apart(key, whose), _told_apart(item, whose)) for key, item in value.items()),
+            )
+        case list():
+            return ("list", *(_told_apart(item, whose) for item in value))
+    return ("n",) if value == whose.variables["n"] and value is not True else (type(value).__name__, value)
+
+
+@given(VALUES, VALUES)
+def test_values_have_one_shape_exactly_if_only_variables_differ(one: Any, two: Any) -> None:
+    shapes = [
+        shape(plan(change(fields=(field("metadata", None, value),))), whose)
+        for value, whose in zip((one, two), SITES, strict=True)
     ]
-    digests = [digest_changes(plan(one))["ReservedDomain/a"] for one in (base, *others)]
-    assert len(set(digests)) == len(digests)
+    is_equal = _told_apart(one, SITES[0]) == _told_apart(two, SITES[1])
+    assert (shapes[0] == shapes[1]) == is_equal
+
+
+def test_the_kind_of_a_resource_is_no_value() -> None:
+    def of(kind: str) -> str:
+        gone = change(f"{kind}/office", action=Action.DELETE, fields=(field("ids", ["x_1"], []),))
+        return shape(plan(gone, names={"x_1": f"{kind}/a"}), member("m", kind=kind))
+
+    assert of("IPPolicy") != of("ReservedDomain")
+
+
+def test_an_approval_that_the_project_grants_to_one_member_makes_another_shape() -> None:
+    """Otherwise the members to which it is not granted would not need it either."""
+
+    def of(granted: bool) -> str:
+        return shape(plan(change(), approvals=(Approval("delete", "IPPolicy", 1, "why", granted),)), member("m"))
+
+    assert of(True) != of(False)
+
+
+def test_a_problem_makes_another_shape() -> None:
+    def of(*problems: Problem) -> str:
+        return shape(plan(change(), problems=problems), member("acme"))
+
+    def problem(subject: str, text: str = "x", **more: Any) -> Problem:
+        return Problem(text, subject=subject, code="a", **more)
+
+    assert of(problem("IPPolicy/acme")) == of(problem("IPPolicy/acme", "another text"))
+    others = [of(), of(problem("IPPolicy/x")), of(problem("IPPolicy/x", confined=True)), of(problem("TLSEdge/x"))]
+    assert len(set(others)) == len(others)
