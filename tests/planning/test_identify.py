@@ -858,6 +858,34 @@ def test_a_child_whose_parent_is_not_listed_is_observed_without_an_owner() -> No
     assert made.observed[Address.parse("EventSource/x")].owner == ""
 
 
+USER = (live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"}))
+
+
+@pytest.mark.parametrize(
+    ("declared", "former"), [("BotUser/b", "ServiceUser/old"), ("ServiceUser/b", "BotUser/old")], ids=["bot", "service"]
+)
+def test_a_user_that_is_declared_as_the_other_kind_now_is_kept(declared: str, former: str) -> None:
+    """Both bindings name one object, listed as two kinds: to delete the former would delete the declared one."""
+    ids = {live.kind: live.id for live in USER}
+    bindings = {address: Binding(ids[address.partition("/")[0]]) for address in (declared, former)}
+    made = make_plan(declare(declared, {"name": "b"}), seen=snapshot(*USER, bindings=bindings), options=LENIENT)
+    assert (made.calls, made.errors, made.unmanaged) == ((), (), ())
+    assert made.bindings[Address.parse(former)] is None
+
+
+def test_a_user_that_is_declared_as_both_kinds_is_declared_twice() -> None:
+    declared = [declare(f"{kind}/b", {"name": "b"}) for kind in ("BotUser", "ServiceUser")]
+    bindings = {f"{live.kind}/b": Binding(live.id) for live in USER}
+    made = make_plan(*declared, seen=snapshot(*USER, bindings=bindings))
+    assert [problem.code for problem in made.errors] == ["duplicate-object"]
+
+
+def test_a_user_of_another_stack_is_not_unmanaged() -> None:
+    seen = replace(snapshot(*USER), elsewhere={USER[0].key: "theirs"})
+    assert make_plan(seen=seen).elsewhere == {"theirs": (USER[0].key,)}
+    assert USER[0].key not in make_plan(seen=seen).unmanaged
+
+
 def test_a_user_that_is_listed_as_two_kinds_is_unmanaged_once() -> None:
     bot, service = live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})
     assert make_plan(seen=snapshot(bot, service)).unmanaged == (bot.key,)

@@ -522,6 +522,19 @@ def test_some_restrictions_cannot_do_without_rules(spec: dict[str, Any], blocked
 
 
 @pytest.mark.parametrize("id", ["a reference", "an id"])
+def test_the_last_rule_of_a_policy_goes_if_restrictions_are_about_another_policy(id: str) -> None:
+    other = [
+        declare("IPPolicy/other"),
+        declare("IPPolicyRule/o", {"ip_policy_id": ref("IPPolicy/other"), "action": "allow", "cidr": B}),
+    ]
+    there = [*rules(a=A), *other]
+    world = settle(*there, restriction("r", "other")) if id == "an id" else settle(*there)
+    made = plan_on(world, declare("IPPolicy/office"), *other, restriction("r", "other"))
+    assert made.errors == ()
+    assert [call.address for call in made.calls if call.verb is Verb.DELETE] == [at("IPPolicyRule/a")]
+
+
+@pytest.mark.parametrize("id", ["a reference", "an id"])
 def test_the_last_rule_flips_beside_another_one(id: str) -> None:
     world = settle(*rules(a=A), restriction("r", "office"))
     policy = id_of(world, "IPPolicy") if id == "an id" else ref("IPPolicy/office")
