@@ -30,7 +30,8 @@ from reconciler.model.fleet import (
 )
 from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.waves import assign_waves
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.errors import Locked
+from reconciler.store.fleet_records import FleetRecords, task_lease
 
 MOST_TRIES = 10  # workers that may die in one task, or errors one after another, before it counts as failed
 _POLL = 1.0  # seconds between looks at a pause
@@ -244,6 +245,7 @@ class _Board:
 
     def __init__(self, tasks: Iterable[TaskRecord]) -> None:
         self.tasks: dict[Key, TaskRecord] = {}
+        self.earlier_tries: dict[Key, int] = {}  # before this coordinator
         self.states: Counter[TaskState] = Counter()
         self.unfinished: Counter[int] = Counter()  # by wave
         self.members: defaultdict[int, set[str]] = defaultdict(set)  # by wave
@@ -255,6 +257,7 @@ class _Board:
         key = (task.member, task.project)
         if (before := self.tasks.get(key)) is not None:
             self._count(before, -1)
+        self.earlier_tries.setdefault(key, task.tries)
         self.tasks[key] = task
         self._count(task, 1)
         self.members[task.wave].add(task.member)
@@ -313,6 +316,8 @@ class _Execution:
                 if not await self._pass_gates():
                     return self.run
                 await self._run_wave()
+            if self.lost.is_set():
+                return self.run  # another coordinator may execute it
             if self.has_too_many_failures:
                 return await self._fail()
         return await self._end(RunState.SUCCEEDED, "")
@@ -387,25 +392,23 @@ class _Execution:
         assert record is not None
         key = (record.member, record.project)
         self.errors[key] = self.errors[key] + 1 if end.error else 0
-        if not record.state.is_final and max(record.tries, self.errors[key]) >= MOST_TRIES:
-            record = await self._give_up(record, end.error)
+        tries = record.tries - self.board.earlier_tries[key]
+        if not record.state.is_final and max(tries, self.errors[key]) >= MOST_TRIES:
+            record = await self._give_up(record, tries, end.error)
         self.board.set(record)
         self.ended_here += record.state.is_final
 
-    async def _give_up(self, record: TaskRecord, error: str) -> TaskRecord:
-        why = f"{record.tries} workers started it, and none finished it" if record.tries else ""
-        if record.state is TaskState.WAITING:
-            record = await self.records.claim(record.run, record.member, record.project, "")
-        failed = replace(
-            record,
-            state=TaskState.FAILED,
-            exit_code=exit_codes.ERROR,
-            reason=": ".join(filter(None, (why, error))),
-            ended=self.runtime.now(),
-        )
-        if await self.records.finish(failed):
-            return failed
-        ended = await self.records.task(record.run, record.member, record.project)  # a worker was faster
+    async def _give_up(self, record: TaskRecord, tries: int, error: str) -> TaskRecord:
+        """Ends a task that cannot be run, unless a worker runs it. Returns its record."""
+        with suppress(Locked):
+            async with self.records.lock(task_lease(record.key), on_loss=lambda _: None):
+                record = await self.records.claim(record.run, record.member, record.project, "")
+                if not record.state.is_final:
+                    why = f"{tries} workers started it, and none finished it" if tries else ""
+                    reason = ": ".join(filter(None, (why, error)))
+                    failed = replace(record, state=TaskState.FAILED, exit_code=exit_codes.ERROR, reason=reason)
+                    await self.records.finish(failed)
+        ended = await self.records.task(record.run, record.member, record.project)
         assert ended is not None
         return ended
 

@@ -34,10 +34,9 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleet_records import FleetRecords, task_lease
 from reconciler.store.fleet_requests import BEAT_SECONDS
 
-_LEASE = "fleet"  # the beginning of the names of leases, which are locks of the fleet store
 _LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before
 _LOCK_PAUSE = 2.0  # seconds between attempts to lock a stack
 _GRACE = 60.0  # seconds for running calls to finish after the deadline of a task
@@ -138,7 +137,7 @@ async def run_task(task: Task, context: WorkerContext) -> None:
     stop = asyncio.Event()
     context.stops.add(stop)
     try:
-        async with records.lock(f"{_LEASE} {task.key}", on_loss=lambda _: stop.set()):
+        async with records.lock(task_lease(task.key), on_loss=lambda _: stop.set()):
             record = await records.claim(task.run, task.member, task.project, context.name)
             if record.state.is_final:
                 return

@@ -275,6 +275,11 @@ class TaskRecord:
     started: float | None = None
     ended: float | None = None
 
+    @property
+    def key(self) -> str:
+        """As of the task."""
+        return f"{self.run}/{self.member}/{self.project}"
+
 
 @dataclass(frozen=True, slots=True)
 class Run:

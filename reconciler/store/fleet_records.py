@@ -67,6 +67,11 @@ async def open_fleet_records(
         yield FleetRecords(engine, place, now)
 
 
+def task_lease(key: str) -> str:
+    """The name of the lease of a task, by its key."""
+    return f"fleet {key}"
+
+
 class FleetRecords:
     """The runs of fleets in one store. May be used from several threads and event loops.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from reconciler.fleet import local_pool
 from reconciler.fleet.coordinator import MOST_TRIES
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
-from reconciler.model.fleet import RunState, RunVerb, Task
+from reconciler.model.fleet import RunState, RunVerb, Task, TaskState
+from reconciler.store.fleet_records import task_lease
 from tests.fleet.fleets import FleetWorld, member, play
 
 MEMBERS = [member("acme"), member("globex"), member("initech")]
@@ -74,5 +77,33 @@ def test_an_error_that_nobody_expected_is_reported_without_its_text(
         assert set((await world.states(run)).values()) == {"failed"}
         for task in await world.tasks(run):
             assert re.fullmatch(r"LookupError in \S+test_engine_errors.py:\d+", task.reason)
+
+    play(tmp_path, MEMBERS, act)
+
+
+def test_a_task_that_a_worker_runs_is_not_given_up(tmp_path: Path) -> None:
+    """Its result would be lost."""
+
+    async def act(world: FleetWorld) -> None:
+        run = await world.start(RunVerb.PLAN)
+        async with world.records.lock(task_lease(f"{run.id}/globex/web"), on_loss=lambda _: None):
+            claimed = await world.records.claim(run.id, "globex", "web", "elsewhere")
+            pool = Losing(world, "globex", MOST_TRIES + 2)
+            executing = asyncio.create_task(world.execute(run, pool=pool, again=0.001))
+            while pool.lost < pool.times:  # noqa: ASYNC110 - the pool tells nobody
+                await asyncio.sleep(0.01)
+            assert await world.records.finish(replace(claimed, state=TaskState.SUCCEEDED, shape="0" * 12))
+        assert set((await world.states(await executing)).values()) == {"succeeded"}
+
+    play(tmp_path, MEMBERS, act)
+
+
+def test_tries_before_a_retry_or_a_resume_do_not_count(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await world.start(RunVerb.PLAN)
+        for _ in range(MOST_TRIES):
+            await world.records.claim(run.id, "globex", "web", "a worker that was interrupted")
+        run = await world.execute(run, pool=Losing(world, "globex", 1), again=0.001)
+        assert set((await world.states(run)).values()) == {"succeeded"}
 
     play(tmp_path, MEMBERS, act)
