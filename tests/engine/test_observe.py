@@ -226,3 +226,20 @@ async def test_a_response_with_another_object_is_not_the_bound_one() -> None:
     listing = snapshot.of("BotUser")
     assert (listing.objects, listing.complete) == ((), False)
     assert "is not that object" in listing.why
+
+
+@pytest.mark.parametrize(
+    ("failure", "ends"),
+    [(Refused("not yours", status=403), True), (Refused("odd", status=400), False), (Transient("away"), False)],
+    ids=["denied", "refused", "away"],
+)
+async def test_a_bound_object_that_cannot_be_read_is_not_taken_for_gone(failure: Failure, ends: bool) -> None:
+    reader = Scripted({"/bot_users": [[]]}, {"/bot_users/bot_1": failure})
+    address = Address("BotUser", "b")
+    reading = observe(reader, some("BotUser"), bindings={address: Binding("bot_1")}, expected=[address])
+    if ends:
+        with pytest.raises(Refused, match="not yours"):
+            await reading
+        return
+    listing = (await reading).of("BotUser")
+    assert (listing.objects, listing.complete, listing.why) == ((), False, str(failure))
