@@ -35,7 +35,15 @@ def _require(text: str | None, what: str, source: str) -> Secret:
     key = (text or "").strip()
     if not key:
         raise KeyNotFound(f"no API key: the {what} is {'missing' if text is None else 'empty'} on this worker")
-    return Secret(key, source)
+    return _check(Secret(key, source), what)
+
+
+def _check(key: Secret, what: str) -> Secret:
+    """The key, if an HTTP header can carry it. Raises KeyNotFound."""
+    text = key.reveal()
+    if not (text.isascii() and text.isprintable()) or " " in text:
+        raise KeyNotFound(f"no API key: the {what} contains a space, a line break or a character that is not ASCII")
+    return key
 
 
 def _read(file: Path) -> str | None:
@@ -59,4 +67,4 @@ async def _read_from_vault(source: KeySource, path: str, environ: Mapping[str, s
         raise KeyNotFound(f"no API key: the {where} cannot be read: {error}") from None
     if key is None:
         raise KeyNotFound(f"no API key: the {where} does not exist")
-    return key
+    return _check(key, where)

@@ -6,9 +6,10 @@ A task that ended is never run again; a task whose worker died is run by the nex
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import socket
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from reconciler.fleet import reviews, shapes
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.event import Outcome
-from reconciler.model.fleet import Fleet, FleetProject, Member, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.fleet import Fleet, FleetProject, KeyMethod, Member, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.manifest import FILE_WAYS
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
@@ -52,11 +53,14 @@ class FileCache:
     fleets    by folder and file
     settings  of projects, by folder and environment: the stack, and the names of the declared variables
     shapes    digests of shapes that are stored
+    keys      members by the folder of the fleet file, the project and the digest of their API key
     """
 
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
     settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
     shapes: set[str] = field(default_factory=set)
+    keys: defaultdict[tuple[Path, str, bytes], set[str]] = field(default_factory=lambda: defaultdict(set))
+    looked_up: set[tuple[Path, str]] = field(default_factory=set)
 
     def read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
         """The stack of a project, and the names of its variables."""
@@ -286,6 +290,7 @@ class _Attempt:
     async def _run(self, assigned: _Assignment) -> TaskRecord | None:
         fleet, member, environ = assigned.fleet, assigned.member, self.context.runtime.environ
         key = await find_key(fleet.api_key, member, assigned.base, environ)
+        _refuse_shared_key(key, assigned, self.context)
         workspace = self._open(assigned, self.context.runtime_of(self.task, key, self.spent, self.counter))
         if self.task.commit:
             _refuse_files(workspace)
@@ -402,6 +407,32 @@ def _refuse_files(workspace: Workspace) -> None:
                     f"{declaration.address}.deliver.{output}: {delivery.way} writes to the checkout of the commit, "
                     "which is removed later; deliver it with to_command"
                 )
+
+
+def _refuse_shared_key(key: Secret, assigned: _Assignment, context: WorkerContext) -> None:
+    """Raises OperationError if another member that gets the project has the same API key: in that account, each would
+    overwrite the objects of the other. Knows all members' keys that are in the environment, and otherwise those that
+    this process has used."""
+    base, project, fleet, files = assigned.base, assigned.project, assigned.fleet, context.files
+
+    def add(member: Member, text: str) -> set[str]:
+        digest = hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).digest()
+        members = files.keys[base, project.name, digest]
+        members.add(member.name)
+        return members
+
+    if fleet.api_key.method is KeyMethod.ENV and (base, project.name) not in files.looked_up:
+        files.looked_up.add((base, project.name))
+        for member in fleet.members.values():
+            text = context.runtime.environ.get(fleet.api_key.locate(member), "").strip()
+            if text and member.matches(project.select):
+                add(member, text)
+    members = sorted(add(assigned.member, key.reveal()))
+    if len(members) > 1:
+        raise OperationError(
+            f"members {' and '.join(members[:2])} have the same API key, and would overwrite each other's objects; "
+            "give each the key of its own account"
+        )
 
 
 def _refuse_shared_targets(workspace: Workspace, fleet: Fleet, project: FleetProject) -> None:

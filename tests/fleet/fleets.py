@@ -93,7 +93,7 @@ class FleetWorld:
     def runtime(self) -> Runtime:
         keys = {f"KEY_{name.upper()}": account.api_key for name, account in self.sandbox.accounts.items()}
         environ = {"RECONCILER_BASE_URL": self.sandbox.base_url, **keys}
-        return Runtime(environ=environ, platform=self.sandbox, **self.runtime_options)
+        return Runtime(**{"environ": environ, "platform": self.sandbox, **self.runtime_options})
 
     def context(self) -> WorkerContext:
         return WorkerContext(self.records, str(self.root / "state/fleet.db"), self.root / "cache", self.runtime)

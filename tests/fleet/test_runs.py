@@ -422,6 +422,41 @@ def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
     play(tmp_path, THREE, act, projects={"web": [token]})
 
 
+@pytest.mark.parametrize("key", ["two words", "two\nlines", "k\udcff", "schlüssel"])
+def test_a_key_that_no_request_can_carry_fails_at_once(tmp_path: Path, key: str) -> None:
+    async def act(world: FleetWorld) -> None:
+        environ = {**world.runtime.environ, "KEY_ACME": key}
+        world.runtime_options["environ"] = environ
+        task = (await world.tasks(await world.plan()))[0]
+        assert (task.state, task.tries) == (TaskState.FAILED, 1)
+        assert task.reason == (
+            "no API key: the environment variable KEY_ACME contains a space, a line break or a character "
+            "that is not ASCII"
+        )
+
+    play(tmp_path, THREE, act)
+
+
+@pytest.mark.parametrize("method", ["from_env", "from_file"])
+def test_members_with_the_same_key_do_not_overwrite_each_other(tmp_path: Path, method: str) -> None:
+    """Both would have the same stack in one account."""
+    text = "KEY_${{ member.name }}"
+    members = [member("acme"), member("globex")]
+
+    async def act(world: FleetWorld) -> None:
+        keys = {"KEY_ACME": "key-of-acme", "KEY_GLOBEX": "key-of-acme"}
+        world.runtime_options["environ"] = {"RECONCILER_BASE_URL": world.sandbox.base_url, **keys}
+        for name in ("acme", "globex"):
+            (tmp_path / f"KEY_{name}").write_text("key-of-acme")
+        planned = await world.plan()
+        same = [task for task in await world.tasks(planned) if task.reason.startswith("members acme and globex have")]
+        assert len(same) == (2 if method == "from_env" else 1)
+        await world.apply(planned)
+        assert len(world.sandbox.accounts["acme"].calls()) == 2 - len(same)
+
+    play(tmp_path, members, act, api_key={method: text})
+
+
 @pytest.mark.parametrize("deliver", [{"to_file": "secrets/t"}, {"to_vault": {"path": "agents/t"}}])
 def test_members_do_not_deliver_to_one_place(tmp_path: Path, deliver: dict[str, Any]) -> None:
     """Targets have no variables: each member would replace the secret of the one before."""
