@@ -274,6 +274,29 @@ def test_a_guard_of_the_fleet_blocks_until_it_is_exceeded_on_purpose(shell: Flee
     assert shell.fleet("apply", "--auto-approve", "--quiet", "--allow", "members=3").code == 0
 
 
+def test_a_guard_of_the_fleet_holds_for_a_shape_that_is_approved_later(shell: FleetShell) -> None:
+    write(shell)
+    assert shell.fleet("apply", "--auto-approve", "--quiet").code == 0
+    write(shell, guards={"max_deletes": 0})
+    acme = shell.sandbox.accounts["acme"]
+    found = acme.collection("/reserved_domains", "reserved_domains")[0]
+    acme.patch(f"/reserved_domains/{found['id']}", {"description": "by hand"})
+    for file in (shell.root / "web/manifests").iterdir():
+        file.write_text("")
+    assert shell.fleet("plan").code == 0
+    planned = shell.newest()
+    one, two = re.findall(r"pass --approve ([0-9a-f]{12})", shell("fleet", "report").out)
+    shell.fleet("apply", planned, "--auto-approve", "--approve", one, "--allow", "deletes=2")
+    again = ("retry", shell.newest(), "--only", "blocked", "--approve", two, "--quiet")
+    said = shell.fleet(*again)
+    assert (said.code, said.err) == (
+        4,
+        "blocked: 3 objects would be deleted, and guards.max_deletes allows 0\n"
+        "error: nothing was changed: approval required: pass --allow deletes=3\n",
+    )
+    assert shell.fleet(*again, "--allow", "deletes=3").code == 0
+
+
 def test_a_member_that_changed_since_its_plan_is_stale_alone(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve").code == 0

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.cli.applying.questions import is_confirmed
-from reconciler.cli.fleets.commands import find_shapes, go_on, with_records
+from reconciler.cli.fleets.commands import check_guards, find_shapes, go_on, with_records
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.fleets.output import WIDTH
 from reconciler.cli.fleets.running import execute, start
 from reconciler.cli.fleets.session import FleetSession, require_run, roll_up
 from reconciler.cli.terminal import exit_codes, output
-from reconciler.fleet.guards import find_excess
 from reconciler.model.fleet import RunState, RunVerb, TaskState
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.text import render_text
@@ -44,12 +43,7 @@ def apply(options: FleetOptions, review: Review, *, wait: bool) -> int:
         if not approved:
             return _end_without_changes(rollup, options)
         plans = [task for task in await records.tasks(rollup.run.id) if _is_selected(session, task.member)]
-        excess = list(find_excess(session.fleet, plans, approved, review.limits))
-        for found in excess:
-            output.print_note(f"blocked: {found}")
-        if excess:
-            flags = " ".join(found.flag for found in excess)
-            raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed: approval required: pass {flags}")
+        check_guards(session, plans, approved, review.limits)
         if review.ask and not await is_confirmed(_question(rollup, approved)):
             output.print_note("Cancelled; nothing was changed.")
             return exit_codes.ERROR

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 
 from reconciler.cli.fleets.options import FleetOptions
@@ -10,7 +10,8 @@ from reconciler.cli.fleets.output import WIDTH, write_outputs
 from reconciler.cli.fleets.running import execute, start
 from reconciler.cli.fleets.session import FleetSession, open_session, require_run, roll_up
 from reconciler.cli.terminal import exit_codes, output, workspaces
-from reconciler.model.fleet import Pause, Run, RunState, RunVerb, TaskState
+from reconciler.fleet.guards import find_excess
+from reconciler.model.fleet import Pause, Run, RunState, RunVerb, TaskRecord, TaskState
 from reconciler.rendering.fleet.waits import format_time
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.store.fleet_records import FleetRecords
@@ -98,13 +99,27 @@ def _check_waves(session: FleetSession, run: Run | None, waves: Sequence[str]) -
             raise exit_codes.Stop(exit_codes.USAGE, "error: --approve-wave requires an apply that has not ended")
 
 
-def retry(options: FleetOptions, text: str, states: Sequence[str], shapes: Sequence[str], *, wait: bool) -> int:
+def retry(
+    options: FleetOptions,
+    text: str,
+    states: Sequence[str],
+    shapes: Sequence[str],
+    limits: Mapping[str, int],
+    *,
+    wait: bool,
+) -> int:
+    """`fleet retry`. `shapes`: approved in addition; `limits`: guards of the fleet that may be exceeded."""
+
     async def act(session: FleetSession, records: FleetRecords) -> int:
         run = await require_run(records, session, text)
         if shapes and run.verb is not RunVerb.APPLY:
             raise exit_codes.Stop(exit_codes.USAGE, "error: --approve requires the run of an apply")
         reviewed = await records.tasks(run.reviewed) if shapes else ()
         approved = find_shapes({task.shape for task in reviewed if task.shape}, shapes)
+        if approved:
+            of_run = {(task.member, task.project) for task in await records.tasks(run.id)}
+            plans = [plan for plan in reviewed if (plan.member, plan.project) in of_run]
+            check_guards(session, plans, {*run.approved_shapes, *approved}, limits)
         from reconciler.fleet.coordinator import reopen_run
 
         chosen = {TaskState(state) for state in states}
@@ -116,6 +131,18 @@ def retry(options: FleetOptions, text: str, states: Sequence[str], shapes: Seque
         return await go_on(session, records, run, wait=wait)
 
     return with_records(options, act)
+
+
+def check_guards(
+    session: FleetSession, plans: Sequence[TaskRecord], shapes: Collection[str], limits: Mapping[str, int]
+) -> None:
+    """Raises Stop if applying plans of these shapes exceeds a guard of the fleet. `limits`: what a person allowed."""
+    excess = list(find_excess(session.fleet, plans, shapes, limits))
+    for found in excess:
+        output.print_note(f"blocked: {found}")
+    if excess:
+        flags = " ".join(found.flag for found in excess)
+        raise exit_codes.Stop(exit_codes.BLOCKED, f"error: nothing was changed: approval required: pass {flags}")
 
 
 def find_shapes(known: set[str], given: Sequence[str]) -> tuple[str, ...]:

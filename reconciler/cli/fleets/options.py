@@ -67,6 +67,17 @@ def _parse_selector(_context: click.Context, _parameter: click.Parameter, values
     return selector
 
 
+def _parse_limits(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """Parses `members=100` and `deletes=5`."""
+    limits = {}
+    for text in (part.strip() for value in values for part in value.split(",")):
+        match = re.fullmatch(r"(members|deletes)=([0-9]{1,9})", text)
+        if match is None:
+            raise click.BadParameter(f"{text!r} is not members=N or deletes=N")
+        limits[match[1]] = int(match[2])
+    return limits
+
+
 def _parse_scheduler(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
     if value and not re.fullmatch(r"(tls|tcp)://[^/\s]+:[0-9]+/?", value):
         raise click.BadParameter(f"{value!r} is not an address such as tls://host:8786")
@@ -140,6 +151,15 @@ _FORMAT = [
     )
 ]
 _OUTPUT = options.MESSAGE_OPTIONS
+
+limits_option = click.option(
+    "--allow",
+    "limits",
+    metavar="GUARD=N",
+    multiple=True,
+    callback=_parse_limits,
+    help="Exceed a guard of the fleet: change members=N, or delete deletes=N objects (repeatable).",
+)
 
 
 def _add_options(chosen: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]], Callable[..., int]]:

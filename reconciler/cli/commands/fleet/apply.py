@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import click
 
 from reconciler.cli.commands.apply import auto_approve_option
 from reconciler.cli.fleets import options
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal.group import Command
-
-_LIMITS = ("members", "deletes")
-
-
-def _parse_limits(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    """Parses `members=100` and `deletes=5`."""
-    limits = {}
-    for text in (part.strip() for value in values for part in value.split(",")):
-        match = re.fullmatch(r"(members|deletes)=([0-9]{1,9})", text)
-        if match is None:
-            raise click.BadParameter(f"{text!r} is not members=N or deletes=N")
-        limits[match[1]] = int(match[2])
-    return limits
 
 
 @click.command(
@@ -42,14 +27,7 @@ def _parse_limits(_context: click.Context, _parameter: click.Parameter, values: 
     multiple=True,
     help="Approve a shape that needs approval, by its digest (repeatable).",
 )
-@click.option(
-    "--allow",
-    "limits",
-    metavar="GUARD=N",
-    multiple=True,
-    callback=_parse_limits,
-    help="Exceed a guard of the fleet: change members=N, or delete deletes=N objects (repeatable).",
-)
+@options.limits_option
 @click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
 @auto_approve_option
 @options.run_options

@@ -17,6 +17,7 @@ STATES = ("failed", "skipped", "stale", "blocked")
         reconciler fleet retry a1b2
         reconciler fleet retry a1b2 --only failed
         reconciler fleet retry a1b2 --only blocked --approve 3f9a1c22b0de
+        reconciler fleet retry a1b2 --only blocked --approve 3f9a1c22b0de --allow deletes=5
     """,
 )
 @click.argument("run", metavar="RUN")
@@ -36,13 +37,21 @@ STATES = ("failed", "skipped", "stale", "blocked")
     multiple=True,
     help="Approve a shape that needs approval, by its digest (repeatable).",
 )
+@options.limits_option
 @click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
 @options.resume_options
-def command(common: FleetOptions, run: str, states: tuple[str, ...], shapes: tuple[str, ...], no_wait: bool) -> int:
+def command(
+    common: FleetOptions,
+    run: str,
+    states: tuple[str, ...],
+    shapes: tuple[str, ...],
+    limits: dict[str, int],
+    no_wait: bool,
+) -> int:
     """Run members of RUN again that did not succeed. Members that succeeded are not run again.
 
     An apply applies the same reviewed plans: a member whose changes differ is stale, and needs a new plan.
     """
     from reconciler.cli.fleets import commands
 
-    return commands.retry(common, run, states, shapes, wait=not no_wait)
+    return commands.retry(common, run, states, shapes, limits, wait=not no_wait)
