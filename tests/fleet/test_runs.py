@@ -536,3 +536,28 @@ def test_the_first_starts_are_spread(tmp_path: Path) -> None:
 
     members = [member(f"m{number}") for number in range(6)]
     play(tmp_path, members, act, limits={"members_at_once": 4, "start_spread": "30s"})
+
+
+def test_the_rest_of_an_apply_is_stale_if_the_manifests_changed_before_it_was_resumed(tmp_path: Path) -> None:
+    """Also where only reviewed addresses change: nobody reviewed the new values."""
+    running: list[asyncio.Task[Any]] = []
+
+    async def cut(method: str, path: str) -> None:
+        if (method, path) == ("POST", "/bot_users") and running:
+            running.pop().cancel()
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = {task.shape for task in await world.tasks(planned)}
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        running.append(asyncio.ensure_future(world.execute(run)))
+        await asyncio.gather(*running, return_exceptions=True)
+        (manifest,) = (tmp_path / "web/manifests").iterdir()
+        manifest.write_text(manifest.read_text().replace("${{ var.text }}", "edited"))
+        world.sandbox.forget_log()
+        await world.execute(run)
+        assert await world.states(run) == {"acme": "stale"}
+        assert world.sandbox.accounts["acme"].calls() == []
+
+    projects: dict[str, Any] = {"web": [DOMAIN, bot("b")]}
+    play(tmp_path, [member("acme")], act, cut, projects=projects)
