@@ -297,6 +297,25 @@ def test_a_guard_of_the_fleet_holds_for_a_shape_that_is_approved_later(shell: Fl
     assert shell.fleet(*again, "--allow", "deletes=3").code == 0
 
 
+def test_a_guard_of_the_fleet_holds_for_a_member_that_is_planned_later(shell: FleetShell) -> None:
+    write(shell, guards={"max_changed": 2})
+    shell.sandbox.accounts["acme"].fault("GET /reserved_domains", times=1, then="status", status=401)
+    shell.fleet("plan")
+    planned = shell.newest()
+    assert "2 succeeded, 1 skipped" in shell.fleet("apply", planned, "--auto-approve").out
+    applied = shell.newest()
+    assert shell.fleet("retry", planned).code == 0
+    again = ("retry", applied, "--only", "skipped", "--quiet")
+    said = shell.fleet(*again)
+    assert (said.code, said.err) == (
+        4,
+        "blocked: 3 members would change, and guards.max_changed allows 2\n"
+        "error: nothing was changed: approval required: pass --allow members=3\n",
+    )
+    assert shell.fleet(*again, "--allow", "members=3").code == 0
+    assert len(shell.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")) == 1
+
+
 def test_a_member_that_changed_since_its_plan_is_stale_alone(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve").code == 0

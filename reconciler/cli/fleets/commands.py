@@ -114,11 +114,10 @@ def retry(
         run = await require_run(records, session, text)
         if shapes and run.verb is not RunVerb.APPLY:
             raise exit_codes.Stop(exit_codes.USAGE, "error: --approve requires the run of an apply")
-        reviewed = await records.tasks(run.reviewed) if shapes else ()
-        approved = find_shapes({task.shape for task in reviewed if task.shape}, shapes)
-        if approved:
-            of_run = {(task.member, task.project) for task in await records.tasks(run.id)}
-            plans = [plan for plan in reviewed if (plan.member, plan.project) in of_run]
+        of_run = {(task.member, task.project) for task in await records.tasks(run.id)}
+        plans = [plan for plan in await records.tasks(run.reviewed) if (plan.member, plan.project) in of_run]
+        approved = find_shapes({plan.shape for plan in plans if plan.shape}, shapes)
+        if approved or any((plan.ended or 0.0) > run.created for plan in plans):  # more than the apply was checked for
             check_guards(session, plans, {*run.approved_shapes, *approved}, limits)
         from reconciler.fleet.coordinator import reopen_run
 
