@@ -25,12 +25,15 @@ def digest_changes(plan: Plan) -> dict[str, str]:
     """Address → `CHANGES.ORIGIN`, digests of what the plan does to a resource of this account, and of where it comes
     from.
 
-    CHANGES covers every change and call of the address, with ids, deliveries and digests of secrets. Positions in files
-    and commits are not part of it. ORIGIN covers the account, the manifests with their variables, and whether an object
-    is deleted, replaced or forgotten.
+    CHANGES covers every change and call of the address, with ids, deliveries and digests of secrets, and all fields of
+    an object that will be deleted. Positions in files and commits are not part of it. ORIGIN covers
+    the account, the manifests with their variables, and whether an object is deleted, replaced or forgotten.
     """
     changes, calls = _by_address(plan.changes), _by_address(plan.calls)
     parts = [item.id for approval in plan.approvals if approval.parts for item in approval.items]
+    observed = defaultdict[str, list[Json]](list)
+    for place, seen in plan.observed.items():
+        observed[str(place)].append([seen.id, seen.owner, {name: _plain(value) for name, value in seen.fields.items()}])
     digests = {}
     for address in sorted(changes.keys() | calls.keys()):
         is_ending = _is_ending(changes[address])
@@ -39,6 +42,7 @@ def digest_changes(plan: Plan) -> dict[str, str]:
             sorted(map(_describe_change, changes[address]), key=canonical),
             sorted(map(_describe_call, calls[address]), key=canonical),
             sorted(parts) if is_ending else [],
+            observed[address] if is_ending else [],
         ]
         digests[address] = f"{_digest(content, 8)}.{_origin(plan, is_ending=is_ending)}"
     return digests

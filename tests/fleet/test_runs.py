@@ -72,6 +72,39 @@ def test_a_member_that_changed_since_its_plan_is_stale_alone(tmp_path: Path) -> 
     play(tmp_path, THREE, act)
 
 
+def test_an_object_that_was_changed_by_hand_is_not_deleted(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        await world.apply(await world.plan())
+        write_fleet(tmp_path, THREE, projects={"web": [policy("office")]})
+        planned = await world.plan()
+        assert {task.counts.get("delete") for task in await world.tasks(planned)} == {1}
+        (found,) = world.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")
+        world.sandbox.accounts["acme"].patch(f"/reserved_domains/{found['id']}", {"description": "by hand"})
+        world.sandbox.forget_log()
+        applied = await world.apply(planned)
+        states = await world.states(applied)
+        assert (states["acme"], states["initech"]) == ("stale", "succeeded")
+        assert world.sandbox.accounts["acme"].calls() == []
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_secret_is_delivered_only_as_it_was_reviewed(tmp_path: Path) -> None:
+    def token(command: str) -> dict[str, Any]:
+        target = {"to_command": {"run": ["sh", "-c", command]}}
+        return {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": target}}
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        write_fleet(tmp_path, THREE, projects={"web": [token("cat > /dev/null; true")]})
+        world.sandbox.forget_log()
+        assert set((await world.states(await world.apply(planned))).values()) == {"stale"}
+        assert [world.sandbox.accounts[name].calls() for name in ("acme", "globex", "initech")] == [[], [], []]
+        assert set((await world.states(await world.apply(await world.plan()))).values()) == {"succeeded"}
+
+    play(tmp_path, THREE, act, projects={"web": [token("cat > /dev/null")]})
+
+
 def test_only_approved_shapes_are_applied(tmp_path: Path) -> None:
     members = [*THREE, member("other", variables={"text": "a text that no other member has, with site"})]
     document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "fixed"}}
