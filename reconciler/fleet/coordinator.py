@@ -318,13 +318,21 @@ class _Execution:
                 await self._run_wave()
             if self.lost.is_set():
                 return self.run  # another coordinator may execute it
-            if self.has_too_many_failures:
-                return await self._fail()
+            if reason := self._find_failure():
+                return await self._fail(reason)
         return await self._end(RunState.SUCCEEDED, "")
 
-    async def _fail(self) -> Run:
-        failed = len(self.board.failed[self.wave])
-        reason = f"{failed} {'member' if failed == 1 else 'members'} of wave {self.current_wave.name} failed"
+    def _find_failure(self) -> str:
+        """Why no later wave may start; empty: it may."""
+        name, failed = self.current_wave.name, len(self.board.failed[self.wave])
+        if self.has_too_many_failures:
+            return f"{failed} {'member' if failed == 1 else 'members'} of wave {name} failed"
+        tried = {task.state for task in self.board.tasks.values() if task.wave == self.wave and task.tries}
+        is_proven = TaskState.SUCCEEDED in tried or not tried  # not tried: nothing of the wave was approved
+        is_followed = any(self.board.unfinished.values())
+        return f"no member of wave {name} was applied" if is_followed and not is_proven else ""
+
+    async def _fail(self, reason: str) -> Run:
         waiting = [key for key, task in self.board.tasks.items() if not task.state.is_final]
         await self.records.skip(self.run.id, waiting, reason)
         for task in await self.records.tasks(self.run.id):

@@ -25,7 +25,7 @@ from reconciler.model.fleet import Fleet, FleetProject, KeyMethod, Member, RunVe
 from reconciler.model.manifest import FILE_WAYS
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
-from reconciler.model.value import Json, Secret
+from reconciler.model.value import Json, Secret, canonical
 from reconciler.operations.errors import OperationError
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.results import ApplyResult, Status
@@ -54,6 +54,7 @@ class FileCache:
     settings  of projects, by folder and environment: the stack, and the names of the declared variables
     shapes    digests of shapes that are stored
     keys      members by the folder of the fleet file, the project and the digest of their API key
+    targets   of one-time secrets, each with the member whose secret goes there
     """
 
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
@@ -61,6 +62,7 @@ class FileCache:
     shapes: set[str] = field(default_factory=set)
     keys: defaultdict[tuple[Path, str, bytes], set[str]] = field(default_factory=lambda: defaultdict(set))
     looked_up: set[tuple[Path, str]] = field(default_factory=set)
+    targets: dict[tuple[Path, str, str, bytes], str] = field(default_factory=dict)
 
     def read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
         """The stack of a project, and the names of its variables."""
@@ -294,7 +296,7 @@ class _Attempt:
         workspace = self._open(assigned, self.context.runtime_of(self.task, key, self.spent, self.counter))
         if self.task.commit:
             _refuse_files(workspace)
-        _refuse_shared_targets(workspace, fleet, assigned.project)
+        _refuse_shared_targets(workspace, assigned, self.context.files)
         match self.task.verb:
             case RunVerb.PLAN:
                 return await self._planned((await workspace.plan()).plan, assigned)
@@ -405,7 +407,7 @@ def _refuse_files(workspace: Workspace) -> None:
             if delivery.way in FILE_WAYS:
                 raise OperationError(
                     f"{declaration.address}.deliver.{output}: {delivery.way} writes to the checkout of the commit, "
-                    "which is removed later; deliver it with to_command"
+                    "which is removed later; deliver it with to_vault, to_github_secret or to_command"
                 )
 
 
@@ -435,18 +437,19 @@ def _refuse_shared_key(key: Secret, assigned: _Assignment, context: WorkerContex
         )
 
 
-def _refuse_shared_targets(workspace: Workspace, fleet: Fleet, project: FleetProject) -> None:
-    """Raises OperationError if members would deliver one-time secrets to the same place: one would replace the other's.
-    What a command does is not known."""
-    members = sum(member.matches(project.select) for member in fleet.members.values())
-    if members < 2:
-        return
+def _refuse_shared_targets(workspace: Workspace, assigned: _Assignment, files: FileCache) -> None:
+    """Raises OperationError if a one-time secret would be delivered where another member's is: one would replace the
+    other. Knows the members that this process has opened; what a command does is not known."""
     for declaration in workspace.manifest.declarations.values():
         for output, delivery in declaration.deliver.items():
-            if delivery.way != "to_command":
+            if delivery.way == "to_command":
+                continue
+            place = (assigned.base, assigned.project.name, delivery.label, canonical(dict(delivery.settings)))
+            first = files.targets.setdefault(place, assigned.member.name)
+            if first != assigned.member.name:
                 raise OperationError(
-                    f"{declaration.address}.deliver.{output}: {delivery.way} would write the secrets of {members} "
-                    "members to the same place; deliver with to_command, and list FLEET_MEMBER in its env"
+                    f"{declaration.address}.deliver.{output}: {delivery.way} would replace the secret of member "
+                    f"{first}; use a variable of the member in the target"
                 )
 
 

@@ -171,6 +171,37 @@ def test_a_failing_canary_stops_the_run(tmp_path: Path) -> None:
     play(tmp_path, CANARY, act, **WAVES)
 
 
+def test_a_wave_whose_members_are_all_stale_proves_nothing(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        await world.apply(await world.plan())
+        for name in ("acme", "globex"):
+            account = world.sandbox.accounts[name]
+            found = account.collection("/reserved_domains", "reserved_domains")[0]
+            account.patch(f"/reserved_domains/{found['id']}", {"description": "by hand"})
+        planned = await world.plan()
+        found = world.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")[0]
+        world.sandbox.accounts["acme"].patch(f"/reserved_domains/{found['id']}", {"description": "again"})
+        applied = await world.apply(planned)
+        assert (applied.state, applied.reason) == (RunState.FAILED, "no member of wave canary was applied")
+        assert await world.states(applied) == {"acme": "stale", "globex": "skipped"}
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+def test_a_wave_of_which_nothing_is_approved_is_passed_over(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = {task.member: task.shape for task in await world.tasks(planned)}
+        applied = await world.apply(planned, shapes["globex"])
+        assert applied.state is RunState.SUCCEEDED
+        assert await world.states(applied) == {"acme": "blocked", "globex": "succeeded"}
+
+    other = {**CANARY[1], "variables": {"site": "globex", "text": "nine to five, every other sunday"}}
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+    members = [{**CANARY[0], "variables": {"site": "acme", "text": "Shop"}}, other]
+    play(tmp_path, members, act, projects={"web": [document]}, **WAVES)
+
+
 def test_a_failed_run_can_be_retried(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         planned = await world.plan()
@@ -449,7 +480,7 @@ def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
         await run_task(task, world.context())
         assert (await world.tasks(run))[0].reason == (
             "TunnelCredential/t.deliver.token: to_file writes to the checkout of the commit, which is removed later; "
-            "deliver it with to_command"
+            "deliver it with to_vault, to_github_secret or to_command"
         )
 
     play(tmp_path, THREE, act, projects={"web": [token]})
@@ -492,16 +523,33 @@ def test_members_with_the_same_key_do_not_overwrite_each_other(tmp_path: Path, m
 
 @pytest.mark.parametrize("deliver", [{"to_file": "secrets/t"}, {"to_vault": {"path": "agents/t"}}])
 def test_members_do_not_deliver_to_one_place(tmp_path: Path, deliver: dict[str, Any]) -> None:
-    """Targets have no variables: each member would replace the secret of the one before."""
+    """Each member would replace the secret of the one before."""
     token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": deliver}}
 
     async def act(world: FleetWorld) -> None:
+        world.at_once = 1
         (way,) = deliver
-        assert {task.reason for task in await world.tasks(await world.plan())} == {
-            f"TunnelCredential/t.deliver.token: {way} would write the secrets of 3 members to the same place; "
-            "deliver with to_command, and list FLEET_MEMBER in its env"
-        }
-        assert world.sandbox.log() == []
+        reasons = [task.reason for task in await world.tasks(await world.plan())]
+        refused = (
+            f"TunnelCredential/t.deliver.token: {way} would replace the secret of member acme; use a variable of the"
+        )
+        assert [reason.startswith(refused) for reason in reasons] == [False, True, True]
+
+    play(tmp_path, THREE, act, projects={"web": [token]})
+
+
+def test_each_member_delivers_to_a_place_of_its_own(tmp_path: Path) -> None:
+    deliver = {"token": {"to_file": "secrets/${{ var.site }}"}}
+    token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": deliver}
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        assert len({task.shape for task in await world.tasks(planned)}) == 1
+        applied = await world.apply(planned)
+        assert set((await world.states(applied)).values()) == {"succeeded"}
+        tokens = {file.name: file.read_text() for file in (tmp_path / "web/secrets").iterdir()}
+        assert tokens.keys() == {"acme", "globex", "initech"}
+        assert len(set(tokens.values())) == 3
 
     play(tmp_path, THREE, act, projects={"web": [token]})
 

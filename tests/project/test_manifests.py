@@ -196,7 +196,44 @@ def delivering(*deliveries: str) -> str:
 
 def test_a_delivery_never_goes_to_a_place_with_a_placeholder_in_it() -> None:
     for each in ("to_file: 'secrets/${{ var.region }}'", "to_command: {run: [put, '${{ var.x }}']}"):
-        assert any("${{ … }} is not substituted here" in line for line in told(delivering(each)))
+        assert any("unknown variable" in line for line in told(delivering(each)))
+    assert any("${{ … }} is not substituted here" in line for line in told(delivering("to_file: 'a/$${{ var.x }}'")))
+
+
+def test_variables_are_substituted_in_deliveries(tmp_path: Path) -> None:
+    (tmp_path / "reconciler.yaml").write_text(
+        "stack: s\nplatform: {base_url: https://a.example.com, api_key: {from_env: KEY}}\n"
+        "variables: {city: berlin, key: {from_env: KEY}, number: 5}\n"
+    )
+    (tmp_path / "manifests").mkdir()
+
+    def load(target: str, **overrides: str) -> Delivery | list[str]:
+        text = f"kind: TunnelCredential\nname: t\ndeliver: {{token: {{{target}}}}}\n"
+        (tmp_path / "manifests/a.yaml").write_text(text)
+        environ = {"KEY": "a-key-of-the-platform"}
+        try:
+            loaded = load_manifests(load_config(tmp_path, environ), environ, overrides)
+        except Rejected as rejected:
+            return [str(problem) for problem in rejected.problems if problem.is_error]
+        return loaded.manifest.declarations[Address("TunnelCredential", "t")].deliver["token"]
+
+    vault = load("to_vault: {path: 'agents/${{ lower(var.city) }}', key: 'key-${{ var.number }}'}")
+    assert isinstance(vault, Delivery)
+    assert (vault.target, vault.settings["key"]) == ("secret/agents/berlin", "key-5")
+    command = load("to_command: {run: [put, '${{ var.city }}']}", city="paris")
+    assert isinstance(command, Delivery)
+    assert command.settings["run"] == ["put", "paris"]
+    position = "manifests/a.yaml:3:28: TunnelCredential/t.deliver.token.to_file: "
+    refused = "a target cannot contain a reference or a secret; use only variables of the project: ${{ var.NAME }}"
+    assert load("to_file: 'a/${{ IPPolicy/x.id }}'") == [position + refused]
+    assert load("to_file: 'a/${{ TunnelCredential/t.id }}'") == [position + refused]
+    assert load("to_file: 'a/${{ var.city }}'", city="../../b") == [
+        position + "a/../../b contains '..'; only paths below the project's root are allowed"
+    ]
+    shown = load("to_file: 'a/${{ var.key }}'")
+    assert isinstance(shown, list)
+    assert shown
+    assert "a-key-of-the-platform" not in str(shown)
 
 
 @pytest.mark.parametrize(

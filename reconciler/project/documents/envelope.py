@@ -292,7 +292,7 @@ def _read_delivery(form: DeliveryTarget, where: Position) -> Delivery:
     if "${{" in str(target):
         raise files.Unreadable(
             "${{ … }} is not substituted here",
-            "write the value; environments/NAME.yaml can set another one",
+            "use a variable of the project, ${{ var.NAME }}, or write the value",
             code="invalid-expression",
         )
     match target:

@@ -42,6 +42,7 @@ from reconciler.project.manifests.checks.metadata import check_metadata
 from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
 from reconciler.project.manifests.composition import Composition
 from reconciler.project.manifests.declarations import declare
+from reconciler.project.manifests.delivery_variables import substitute_variables
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import FILE, Config
 from reconciler.project.yaml import reader as yaml
@@ -138,11 +139,12 @@ def _assemble(
     sources: Mapping[str, Again] = MappingProxyType({}),
 ) -> Loaded:
     settings = variables.settle_variables(config.settings, overrides or {}, problems)
-    drafts, declared = _read_drafts(texts, problems, Composition(config, settings))
-    values = {name: setting.value for name, setting in settings.items()}
-    resolver = Resolver(
-        config.root, environ, {**config.variables, **values}, declared, absent, variables.sources(settings)
-    )
+    values = {**config.variables, **{name: setting.value for name, setting in settings.items()}}
+    sources_of_values = variables.sources(settings)
+    targets = Resolver(config.root, environ, values, Declared(), absent, sources_of_values)
+    drafts, declared = _read_drafts(texts, problems, Composition(config, settings), targets)
+    resolver = Resolver(config.root, environ, values, declared, absent, sources_of_values)
+    resolver.visible_values += targets.visible_values
     resolver.included_files.update(included or {})
     written = ChainMap(dict(texts), resolver.included_files, dict(config.sources))
     declarations, links = _declarations(drafts, resolver, written, problems)
@@ -195,8 +197,9 @@ def _digest_variables(variables: Mapping[str, Variable], stack: str) -> dict[str
 
 
 def _read_drafts(
-    texts: Mapping[str, bytes], problems: list[Problem], composition: Composition
+    texts: Mapping[str, bytes], problems: list[Problem], composition: Composition, targets: Resolver
 ) -> tuple[list[Draft], Declared]:
+    """Reads the envelopes. `targets` resolves variables in `deliver`."""
     drafts: list[Draft] = []
     declared = Declared()
     for file, text in texts.items():
@@ -206,8 +209,10 @@ def _read_drafts(
         for source in reading.documents:
             if source.value is None:
                 continue  # nothing between two `---`
-            for document in composition.documents(source, problems):
+            for composed in composition.documents(source, problems):
+                document, wrong_targets = substitute_variables(composed, targets)
                 draft, findings = envelope.read_draft(file, document)
+                findings += wrong_targets
                 problems += [validation.to_problem(finding, document.places, draft.subject) for finding in findings]
                 if draft.address is not None:
                     declared.add(draft.address, draft.ensure)
