@@ -6,10 +6,9 @@ A task that ended is never run again; a task whose worker died is run by the nex
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import socket
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -18,16 +17,21 @@ from pathlib import Path
 from reconciler.api.observer import Exchange
 from reconciler.engine.ports import Failure, Refused
 from reconciler.fleet import reviews, shapes
+from reconciler.fleet.assignments import (
+    Assignment,
+    FileCache,
+    refuse_files,
+    refuse_shared_key,
+    refuse_shared_targets,
+)
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.event import Outcome
-from reconciler.model.fleet import Fleet, FleetProject, KeyMethod, Member, RunVerb, Shape, Task, TaskRecord, TaskState
-from reconciler.model.manifest import FILE_WAYS
+from reconciler.model.fleet import Fleet, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
-from reconciler.model.value import Json, Secret, canonical
+from reconciler.model.value import Json, Secret
 from reconciler.operations.errors import OperationError
-from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
@@ -44,33 +48,6 @@ _GRACE = 60.0  # seconds for running calls to finish after the deadline of a tas
 _LONGEST_REASON = 500  # characters
 _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
 """Variables of the worker that the project of a member must not read."""
-
-
-@dataclass(frozen=True)
-class FileCache:
-    """What was read of the files of one commit, or during one run.
-
-    fleets    by folder and file
-    settings  of projects, by folder and environment: the stack, and the names of the declared variables
-    shapes    digests of shapes that are stored
-    keys      members by the folder of the fleet file, the project and the digest of their API key
-    targets   of one-time secrets, each with the member whose secret goes there
-    """
-
-    fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
-    settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
-    shapes: set[str] = field(default_factory=set)
-    keys: defaultdict[tuple[Path, str, bytes], set[str]] = field(default_factory=lambda: defaultdict(set))
-    looked_up: set[tuple[Path, str]] = field(default_factory=set)
-    targets: dict[tuple[Path, str, str, bytes], str] = field(default_factory=dict)
-
-    def read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
-        """The stack of a project, and the names of its variables."""
-        key = (base / project.path, project.environment)
-        if key not in self.settings:
-            found = ProjectSource(key[0], project.environment, runtime=runtime).read_settings()
-            self.settings[key] = found.stack, frozenset(found.settings)
-        return self.settings[key]
 
 
 @dataclass(frozen=True)
@@ -183,16 +160,6 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class _Assignment:
-    """What a task is about, as the files say. `base`: the folder of the fleet file."""
-
-    base: Path
-    fleet: Fleet
-    member: Member
-    project: FleetProject
-
-
 @dataclass
 class _Attempt:
     """One try of a task by this worker.
@@ -262,16 +229,16 @@ class _Attempt:
         except (Failure, StoreError, OSError) as error:
             return _failed(self.record, str(error))
 
-    async def _load(self) -> _Assignment:
+    async def _load(self) -> Assignment:
         task = self.task
         folder = await asyncio.to_thread(_find_folder, task, self.context)
         fleet = self.context.load_fleet(folder, task.file)
         if task.member not in fleet.members or task.project not in fleet.projects:
             raise OperationError(f"{task.file} has no member {task.member} with project {task.project}")
         base = folder / Path(task.file).parent
-        return _Assignment(base, fleet, fleet.members[task.member], fleet.projects[task.project])
+        return Assignment(base, fleet, fleet.members[task.member], fleet.projects[task.project])
 
-    async def _run_until_deadline(self, assigned: _Assignment) -> TaskRecord | None:
+    async def _run_until_deadline(self, assigned: Assignment) -> TaskRecord | None:
         """An apply starts no further call after the deadline of its wave, and is cancelled some time later."""
         deadline = assigned.fleet.wave_at(self.record.wave).progress_deadline
         if deadline is None or self.task.verb is not RunVerb.APPLY:
@@ -289,14 +256,14 @@ class _Attempt:
             return _failed(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
         return result
 
-    async def _run(self, assigned: _Assignment) -> TaskRecord | None:
+    async def _run(self, assigned: Assignment) -> TaskRecord | None:
         fleet, member, environ = assigned.fleet, assigned.member, self.context.runtime.environ
         key = await find_key(fleet.api_key, member, assigned.base, environ)
-        _refuse_shared_key(key, assigned, self.context)
+        refuse_shared_key(key, assigned, self.context.files, self.context.runtime.environ)
         workspace = self._open(assigned, self.context.runtime_of(self.task, key, self.spent, self.counter))
         if self.task.commit:
-            _refuse_files(workspace)
-        _refuse_shared_targets(workspace, assigned, self.context.files)
+            refuse_files(workspace)
+        refuse_shared_targets(workspace, assigned, self.context.files)
         match self.task.verb:
             case RunVerb.PLAN:
                 return await self._planned((await workspace.plan()).plan, assigned)
@@ -305,7 +272,7 @@ class _Attempt:
             case RunVerb.APPLY:
                 return await self._apply(workspace, fleet.name)
 
-    def _open(self, assigned: _Assignment, runtime: Runtime) -> Workspace:
+    def _open(self, assigned: Assignment, runtime: Runtime) -> Workspace:
         project, member, files = assigned.project, assigned.member, self.context.files
         stack, names = files.read_settings(assigned.base, project, runtime)
         for other in assigned.fleet.projects.values():
@@ -318,7 +285,7 @@ class _Attempt:
             assigned.base / project.path, environment=project.environment, variables=variables, runtime=runtime
         )
 
-    async def _planned(self, plan: Plan, assigned: _Assignment) -> TaskRecord:
+    async def _planned(self, plan: Plan, assigned: Assignment) -> TaskRecord:
         """The record of a plan."""
         if plan.blocking_errors:
             failed = _failed(self.record, _first_of(plan.blocking_errors))
@@ -327,14 +294,14 @@ class _Attempt:
         record = await self._with_shape(plan, assigned)
         return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)
 
-    async def _drifted(self, plan: Plan, assigned: _Assignment) -> TaskRecord:
+    async def _drifted(self, plan: Plan, assigned: Assignment) -> TaskRecord:
         """The record of a drift check."""
         if plan.errors:
             return _failed(self.record, _first_of(plan.errors))
         record = await self._with_shape(plan, assigned)
         return replace(record, exit_code=exit_codes.CHANGES if plan.has_drift else exit_codes.DONE)
 
-    async def _with_shape(self, plan: Plan, assigned: _Assignment) -> TaskRecord:
+    async def _with_shape(self, plan: Plan, assigned: Assignment) -> TaskRecord:
         """The record of a plan, whose shape is stored."""
         ended = replace(self.record, state=TaskState.SUCCEEDED)
         if plan.is_empty and not plan.additions:
@@ -398,59 +365,6 @@ class _Attempt:
             case Status.BLOCKED:
                 return replace(record, state=TaskState.BLOCKED)
         return replace(record, state=TaskState.FAILED)
-
-
-def _refuse_files(workspace: Workspace) -> None:
-    """Raises OperationError if a one-time secret would be delivered to a file of a checkout, which is removed."""
-    for declaration in workspace.manifest.declarations.values():
-        for output, delivery in declaration.deliver.items():
-            if delivery.way in FILE_WAYS:
-                raise OperationError(
-                    f"{declaration.address}.deliver.{output}: {delivery.way} writes to the checkout of the commit, "
-                    "which is removed later; deliver it with to_vault, to_github_secret or to_command"
-                )
-
-
-def _refuse_shared_key(key: Secret, assigned: _Assignment, context: WorkerContext) -> None:
-    """Raises OperationError if another member that gets the project has the same API key: in that account, each would
-    overwrite the objects of the other. Knows all members' keys that are in the environment, and otherwise those that
-    this process has used."""
-    base, project, fleet, files = assigned.base, assigned.project, assigned.fleet, context.files
-
-    def add(member: Member, text: str) -> set[str]:
-        digest = hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=16).digest()
-        members = files.keys[base, project.name, digest]
-        members.add(member.name)
-        return members
-
-    if fleet.api_key.method is KeyMethod.ENV and (base, project.name) not in files.looked_up:
-        files.looked_up.add((base, project.name))
-        for member in fleet.members.values():
-            text = context.runtime.environ.get(fleet.api_key.locate(member), "").strip()
-            if text and member.matches(project.select):
-                add(member, text)
-    members = sorted(add(assigned.member, key.reveal()))
-    if len(members) > 1:
-        raise OperationError(
-            f"members {' and '.join(members[:2])} have the same API key, and would overwrite each other's objects; "
-            "give each the key of its own account"
-        )
-
-
-def _refuse_shared_targets(workspace: Workspace, assigned: _Assignment, files: FileCache) -> None:
-    """Raises OperationError if a one-time secret would be delivered where another member's is: one would replace the
-    other. Knows the members that this process has opened; what a command does is not known."""
-    for declaration in workspace.manifest.declarations.values():
-        for output, delivery in declaration.deliver.items():
-            if delivery.way == "to_command":
-                continue
-            place = (assigned.base, assigned.project.name, delivery.label, canonical(dict(delivery.settings)))
-            first = files.targets.setdefault(place, assigned.member.name)
-            if first != assigned.member.name:
-                raise OperationError(
-                    f"{declaration.address}.deliver.{output}: {delivery.way} would replace the secret of member "
-                    f"{first}; use a variable of the member in the target"
-                )
 
 
 def _count(plan: Plan, done: Collection[str] | None = None) -> Mapping[str, int]:

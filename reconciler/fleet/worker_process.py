@@ -8,8 +8,9 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import cache, lru_cache
 
+from reconciler.fleet.assignments import FileCache
 from reconciler.fleet.places import find_cache
-from reconciler.fleet.worker import FileCache, WorkerContext, run_task
+from reconciler.fleet.worker import WorkerContext, run_task
 from reconciler.model.fleet import Task
 from reconciler.operations.errors import UnusableSetting
 from reconciler.operations.runtime import Runtime
