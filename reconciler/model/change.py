@@ -23,6 +23,11 @@ class Action(StrEnum):
     FORGET = "forget"  # remove the owner record, keep the object
     MOVE = "move"  # the same object under another address; may carry field changes
 
+    @property
+    def past(self) -> str:
+        """The word for an action that was done, such as `created`."""
+        return "forgotten" if self is Action.FORGET else f"{self.value.removesuffix('e')}ed"
+
 
 class _Coded(StrEnum):
     """A code for files and programs, with the text that people read."""

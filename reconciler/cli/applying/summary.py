@@ -133,18 +133,7 @@ def _print_additions(plan: Plan) -> None:
 def _count_actions(plan: Plan) -> str:
     """`2 created, 1 updated.`"""
     counts = Counter(change.action for change in plan.changes)
-    return ", ".join(f"{counts[action]} {_PAST[action]}" for action in Action if counts[action]) + "."
-
-
-_PAST = {
-    Action.CREATE: "created",
-    Action.UPDATE: "updated",
-    Action.REPLACE: "replaced",
-    Action.DELETE: "deleted",
-    Action.ADOPT: "adopted",
-    Action.FORGET: "forgotten",
-    Action.MOVE: "moved",
-}
+    return ", ".join(f"{counts[action]} {action.past}" for action in Action if counts[action]) + "."
 
 
 def print_remaining(changes: tuple[Change, ...]) -> None:

@@ -152,6 +152,16 @@ _FORMAT = [
 ]
 _OUTPUT = options.MESSAGE_OPTIONS
 
+approve_option = click.option(
+    "--approve",
+    "shapes",
+    metavar="SHAPE",
+    multiple=True,
+    help="Approve a shape that needs approval, by its digest (repeatable).",
+)
+no_wait_option = click.option(
+    "--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues."
+)
 limits_option = click.option(
     "--allow",
     "limits",

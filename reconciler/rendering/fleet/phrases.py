@@ -40,7 +40,7 @@ def describe_changes(rollup: RollUp) -> str:
     within = f", in {count(rollup.changed, 'member')}"
     if rollup.run.verb is RunVerb.APPLY:
         done = ", ".join(
-            f"{number} {_PAST[Action(action)]}" for action, number in rollup.actions.items() if action != ADDED
+            f"{number} {Action(action).past}" for action, number in rollup.actions.items() if action != ADDED
         )
         return f"Applied: {done}{within}."
     return f"Plan: {describe_actions(rollup.actions)}{within}."
@@ -52,17 +52,6 @@ def describe_actions(actions: Mapping[str, int]) -> str:
         f"{number} added on the platform" if action == ADDED else f"{number} to {action}"
         for action, number in actions.items()
     )
-
-
-_PAST = {
-    Action.CREATE: "created",
-    Action.UPDATE: "updated",
-    Action.REPLACE: "replaced",
-    Action.DELETE: "deleted",
-    Action.ADOPT: "adopted",
-    Action.FORGET: "forgotten",
-    Action.MOVE: "moved",
-}
 
 
 def list_first(first: Sequence[str], total: int) -> str:

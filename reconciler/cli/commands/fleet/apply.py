@@ -20,15 +20,9 @@ from reconciler.cli.terminal.group import Command
     """,
 )
 @click.argument("run", required=False, metavar="[RUN]", default="")
-@click.option(
-    "--approve",
-    "shapes",
-    metavar="SHAPE",
-    multiple=True,
-    help="Approve a shape that needs approval, by its digest (repeatable).",
-)
+@options.approve_option
 @options.limits_option
-@click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
+@options.no_wait_option
 @auto_approve_option
 @options.run_options
 def command(

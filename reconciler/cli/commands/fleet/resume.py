@@ -20,7 +20,7 @@ from reconciler.cli.terminal.group import Command
 @click.option(
     "--approve-wave", "waves", metavar="NAME", multiple=True, help="Approve the start of a wave (repeatable)."
 )
-@click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
+@options.no_wait_option
 @options.resume_options
 def command(common: FleetOptions, run: str, waves: tuple[str, ...], no_wait: bool) -> int:
     """End a pause, and continue RUN, or the newest run that has not ended.

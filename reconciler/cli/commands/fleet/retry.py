@@ -30,15 +30,9 @@ STATES = ("failed", "skipped", "stale", "blocked")
     help="Which members: failed (with those that were skipped), skipped, stale or blocked (repeatable). "
     "[default: failed]",
 )
-@click.option(
-    "--approve",
-    "shapes",
-    metavar="SHAPE",
-    multiple=True,
-    help="Approve a shape that needs approval, by its digest (repeatable).",
-)
+@options.approve_option
 @options.limits_option
-@click.option("--no-wait", is_flag=True, help="Exit where a later wave has to wait; `fleet resume` continues.")
+@options.no_wait_option
 @options.resume_options
 def command(
     common: FleetOptions,
