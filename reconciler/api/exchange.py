@@ -64,7 +64,7 @@ class NoResponse(Exception):
 
 @lru_cache(maxsize=1024)
 def _parse_url(address: str) -> httpx.URL:
-    """Cached for all connections: parsing is most of what httpx takes, and runs read the same collections."""
+    """Parses a URL, once for all connections: it is most of what httpx adds to the CPU of a request."""
     import httpx
 
     return httpx.URL(address)

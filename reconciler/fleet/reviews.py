@@ -22,12 +22,11 @@ _CLEANING_UP = frozenset({Reason.DUPLICATE, Reason.SUPERSEDED, Reason.UNDELIVERE
 
 
 def digest_changes(plan: Plan) -> dict[str, str]:
-    """Address → `CHANGES.ORIGIN`, digests of what the plan does to a resource of this account, and of where it comes
-    from.
+    """Two digests for each address, as `CHANGES.ORIGIN`: of what the plan does there, and of what it was planned from.
 
     CHANGES covers every change and call of the address, with ids, deliveries and digests of secrets, and all fields of
-    an object that will be deleted. Positions in files and commits are not part of it. ORIGIN covers
-    the account, the manifests with their variables, and whether an object is deleted, replaced or forgotten.
+    an object that will be deleted. Positions in files and commits are not part of it. ORIGIN covers the account, the
+    manifests with their variables, and whether an object is deleted, replaced or forgotten.
     """
     changes, calls = _by_address(plan.changes), _by_address(plan.calls)
     parts = [item.id for approval in plan.approvals if approval.parts for item in approval.items]

@@ -91,7 +91,7 @@ def write_run(run: Run) -> dict[str, Any]:
 
 
 def write_task(record: TaskRecord) -> dict[str, Any]:
-    """The row of a task that nobody has claimed."""
+    """The row of a task that no worker has claimed."""
     return {
         "run": record.run,
         "member": record.member,

@@ -30,7 +30,7 @@ _REASONS = 50
 _CHOICES = 50  # values of a label that can be chosen; others can be searched
 _LONGEST = 400  # cells of a reason
 _TEXTS = 250_000  # characters of distinct reasons, and of distinct labels; those without room are left out
-_PARTS = 400_000  # characters of what differs between members in their reasons; without room, it is shown as `…`
+_PARTS = 400_000  # characters of names and numbers in the reasons of all members; further ones are shown as `…`
 _LEFT_OUT = "`reconciler fleet report --format json` has the reason"
 
 
