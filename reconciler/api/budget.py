@@ -9,25 +9,32 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections import deque
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 FLIGHT = 60.0  # seconds for which a request without a response may be in flight: more than any request timeout
 _POLL = 0.2  # seconds until the next attempt if only requests in flight use up the budget
 _UNCOUNTED: Final = -1  # the ticket of a request that is not in the file
+_PATIENCE = 1.0  # seconds for which another process may hold the file
+_RETRY = 0.005  # seconds between attempts to have it
+_GATHERING = 0.05  # seconds for which responses are gathered before they are written
+
+_T = TypeVar("_T")
 
 _SCHEMA = """
-PRAGMA journal_mode = WAL;
 PRAGMA synchronous = OFF;
+PRAGMA journal_mode = WAL;
 CREATE TABLE IF NOT EXISTS requests (ticket INTEGER PRIMARY KEY AUTOINCREMENT, moment REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS moments ON requests (moment);
 """
 # An upper bound by two index lookups; the requests are counted only if it reaches the budget.
 _AT_MOST = "SELECT 1 + (SELECT max(ticket) FROM requests) - (SELECT min(ticket) FROM requests)"
+
+
+class Busy(Exception):
+    """Another process holds the file."""
 
 
 class Ledger:
@@ -38,7 +45,7 @@ class Ledger:
     timeout  seconds to wait for the transaction of another process
     """
 
-    def __init__(self, file: Path, timeout: float = 1.0) -> None:
+    def __init__(self, file: Path, timeout: float = _PATIENCE) -> None:
         self._file = file
         self._timeout = timeout
         self._opened: sqlite3.Connection | None = None
@@ -47,6 +54,8 @@ class Ledger:
         """A ticket for one request; or None, and the seconds after which to try again.
 
         budget  requests within any `window` of seconds
+
+        Raises Busy, as the other methods do.
         """
         try:
             with self._connection() as connection:
@@ -86,16 +95,15 @@ class Ledger:
         if self._opened is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-            # It is used by one thread at a time, but not always by the same.
-            self._opened = sqlite3.connect(
-                self._file, timeout=self._timeout, isolation_level=None, check_same_thread=False
-            )
+            self._opened = sqlite3.connect(self._file, timeout=self._timeout, isolation_level=None)
             self._opened.executescript(_SCHEMA)
         return self._opened
 
     def _give_up(self, error: Exception) -> None:
         """Closes the file; deletes it if it is not a database, so that the next request creates it again."""
         self.close()
+        if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise Busy from None
         if type(error) is sqlite3.DatabaseError:
             with suppress(OSError):
                 for suffix in ("", "-wal", "-shm"):
@@ -115,42 +123,56 @@ def _is_full(connection: sqlite3.Connection, now: float, budget: int, window: fl
     return float(oldest[0]) + window - now if oldest[0] <= now else _POLL
 
 
-class BackgroundLedger:
-    """Runs a ledger in its own thread, so that the event loop does not wait for the file.
+class SharedLedger:
+    """A ledger for an event loop, which does not wait for the file when another process holds it.
 
-    Responses that arrive while the thread waits are written in one transaction.
+    Responses are written together, a moment later. A transaction takes less than a thread would, as nothing is synced.
     """
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ledger")
-        self._unwritten = deque[tuple[int, float]]()
+    def __init__(self, file: Path) -> None:
+        self._ledger = Ledger(file, timeout=0.0)
+        self._unwritten = dict[int, float]()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self, clock: Callable[[], float], budget: int, window: float) -> tuple[int | None, float]:
-        """As `Ledger.enter`. If the caller is cancelled, its ticket is returned."""
-        entering = self._thread.submit(self._ledger.enter, clock, budget, window)
-        try:
-            return await asyncio.wrap_future(entering)
-        except asyncio.CancelledError:
-            self._thread.submit(self._give_back, entering, clock)
-            raise
+        """As `Ledger.enter`, but does not raise Busy: then the request is not counted."""
+
+        def enter() -> tuple[int | None, float]:
+            self._write()
+            return self._ledger.enter(clock, budget, window)
+
+        return await _try_until_free(enter) or (_UNCOUNTED, 0.0)
 
     def record_answers(self, ticket: int, now: float) -> None:
         """As `Ledger.record_answers`, for one request; returns before it is written."""
-        self._unwritten.append((ticket, now))
-        self._thread.submit(self._write)
+        self._unwritten[ticket] = now
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_GATHERING, self._write_later)
 
     async def close(self) -> None:
         """Writes what is pending, and closes the file."""
-        self._thread.submit(self._ledger.close)
-        await asyncio.to_thread(self._thread.shutdown)
+        if self._timer is not None:
+            self._timer.cancel()
+        await _try_until_free(self._write)
+        self._ledger.close()
+
+    def _write_later(self) -> None:
+        self._timer = None
+        try:
+            self._write()
+        except Busy:
+            self._timer = asyncio.get_running_loop().call_later(_GATHERING, self._write_later)
 
     def _write(self) -> None:
-        moments = dict[int, float]()
-        while self._unwritten:
-            moments.update([self._unwritten.popleft()])
-        self._ledger.record_answers(moments)
+        if self._unwritten:
+            self._ledger.record_answers(self._unwritten)
+            self._unwritten.clear()
 
-    def _give_back(self, entered: Future[tuple[int | None, float]], clock: Callable[[], float]) -> None:
-        if not entered.cancelled() and (ticket := entered.result()[0]) is not None:
-            self._ledger.record_answers({ticket: clock()})
+
+async def _try_until_free(act: Callable[[], _T]) -> _T | None:
+    """The result of an action on the file; None if other processes held it for too long."""
+    for _ in range(int(_PATIENCE / _RETRY)):
+        with suppress(Busy):
+            return act()
+        await asyncio.sleep(_RETRY)
+    return None

@@ -25,7 +25,7 @@ from reconciler.model.value import Json, Secret
 if TYPE_CHECKING:
     import httpx
 
-    from reconciler.api.budget import BackgroundLedger
+    from reconciler.api.budget import SharedLedger
 
 LARGEST = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy and metadata) is a tenth of that
 _QUOTED = 20_000  # characters of an error text that are redacted; a few hundred are shown
@@ -244,14 +244,14 @@ class Client:
 
 
 @asynccontextmanager
-async def _open_ledger(file: Path | None) -> AsyncIterator[BackgroundLedger | None]:
+async def _open_ledger(file: Path | None) -> AsyncIterator[SharedLedger | None]:
     """The shared counter of requests, open until the end of the block; None without a file."""
     if file is None:
         yield None
         return
-    from reconciler.api.budget import BackgroundLedger, Ledger  # and with it SQLite
+    from reconciler.api.budget import SharedLedger  # and with it SQLite
 
-    ledger = BackgroundLedger(Ledger(file))
+    ledger = SharedLedger(file)
     try:
         yield ledger
     finally:

@@ -17,7 +17,7 @@ from reconciler.engine import retry
 from reconciler.engine.ports import Clock, Transient
 
 if TYPE_CHECKING:
-    from reconciler.api.budget import BackgroundLedger
+    from reconciler.api.budget import SharedLedger
 
 WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
 _INSTANT = 1e-6  # seconds; smaller differences are rounding errors, which would cause an endless loop of sleeps
@@ -47,7 +47,7 @@ class Limiter:
         *,
         window: float = WINDOW,
         on_wait: Callable[[float], None] | None = None,
-        ledger: BackgroundLedger | None = None,
+        ledger: SharedLedger | None = None,
         spent: Sequence[tuple[float, int]] = (),
     ) -> None:
         self._ledger = ledger if budget else None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.api.budget import FLIGHT, BackgroundLedger, Ledger
+from reconciler.api.budget import FLIGHT, Busy, Ledger, SharedLedger
 from reconciler.api.limiter import Limiter
 from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.planning.deciding.options import PlanOptions
@@ -127,14 +127,16 @@ def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
 def test_the_clock_is_read_when_nobody_else_can_enter_any_more(tmp_path: Path) -> None:
     """Or whoever waited for the file would take those that entered meanwhile for some of the far future."""
     one, two = Ledger(tmp_path / "requests.db", timeout=0.0), Ledger(tmp_path / "requests.db", timeout=0.0)
-    seen: list[int | None] = []
+    seen: list[int] = []
 
     def clock() -> float:
-        seen.append(two.enter(at(100.0), 1, 60.0)[0])
+        with pytest.raises(Busy):
+            two.enter(at(100.0), 1, 60.0)
+        seen.append(1)
         return 100.0
 
     assert one.enter(clock, 1, 60.0)[0]
-    assert seen == [-1]  # uncounted: it could not have the file
+    assert seen == [1]
 
 
 def test_requests_of_a_clock_that_is_ahead_count_and_those_of_an_earlier_start_do_not(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ async def longest_pause(until: asyncio.Event) -> float:
 
 async def test_a_file_that_another_process_holds_does_not_stall_the_event_loop(tmp_path: Path) -> None:
     Ledger(tmp_path / "requests.db").enter(at(time.monotonic()), 100, 60.0)
-    ledger, done = BackgroundLedger(Ledger(tmp_path / "requests.db")), asyncio.Event()
+    ledger, done = SharedLedger(tmp_path / "requests.db"), asyncio.Event()
     limiter = Limiter(100, WaitingClock(), ledger=ledger)
     async with limiter.slot():
         holder = hold(tmp_path / "requests.db", 0.8)  # an answer and an entry meet it
@@ -253,7 +255,7 @@ async def test_a_file_that_another_process_holds_does_not_stall_the_event_loop(t
 
 
 async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: Path) -> None:
-    ledger = BackgroundLedger(Ledger(tmp_path / "requests.db"))
+    ledger = SharedLedger(tmp_path / "requests.db")
     for moment in (100.0, 101.0):
         ticket, _ = await ledger.enter(at(moment), 2, 60.0)
         assert ticket is not None
@@ -263,7 +265,7 @@ async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: 
 
 
 async def test_a_ticket_that_nobody_waits_for_any_more_is_given_back(tmp_path: Path) -> None:
-    ledger = BackgroundLedger(Ledger(tmp_path / "requests.db"))
+    ledger = SharedLedger(tmp_path / "requests.db")
     await ledger.enter(at(0.0), 2, 60.0)
     holder = hold(tmp_path / "requests.db", 0.3)
     entering = asyncio.ensure_future(ledger.enter(at(100.0), 2, 60.0))
