@@ -1,0 +1,403 @@
+"""Where a project's store, account and commit are found, and what is refused before a request is sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import InvalidProject, Runtime, Workspace, kinds
+from reconciler.model.change import Risk
+from reconciler.model.plan import Call, Plan, Verb
+from reconciler.model.snapshot import Binding, Listing, Snapshot
+from reconciler.operations.errors import UnreadableAccount
+from reconciler.operations.opening import account_identity, commits, stores
+from reconciler.operations.opening.account_reading import without_operation_id
+from reconciler.operations.opening.git import GitError, run_git
+from reconciler.operations.opening.project import open_to_import, open_without_manifests
+from reconciler.operations.opening.source import ProjectSource, invalid_project
+from reconciler.project.documents.resolve import Variable
+from reconciler.project.settings.config import Config
+from reconciler.store.account import AccountMembership
+from reconciler.store.errors import MEMORY, StoreError
+from reconciler.testing import Sandbox
+from tests.operations.projects import open_on, policy, write_project
+from tests.planning.builders import at, live, record, snapshot
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+# --- the store --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("store", "location", "ledger"),
+    [
+        (None, "{root}/state/reconciler.db", "{root}/state/requests.db"),
+        ("here/own.db", "{root}/here/own.db", "{root}/here/requests.db"),
+        ("/var/own.db", "/var/own.db", "/var/requests.db"),
+        ("postgresql://db/x", "postgresql://db/x", None),
+        (MEMORY, MEMORY, None),
+    ],
+)
+def test_the_store_is_below_the_project_unless_it_says_otherwise(
+    tmp_path: Path, store: str | None, location: str, ledger: str | None
+) -> None:
+    config = Config(tmp_path, "prod", store=store)
+    assert stores.store_location(config) == location.format(root=tmp_path)
+    assert stores.ledger_path(config) == (Path(ledger.format(root=tmp_path)) if ledger is not None else None)
+
+
+async def test_what_only_reads_opens_a_store_that_exists_and_creates_none(tmp_path: Path) -> None:
+    config = Config(tmp_path, "prod")
+    async with stores.open_existing_store(config) as store:
+        assert store is None
+    assert list(tmp_path.iterdir()) == []
+    async with stores.open_project_store(config):
+        pass
+    async with stores.open_existing_store(config) as store:
+        assert store is not None
+        assert await store.bindings("prod") == {}
+    async with stores.open_existing_store(replace(config, store=MEMORY)) as store:
+        assert store is None
+
+
+async def test_a_store_of_which_only_the_log_is_left_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "own.db-wal").write_bytes(b"")
+    with pytest.raises(StoreError, match="its database file is missing"):
+        async with stores.open_existing_store(Config(tmp_path, "prod", store="own.db")):
+            pass
+
+
+async def test_a_store_that_cannot_be_looked_for_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(StoreError):
+        async with stores.open_existing_store(Config(tmp_path, "prod", store="file/own.db")):
+            pass
+
+
+# --- which account ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name", "account"),
+    [
+        ("https://api.example.com", None, "https://api.example.com"),
+        ("https://api.example.com:443/v2/", "", "https://api.example.com/v2"),
+        ("https://api.example.com:8443", "prod", "https://api.example.com:8443 (prod)"),
+    ],
+)
+def test_an_account_is_named_by_its_address_and_its_name(base_url: str, name: str | None, account: str) -> None:
+    assert account_identity.account_of(base_url, name) == account
+
+
+HERE = "https://here"
+EDGE = live("TLSEdge", "e1", owner=record("TLSEdge/e", {}))
+
+
+def known(*witnesses: str, account: str = HERE) -> AccountMembership:
+    return AccountMembership(account, witnesses)
+
+
+@pytest.mark.parametrize(
+    ("remembered", "seen", "doubt"),
+    [
+        (None, snapshot(), ""),
+        (known(), snapshot(), ""),
+        (known("TLSEdge:e1", "TLSEdge:e2"), snapshot(), ""),  # two may have been deleted by hand
+        (
+            known("TLSEdge:e1", "TLSEdge:e2", "BotUser:b"),
+            snapshot(live("TLSEdge", "e9"), live("BotUser", "e1")),
+            "stack prod belongs to https://here, but none of the 3 objects of its last apply exists: "
+            "the API key may belong to another account",
+        ),
+        (known("TLSEdge:e9", "TLSEdge:e8", "TLSEdge:e1"), snapshot(EDGE), ""),
+        (known("TLSEdge:e9", "TLSEdge:e8", "BotUser:b"), snapshot(cut=["BotUser"]), ""),
+        (known("TLSEdge:e9", "TLSEdge:e8", "Unlisted:b"), snapshot(), ""),
+        (known("TLSEdge:e1", account="https://old"), snapshot(EDGE), ""),
+        (
+            known(account="https://old"),
+            snapshot(EDGE),
+            "stack prod belongs to https://old, but the current account is https://here",
+        ),
+        (
+            known("TLSEdge:e9", account="https://old"),
+            snapshot(EDGE),
+            "stack prod belongs to https://old, but the current account is https://here, "
+            "and none of the 1 objects of its last apply exists",
+        ),
+    ],
+)
+def test_one_object_of_the_last_apply_proves_the_account(
+    remembered: AccountMembership | None, seen: Snapshot, doubt: str
+) -> None:
+    assert account_identity.account_mismatch(remembered, HERE, "prod", seen) == doubt
+
+
+BOUND = {"BotUser/b": Binding("b1")}
+
+
+@pytest.mark.parametrize(
+    ("remembered", "seen", "deleted", "witnesses"),
+    [
+        (None, snapshot(), (), ()),
+        (None, snapshot(EDGE, live("TLSEdge", "e2")), (), ("TLSEdge:e1",)),
+        (None, snapshot(live("TLSEdge", "e1", owner=record("TLSEdge/e", {}, stack="theirs"))), (), ()),
+        (None, snapshot(EDGE), ("e1",), ()),
+        (None, snapshot(live("BotUser", "b1"), live("BotUser", "b2"), bindings=BOUND), (), ("BotUser:b1",)),
+        (None, snapshot(live("Vault", "b1"), bindings=BOUND), (), ()),
+        (
+            None,
+            snapshot(live("HTTPSEdgeRoute", "r", owner=record("HTTPSEdgeRoute/r", {}), parent="e1")),
+            (),
+            ("HTTPSEdgeRoute:e1/r",),
+        ),
+        # Of a list that was not read, what was known stays.
+        (known("TLSEdge:e9", "BotUser:b9"), snapshot(cut=["BotUser"]), (), ("BotUser:b9",)),
+        (known("BotUser:b9", account="https://old"), snapshot(cut=["BotUser"]), (), ()),
+        (known("BotUser:b9", "BotUser:b8"), snapshot(cut=["BotUser"]), ("b9",), ("BotUser:b8",)),
+        (
+            known("HTTPSEdgeRoute:e1/r", "HTTPSEdgeRoute:r/e1"),
+            snapshot(cut=["HTTPSEdgeRoute"]),
+            ("r",),
+            ("HTTPSEdgeRoute:r/e1",),
+        ),
+    ],
+)
+def test_what_of_the_stack_exists_and_stays_is_remembered(
+    remembered: AccountMembership | None, seen: Snapshot, deleted: Collection[str], witnesses: tuple[str, ...]
+) -> None:
+    found = account_identity.membership(remembered, HERE, "laws", seen, deleted)
+    assert found == AccountMembership(HERE, witnesses)
+
+
+def test_an_object_of_an_agent_identifies_no_account() -> None:
+    tunnel = live("AgentTunnel", "t", {"name": "t"})
+    seen = Snapshot({"AgentTunnel": Listing((tunnel,))}, {at("AgentTunnel/t"): Binding("t")})
+    assert account_identity.membership(None, HERE, "laws", seen, ()).witnesses == ()
+
+
+def test_so_many_objects_are_remembered_and_none_that_the_plan_deletes() -> None:
+    edges = [live("TLSEdge", f"e{n:03}", owner=record(f"TLSEdge/e{n:03}", {})) for n in range(105)]
+    calls = (
+        Call("a", at("TLSEdge/e001"), Verb.DELETE, "/edges/tls/e001", "e001"),
+        Call("b", at("TLSEdge/e002"), Verb.UPDATE, "/edges/tls/e002", "e002"),
+    )
+    found = account_identity.membership_after(None, HERE, Plan("laws", calls=calls), snapshot(*edges)).witnesses
+    assert found == tuple(f"TLSEdge:e{n:03}" for n in range(101) if n != 1)
+
+
+# --- what is read of it -----------------------------------------------------------------------------------------------
+
+
+def test_reasons_are_compared_without_the_number_of_the_request() -> None:
+    assert without_operation_id("op_2x: no, op_3Y") == "op_: no, op_"
+    assert without_operation_id("stop_2x") == "stop_2x"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "text"),
+    [
+        ({"*": 422}, "nothing could be read from the platform: "),
+        ({"/ip_policies": 422, "*": 404}, r"nothing could be read from the platform: .* \(and \d+ more reasons\)"),
+        ({"*": 404}, "https://sandbox.* is not the address of the platform's API: none of its paths exists; correct "),
+    ],
+)
+async def test_an_account_of_which_nothing_can_be_read_is_one_error(
+    sandbox: Sandbox, tmp_path: Path, statuses: dict[str, int], text: str
+) -> None:
+    for path, status in statuses.items():
+        sandbox.fault(f"GET {path}", then="status", status=status, times=0)
+    with pytest.raises(UnreadableAccount, match=f"^{text}") as refused:
+        await open_on(sandbox, write_project(tmp_path, policy("a"))).plan()
+    assert ("more reasons" in str(refused.value)) is (statuses.keys() != {"*"})
+
+
+async def test_an_account_of_which_one_list_can_be_read_is_read(sandbox: Sandbox, tmp_path: Path) -> None:
+    for kind in kinds.every():
+        if kind.name != "IPPolicy":
+            sandbox.fault(f"GET {kind.path}", then="status", status=422, times=0)
+    seen = await open_on(sandbox, write_project(tmp_path, policy("a"))).take_snapshot()
+    assert [name for name in ("Vault", "BotUser", "TLSEdge", "IPPolicy") if seen.of(name).complete] == ["IPPolicy"]
+
+
+@pytest.mark.parametrize(
+    ("document", "read"),
+    [
+        (policy("a"), set()),
+        ({"kind": "ServiceUser", "name": "s", "spec": {"name": "s"}}, {"ServiceUser"}),
+    ],
+)
+async def test_a_kind_whose_objects_are_those_of_another_is_read_only_if_it_is_used(
+    sandbox: Sandbox, tmp_path: Path, document: Mapping[str, Any], read: set[str]
+) -> None:
+    seen = await open_on(sandbox, write_project(tmp_path, document)).take_snapshot()
+    assert seen.listings.keys() & {"ServiceUser", "AgentTunnel"} == read
+    assert {"BotUser", "IPPolicy", "HTTPSEdgeRoute"} <= seen.listings.keys()
+
+
+async def test_a_kind_that_only_the_store_knows_is_read_and_with_only_nothing_else(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    workspace = open_on(sandbox, write_project(tmp_path, policy("a")))
+    async with (
+        stores.open_project_store(workspace.config) as store,
+        store.journal("prod", command="apply") as journal,
+    ):
+        await journal.bind({at("ServiceUser/s"): Binding("b1")})
+    assert "ServiceUser" in (await workspace.take_snapshot()).listings
+    assert (await workspace.take_snapshot(only=frozenset({"IPPolicy"}))).listings.keys() == {"IPPolicy"}
+    assert (await workspace.take_snapshot(only=frozenset({"ServiceUser"}))).listings.keys() == {"ServiceUser"}
+
+
+async def test_an_account_is_remembered_once_something_was_applied_to_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    workspace = open_on(sandbox, write_project(tmp_path, policy("a")))
+    assert not (await workspace.take_snapshot()).is_remembered
+    await workspace.apply()
+    seen = await workspace.take_snapshot()
+    assert (seen.is_remembered, seen.doubt) == (True, "")
+
+
+# --- the project ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("environment", "environ", "chosen"),
+    [
+        (None, {}, None),
+        (None, {"RECONCILER_ENV": ""}, None),
+        (None, {"RECONCILER_ENV": "eu"}, "eu"),
+        ("us", {"RECONCILER_ENV": "eu"}, "us"),
+    ],
+)
+def test_the_caller_chooses_the_environment_before_the_variable(
+    environment: str | None, environ: Mapping[str, str], chosen: str | None
+) -> None:
+    assert ProjectSource(Path(), environment, runtime=Runtime(environ=environ)).chosen_environment == chosen
+
+
+def test_the_values_of_variables_are_in_no_representation() -> None:
+    source = ProjectSource(Path(), variables={"password": "canary"}, runtime=Runtime(environ={"KEY": "canary"}))
+    assert "canary" not in repr(source)
+
+
+@pytest.mark.parametrize(("given", "location"), [(None, "own.db"), ("other.db", "other.db"), (MEMORY, MEMORY)])
+def test_a_caller_may_replace_the_store_of_the_project(tmp_path: Path, given: str | None, location: str) -> None:
+    root = write_project(tmp_path, settings="store: own.db\n")
+    source = ProjectSource(root, runtime=Runtime(environ={}, store=given, store_scope="fleet"))
+    assert (source.read_settings().store, source.read_settings().store_scope) == (location, "fleet")
+
+
+def test_an_invalid_project_is_told_from_other_errors() -> None:
+    with pytest.raises(InvalidProject) as inner, invalid_project():
+        raise InvalidProject([])
+    assert inner.value.__cause__ is None
+    with pytest.raises(ValueError, match="no"), invalid_project():
+        raise ValueError("no")
+
+
+def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
+    environ = {"RECONCILER_BASE_URL": "https://a b", "RECONCILER_API_KEY": "key-of-the-account"}
+    with pytest.raises((UnreadableAccount, InvalidProject)):
+        Workspace.open(write_project(tmp_path, policy("a")), runtime=Runtime(environ=environ))
+
+
+def test_the_settings_of_the_project_reach_its_plans_and_its_requests(sandbox: Sandbox, tmp_path: Path) -> None:
+    settings = (
+        "guards: {max_delete_percent: 11, max_update_percent: 12, require_approval: [widens_access]}\n"
+        "platform: {account: prod}\nagent: {base_url: http://127.0.0.1:4041/}\n"
+    )
+    root = write_project(tmp_path, policy("a"), settings=settings)
+    (root / "reconciler.yaml").write_text(
+        (root / "reconciler.yaml").read_text().replace("100000", "77, concurrency: 3")
+    )
+    spent = ((1.0, 5),)
+    workspace = open_on(sandbox, root, now=lambda: 12.5, commit="abc", requests_spent=spent)
+    options, account = workspace.options, workspace.account
+    assert (options.max_delete_percent, options.max_update_percent) == (11, 12)
+    assert (options.require_approval, options.now, options.commit) == (frozenset({Risk.WIDENS_ACCESS}), 12.5, "abc")
+    assert (account.requests_per_minute, account.spent, account.agent) == (77, spent, "http://127.0.0.1:4041")
+    assert options.requests_per_minute == account.budget
+    assert (workspace.parallelism, account.connections) == (3, 3)
+    assert account.ledger == root / "state" / "requests.db"
+    assert workspace.account_name == f"{sandbox.base_url} (prod)"
+    asked = Workspace.open(root, parallelism=9, runtime=workspace.runtime)
+    assert (asked.parallelism, asked.account.connections) == (9, 9)
+
+
+def test_the_secrets_of_the_manifests_are_hidden_in_what_the_platform_says(sandbox: Sandbox, tmp_path: Path) -> None:
+    vault = {"kind": "Vault", "name": "v", "spec": {"name": "v"}}
+    value = {"vault_id": {"ref": "Vault/v"}, "name": "s", "value": {"from_env": "CANARY"}}
+    root = write_project(tmp_path, vault, {"kind": "Secret", "name": "s", "spec": value})
+    runtime = Runtime(environ={**sandbox.environ, "CANARY": "0123456789"}, platform=sandbox)
+    account = Workspace.open(root, runtime=runtime).account
+    assert [secret.reveal() for secret in account.secrets] == ["0123456789"]
+
+
+def test_wrong_manifests_do_not_matter_to_what_does_not_read_them(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = write_project(tmp_path, {"kind": "IPPolicy", "name": "a", "spec": {"descripton": "a"}})
+    runtime = Runtime(environ=sandbox.environ, platform=sandbox)
+    with pytest.raises(InvalidProject):
+        open_to_import(ProjectSource(root, runtime=runtime))
+    assert open_without_manifests(ProjectSource(root, runtime=runtime)).manifest.declarations == {}
+    unknown: Mapping[str, Variable] = {"regoin": "eu"}
+    with pytest.raises(InvalidProject, match="regoin"):
+        open_without_manifests(ProjectSource(root, variables=unknown, runtime=runtime))
+
+
+def test_an_import_needs_no_folder_of_manifests(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = write_project(tmp_path)
+    (root / "manifests" / "all.yaml").unlink()
+    (root / "manifests").rmdir()
+    source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
+    assert open_to_import(source).manifest.declarations == {}
+
+
+# --- Git --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def git(tmp_path: Path) -> Path:
+    """A folder with a program `git` that prints how it was started."""
+    (tmp_path / "git").write_text(
+        '#!/bin/sh\necho "$*"\nenv | sort\ncat\n[ "$2" = fail ] || exit 0\necho no >&2; exit 1\n'
+    )
+    (tmp_path / "git").chmod(0o755)
+    return tmp_path
+
+
+def test_git_gets_the_variables_that_it_needs_and_no_others(git: Path) -> None:
+    environ = {"PATH": f"{git}{os.pathsep}{os.environ['PATH']}", "HOME": "/home", "TOKEN": "canary", "ALSO": "1"}
+    printed = run_git(git, environ, 5.0, "status", "-z", input=b"given").decode()
+    assert printed.startswith(f"-C {git} status -z\n")
+    assert printed.endswith("given")
+    assert ("HOME=/home\n" in printed, "canary" in printed, "ALSO" in printed) == (True, False, False)
+    assert "ALSO=1\n" in run_git(git, environ, 5.0, "status", needed=("PATH", "ALSO")).decode()
+
+
+def test_why_git_did_not_answer_is_told(git: Path) -> None:
+    with pytest.raises(GitError, match="git is not installed"):
+        run_git(git, {"PATH": str(git / "nowhere")}, 5.0, "status")
+    environ = {"PATH": f"{git}{os.pathsep}{os.environ['PATH']}"}
+    with pytest.raises(GitError, match=r"^no$"):
+        run_git(Path("fail"), environ, 5.0, "status")
+    (git / "git").write_text("#!/bin/sh\nexec sleep 9\n")
+    with pytest.raises(GitError, match=r"^git did not finish within 0\.05 seconds$"):
+        run_git(git, environ, 0.05, "status")
+    (git / "git").write_text("#!/nowhere/at/all\n")
+    with pytest.raises(GitError, match=r"nowhere|No such file"):
+        run_git(git, environ, 5.0, "status")
+
+
+def test_a_folder_that_cannot_be_looked_at_may_be_in_a_repository(git: Path) -> None:
+    environ = {"PATH": f"{git}{os.pathsep}{os.environ['PATH']}"}
+    long = git / ("x" * 300)  # no file system has such a name
+    assert commits.read_commit(long, environ, 5.0).startswith(f"-C {long} rev-parse HEAD")
