@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from graphlib import CycleError
+from itertools import pairwise
+from typing import Any
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
+from reconciler.model.value import Template
+from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.matching.references import find_live_references
-from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, find_mentions, sort
-from tests.planning.builders import KINDS, live, ref
+from reconciler.planning.ordering.call_graph import find_live_edges, index_live_hosts
+from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, find_dependencies, find_mentions, sort
+from tests.planning.builders import KINDS, at, declare, live, manifest, ref, snapshot
+from tests.tiers import examples
 
 
 def host_index(*names: str) -> HostIndex[str]:
@@ -42,6 +53,33 @@ def test_a_host_name_finds_what_reserves_it(host: str, holders: list[str]) -> No
     assert list(index.holders(host)) == holders
 
 
+@pytest.mark.parametrize(
+    ("stored", "asked"),
+    [
+        (" App.Example.COM. ", "app.example.com"),
+        ("app.example.com", " APP.example.com "),
+        ("*.example.com", "app.example.com:443"),
+        ("*.Example.com.", "a.app.example.com:80"),
+    ],
+)
+def test_a_host_name_is_found_however_it_is_written(stored: str, asked: str) -> None:
+    assert list(host_index(stored).holders(asked)) == [stored]
+
+
+def test_the_nearest_wildcard_is_found_and_all_of_its_holders() -> None:
+    index = host_index("*.example.com", "*.apps.example.com")
+    index.add("*.apps.example.com", "another")
+    assert list(index.holders("x.apps.example.com")) == ["*.apps.example.com", "another"]
+    assert list(index.holders("x.example.com")) == ["*.example.com"]
+    assert list(index.holders("*.org")) == []
+
+
+def test_the_address_with_its_port_comes_before_the_host_alone() -> None:
+    index = host_index("1.tcp.example.net", "1.tcp.example.net:20000")
+    assert list(index.holders("1.tcp.example.net:20000")) == ["1.tcp.example.net:20000"]
+    assert list(index.holders("1.tcp.example.net:1")) == ["1.tcp.example.net"]
+
+
 def test_the_exact_name_comes_before_a_wildcard() -> None:
     assert list(host_index("*.x.org", "a.x.org").holders("a.x.org")) == ["a.x.org"]
 
@@ -55,6 +93,74 @@ def test_what_is_no_text_reserves_nothing() -> None:
 def test_a_reference_among_hostports_names_no_host_and_hides_none() -> None:
     field = kind("TCPEdge").by_name["hostports"]
     assert "a.x" in list(find_mentions(field, [ref("ReservedAddress/a", "addr"), "a.x:1"]))
+
+
+@pytest.mark.parametrize(
+    "value", [None, ref("ReservedAddress/a", "addr"), Template(("tls://", ref("ReservedAddress/a")))]
+)
+def test_a_value_that_is_not_known_yet_names_no_host(value: Any) -> None:
+    assert list(find_mentions(kind("CloudEndpoint").by_name["url"], value)) == []
+
+
+def test_a_declaration_needs_the_others_that_it_refers_to_or_whose_host_it_names_each_once() -> None:
+    hosts: HostIndex[Address] = HostIndex()
+    for host, holder in (("a.x", "ReservedDomain/a"), ("b.x", "ReservedDomain/b"), ("c.x", "ReservedDomain/gone")):
+        hosts.add(host, at(holder))
+    edge = declare(
+        "TLSEdge/e",
+        {
+            "description": "b.x:443",  # text, and no field that names hosts
+            "hostports": ["b.x:443", "c.x:443", "a.x:443", "b.x:8443"],
+            "mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/z"), ref("CertificateAuthority/c")]},
+            "ip_restriction": {"ip_policy_ids": [ref("IPPolicy/gone"), ref("TLSEdge/e")]},
+        },
+    )
+    others = [declare(f"ReservedDomain/{name}", {"domain": f"{name}.x"}) for name in "ab"]
+    others += [declare(f"CertificateAuthority/{name}", {"ca_pem": "PEM"}) for name in "cz"]
+    needs = find_dependencies(manifest(edge, *others), {each.name: each for each in KINDS}, hosts)
+    assert list(map(str, needs.pop(at("TLSEdge/e")))) == [
+        "CertificateAuthority/z",
+        "CertificateAuthority/c",
+        "ReservedDomain/b",
+        "ReservedDomain/a",
+    ]
+    assert needs == {other.address: () for other in others}
+
+
+# --- orders -----------------------------------------------------------------------------------------------------------
+
+
+def naive_order(needs: Mapping[str, set[str]], rank: Mapping[str, int]) -> list[str]:
+    """The lowest of the nodes that wait for nothing any more, again and again, as far as there is one."""
+    ordered: list[str] = []
+    while ready := [node for node in needs if node not in ordered and needs[node] <= set(ordered)]:
+        ordered.append(min(ready, key=lambda node: (rank.get(node, 0), node)))
+    return ordered
+
+
+NODES = st.sampled_from("abcde")
+
+
+@settings(max_examples=examples(60))
+@given(st.dictionaries(NODES, st.sets(NODES, max_size=2)), st.dictionaries(NODES, st.integers(0, 2)), st.booleans())
+def test_an_order_takes_the_lowest_of_what_is_ready_and_a_ring_is_one(
+    drawn: dict[str, set[str]], ranks: dict[str, int], ranked: bool
+) -> None:
+    needs = {node: needed & drawn.keys() for node, needed in drawn.items()}
+    rank = {node: ranks.get(node, 0) for node in needs} if ranked else {}
+    expected = naive_order(needs, rank)
+    if len(expected) == len(needs):
+        assert sort(needs, rank or None) == expected
+        assert find_cycle(needs) is None
+        return
+    with pytest.raises(CycleError) as caught:
+        sort(needs, rank or None)
+    ring = caught.value.args[1]
+    assert ring == find_cycle(dict(reversed(needs.items())))
+    assert len(ring) > 1
+    assert ring[0] == ring[-1]
+    assert len(set(ring[1:])) == len(ring) - 1
+    assert all(before in needs[after] for before, after in pairwise(ring))
 
 
 def test_everything_comes_after_what_it_needs_and_otherwise_in_order() -> None:
@@ -79,6 +185,65 @@ def test_a_live_object_refers_by_the_ids_in_its_modules_and_by_its_parent() -> N
         ("ip_restriction", ("IPPolicy", "ipp_1")),
         ("edge_id", ("HTTPSEdge", "e")),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "parent", "found"),
+    [
+        ("IPPolicyRule", {"ip_policy": {"id": "ipp_1", "uri": "x"}}, None, [("ip_policy_id", ("IPPolicy", "ipp_1"))]),
+        (
+            "EventSubscription",
+            {"destinations": [{"id": "ed_1"}, {"id": "ed_2"}]},
+            None,
+            [("destination_ids", ("EventDestination", "ed_1")), ("destination_ids", ("EventDestination", "ed_2"))],
+        ),
+        ("WeightedBackend", {"backends": [{"backend_id": "b_1", "weight": 1}, {"weight": 2}]}, None, ["b_1"]),
+        ("FailoverBackend", {"backends": ["b_1", None, "b_2"]}, None, ["b_1", "b_2"]),
+        ("TLSEdge", {"backend": {"backend": {"id": "b_1"}}, "mutual_tls": None}, None, ["b_1"]),
+        ("EventSource", {}, "esb_1", [("subscription_id", ("EventSubscription", "esb_1"))]),
+        ("EventSource", {}, None, []),
+        ("IPPolicy", {}, None, []),
+    ],
+)
+def test_a_live_object_refers_to_each_id_in_its_fields(
+    name: str, body: dict[str, Any], parent: str | None, found: list[Any]
+) -> None:
+    """A field that may refer to several kinds yields one reference to each."""
+    backends = ("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
+    field = "backend" if name == "TLSEdge" else "backends"
+    expected = [
+        target
+        for each in found
+        for target in ([(field, (kind, each)) for kind in backends] if isinstance(each, str) else [each])
+    ]
+    assert list(find_live_references(kind(name), live(name, "x_1", body, parent=parent))) == expected
+
+
+def test_live_objects_refer_by_id_by_host_name_and_to_their_parent() -> None:
+    there = [
+        live("ReservedDomain", "rd_1", {"domain": "a.x"}),
+        live("ReservedAddress", "ra_1", {"addr": "1.tcp.example.net:20000"}),
+        live("IPPolicy", "ipp_1"),
+        live("HTTPSEdge", "e_1", {"hostports": ["A.x:443", "1.tcp.example.net:20000", "b.x:443"]}),
+        live(
+            "HTTPSEdgeRoute",
+            "r_1",
+            {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"id": "ipp_2"}]}},
+            parent="e_1",
+        ),
+        live("CloudEndpoint", "ep_1", {"url": "https://a.x"}),
+        # Its rules mention a domain, and it does not carry the traffic of that domain.
+        live("TunnelCredential", "cr_1", {"acl": ["bind:a.x"]}),
+    ]
+    index = LiveIndex.of(manifest(), snapshot(*there), KINDS)
+    assert sorted(set(find_live_edges(index))) == [
+        (("CloudEndpoint", "ep_1"), "url", ("ReservedDomain", "rd_1")),
+        (("HTTPSEdge", "e_1"), "hostports", ("ReservedAddress", "ra_1")),
+        (("HTTPSEdge", "e_1"), "hostports", ("ReservedDomain", "rd_1")),
+        (("HTTPSEdgeRoute", "e_1/r_1"), "edge_id", ("HTTPSEdge", "e_1")),
+        (("HTTPSEdgeRoute", "e_1/r_1"), "ip_restriction", ("IPPolicy", "ipp_1")),
+    ]
+    assert list(index_live_hosts(index).holders("a.x")) == [("ReservedDomain", "rd_1")]
 
 
 def test_addresses_can_be_ordered() -> None:
