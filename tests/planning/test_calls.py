@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.model.manifest import Declaration
+from reconciler.model.plan import Verb
+from reconciler.model.snapshot import Binding
 from reconciler.model.value import Template
 from tests.planning.builders import (
     INTENT,
@@ -14,10 +17,12 @@ from tests.planning.builders import (
     declare,
     live,
     make_plan,
+    plan_on,
     record,
     ref,
     requests,
     secret,
+    settle,
     snapshot,
 )
 
@@ -95,12 +100,148 @@ def test_metadata_is_sent_with_the_owner_record_whoever_changed_it(moved_in_git:
     assert (call.owner.text, call.owner.intent, call.body) == ("ours", INTENT, {})
 
 
+SOURCE = {"subscription_id": "esb_1", "type": "b.v0"}
+PLAIN = {"description": "x"}
+
+
+@pytest.mark.parametrize(
+    ("declared", "there", "intent", "text", "replaces"),
+    [
+        (declare("TLSEdge/a", {"metadata": "ours"}), [], None, "ours", None),
+        (declare("TLSEdge/a", PLAIN), [("TLSEdge", {}, {})], "i1", "", None),
+        (declare("TLSEdge/a", PLAIN), [("TLSEdge", {}, {"replaces": "id-0"})], "i1", "", "id-0"),
+        (declare("TLSEdge/b", moved=["TLSEdge/a"]), [("TLSEdge", {}, {"replaces": "id-0"})], "i1", "", "id-0"),
+        (declare("TLSEdge/a", PLAIN, id="id-1"), [("TLSEdge", {}, None)], None, "", None),
+        (declare("TLSEdge/a", PLAIN), [("TLSEdge", {"metadata": "theirs"}, {})], "i1", "", None),
+        (
+            declare("TLSEdge/a", {**PLAIN, "metadata": "ours"}, ignore=["metadata"]),
+            [("TLSEdge", {"metadata": "theirs"}, {})],
+            "i1",
+            "theirs",
+            None,
+        ),
+        (
+            declare("SSHCredential/a", {"public_key": "ssh-ed25519 NEW", "metadata": "ours"}),
+            [("SSHCredential", {"public_key": "ssh-ed25519 OLD"}, {"replaces": "id-0"})],
+            None,
+            "ours",
+            "id-1",
+        ),
+        (
+            declare("SSHCredential/a", {"public_key": "ssh-ed25519 NEW"}, ignore=["metadata"]),
+            [("SSHCredential", {"public_key": "ssh-ed25519 OLD", "metadata": "theirs"}, {})],
+            None,
+            "theirs",
+            "id-1",
+        ),
+    ],
+    ids=[
+        "create",
+        "update",
+        "update of a replacement that is not finished",
+        "move of a replacement that is not finished",
+        "adopt",
+        "update that empties the metadata",
+        "update that ignores the metadata",
+        "replace",
+        "replace that ignores the metadata",
+    ],
+)
+def test_the_owner_record_says_whose_the_object_is_and_what_it_replaces(
+    declared: Declaration, there: list[Any], intent: str | None, text: str, replaces: str | None
+) -> None:
+    where = f"{declared.address.kind}/a"
+    lives = [
+        live(kind, "id-1", body, owner=None if flags is None else record(where, body, intent="i1", **flags))
+        for kind, body, flags in there
+    ]
+    first = make_plan(declared, seen=snapshot(*lives), options=LENIENT).calls[0]
+    owner = first.owner
+    assert owner is not None
+    assert (owner.address, owner.intent, owner.text, owner.replaces) == (declared.address, intent, text, replaces)
+
+
+@pytest.mark.parametrize("protect", [True, False])
+def test_the_owner_record_protects_what_the_manifest_protects(protect: bool) -> None:
+    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=not protect))
+    (call,) = make_plan(declare("TLSEdge/a", protect=protect), seen=snapshot(there)).calls
+    assert call.owner is not None
+    assert call.owner.protect is protect
+
+
+def test_a_source_is_recorded_with_the_place_of_the_one_that_it_replaces() -> None:
+    """Its type alone does not say below which subscription it stands."""
+    there = [
+        live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {})),
+        live("EventSource", "a.v0", parent="esb_1"),
+    ]
+    seen = snapshot(*there, bindings={"EventSource/x": Binding("esb_1/a.v0")})
+    made = make_plan(declare("EventSubscription/s"), declare("EventSource/x", SOURCE), seen=seen, options=LENIENT)
+    owner = call_of(made, "create EventSource/x").owner
+    assert owner is not None
+    assert owner.replaces == "esb_1/a.v0"
+
+
+def test_a_token_is_pending_until_the_call_after_its_create() -> None:
+    made = make_plan(declare("APIKey/k"), declare("IPPolicy/p"))
+    drafts = {call.id: (call.owner and call.owner.pending, set(call.deliver)) for call in made.calls}
+    assert drafts == {
+        "create APIKey/k": (True, {"token"}),
+        "complete APIKey/k": (False, set()),
+        "create IPPolicy/p": (False, set()),
+    }
+    assert call_of(made, "complete APIKey/k").needs == ("create APIKey/k",)
+
+
+def key(number: int) -> Declaration:
+    return declare("SSHCredential/a", {"public_key": f"ssh-ed25519 KEY{number}"})
+
+
+def flipped(action: str) -> Declaration:
+    return declare("IPPolicyRule/r", {"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/8", "action": action})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unbinds"),
+    [(key(1), [key(2)], False), (flipped("allow"), [flipped("deny")], True), (key(1), [], True)],
+    ids=["after the create", "before the create", "without a create"],
+)
+def test_a_delete_ends_the_binding_unless_another_object_has_it_by_then(
+    before: Declaration, after: list[Declaration], unbinds: bool
+) -> None:
+    policy = declare("IPPolicy/p")
+    world = settle(policy, before)
+    (delete,) = [call for call in plan_on(world, policy, *after).calls if call.verb is Verb.DELETE]
+    assert delete.unbinds is unbinds
+
+
+def test_the_delete_of_what_was_replaced_earlier_ends_no_binding() -> None:
+    old = live("TLSEdge", "e1", owner=record("TLSEdge/a", {}, intent="i1"))
+    new = live("TLSEdge", "e2", owner=record("TLSEdge/a", {}, intent="i2", replaces="e1"))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(old, new), options=LENIENT)
+    assert [(call.id, call.target, call.unbinds) for call in made.calls] == [("delete TLSEdge/a e1", "e1", False)]
+
+
 # --- modules ----------------------------------------------------------------------------------------------------------
 
 
 def test_several_fields_and_modules_go_in_one_patch() -> None:
     calls = list_requests("TLSEdge", {}, {}, {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}})
     assert calls == [("PATCH", {"description": "x", "mutual_tls": MTLS, "backend": {"backend_id": "b"}})]
+
+
+def test_a_module_that_somebody_removed_is_put_alone_and_two_are_patched() -> None:
+    declared = {"mutual_tls": MTLS, "backend": {"backend_id": "b"}}
+    shown = {"mutual_tls": LIVE_MTLS, "backend": {"backend": {"id": "b"}}}
+    for name, value in declared.items():
+        rest = {other: each for other, each in shown.items() if other != name}
+        assert list_requests("TLSEdge", declared, rest, declared) == [(f"PUT /{name}", value)]
+    assert list_requests("TLSEdge", declared, {}, declared) == [("PATCH", declared)]
+    assert list_requests("TLSEdge", {**declared, **PLAIN}, shown, {**declared, **PLAIN}) == [("PATCH", PLAIN)]
+
+
+def test_a_module_is_patched_beside_the_record_that_names_it_for_the_first_time() -> None:
+    assert list_requests("TLSEdge", {}, {}, {"mutual_tls": MTLS}) == [("PATCH", {"mutual_tls": MTLS})]
 
 
 def test_a_removed_module_is_deleted_on_its_path() -> None:
@@ -236,6 +377,12 @@ def on_own_route(was: dict[str, Any], now: dict[str, Any], declared: dict[str, A
 def test_a_login_of_our_route_is_exchanged_while_its_backend_is_detached(backend: dict[str, Any]) -> None:
     calls = on_own_route({**SAML, **BACK}, {**LIVE_SAML, **LIVE_BACK}, {**OIDC, **backend})
     assert calls == [("DELETE /backend", []), ("DELETE /saml", []), ("PATCH", [*backend, "oidc"])]
+
+
+def test_a_backend_that_does_not_change_is_not_sent_without_an_exchange_of_logins() -> None:
+    was, now = {**SAML, **BACK}, {**LIVE_SAML, **LIVE_BACK}
+    assert on_own_route(was, now, {**SAML, **BACK, **PLAIN}) == [("PATCH", ["description"])]
+    assert on_own_route(BACK, LIVE_BACK, {**BACK, **SAML}) == [("PATCH", ["saml"])]
 
 
 def test_a_login_of_our_route_is_exchanged_without_a_backend_and_beside_what_else_is_removed() -> None:
