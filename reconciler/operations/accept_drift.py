@@ -147,13 +147,8 @@ def _patch_manifest(workspace: Workspace, offer: Offer, file: str, text: str) ->
 
 
 def _is_of(document: yaml.Document, address: Address) -> bool:
-    value = document.value
-    return (
-        isinstance(value, dict)
-        and value.get("kind") == address.kind
-        and value.get("name") == address.name
-        and "for_each" not in value
-    )
+    value = document.value  # with for_each, no instance has the name that is written
+    return isinstance(value, dict) and value.get("kind") == address.kind and value.get("name") == address.name
 
 
 def _find_expression(written: Json) -> str | None:

@@ -1,0 +1,301 @@
+"""Accepted drift: which live values are written into the manifests, and which are left to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import InvalidProject, Runtime, Workspace
+from reconciler.operations import accept_drift
+from reconciler.operations.accept_drift import Acceptance
+from reconciler.project import files
+from reconciler.testing import Sandbox
+from tests.operations.projects import open_on
+
+MANIFEST = """\
+# The doors.
+---
+kind: BotUser
+name: office
+spec: {name: office}
+---
+kind: IPPolicy
+name: office
+spec:
+  description: Office  # the sign
+---
+kind: IPPolicy
+name: home
+spec: {description: Home}
+---
+kind: TLSEdge
+name: office
+spec:
+  hostports: ["b.example.com:443", "a.example.com:443"]
+  ip_restriction:
+    ip_policy_ids: [{ref: IPPolicy/home}]
+---
+kind: ReservedDomain
+name: a
+spec: {domain: a.example.com}
+---
+kind: ReservedDomain
+name: b
+spec: {domain: b.example.com}
+---
+kind: ReservedDomain
+name: c
+spec: {domain: c.example.com}
+"""
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+class Project:
+    """A project on the sandbox, whose manifests are applied as they are written."""
+
+    def __init__(self, root: Path, sandbox: Sandbox) -> None:
+        self.root, self._sandbox = root, sandbox
+        self.file = root / "manifests" / "all.yaml"
+
+    async def apply(self, manifest: str, settings: str = "") -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        self.file.write_text(manifest)
+        (self.root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{settings}")
+        result = await self.workspace().apply()
+        assert (result.exit_code, result.problems) == (0, ()), result
+
+    def workspace(self) -> Workspace:
+        return open_on(self._sandbox, self.root)
+
+    def describe(self, was: str, now: str) -> None:
+        """Changes the description of a policy by hand."""
+        policies = self._sandbox.get("/ip_policies")["ip_policies"]
+        (id,) = [policy["id"] for policy in policies if policy["description"] == was]
+        self._sandbox.patch(f"/ip_policies/{id}", {"description": now})
+
+    async def accept(self, **options: Any) -> Acceptance:
+        return await self.workspace().accept_drift(**options)
+
+
+@pytest.fixture
+def project(tmp_path: Path, sandbox: Sandbox) -> Project:
+    return Project(tmp_path / "project", sandbox)
+
+
+def told(found: Acceptance) -> list[str]:
+    return [f"{declined.subject}: {declined.why}" for declined in found.declined]
+
+
+async def test_a_value_is_written_into_the_document_of_its_own_resource(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    project.describe("Home", "The new home")
+    found = await project.accept()
+    expected = MANIFEST.replace("description: Office", "description: The new office").replace(
+        "{description: Home}", "{description: The new home}"
+    )
+    assert found.texts == {"manifests/all.yaml": (MANIFEST, expected)}
+    assert sorted(map(str, found.accepted)) == ["IPPolicy/home.description", "IPPolicy/office.description"]
+    assert (told(found), found.remaining.changes) == ([], ())
+    assert project.file.read_text() == MANIFEST  # nothing is written yet
+
+
+async def test_without_drift_no_file_is_read(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    found = await project.accept(both=True)
+    assert (found.texts, found.accepted, told(found), accept_drift.diff(found)) == ({}, [], [], "")
+
+
+async def test_what_is_not_selected_or_known_remains(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    project.describe("Home", "The new home")
+    found = await project.accept(selects=lambda address: address.name == "home")
+    assert ([str(offer) for offer in found.accepted], told(found)) == (["IPPolicy/home.description"], [])
+    assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
+    ignored = await project.accept(ignore=["IPPolicy/home.*"])
+    assert [str(offer) for offer in ignored.accepted] == ["IPPolicy/office.description"]
+
+
+async def test_a_value_that_git_changed_too_is_taken_only_if_asked_for(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    project.file.write_text(MANIFEST.replace("description: Office", "description: Bureau"))
+    assert told(await project.accept()) == [
+        "IPPolicy/office.description: Git changed it too; --both takes the platform's value"
+    ]
+    found = await project.accept(both=True)
+    assert [after for _, after in found.texts.values()] == [
+        MANIFEST.replace("description: Office", "description: The new office")
+    ]
+
+
+async def test_a_list_in_any_order_keeps_the_order_of_the_manifest(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    (edge,) = sandbox.get("/edges/tls")["tls_edges"]
+    hostports = [f"{name}.example.com:443" for name in ("a", "c", "b")]
+    sandbox.patch(f"/edges/tls/{edge['id']}", {"hostports": hostports})
+    found = await project.accept()
+    ((_, after),) = found.texts.values()
+    line = next(line for line in after.splitlines() if "hostports" in line)
+    assert [line.index(f"{name}.example.com") for name in ("b", "a", "c")] == sorted(
+        line.index(f"{name}.example.com") for name in "abc"
+    )
+    assert found.remaining.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("Office  #", "${{ var.sign }}  #", "manifests/all.yaml:10:16: the value is the expression ${{ … }}; "),
+        ("Office  #", "{from_env: SIGN}  #", "manifests/all.yaml:10:16: the value is the expression {from_env: …}; "),
+        ("Office  #", "$${{ var.sign }}  #", ""),  # which stands for itself
+    ],
+)
+async def test_an_expression_is_left_to_whoever_wrote_it(
+    project: Project, sandbox: Sandbox, old: str, new: str, why: str
+) -> None:
+    manifest = MANIFEST.replace(old, new)
+    environ = {**sandbox.environ, "SIGN": "Office"}
+    project.file.parent.mkdir(parents=True)
+    project.file.write_text(manifest)
+    (project.root / "reconciler.yaml").write_text("version: 1\nstack: prod\nvariables: {sign: Office}\n")
+    workspace = Workspace.open(project.root, runtime=Runtime(environ=environ, platform=sandbox))
+    await workspace.apply()
+    project.describe("${{ var.sign }}" if new.startswith("$$") else "Office", "The new office")
+    found = await workspace.accept_drift()
+    subject = "IPPolicy/office.description"
+    assert told(found) == ([f"{subject}: {why}edit the manifest"] if why else [])
+    assert [str(offer) for offer in found.accepted] == ([] if why else [subject])
+    assert bool(found.texts) is (not why)
+
+
+async def test_an_expression_inside_a_list_counts_and_a_reference_does_not(project: Project, sandbox: Sandbox) -> None:
+    settings = "variables: {port: 443}\n"
+    await project.apply(MANIFEST.replace('"a.example.com:443"', '"a.example.com:${{ var.port }}"'), settings)
+    (edge,) = sandbox.get("/edges/tls")["tls_edges"]
+    policies = {each["description"]: each["id"] for each in sandbox.get("/ip_policies")["ip_policies"]}
+    restriction = {"enabled": True, "ip_policy_ids": [policies["Office"]]}
+    sandbox.patch(f"/edges/tls/{edge['id']}", {"hostports": ["b.example.com:443"], "ip_restriction": restriction})
+    found = await project.accept()
+    assert [str(offer) for offer in found.accepted] == ["TLSEdge/office.ip_restriction.ip_policy_ids"]
+    assert told(found) == [
+        "TLSEdge/office.hostports: manifests/all.yaml:19:14: the value is the expression ${{ … }}; edit the manifest"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "manifest", "why"),
+    [
+        (
+            "defaults: {IPPolicy: {spec: {description: Office}}}\n",
+            "kind: IPPolicy\nname: office\nspec: {}\n",
+            "reconciler.yaml:3:43: the value is set outside the manifest; edit the manifest",
+        ),
+        (
+            "",
+            "kind: IPPolicy\nname: the-${{ each.key }}\nfor_each: [a]\nspec: {description: Office}\n",
+            "manifests/all.yaml:4:21: no document of the file declares the resource literally; edit the manifest",
+        ),
+    ],
+)
+async def test_a_value_that_no_document_says_itself_is_left_to_a_person(
+    project: Project, sandbox: Sandbox, settings: str, manifest: str, why: str
+) -> None:
+    await project.apply(manifest, settings)
+    project.describe("Office", "The new office")
+    found = await project.accept()
+    ((_, _, reason),) = [line.partition(": ") for line in told(found)]
+    assert (reason, found.texts, found.accepted) == (why, {}, [])
+    assert found.remaining.changes != ()
+
+
+async def test_a_value_that_no_manifest_may_have_is_left_out_and_others_are_not(
+    project: Project, sandbox: Sandbox
+) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Home", "The new home")
+    (office,) = [each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "Office"]
+    sandbox.delete(f"/ip_policies/{office['id']}")
+    sandbox.plant("ip_policies", {**office, "description": "x" * 300})
+    found = await project.accept()
+    assert [str(offer) for offer in found.accepted] == ["IPPolicy/home.description"]
+    (line,) = told(found)
+    assert line.startswith("IPPolicy/office.description: the manifest would be invalid: ")
+    assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
+
+
+async def test_manifests_that_became_invalid_otherwise_are_an_error(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    workspace = project.workspace()
+    (project.root / "manifests" / "other.yaml").write_text("kind: IPPolicy\nname: b\nspec: {descripton: b}\n")
+    with pytest.raises(InvalidProject, match="descripton"):
+        await workspace.accept_drift()
+
+
+async def test_a_manifest_that_cannot_be_read_any_more_is_told(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    workspace = project.workspace()
+    found = await workspace.drift()
+    project.file.unlink()
+    (project.root / "manifests" / "other.yaml").write_text("kind: IPPolicy\nname: home\nspec: {description: Home}\n")
+    accepted = accept_drift.accept(workspace, found.plan, found.snapshot, selects=lambda address: True, both=False)
+    assert (accepted.accepted, accepted.texts) == ([], {})
+    (line,) = told(accepted)
+    assert line.endswith("; edit the manifest")
+
+
+async def test_accepted_values_are_written_and_the_file_keeps_its_mode(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    project.file.chmod(0o640)
+    workspace = project.workspace()
+    found = await workspace.accept_drift()
+    accept_drift.write(workspace, found)
+    assert "The new office" in project.file.read_text()
+    assert project.file.stat().st_mode & 0o7777 == 0o640
+
+
+async def test_no_file_is_written_through_a_symbolic_link(project: Project, sandbox: Sandbox, tmp_path: Path) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    workspace = project.workspace()
+    found = await workspace.accept_drift()
+    project.file.rename(tmp_path / "elsewhere.yaml")
+    project.file.symlink_to(tmp_path / "elsewhere.yaml")
+    with pytest.raises(files.Unreadable):
+        accept_drift.write(workspace, found)
+    assert (tmp_path / "elsewhere.yaml").read_text() == MANIFEST
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lines"),
+    [
+        ("a\nb\n", "a\nc\n", ["@@ -1,2 +1,2 @@\n", " a\n", "-b\n", "+c\n"]),
+        ("a\r\nb\r\n", "a\r\nc\r\n", ["@@ -1,2 +1,2 @@\n", " a\r\n", "-b\r\n", "+c\r\n"]),
+        (
+            "a\nb",
+            "a\nc",
+            ["@@ -1,2 +1,2 @@\n", " a\n", "-b\n\\ No newline at end of file\n", "+c\n\\ No newline at end of file\n"],
+        ),
+        ("b\n", "\x1b[2Jc\rd\n", ["@@ -1 +1 @@\n", "-b\n", "+\\x1b[2Jc\\rd\n"]),
+        ("a\n", "a\n", []),
+    ],
+)
+def test_the_difference_of_texts_is_a_patch_without_control_characters(
+    before: str, after: str, lines: list[str]
+) -> None:
+    head = ["--- a/m.yaml\n", "+++ b/m.yaml\n"] if lines else []
+    printed = accept_drift.diff_texts({"m.yaml": (before, after)})
+    assert printed == "".join([*head, *lines])
+    assert accept_drift.diff_texts({"m.yaml": (before, after), "n.yaml": ("", "")}) == printed
