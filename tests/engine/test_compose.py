@@ -14,9 +14,10 @@ from reconciler.engine.requests import ResolvedValues
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.snapshot import Place
-from reconciler.model.value import Ref, Secret, reveal
+from reconciler.model.value import Ref, Secret, Template, digest, reveal
 
 
 @pytest.mark.parametrize(("kind", "before"), [("BotUser", frozenset({"old"})), ("AgentTunnel", frozenset())])
@@ -109,3 +110,72 @@ def test_a_secret_in_metadata_is_hidden_in_errors() -> None:
 def test_the_locator_of_a_child_names_its_parent_as_the_platform_spells_it() -> None:
     locator = requests.make_locator(kinds.get("EventSource"), "/event_subscriptions/e%2F1/sources", "x.v0")
     assert locator == "e/1/x.v0"
+
+
+def test_the_record_that_a_call_writes_has_all_that_the_plan_says() -> None:
+    draft = OwnerDraft(EDGE, applied={"description": "x"}, protect=True, pending=True, replaces="edgtls_7")
+    made = requests.make_owner(draft, ResolvedValues(Plan("prod")), kinds.get("TLSEdge"), stack="prod", intent="i")
+    assert made == Owner("prod", EDGE, "i", {"description": digest("x")}, True, True, "edgtls_7")
+
+
+@pytest.mark.parametrize(("kind", "salt"), [("TLSEdge", "the-intent"), ("BotUser", "BotUser/x")])
+def test_a_secret_is_digested_with_what_the_next_plan_knows(kind: str, salt: str) -> None:
+    """A binding has no intent. With another salt each plan would show the secret as changed."""
+    field, value = {"TLSEdge": "description", "BotUser": "name"}[kind], Secret("hush", "env:X")
+    draft = OwnerDraft(Address(kind, "x"), applied={field: value})
+    made = requests.make_owner(draft, ResolvedValues(Plan("prod")), kinds.get(kind), stack="prod", intent="the-intent")
+    assert made.applied == {field: digest(value, salt)}
+
+
+def test_a_call_that_writes_nothing_has_no_body() -> None:
+    call, values = Call("remove", EDGE, Verb.REMOVE, "/edges/tls/e/backend"), ResolvedValues(Plan("prod"))
+    assert requests.make_body(call, values, kinds.get("TLSEdge"), None) is None
+    assert requests.reveal_body(None) is None
+    # A record without other fields is a body, as in the call that completes a credential.
+    only_record = replace(owner_call("mine"), body=None)
+    assert only_record.owner is not None
+    record = requests.make_owner(only_record.owner, values, kinds.get("TLSEdge"), stack="prod", intent="i")
+    body = requests.make_body(only_record, values, kinds.get("TLSEdge"), record) or {}
+    assert list(body) == ["metadata"]
+    assert owners.read(body["metadata"])[0] == "mine"
+
+
+def test_a_list_that_the_platform_takes_as_a_map_is_sent_as_one_with_its_references() -> None:
+    kind, address = kinds.get("WeightedBackend"), Address("WeightedBackend", "w")
+    backends = [{"backend_id": Ref(EDGE), "weight": 3}, {"backend_id": "bkdhr_2", "weight": 0}]
+    call = Call("create", address, Verb.CREATE, kind.path, body={"backends": backends, "description": "x"})
+    body = requests.make_body(call, ResolvedValues(Plan("prod", resolved={f"{EDGE}.id": "bkdhr_1"})), kind, None)
+    assert body == {"backends": {"bkdhr_1": 3, "bkdhr_2": 0}, "description": "x"}
+
+
+def test_the_id_of_an_object_is_its_key_where_the_platform_calls_it_otherwise() -> None:
+    values, source = ResolvedValues(Plan("prod")), Address("EventSource", "s")
+    values.learn(source, kinds.get("EventSource"), {"type": "x.v0"})
+    assert values.reference(Ref(source)) == "x.v0"
+
+
+@pytest.mark.parametrize("answer", [None, "welcome", ["x"]])
+def test_a_response_that_is_no_object_resolves_nothing(answer: Any) -> None:
+    values = ResolvedValues(Plan("prod", resolved={f"{EDGE}.id": "edgtls_1"}))
+    values.learn(EDGE, kinds.get("TLSEdge"), answer)
+    assert values.reference(Ref(EDGE)) == "edgtls_1"
+
+
+def test_a_reference_into_an_object_takes_the_inner_value() -> None:
+    values = ResolvedValues(Plan("prod", resolved={f"{EDGE}.backend.labels.x": "planned"}))
+    values.learn(EDGE, kinds.get("TLSEdge"), {"id": "edgtls_1", "backend": {"backend": {"id": "bkd_1"}, "labels": "x"}})
+    assert values.reference(Ref(EDGE, "backend.backend.id")) == "bkd_1"
+    assert values.reference(Ref(EDGE, "backend.labels.x")) == "planned"
+    with pytest.raises(Refused, match=r"has a value for TLSEdge/e\.backend\.missing; plan again"):
+        values.reference(Ref(EDGE, "backend.missing"))
+
+
+def test_every_secret_of_a_plan_is_hidden_wherever_it_stands() -> None:
+    inside = {"a": [Secret("in-a-list", "x")], "b": {"c": Secret("in-a-map", "x")}, "d": Template(("x", Ref(EDGE)))}
+    calls = (
+        Call("first", EDGE, Verb.UPDATE, "/x", body={"field": inside, "empty": Secret("", "x"), "number": 7}),
+        replace(owner_call(Secret("in-metadata", "x")), body=None),
+        Call("last", EDGE, Verb.DELETE, "/x"),
+    )
+    hide = requests.make_redactor(Plan("prod", calls=calls)).redact
+    assert hide("in-a-list, in-a-map, in-metadata, 7") == "(secret), (secret), (secret), 7"

@@ -297,6 +297,21 @@ async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world
     assert world.platform.sent("PATCH", "PUT", "DELETE") == []
 
 
+@each_call
+@pytest.mark.parametrize(
+    ("action", "reason"),
+    [(Action.UPDATE, Reason.FIELDS), (Action.DELETE, Reason.REMOVED)],
+)
+async def test_only_changes_of_what_had_no_record_do_without_one(
+    world: EngineHarness, call: Call, action: Action, reason: Reason
+) -> None:
+    edge(world)["metadata"] = ""
+    changes = (Change(EDGE, action, reason, "edgtls_1"),)
+    made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")}, changes=changes)
+    (ended,) = (await world.ended(made)).values()
+    assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
+
+
 async def test_what_this_run_created_is_left_alone_once_its_record_is_gone(world: EngineHarness) -> None:
     def lose_record() -> None:
         (credential,) = world.platform.all("/credentials")
@@ -309,7 +324,7 @@ async def test_what_this_run_created_is_left_alone_once_its_record_is_gone(world
 
 @pytest.mark.parametrize(
     ("action", "reason"),
-    [(Action.DELETE, Reason.ABSENT), (Action.DELETE, Reason.ADDED)],
+    [(Action.DELETE, Reason.ABSENT), (Action.DELETE, Reason.ADDED), (Action.ADOPT, Reason.UNOWNED)],
 )
 async def test_what_had_no_record_is_deleted_without_one(world: EngineHarness, action: Action, reason: Reason) -> None:
     edge(world)["metadata"] = ""
@@ -328,6 +343,12 @@ async def test_an_addition_that_this_stack_owns_by_now_is_not_deleted(world: Eng
     (ended,) = (await world.ended(made)).values()
     assert (ended.outcome, "it is now TLSEdge/pay of this stack" in ended.why) == (Outcome.FAILED, True)
     assert world.platform.sent("DELETE") == []
+
+
+async def test_only_a_delete_of_an_addition_minds_that_this_stack_owns_it_by_now(world: EngineHarness) -> None:
+    """The first attempt of an adoption may have taken effect."""
+    made = replace(plan(CALLS[0]), changes=(Change(EDGE, Action.ADOPT, Reason.ADDED, "edgtls_1"),))
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
 
 
 # --- a child without a record -----------------------------------------------------------------------------------------
@@ -486,6 +507,51 @@ async def test_calls_that_come_while_the_collection_is_listed_wait_for_the_list(
     world.platform = SlowlyListedPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
     await world.apply(made)
     assert reads(world) == 1
+
+
+async def test_calls_that_were_waiting_for_a_list_do_not_list_again(world: EngineHarness) -> None:
+    """Although the first of them has been confirmed by it, and has been sent, before the second one looks."""
+    made = updates(world, 5)
+
+    class Listing(MemoryPlatform):
+        async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+            await world.clock.sleep(1)
+            async for page in super().pages(path, key):
+                yield page
+
+    world.platform = Listing(kinds.every(), objects=world.platform.objects)
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert world.platform.sent("GET") == [("GET", "/edges/tls")]
+
+
+ROUTES = "/edges/https/edghts_1/routes"
+
+
+async def test_children_with_a_record_are_read_one_by_one(world: EngineHarness) -> None:
+    """The platform shows them in their parent only, and has no list of them."""
+    addresses = [Address("HTTPSEdgeRoute", f"r{number}") for number in range(3)]
+    owned = [Owner("prod", address, f"intent-{address.name:9}") for address in addresses]
+    world.platform.objects["/edges/https"] = {"edghts_1": {"id": "edghts_1"}}
+    world.platform.objects[ROUTES] = {
+        owner.address.name: {"id": owner.address.name, "metadata": owners.write("", owner)} for owner in owned
+    }
+    calls = [
+        update(str(each), f"{ROUTES}/{each.name}", {"description": "after"}, target=each.name) for each in addresses
+    ]
+    seen = {each: Observed(each.name, {}, f"prod {each}") for each in addresses}
+    assert set((await world.outcomes(replace(plan(*calls), observed=seen))).values()) == {Outcome.DONE}
+    assert sorted(world.platform.sent("GET")) == [("GET", f"{ROUTES}/r{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize(("seen", "gets"), [(99, ["/edges/tls"]), (100, [f"{PATH}", "/edges/tls/edgtls_0"])])
+async def test_two_objects_are_listed_if_the_list_takes_one_request(
+    world: EngineHarness, seen: int, gets: list[str]
+) -> None:
+    """A list of a hundred objects or more takes two requests, as many as reading the two objects."""
+    made = updates(world, 2)
+    known = replace(made, unmanaged=tuple(("TLSEdge", f"edgtls_{number}") for number in range(seen)))
+    assert set((await world.outcomes(known)).values()) == {Outcome.DONE}
+    assert sorted(path for _, path in world.platform.sent("GET")) == sorted(gets)
 
 
 class DraggingPlatform(DelayingPlatform):

@@ -35,6 +35,32 @@ def test_nobody_waits_for_hours() -> None:
     assert wait_seconds(1, Transient("429", status=429, retry_after=3600), 0.5, POLICY) is None
 
 
+@pytest.mark.parametrize(("asked", "waits"), [(0.0, 0.25), (300.0, 300.25), (300.1, None)])
+def test_what_the_platform_asked_for_is_the_least_wait_up_to_a_limit(asked: float, waits: float | None) -> None:
+    assert wait_seconds(1, Transient("429", status=429, retry_after=asked), 0.5, POLICY) == waits
+
+
+def test_a_refusal_for_the_budget_waits_at_least_half_of_a_growing_time() -> None:
+    """Eight times as long as after another failure: a part of a refilled budget is what the next attempt needs."""
+    failure = Transient("429", status=429)
+    least = [wait_seconds(attempt, failure, 0.0, POLICY) for attempt in range(1, 8)]
+    most = [wait_seconds(attempt, failure, 1.0, POLICY) for attempt in range(1, 8)]
+    assert (least, most) == ([2, 4, 8, 16, 30, 30, 30], [4, 8, 16, 32, 60, 60, 60])
+    assert wait_seconds(1, Lost("429 of a gateway", status=429), 0.0, POLICY) == 2
+
+
+def test_the_last_attempt_is_the_one_that_the_policy_names() -> None:
+    policy = RetryPolicy(attempts=5, state_attempts=3)
+    for status, last in ((502, 5), (429, 5), (400, 3)):
+        failure = Transient("no", status=status)
+        waits = [wait_seconds(attempt, failure, 0.5, policy) is not None for attempt in range(1, 7)]
+        assert waits == [attempt < last for attempt in range(1, 7)]
+
+
+def test_a_long_series_of_attempts_does_not_overflow() -> None:
+    assert wait_seconds(5000, Transient("502"), 1.0, RetryPolicy(attempts=10_000)) == POLICY.cap
+
+
 def test_a_refusal_for_the_budget_is_given_time_to_refill() -> None:
     failure = Transient("429", status=429)
     least = sum(wait_seconds(attempt, failure, 0.0, READS) or 0 for attempt in range(1, READS.attempts))
