@@ -11,10 +11,12 @@ import pytest
 from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
-from reconciler.engine.recovery import may_still_take_effect, settle
+from reconciler.engine.recovery import find_unsettled, is_created_by, may_still_take_effect, settle
 from reconciler.engine.retry import RetryPolicy
+from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Json
@@ -271,6 +273,25 @@ class TestSettling:
         journal, bound = await self.settled(self.bot(), there)
         assert (bound, journal.concluded, list(journal.open)) == ({}, {}, ["i"])
 
+    @pytest.mark.parametrize("intent", ["i", "of another"])
+    async def test_an_object_with_a_record_is_concluded_and_needs_no_binding(self, intent: str) -> None:
+        body = {"id": "edgtls_1", "metadata": owners.write("", Owner("prod", EDGE.address, intent))}
+        journal, bound = await self.settled(INTENT, Listing((Live("TLSEdge", "edgtls_1", body),)))
+        assert (bound, journal.bindings) == ({}, {})
+        assert journal.concluded == {"i": "edgtls_1" if intent == "i" else None}
+
+    async def test_what_cannot_be_settled_leaves_the_others_to_be_settled(self) -> None:
+        """A kind that is not read, and a list that was cut off."""
+        journal = MemoryJournal()
+        intents = [replace(INTENT, id="unread"), replace(self.bot(), id="cut"), replace(INTENT, id="absent")]
+        intents[0] = replace(intents[0], address=Address("TCPEdge", "x"))
+        for intent in intents:
+            await journal.intend(intent)
+        snapshot = Snapshot({"TLSEdge": Listing(), "BotUser": Listing(complete=False), "TCPEdge": Listing()})
+        read = [kinds.get("TLSEdge"), kinds.get("BotUser")]
+        assert await settle(intents, snapshot, read, journal) == {}
+        assert (list(journal.open), journal.concluded) == (["unread", "cut"], {"absent": None})
+
     async def test_nothing_found_settles_it_as_nothing(self) -> None:
         journal, bound = await self.settled(self.bot(), Listing())
         assert (bound, journal.concluded) == ({}, {"i": None})
@@ -299,15 +320,17 @@ class TestSettling:
 
 @dataclass
 class SameSecond(MemoryPlatform):
-    """Lists with the creation times in `at` (from one time to the next older one), our object last in its second."""
+    """Lists with the creation times in `at`, one for each object. Our object is the last one, or the first."""
 
     at: tuple[str, ...] = ()
+    ours_first: bool = False
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         bodies = [body async for page in super().pages(path, key) for body in page]
         ours = [body for body in bodies if "metadata" in body]
         theirs = [body for body in bodies if "metadata" not in body]
-        stamped = [{**body, "created_at": when} for body, when in zip([*theirs, *ours], self.at, strict=False)]
+        ordered = [*ours, *theirs] if self.ours_first else [*theirs, *ours]
+        stamped = [{**body, "created_at": when or None} for body, when in zip(ordered, self.at, strict=False)]
         for start in range(0, len(stamped), 3):
             self.log.append(("PAGE", path))
             yield stamped[start : start + 3]
@@ -335,6 +358,197 @@ async def test_a_search_reads_on_where_the_order_of_a_list_says_nothing(at: tupl
     assert (await only(world, EDGE, unmanaged=known)).outcome is Outcome.ALREADY
     assert world.platform.log.count(("PAGE", "/edges/tls")) == pages
     assert len(world.platform.all("/edges/tls")) == 4
+
+
+@pytest.mark.parametrize(
+    ("at", "known", "pages"),
+    [
+        (("00:05", "00:04", "00:03", "00:02", "00:01", "00:00"), range(5), 1),
+        # Only the third one is known, of which others may be of the same second on the next page.
+        (("00:05", "00:04", "00:03", "00:03", "00:01", "00:00"), [3], 2),
+        # None of the first page was there before the create: the next page may have others that are newer.
+        (("00:05", "00:04", "00:03", "00:02", "00:01", "00:00"), [0, 1, 2], 2),
+        (("", "00:04", "00:03", "00:02", "00:01", "00:00"), range(5), 2),
+    ],
+)
+async def test_a_search_ends_at_an_object_from_before_the_create(
+    at: tuple[str, ...], known: Sequence[int], pages: int
+) -> None:
+    platform = SameSecond(kinds.every(), at=tuple(each and f"2026-01-01T00:{each}Z" for each in at), ours_first=True)
+    world = EngineHarness(platform)
+    platform.objects["/edges/tls"] = {f"edgtls_9{n}": {"id": f"edgtls_9{n}"} for n in range(5)}
+    platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
+    before = tuple(("TLSEdge", f"edgtls_9{n}") for n in known)
+    assert (await only(world, EDGE, unmanaged=before)).outcome is Outcome.ALREADY
+    assert platform.log.count(("PAGE", "/edges/tls")) == pages
+
+
+@dataclass
+class Embedding(MemoryPlatform):
+    """Shows children in their parent as `shown` says."""
+
+    shown: Any = None
+
+    async def get(self, path: str) -> Json:
+        parent = await super().get(path)
+        assert isinstance(parent, dict)
+        return self.shown(parent)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("shown", "lists"),
+    [
+        (lambda parent: parent, False),
+        (lambda parent: {**parent, "sources": ["odd", *parent["sources"]]}, False),
+        (lambda parent: {**parent, "sources": []}, False),
+        (lambda parent: {**parent, "sources": None}, True),
+        (lambda parent: {"id": parent["id"]}, True),
+        (lambda parent: ["welcome"], True),
+    ],
+    ids=["shown", "beside an odd one", "empty", "null", "left out", "no object"],
+)
+async def test_a_child_is_looked_for_in_its_parent_and_listed_only_if_that_does_not_show_children(
+    shown: Any, lists: bool
+) -> None:
+    world = EngineHarness(Embedding(kinds.every(), shown=shown))
+    world.platform.objects["/event_subscriptions"] = {"esb_0001": {"id": "esb_0001"}}
+    world.platform.faults = [Fault("POST", "/event_subscriptions", RESET, effect=True)]
+    ended = await only(world, SOURCE)
+    is_empty = not lists and shown({"id": "esb_0001", "sources": [1]})["sources"] == []
+    assert ended.outcome is (Outcome.DONE if is_empty else Outcome.ALREADY)
+    gets = [path for _, path in world.platform.sent("GET")]
+    parent = "/event_subscriptions/esb_0001"
+    assert dict.fromkeys(gets) == dict.fromkeys([parent, f"{parent}/sources"] if lists else [parent])
+
+
+INTENT = Intent("i", EDGE.address, "prod", "/edges/tls")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "ours"),
+    [
+        (owners.write("mine", Owner("prod", EDGE.address, "i")), True),
+        (owners.write("", Owner("prod", EDGE.address, "ii")), False),
+        ("i", False),
+        ("", False),
+        (None, False),
+        (["i"], False),
+    ],
+)
+def test_an_object_with_metadata_is_known_by_the_intent_in_its_record(metadata: Json, ours: bool) -> None:
+    body = {"id": "edgtls_1", "metadata": metadata}
+    assert is_created_by(kinds.get("TLSEdge"), body, INTENT) is ours
+    assert is_created_by(kinds.get("TLSEdge"), {"id": "edgtls_1"}, INTENT) is False
+
+
+@pytest.mark.parametrize(
+    ("body", "ours"),
+    [
+        ({"type": "a.v0"}, True),
+        ({"type": "a.v0", "subscription_id": "esb_1", "uri": "x"}, True),
+        ({"type": "b.v0"}, False),
+        ({}, False),
+    ],
+)
+def test_an_object_without_metadata_is_known_by_what_the_create_said_of_its_natural_key(
+    body: dict[str, Json], ours: bool
+) -> None:
+    intent = Intent("i", SOURCE.address, "prod", "/x", identity={"type": "a.v0"})
+    assert is_created_by(kinds.get("EventSource"), body, intent) is ours
+
+
+def test_an_intent_is_unsettled_while_no_object_shows_that_it_took_effect() -> None:
+    made = owners.write("", Owner("prod", EDGE.address, "i"))
+    there = Snapshot(
+        {
+            "TLSEdge": Listing((Live("TLSEdge", "edgtls_1", {"id": "edgtls_1", "metadata": made}),)),
+            "BotUser": Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),)),
+        }
+    )
+    other = replace(INTENT, id="other")
+    bot = Intent("b", BOT.address, "prod", "/bot_users", identity={"name": "berlin"})
+    paris = replace(bot, id="p", identity={"name": "paris"})
+    elsewhere = replace(bot, id="e", path="/service_users")
+    unsettled = find_unsettled([INTENT, other, bot, paris, elsewhere], there, kinds.every())
+    assert unsettled == [other, paris, elsewhere]
+    assert find_unsettled([INTENT, other], there, [kinds.get("BotUser")]) == []
+
+
+@pytest.mark.parametrize(
+    ("lost", "call", "lists"),
+    [
+        ([Lost("reset")], EDGE, 2),
+        ([Lost("500", status=500)], EDGE, 1),
+        ([Lost("504", status=504), Lost("500", status=500)], EDGE, 3),
+        ([Lost("500", status=500), Lost("504", status=504)], EDGE, 3),
+        ([Lost("500", status=500), Transient("503", status=503)], EDGE, 2),
+        ([Transient("503", status=503)], EDGE, 0),
+        ([Lost("reset")], BOT, 1),
+    ],
+)
+async def test_a_create_is_looked_for_as_long_as_an_earlier_request_may_take_effect(
+    world: EngineHarness, lost: list[Failure], call: Call, lists: int
+) -> None:
+    """After each lost request, before it is repeated; and after the create if the platform may still be at work on one.
+    A second object of a kind without records could not be told from another one of that name."""
+    world.platform.faults = [Fault("POST", "/", failure) for failure in lost]
+    assert (await only(world, call)).outcome is Outcome.DONE
+    assert len(world.platform.sent("GET")) == lists
+    assert (min(world.clock.slept) >= RetryPolicy().lag) is any(isinstance(each, Lost) for each in lost)
+
+
+@pytest.mark.parametrize("failure", [Conflict("no", status=409), Refused("no", status=400), Gone("no", status=404)])
+async def test_a_create_that_the_platform_rejects_at_once_is_not_looked_for(
+    world: EngineHarness, failure: Failure
+) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", failure)]
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.why, world.platform.sent("GET")) == (Outcome.FAILED, "no", [])
+    assert (world.journal.open, list(world.journal.concluded.values())) == ({}, [None])
+
+
+async def test_a_create_that_is_never_accepted_leaves_no_open_intent(world: EngineHarness) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=503), times=99)]
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.why, world.platform.sent("GET")) == (Outcome.FAILED, "busy", [])
+    assert len(world.platform.sent("POST")) == RetryPolicy().attempts
+    assert (world.journal.open, list(world.journal.concluded.values())) == ({}, [None])
+
+
+async def test_of_two_objects_of_one_time_the_lower_id_stays(world: EngineHarness) -> None:
+    """The list shows the later one first."""
+    world.platform.stale = 1
+    world.platform._first["/edges/tls"] = []
+    world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True, times=2)]
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.id) == (Outcome.ALREADY, "edgtls_0001")
+    assert ended.why == "its response was lost; the object was found in a new list"
+
+
+class Odd(MemoryPlatform):
+    """Its first create takes effect, and is answered with `odd`."""
+
+    odd: Json = None
+
+    async def send(self, *request: Any, **options: Any) -> Json:
+        answer = await super().send(*request, **options)
+        return self.odd if self.count == 1 else answer
+
+
+@pytest.mark.parametrize("odd", [None, ["edgtls_0001"], {"id": 7}, {"uri": "x"}], ids=str)
+async def test_a_create_is_looked_for_after_any_answer_that_does_not_name_its_object(odd: Json) -> None:
+    platform = Odd(kinds.every())
+    platform.odd = odd
+    world = EngineHarness(platform)
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.id) == (Outcome.ALREADY, "edgtls_0001")
+    assert len(platform.sent("POST")) == 1
+
+
+async def test_a_create_without_a_record_is_not_bound(world: EngineHarness) -> None:
+    ended = await only(world, replace(BOT, owner=None))
+    assert (ended.outcome, ended.id) == (Outcome.DONE, "bot_0001")
+    assert (world.journal.bindings, list(world.journal.concluded.values())) == ({}, ["bot_0001"])
 
 
 @pytest.mark.parametrize(

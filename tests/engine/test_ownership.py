@@ -345,6 +345,15 @@ async def test_an_addition_that_this_stack_owns_by_now_is_not_deleted(world: Eng
     assert world.platform.sent("DELETE") == []
 
 
+@pytest.mark.parametrize("stack", ["other", "production"])
+async def test_an_addition_that_another_stack_owns_by_now_is_not_deleted(world: EngineHarness, stack: str) -> None:
+    edge(world)["metadata"] = owners.write("", THEIRS._replace(stack=stack))
+    made = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
+    (ended,) = (await world.ended(made)).values()
+    why = f"edgtls_1 was not changed: it is now TLSEdge/theirs of stack {stack}; plan again"
+    assert (ended.outcome, ended.why, world.platform.sent("DELETE")) == (Outcome.FAILED, why, [])
+
+
 async def test_only_a_delete_of_an_addition_minds_that_this_stack_owns_it_by_now(world: EngineHarness) -> None:
     """The first attempt of an adoption may have taken effect."""
     made = replace(plan(CALLS[0]), changes=(Change(EDGE, Action.ADOPT, Reason.ADDED, "edgtls_1"),))
@@ -412,6 +421,12 @@ async def test_an_addition_stays_if_its_parent_is_nobody_s_any_more(world: Engin
     added = Change(SOURCE, Action.DELETE, Reason.ADDED, "domain_created.v0")
     (ended,) = (await world.ended(replace(plan(DELETE_SOURCE), changes=(added,)))).values()
     assert (ended.outcome, "the owner record of its parent esb_1 was removed" in ended.why) == (Outcome.FAILED, True)
+
+
+async def test_an_addition_below_a_parent_of_ours_is_deleted(world: EngineHarness) -> None:
+    put_source(world, of_subscription("prod"))
+    added = Change(SOURCE, Action.DELETE, Reason.ADDED, "domain_created.v0")
+    assert set((await world.outcomes(replace(plan(DELETE_SOURCE), changes=(added,)))).values()) == {Outcome.DONE}
 
 
 async def test_children_of_one_parent_take_one_reading(world: EngineHarness) -> None:
@@ -539,8 +554,93 @@ async def test_children_with_a_record_are_read_one_by_one(world: EngineHarness) 
         update(str(each), f"{ROUTES}/{each.name}", {"description": "after"}, target=each.name) for each in addresses
     ]
     seen = {each: Observed(each.name, {}, f"prod {each}") for each in addresses}
-    assert set((await world.outcomes(replace(plan(*calls), observed=seen))).values()) == {Outcome.DONE}
-    assert sorted(world.platform.sent("GET")) == [("GET", f"{ROUTES}/r{number}") for number in range(3)]
+    others = updates(world, 3)  # are listed, nevertheless
+    made = replace(others, calls=(*calls, *others.calls), observed={**others.observed, **seen})
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    paths = [path for _, path in world.platform.sent("GET")]
+    assert sorted(paths) == [*(f"{ROUTES}/r{number}" for number in range(3)), "/edges/tls"]
+
+
+@pytest.mark.parametrize("objects", [100, 101])
+@pytest.mark.parametrize("confirmed", range(4))
+async def test_a_list_is_repeated_if_the_last_one_saved_as_many_requests_as_it_took(
+    world: EngineHarness, objects: int, confirmed: int
+) -> None:
+    """More than a hundred objects take two pages, which the plan did not know of."""
+    made = updates(world, 6)
+    for number in range(6, objects):
+        put(world, f"edgtls_x{number}", THEIRS)
+    ownership = OwnershipCheck(made, world.platform, world.clock, {kind.name: kind for kind in kinds.every()})
+    checks = [check for call in made.calls if (check := ownership.check(call, str(call.path)))]
+    await checks[-1].prepare()
+    for check in checks[:confirmed]:
+        await check.prepare()
+        assert not check.is_due()
+        await check.confirm(lambda path=check.path: world.platform.get(path))  # type: ignore[misc]
+    world.clock.time += 5.1
+    await checks[-1].prepare()
+    again = confirmed >= (1 if objects == 100 else 2)
+    assert world.platform.log == [("GET", "/edges/tls")] * (1 + again)
+
+
+async def test_the_last_object_of_a_collection_is_read_by_itself(world: EngineHarness) -> None:
+    made = updates(world, 3)
+    *first, last = made.calls
+    made = replace(made, calls=(*first, replace(last, needs=tuple(call.id for call in first))))
+
+    def wait(point: str, call: Call) -> None:
+        if call.id == last.id and point == "before send":
+            world.clock.time += 6
+
+    assert set((await world.outcomes(made, on_checkpoint=wait)).values()) == {Outcome.DONE}
+    assert [path for _, path in world.platform.sent("GET")] == ["/edges/tls", str(last.path)]
+
+
+class CurtPlatform(DelayingPlatform):
+    """Answers a PATCH with `answer`."""
+
+    answer: Json = None
+
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        answer = await super().send(method, path, body, check=check)
+        return self.answer if method == "PATCH" else answer
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        ["welcome"],
+        {},
+        {"id": 7, "metadata": owners.write("", OURS)},
+        {"id": "edgtls_1"},
+        {"id": "edgtls_1", "metadata": owners.write("", THEIRS)},
+        {"id": "edgtls_1", "metadata": owners.write("", OURS._replace(stack="production"))},
+    ],
+    ids=str,
+)
+async def test_an_answer_that_does_not_show_our_record_confirms_nothing(world: EngineHarness, answer: Json) -> None:
+    platform = CurtPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
+    platform.answer = answer
+    world.platform = platform
+    module = replace(CALLS[2], needs=(CALLS[0].id,))
+    made = replace(plan(CALLS[0], module), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
+    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert reads(world) == 2
+
+
+async def test_an_undelivered_credential_is_deleted_beside_another_one_that_is_changed(world: EngineHarness) -> None:
+    world.sinks.delivers = "the disk is full"
+    other, path = Address("TunnelCredential", "other"), "/credentials/cr_9"
+    record = owners.write("", Owner("prod", other, "intent-of-other-"))
+    world.platform.objects["/credentials"] = {"cr_9": {"id": "cr_9", "metadata": record}}
+    change = update(str(other), path, {"description": "x"}, target="cr_9", needs=())
+    ended = await world.ended(plan(CREDENTIAL, change))
+    assert [ended[call.id].outcome for call in (CREDENTIAL, change)] == [Outcome.FAILED, Outcome.DONE]
+    assert "could not be delivered: the disk is full" in ended[CREDENTIAL.id].why
+    assert [each["id"] for each in world.platform.all("/credentials")] == ["cr_9"]
 
 
 @pytest.mark.parametrize(("seen", "gets"), [(99, ["/edges/tls"]), (100, [f"{PATH}", "/edges/tls/edgtls_0"])])
@@ -676,3 +776,19 @@ async def test_a_patch_that_changes_backends_carries_the_new_ones(
     for backends in changes:
         await world.apply(plan(update(str(address), f"{path}/b_1", {"backends": backends}, target="b_1")))
         assert platform.objects[path]["b_1"]["backends"] == backends
+
+
+@pytest.mark.parametrize("backends", [["bkdhr_1"], None])
+async def test_a_request_carries_nothing_else_of_what_is_on_the_platform(
+    platform: DelayingPlatform, world: EngineHarness, backends: Json
+) -> None:
+    address, path = Address("FailoverBackend", "pay"), "/backends/failover/b_1"
+    record = owners.write("", Owner("prod", address, "intent-of-ours-1"))
+    live: dict[str, Json] = {"id": "b_1", "metadata": record, "description": "x", "backends": backends}
+    platform.objects["/backends/failover"] = {"b_1": live}
+    change = update(str(address), path, {"description": "after"}, target="b_1")
+    gone = delete(str(address), path, "b_1", needs=(change.id,))
+    await world.apply(plan(change, gone))
+    sent = {method: body for (method, _), body in zip(platform.log, platform.bodies, strict=True)}
+    assert sent["PATCH"] == {"description": "after"} | ({"backends": backends} if backends else {})
+    assert not sent["DELETE"]
