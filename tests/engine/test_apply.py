@@ -176,6 +176,9 @@ async def test_an_adopted_object_is_bound_and_the_removal_of_a_module_leaves_it_
     removal = Call("remove", EDGE, Verb.REMOVE, "/edges/tls/edgtls_7/backend", target="edgtls_7", needs=(call.id,))
     assert set((await world.outcomes(plan(call, removal, changes=(adopted,)))).values()) == {Outcome.DONE}
     assert world.journal.bindings == {EDGE: Binding("edgtls_7")}
+    record = owners.read(world.platform.all("/edges/tls")[0]["metadata"])[1]
+    assert record is not None
+    assert record.intent.startswith("intent-")
 
 
 async def test_patience_has_an_end(world: EngineHarness) -> None:
@@ -275,6 +278,20 @@ class TestKindsWithoutMetadata:
         buried = Change(BOT, Action.DELETE, Reason.ABSENT, "bot_7", former=old)
         await world.apply(plan(delete(str(BOT), "/bot_users/bot_7", "bot_7"), changes=(buried,)))
         assert world.journal.bindings == {}
+
+    async def test_an_update_of_fields_alone_leaves_the_binding_as_it_is(self, world: EngineHarness) -> None:
+        world.journal.bindings[BOT] = bound = Binding("bot_7", {"name": digest("berlin")}, protect=True)
+        world.platform.objects["/bot_users"] = {"bot_7": {"id": "bot_7"}}
+        await world.apply(plan(update(str(BOT), "/bot_users/bot_7", {"active": False}, target="bot_7")))
+        assert world.journal.bindings == {BOT: bound}
+
+    async def test_the_delete_of_what_an_earlier_run_replaced_leaves_the_binding_as_it_is(
+        self, world: EngineHarness
+    ) -> None:
+        world.journal.bindings[BOT] = bound = Binding("bot_8")
+        old = delete(str(BOT), "/bot_users/bot_7", "bot_7", unbinds=False)
+        assert set((await world.outcomes(plan(old))).values()) == {Outcome.ALREADY}
+        assert world.journal.bindings == {BOT: bound}
 
     async def test_a_delete_unbinds(self, world: EngineHarness) -> None:
         world.journal.bindings[BOT] = Binding("bot_7")
@@ -449,6 +466,142 @@ async def test_a_request_that_was_held_back_is_skipped_and_the_run_ends_with_the
     with pytest.raises(OSError, match="the lock was lost"):
         await heard(world.run(plan(create(str(EDGE), "/edges/tls"))), told)
     assert [event.outcome for event in told if isinstance(event, Ended)] == [Outcome.SKIPPED]
+
+
+async def test_a_request_that_was_held_back_without_a_reason_ends_the_run(
+    world: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def hold_back(*_: object, **__: object) -> Json:
+        raise NotSent
+
+    monkeypatch.setattr(world.platform, "send", hold_back)
+    with pytest.raises(NotSent):
+        await world.apply(plan(create(str(EDGE), "/edges/tls")))
+
+
+MOVED_BOT = update(str(BOT), "/bot_users/bot_7", {}, target="bot_7", owner=OwnerDraft(BOT))
+CHANGED_EDGE = update(str(EDGE), "/edges/tls/edgtls_7", {"description": "x"}, target="edgtls_7")
+
+
+@pytest.mark.parametrize(
+    ("call", "fails_at", "failure", "outcome"),
+    [
+        (create(str(EDGE), "/edges/tls"), "before intend", None, Outcome.SKIPPED),
+        (create(str(EDGE), "/edges/tls"), "before send", None, Outcome.SKIPPED),
+        (create(str(EDGE), "/edges/tls"), "before send", Transient("503", status=503), Outcome.SKIPPED),
+        (create(str(EDGE), "/edges/tls"), "before send", Lost("reset"), Outcome.UNKNOWN),
+        (create(str(EDGE), "/edges/tls"), "before conclude", None, Outcome.UNKNOWN),
+        (create(str(EDGE), "/edges/tls"), "before conclude", Refused("no", status=400), Outcome.SKIPPED),
+        (CHANGED_EDGE, "before send", Transient("503", status=503), Outcome.SKIPPED),
+        (CHANGED_EDGE, "before send", Lost("reset"), Outcome.UNKNOWN),
+        (CHANGED_EDGE, "after send", None, Outcome.UNKNOWN),
+        (MOVED_BOT, "before bind", None, Outcome.SKIPPED),
+    ],
+)
+async def test_a_call_that_an_unexpected_error_ends_is_unknown_only_if_its_request_may_have_taken_effect(
+    world: EngineHarness, call: Call, fails_at: str, failure: Any, outcome: Outcome
+) -> None:
+    """The error comes after the failure of the first request, if that fails."""
+    world.platform.objects["/edges/tls"] = {"edgtls_7": {"id": "edgtls_7"}}
+    world.platform.faults = [Fault(method, "/", failure) for method in ("POST", "PATCH") if failure is not None]
+    reached: list[str] = []
+
+    def fail(point: str, call: Call) -> None:
+        reached.append(point)
+        is_retry = "conclude" in fails_at or reached.count(point) > 1
+        if point == fails_at and (failure is None or is_retry):
+            raise OSError("disk full")
+
+    told: list[Event] = []
+    with pytest.raises(OSError, match="disk full"):
+        await heard(world.run(plan(call), on_checkpoint=fail), told)
+    (ended,) = [event for event in told if isinstance(event, Ended)]
+    assert (ended.outcome, ended.why, ended.id) == (outcome, "the run was aborted", call.target)
+
+
+async def test_an_error_while_a_request_is_under_way_leaves_it_unknown(
+    world: EngineHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def break_off(*_: object, **__: object) -> Json:
+        raise OSError("broken")
+
+    monkeypatch.setattr(world.platform, "send", break_off)
+    told: list[Event] = []
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(3)]
+    with pytest.raises(OSError, match="broken"):
+        await heard(world.run(plan(*calls), concurrency=1), told)
+    ended = [(event.outcome, event.why) for event in told if isinstance(event, Ended)]
+    assert ended == [(Outcome.UNKNOWN, "the run was aborted")] + [(Outcome.SKIPPED, "the run was aborted")] * 2
+
+
+async def test_a_plan_without_calls_writes_nothing(world: EngineHarness) -> None:
+    world.journal.fails = OSError("disk full")
+    assert await world.apply(plan()) == []
+
+
+async def test_events_tell_when_which_attempt_and_which_object(world: EngineHarness) -> None:
+    world.platform.objects["/edges/tls"] = {"edgtls_7": {"id": "edgtls_7"}}
+    world.platform.faults = [
+        Fault("PATCH", "/edges/tls/edgtls_7", Transient("busy", status=503, retry_after=10), times=2)
+    ]
+    last = update("TLSEdge/other", "/edges/tls/edgtls_8", {}, target="edgtls_8", needs=("missing",))
+    refused = replace(last, id="missing", path="/edges/tls/edgtls_8", body={"description": "x"}, needs=())
+    events = await world.apply(plan(CHANGED_EDGE, refused, last))
+    of_first = [event for event in events if event.call is CHANGED_EDGE]
+    waits = [event.wait for event in of_first if isinstance(event, Retried)]
+    assert [(event.attempt, event.why) for event in of_first if isinstance(event, Retried)] == [
+        (2, "busy"),
+        (3, "busy"),
+    ]
+    assert waits == world.clock.slept
+    assert all(10 <= wait <= 10.5 for wait in waits)
+    started, ended = of_first[0], of_first[-1]
+    assert isinstance(started, Started)
+    assert isinstance(ended, Ended)
+    assert (started.at, ended.at, ended.id) == (0.0, sum(waits), "edgtls_7")
+    assert [(event.id, event.outcome) for event in events if isinstance(event, Ended) and event is not ended] == [
+        ("edgtls_8", Outcome.FAILED),
+        ("edgtls_8", Outcome.SKIPPED),
+    ]
+
+
+async def test_a_failure_after_a_stop_is_not_waited_for(world: EngineHarness) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=503))]
+    events = []
+    async for event in world.run(plan(create(str(EDGE), "/edges/tls"))):
+        world.stop.set()
+        events.append(event)
+    assert [type(event) for event in events] == [Started, Ended]
+    assert world.clock.slept == []
+
+
+async def test_a_later_call_refers_to_what_an_update_answered(world: EngineHarness) -> None:
+    world.platform.objects["/edges/tls"] = {"edgtls_7": {"id": "edgtls_7"}}
+    second = create("TLSEdge/second", "/edges/tls", {"description": Ref(EDGE, "description")}, needs=(CHANGED_EDGE.id,))
+    await world.apply(plan(CHANGED_EDGE, second, resolved={f"{EDGE}.description": "before"}))
+    assert world.platform.all("/edges/tls")[-1]["description"] == "x"
+
+
+async def test_the_answer_to_a_module_says_nothing_about_the_object(world: EngineHarness) -> None:
+    """A module may have an id of its own."""
+    first = create(str(EDGE), "/edges/tls")
+    path = Template(("/edges/tls/", Ref(EDGE), "/backend"))
+    module = Call("put", EDGE, Verb.PUT, path, body={"id": "bkd_1"}, needs=(first.id,))
+    follow = update(str(EDGE), Template(("/edges/tls/", Ref(EDGE))), {"description": "x"}, needs=("put",))
+    assert set((await world.outcomes(plan(first, module, follow))).values()) == {Outcome.DONE}
+    assert world.platform.sent("PATCH") == [("PATCH", "/edges/tls/edgtls_0001")]
+
+
+@pytest.mark.parametrize(("concurrency", "most"), [(1, 1), (3, 3), (4, 8)])
+async def test_few_requests_at_once_leave_no_room_for_further_calls(
+    world: EngineHarness, concurrency: int, most: int
+) -> None:
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(12)]
+    running, counts = 0, []
+    for event in await world.apply(plan(*calls), concurrency=concurrency):
+        running += isinstance(event, Started) - isinstance(event, Ended)
+        counts.append(running)
+    assert max(counts) == most
 
 
 async def test_a_thousand_calls_end_each_exactly_once(world: EngineHarness) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.ports import Gone, Lost, Refused, Transient
+from reconciler.engine.retry import RetryPolicy
 from reconciler.model import owner_record as owners
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
@@ -87,6 +88,28 @@ async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(worl
     assert world.sinks.delivered == {"secrets/agent.token": f"{credential['id']}_secret"}
     assert world.journal.open == {}
     assert len(world.journal.receipts) == 1
+
+
+async def test_a_token_that_is_lost_each_time_leaves_no_credential(world: EngineHarness) -> None:
+    world.platform.faults = [Fault("POST", "/credentials", Lost("reset"), effect=True, times=99)]
+    ended = await made(world)
+    assert (ended.outcome, world.platform.all("/credentials"), world.sinks.delivered) == (Outcome.FAILED, [], {})
+    assert ended.why == "the response with its secret was lost, so the object was deleted; creating it again"
+    assert len(world.platform.sent("POST")) == RetryPolicy().attempts
+    assert (world.journal.open, set(world.journal.concluded.values())) == ({}, {None})
+
+
+async def test_a_credential_whose_lost_token_cannot_be_replaced_stays_open(world: EngineHarness) -> None:
+    world.platform.faults = [
+        Fault("POST", "/credentials", Lost("reset"), effect=True),
+        Fault("DELETE", "/credentials", Refused("still in use", status=400)),
+    ]
+    ended = await made(world)
+    assert ended.why == (
+        "/credentials/cr_0001 exists, its secret was not delivered (the response with it was lost), and it cannot be "
+        "deleted: still in use; the next apply replaces it"
+    )
+    assert (len(world.platform.sent("POST")), len(world.journal.open)) == (1, 1)
 
 
 async def test_an_answer_without_the_token_counts_as_undelivered(world: EngineHarness) -> None:

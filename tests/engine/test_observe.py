@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ from reconciler.engine.observe import observe
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
-from reconciler.model.snapshot import Binding, Listing
+from reconciler.model.snapshot import Binding, Listing, Live
 from reconciler.model.value import Json
 
 
@@ -243,3 +244,151 @@ async def test_a_bound_object_that_cannot_be_read_is_not_taken_for_gone(failure:
         return
     listing = (await reading).of("BotUser")
     assert (listing.objects, listing.complete, listing.why) == ((), False, str(failure))
+
+
+async def test_no_more_lists_are_read_at_once_than_allowed() -> None:
+    running, most = 0, 0
+
+    class Counting(Scripted):
+        async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            yield []
+
+        async def get(self, path: str) -> Json:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            raise Gone("not found", status=404)
+
+    addresses = [Address("BotUser", f"b{number}") for number in range(9)]
+    bindings = {address: Binding(f"bot_{address.name}") for address in addresses}
+    by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1"), ("edghtsrt_8", "edghts_1")]}
+    for limit in (1, 3):
+        most = 0
+        reader = Counting({})
+        await observe(reader, kinds.every(), bindings=bindings, expected=addresses, by_id=by_id, concurrency=limit)
+        assert most == limit
+
+
+async def test_the_snapshot_keeps_what_the_store_knows() -> None:
+    bindings = {Address("BotUser", "b"): Binding("bot_1")}
+    receipts = frozenset({"intent"})
+    snapshot = await observe(Scripted({"/bot_users": [[]]}), some("BotUser"), bindings=bindings, receipts=receipts)
+    assert (snapshot.bindings, snapshot.receipts) == (bindings, receipts)
+    snapshot = await observe(Scripted({"/bot_users": [[]]}), some("BotUser"))
+    assert (snapshot.bindings, snapshot.receipts) == ({}, frozenset())
+
+
+async def test_a_bound_object_that_the_list_does_not_show_yet_is_there() -> None:
+    """Else it would be created a second time."""
+    reader = Scripted(
+        {"/bot_users": [[{"id": "bot_2"}]], "/event_subscriptions": [[{"id": "esb_1", "sources": []}]]},
+        {
+            "/bot_users/bot_1": {"id": "bot_1", "name": "berlin"},
+            "/event_subscriptions/esb_1/sources/x.v0": {"type": "x.v0"},
+        },
+    )
+    bindings = {
+        Address("BotUser", "berlin"): Binding("bot_1"),
+        Address("BotUser", "gone"): Binding("bot_9"),
+        Address("EventSource", "x"): Binding("esb_1/x.v0"),
+    }
+    snapshot = await observe(reader, some("BotUser", "EventSource"), bindings=bindings, expected=bindings)
+    assert snapshot.of("BotUser") == Listing(
+        (Live("BotUser", "bot_2", {"id": "bot_2"}), Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}))
+    )
+    assert snapshot.of("EventSource") == Listing((Live("EventSource", "x.v0", {"type": "x.v0"}, "esb_1"),))
+
+
+@pytest.mark.parametrize("body", [None, ["bot_1"], {"id": 1}, {}])
+async def test_a_response_without_the_bound_object_leaves_the_list_incomplete(body: Any) -> None:
+    reader = Scripted({"/bot_users": [[{"id": "bot_2"}]]}, {"/bot_users/bot_1": body})
+    address = Address("BotUser", "b")
+    snapshot = await observe(reader, some("BotUser"), bindings={address: Binding("bot_1")}, expected=[address])
+    listing = snapshot.of("BotUser")
+    assert [live.id for live in listing.objects] == ["bot_2"]
+    assert (listing.complete, listing.why) == (False, "the response to GET /bot_users/bot_1 is not that object")
+
+
+async def test_modules_are_read_of_declared_routes_that_no_list_shows_and_of_each_once() -> None:
+    reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_1"}]}]], "/bot_users": [[]]})
+    ids = [("edghtsrt_1", "edghts_1"), ("edghtsrt_9", "edghts_1"), ("edghtsrt_9", "edghts_1"), ("edghtsrt_8", None)]
+    by_id = {"HTTPSEdgeRoute": ids, "BotUser": [("bot_1", "x")], "TLSEdge": [("edgtls_1", "x")]}
+    snapshot = await observe(reader, some("HTTPSEdgeRoute", "BotUser"), by_id=by_id)
+    modules = kinds.get("HTTPSEdgeRoute").modules_by_id
+    assert reader.asked[2:] == [f"{ROUTE}/{name}" for name in modules]
+    listing = snapshot.of("HTTPSEdgeRoute")
+    unset = Live("HTTPSEdgeRoute", "edghtsrt_9", {"id": "edghtsrt_9", **dict.fromkeys(modules)}, "edghts_1")
+    shown = Live("HTTPSEdgeRoute", "edghtsrt_1", {"id": "edghtsrt_1"}, "edghts_1")
+    assert listing == Listing((shown, unset))
+    assert list(snapshot.listings) == ["HTTPSEdgeRoute", "BotUser"]
+
+
+async def test_a_list_that_was_cut_off_stays_so_when_further_routes_are_read() -> None:
+    reader = Scripted({"/edges/https": [Transient("away")]}, UNSET | {f"{ROUTE}/saml": Transient("later")})
+    by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
+    listing = (await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)).of("HTTPSEdgeRoute")
+    assert (listing.complete, listing.why) == (False, "away")
+    reader = Scripted({"/edges/https": [Transient("away")]}, UNSET)
+    listing = (await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)).of("HTTPSEdgeRoute")
+    assert (listing.complete, listing.why, len(listing.objects)) == (False, "away", 1)
+
+
+@pytest.mark.parametrize(("status", "ends"), [(401, True), (403, True), (400, False)])
+async def test_a_key_that_may_not_read_a_module_ends_the_reading(status: int, ends: bool) -> None:
+    reader = Scripted({"/edges/https": [[]]}, UNSET | {f"{ROUTE}/saml": Refused("not yours", status=status)})
+    reading = observe(reader, some("HTTPSEdgeRoute"), by_id={"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]})
+    if ends:
+        with pytest.raises(Refused, match="not yours"):
+            await reading
+        return
+    listing = (await reading).of("HTTPSEdgeRoute")
+    assert (listing.complete, listing.why, listing.objects) == (False, "not yours", ())
+
+
+@pytest.mark.parametrize("odd", [{"id": 7}, {"id": ""}, {"id": None}, "bot_9", None])
+async def test_an_odd_object_hides_no_other_one(odd: Any) -> None:
+    reader = Scripted({"/bot_users": [[{"id": "bot_2"}, odd, {"id": "bot_1"}], Transient("away")]})
+    listing = (await observe(reader, some("BotUser"))).of("BotUser")
+    assert [live.id for live in listing.objects] == ["bot_2", "bot_1"]
+    assert (listing.complete, listing.why) == (False, "away")
+    listing = (await observe(Scripted({"/bot_users": [[odd, {"id": "bot_1"}]]}), some("BotUser"))).of("BotUser")
+    assert (listing.complete, listing.why) == (False, "an object in the platform's list of bot_users has no id")
+
+
+async def test_a_key_that_is_not_accepted_ends_the_other_lists_at_once() -> None:
+    ended: list[str] = []
+
+    class Hanging(Scripted):
+        async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+            if path == "/bot_users":
+                await asyncio.sleep(0)
+                raise Refused("bad key", status=401)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(path)
+            yield []
+
+    with pytest.raises(Refused, match="bad key"):
+        await observe(Hanging({}), some("TLSEdge", "BotUser", "ServiceUser"))
+    assert sorted(ended) == ["/edges/tls", "/service_users"]
+
+
+async def test_the_reason_is_that_of_the_first_children_that_cannot_be_read() -> None:
+    denied = Refused("not yours", status=403)
+    pages: dict[str, list[Any]] = {
+        "/event_subscriptions": [[{"id": "esb_1", "sources": [{"type": "a.v0"}]}, {"id": "esb_2"}, {"id": "esb_3"}]],
+        "/event_subscriptions/esb_2/sources": [[{"type": "b.v0"}], Transient("away")],
+        "/event_subscriptions/esb_3/sources": [denied],
+        "/bot_users": [[]],
+    }
+    listing = (await observe(Scripted(pages), some("EventSource", "BotUser"))).of("EventSource")
+    assert [live.locator for live in listing.objects] == ["esb_1/a.v0", "esb_2/b.v0"]
+    assert (listing.complete, listing.why, listing.denied) == (False, "away", False)

@@ -124,3 +124,32 @@ def test_what_was_skipped_does_not_start_when_another_need_succeeds() -> None:
     assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["c", "d"]
     assert schedule.end("b", Outcome.FAILED) == []
     assert taken(schedule) == []
+
+
+def test_states_follow_a_call_from_its_needs_to_its_end() -> None:
+    schedule = Schedule([call("a"), call("b", "a"), call("c", "b")])
+    states = [[schedule.state(each) for each in "abc"]]
+    schedule.take()
+    states.append([schedule.state(each) for each in "abc"])
+    schedule.end("a", Outcome.DONE)
+    states.append([schedule.state(each) for each in "abc"])
+    assert not schedule.is_over
+    schedule.take()
+    schedule.end("b", Outcome.FAILED)
+    states.append([schedule.state(each) for each in "abc"])
+    assert states == [
+        [State.READY, State.BLOCKED, State.BLOCKED],
+        [State.RUNNING, State.BLOCKED, State.BLOCKED],
+        [State.ENDED, State.READY, State.BLOCKED],
+        [State.ENDED, State.ENDED, State.ENDED],
+    ]
+    assert schedule.is_over
+
+
+def test_what_was_abandoned_is_not_taken_and_not_abandoned_again() -> None:
+    schedule = Schedule([call("a"), call("b", "a"), call("c")])
+    schedule.take()
+    assert [each.id for each in schedule.abandon()] == ["b", "c"]
+    assert (schedule.take(), schedule.abandon()) == (None, [])
+    assert schedule.end("a", Outcome.FAILED) == []
+    assert schedule.is_over
