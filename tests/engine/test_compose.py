@@ -107,7 +107,22 @@ def test_a_secret_in_metadata_is_hidden_in_errors() -> None:
     assert requests.make_redactor(plan).redact("hush-hush is no valid metadata") == "(secret) is no valid metadata"
 
 
+def test_the_intent_of_a_create_with_an_owner_record_needs_no_other_mark() -> None:
+    call = Call("create", EDGE, Verb.CREATE, "/reserved_domains")
+    plan = Plan("prod", unmanaged=(("ReservedDomain", "rd_1"),))
+    made = requests.make_intent("i", call, {"domain": "a.example"}, kinds.get("ReservedDomain"), plan, "/x")
+    assert (made.before, made.identity, made.path, made.stack) == (frozenset(), {}, "/x", "prod")
+
+
+def test_metadata_that_the_manifest_leaves_empty_holds_the_record_only() -> None:
+    assert write_metadata(None) == write_metadata("")
+    assert owners.read(write_metadata(None))[0] == ""
+
+
 def test_the_locator_of_a_child_names_its_parent_as_the_platform_spells_it() -> None:
+    route = requests.make_locator(kinds.get("HTTPSEdgeRoute"), "/edges/https/edghts_1/routes", "edghtsrt_1")
+    assert route == "edghts_1/edghtsrt_1"
+    assert requests.make_locator(kinds.get("TLSEdge"), "/edges/tls", "edgtls_1") == "edgtls_1"
     locator = requests.make_locator(kinds.get("EventSource"), "/event_subscriptions/e%2F1/sources", "x.v0")
     assert locator == "e/1/x.v0"
 

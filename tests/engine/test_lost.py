@@ -233,11 +233,12 @@ class TestSettling:
         assert bound == journal.bindings == {Address("BotUser", "b"): Binding("bot_1")}
         assert journal.concluded == {"i": "bot_1"}
 
-    async def test_it_is_bound_anew_when_what_was_bound_before_is_gone(self) -> None:
+    @pytest.mark.parametrize("gone", ["bot_1", "bot_3"])
+    async def test_it_is_bound_anew_when_what_was_bound_before_is_gone(self, gone: str) -> None:
         journal, address = MemoryJournal(), Address("BotUser", "b")
         await journal.intend(self.bot())
         there = Listing((Live("BotUser", "bot_2", {"id": "bot_2", "name": "berlin"}),))
-        snapshot = Snapshot({"BotUser": there}, {address: Binding("bot_1")})
+        snapshot = Snapshot({"BotUser": there}, {address: Binding(gone)})
         bound = await settle([self.bot()], snapshot, kinds.every(), journal)
         assert bound == journal.bindings == {address: Binding("bot_2")}
 
@@ -392,7 +393,7 @@ class Embedding(MemoryPlatform):
     async def get(self, path: str) -> Json:
         parent = await super().get(path)
         assert isinstance(parent, dict)
-        return self.shown(parent)  # type: ignore[no-any-return]
+        return self.shown(parent)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.observe import observe
+from reconciler.engine.observe import ById, observe
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
@@ -318,8 +318,13 @@ async def test_a_response_without_the_bound_object_leaves_the_list_incomplete(bo
 
 async def test_modules_are_read_of_declared_routes_that_no_list_shows_and_of_each_once() -> None:
     reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_1"}]}]], "/bot_users": [[]]})
-    ids = [("edghtsrt_1", "edghts_1"), ("edghtsrt_9", "edghts_1"), ("edghtsrt_9", "edghts_1"), ("edghtsrt_8", None)]
-    by_id = {"HTTPSEdgeRoute": ids, "BotUser": [("bot_1", "x")], "TLSEdge": [("edgtls_1", "x")]}
+    ids: list[tuple[str, str | None]] = [
+        ("edghtsrt_1", "edghts_1"),
+        ("edghtsrt_9", "edghts_1"),
+        ("edghtsrt_9", "edghts_1"),
+        ("edghtsrt_8", None),
+    ]
+    by_id: ById = {"HTTPSEdgeRoute": ids, "BotUser": [("bot_1", "x")], "TLSEdge": [("edgtls_1", "x")]}
     snapshot = await observe(reader, some("HTTPSEdgeRoute", "BotUser"), by_id=by_id)
     modules = kinds.get("HTTPSEdgeRoute").modules_by_id
     assert reader.asked[2:] == [f"{ROUTE}/{name}" for name in modules]
