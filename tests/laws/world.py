@@ -6,6 +6,7 @@ what is in use end the run with `RefusedCall`.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -54,6 +55,18 @@ class RandomAccount:
 
     def __post_init__(self) -> None:
         self.by_name = {kind.name: kind for kind in self.kinds}
+
+    def copy(self) -> RandomAccount:
+        """The same account, whose objects can be changed without these."""
+        return replace(
+            self,
+            objects=copy.deepcopy(self.objects),
+            parents=dict(self.parents),
+            bindings=dict(self.bindings),
+            receipts=set(self.receipts),
+            log=list(self.log),
+            _known={},
+        )
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -310,6 +323,18 @@ def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
             for host in each.mentions.hosts(form[each.name]):
                 yield host
                 yield host.rpartition(":")[0]
+
+
+def order_last_first(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Another order that respects the needs: of the calls that are ready, the last one of the plan comes first."""
+    ordered: list[Call] = []
+    left = list(calls)
+    while left:
+        done = {call.id for call in ordered}
+        ready = [call for call in left if done.issuperset(call.needs)]
+        ordered.append(ready[-1])
+        left.remove(ready[-1])
+    return tuple(ordered)
 
 
 def dump(world: RandomAccount) -> str:

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec, collect_applied, digests
-from reconciler.model.change import Change, FieldChange
+from reconciler.model.change import Change, FieldChange, Order
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
 from reconciler.model.owner_record import Owner
-from reconciler.model.plan import Call, Plan
+from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Secret
 from reconciler.planning.planner import PlanOptions, plan
-from tests.laws.world import RandomAccount
+from tests.laws.world import RandomAccount, order_last_first
 
 KINDS = kinds.every()
 STACK = "laws"  # as `World` has it
@@ -142,11 +143,31 @@ def apply_to(world: RandomAccount, *declared: Declaration, options: PlanOptions 
     """The same platform after these were applied, every call accepted, and nothing left to do."""
     applied_plan = plan_on(world, *declared, options=options)
     assert applied_plan.errors == ()
+    check_replacements(applied_plan)
     world.log.clear()
+    other = world.copy()
     world.carry_out(applied_plan)
+    # Calls whose needs are met run at once: any order that respects the needs must lead to the same.
+    other.carry_out(replace(applied_plan, calls=order_last_first(applied_plan.calls)))
+    assert plan_on(other, *declared, options=options).is_empty
     next_plan = plan_on(world, *declared, options=options)
     assert (next_plan.changes, next_plan.calls, next_plan.errors) == ((), (), ())
     return world
+
+
+def check_replacements(made: Plan) -> None:
+    """Fails unless each replacement creates and deletes in the order that the plan shows, whatever runs at once."""
+    before: dict[str, set[str]] = {}
+    for call in made.calls:
+        before[call.id] = set(call.needs).union(*(before[need] for need in call.needs))
+    for change in made.changes:
+        own = [call for call in made.calls if call.address == change.address]
+        deletes = {call.id for call in own if call.verb is Verb.DELETE and call.target == change.id}
+        others = {call.id for call in own if call.verb is not Verb.DELETE}
+        if change.order is Order.CREATE_FIRST:
+            assert all(others <= before[delete] for delete in deletes)
+        elif change.order is Order.DELETE_FIRST:
+            assert all(deletes <= before[other] for other in others)
 
 
 def plan_on(world: RandomAccount, *declared: Declaration, options: PlanOptions = LENIENT) -> Plan:
