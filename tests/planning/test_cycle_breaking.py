@@ -7,14 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.model.change import Action, Order, Reason
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.ordering.call_graph import CallGraph, Wait
+from reconciler.planning.ordering.creates import keep_predecessors
 from reconciler.planning.ordering.cycle_breaking import delete_first, replace_instead
 from tests.planning.builders import (
     KINDS,
+    apply_to,
+    at,
     declare,
     live,
     manifest,
@@ -23,6 +28,7 @@ from tests.planning.builders import (
     settle,
     snapshot,
 )
+from tests.tiers import examples
 
 
 def decision(address: str, action: Action, order: Order | None = None, **more: Any) -> Decision:
@@ -112,3 +118,114 @@ def test_an_update_becomes_a_replacement_only_if_nothing_is_lost(kind: str, chos
     assert (found and (found.address, found.action, found.order, found.reason)) == (
         (giver.address, Action.REPLACE, Order.DELETE_FIRST, Reason.EXCHANGED) if chosen and in_cycle else None
     )
+
+
+def exchange(**more: Any) -> tuple[CallGraph, list[str]]:
+    """Two rules that exchange their networks, with changes to the decision about the first, and the cycle."""
+    giver, taker = (decision(f"IPPolicyRule/{name}", Action.UPDATE) for name in ("giver", "taker"))
+    graph = graph_of(replace(giver, **more), taker)
+    cycle = [f"update {each.address}" for each in (giver, taker)]
+    for each, call in zip((giver, taker), cycle, strict=True):
+        graph.setters[each.address] = [call]
+    return graph, cycle
+
+
+HANDOVER = ("IPPolicyRule", b"x")
+
+
+@pytest.mark.parametrize(
+    ("more", "chosen"),
+    [
+        ({}, True),
+        ({"live_protected": True}, False),
+        ({"declaration": None}, False),
+        ({"declaration": declare("IPPolicyRule/giver", replace=False)}, False),
+        ({"declaration": declare("IPPolicyRule/giver", ignore=["description"])}, False),
+        ({"action": Action.MOVE}, False),
+    ],
+    ids=["plain", "protected", "not declared", "not to be replaced", "with ignored fields", "moved"],
+)
+def test_an_update_becomes_no_replacement_against_its_lifecycle(more: dict[str, Any], chosen: bool) -> None:
+    graph, cycle = exchange(**more)
+    graph.add(Wait(cycle[1], cycle[0], HANDOVER))
+    graph.add(Wait(cycle[0], cycle[1]))
+    found = replace_instead(graph, cycle)
+    assert (found is not None) is chosen
+    assert found is None or (found.moves_record, found.address) == (True, graph.decisions[0].address)
+
+
+def test_an_update_that_hands_nothing_over_becomes_no_replacement() -> None:
+    graph, cycle = exchange()
+    graph.add(Wait(cycle[1], cycle[0]))
+    graph.add(Wait(cycle[0], cycle[1]))
+    assert replace_instead(graph, cycle) is None
+
+
+def test_an_update_of_what_others_refer_to_becomes_no_replacement() -> None:
+    graph, cycle = exchange()
+    graph.add(Wait(cycle[1], cycle[0], HANDOVER))
+    graph.dependencies = {graph.decisions[1].address: (graph.decisions[0].address,)}
+    assert replace_instead(graph, cycle) is None
+
+
+# --- released items ---------------------------------------------------------------------------------------------------
+
+
+def edges(*hosts: list[str]) -> list[Any]:
+    return [declare(f"TLSEdge/{n}", {"hostports": [f"{host}:443" for host in each]}) for n, each in enumerate(hosts)]
+
+
+DOMAINS = [declare(f"ReservedDomain/{name}", {"domain": f"{name}.x"}) for name in "abcd"]
+
+
+def test_a_release_takes_away_only_what_is_contested_and_who_takes_it_waits_for_nothing_else() -> None:
+    world = settle(*DOMAINS, *edges(["a.x", "b.x", "c.x"], ["d.x"], []))
+    made = plan_on(world, *DOMAINS, *edges(["d.x", "c.x"], ["a.x"], ["b.x"]))
+    sent = {call.id: ((call.body or {}).get("hostports"), set(call.needs)) for call in made.calls}
+    release = "release hostports of TLSEdge/0"
+    assert sent == {
+        release: (["c.x:443"], set()),
+        "update TLSEdge/1": (["a.x:443"], {release}),
+        "update TLSEdge/2": (["b.x:443"], {release}),
+        "update TLSEdge/0": (["d.x:443", "c.x:443"], {release, "update TLSEdge/1"}),
+    }
+
+
+def test_two_exchanges_are_released_each_for_itself() -> None:
+    world = settle(*DOMAINS, *edges(["a.x"], ["b.x"], ["c.x"], ["d.x"]))
+    made = plan_on(world, *DOMAINS, *edges(["b.x"], ["a.x"], ["d.x"], ["c.x"]))
+    needs = {call.id: set(call.needs) for call in made.calls}
+    releases = [f"release hostports of TLSEdge/{n}" for n in (0, 2)]
+    assert [call for call in needs if call.startswith("release")] == releases
+    assert (needs["update TLSEdge/1"], needs["update TLSEdge/3"]) == ({releases[0]}, {releases[1]})
+    apply_to(world, *DOMAINS, *edges(["b.x"], ["a.x"], ["d.x"], ["c.x"]))
+
+
+# --- predecessors -----------------------------------------------------------------------------------------------------
+
+CALLS = st.sampled_from(["update TLSEdge/a", "delete TLSEdge/a old", "update IPPolicy/b", "update IPPolicy/c"])
+
+
+@settings(max_examples=examples(50))
+@given(st.sets(st.tuples(CALLS, CALLS)))
+def test_a_predecessor_stays_until_its_successor_is_complete_unless_that_waits_for_its_end(
+    waits: set[tuple[str, str]],
+) -> None:
+    new = live("TLSEdge", "new", owner=record("TLSEdge/a", {}, replaces="old"))
+    old = live("TLSEdge", "old", owner=record("TLSEdge/a", {}))
+    kinds = {kind.name: kind for kind in KINDS}
+    deleted, updated = Action.DELETE, Action.UPDATE
+    decisions = [
+        Decision(at("TLSEdge/a"), kinds["TLSEdge"], updated, live=new, declaration=declare("TLSEdge/a")),
+        Decision(at("TLSEdge/a"), kinds["TLSEdge"], deleted, live=old, address_reused=True),
+    ]
+    graph = graph_of(*decisions)
+    graph.setters[at("TLSEdge/a")] = ["update TLSEdge/a"]
+    for call, need in waits:
+        graph.add(Wait(call, need))
+    reached = {(call, need) for call, need in waits if call != need}
+    for _ in range(3):
+        reached |= {(one, third) for one, two in reached for other, third in reached if two == other}
+    added = set(keep_predecessors(graph))
+    waits_for_end = ("update TLSEdge/a", "delete TLSEdge/a old") in reached
+    assert added == (set() if waits_for_end else {Wait("delete TLSEdge/a old", "update TLSEdge/a")})

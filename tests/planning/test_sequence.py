@@ -113,6 +113,20 @@ def test_an_edge_lets_go_of_a_domain_before_its_tombstone_is_carried_out() -> No
     assert world.log[0] == "update TLSEdge/e"
 
 
+def test_of_calls_that_wait_for_nothing_deletes_come_last_and_in_the_reverse_order() -> None:
+    world = settle(*(declare(f"IPPolicy/{name}") for name in "abcd"))
+    made = plan_on(world, *(declare(f"IPPolicy/{name}", {"description": "new"}) for name in "bez"))
+    assert [call.id.partition(" ipp_")[0] for call in made.calls] == [
+        "update IPPolicy/b",
+        "create IPPolicy/e",
+        "create IPPolicy/z",
+        "delete IPPolicy/d",
+        "delete IPPolicy/c",
+        "delete IPPolicy/a",
+    ]
+    assert {call.needs for call in made.calls} == {()}
+
+
 ROUTE = {"match": "/", "match_type": "exact_path"}
 
 
@@ -751,6 +765,37 @@ def test_a_replacement_that_was_interrupted_waits_for_what_waits_for_its_old_obj
     # The new rule takes the network that b gives up for that of the old rule: the old rule must go first.
     apply_to(world, *three("12.0.0.0/8", "10.0.0.0/8", "deny"))
     assert world.log == [f"delete IPPolicyRule/a {old}", "update IPPolicyRule/b", "update IPPolicyRule/a"]
+
+
+def test_the_old_object_of_an_interrupted_replacement_goes_after_the_update_of_the_new_one() -> None:
+    old = live("TLSEdge", "edgtls_1", owner=record("TLSEdge/a", {}, intent="i1"))
+    new = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, intent="i2", replaces="edgtls_1"))
+    made = make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(old, new), options=LENIENT)
+    assert needs_of(made, "delete TLSEdge/a edgtls_1") == {"update TLSEdge/a"}
+
+
+def test_the_old_object_goes_before_a_third_is_made_only_if_the_store_alone_knows_it() -> None:
+    """A binding has room for one predecessor; owner records are on the objects themselves."""
+    sources = [live("EventSource", f"{name}.v0", parent="esb_1") for name in "ab"]
+    subscription = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+    bound = {"EventSource/x": Binding("esb_1/b.v0", replaces="esb_1/a.v0")}
+    made = make_plan(
+        declare("EventSubscription/s"),
+        declare("EventSource/x", {"subscription_id": ref("EventSubscription/s"), "type": "c.v0"}),
+        seen=snapshot(subscription, *sources, bindings=bound),
+        options=LENIENT,
+    )
+    assert needs_of(made, "create EventSource/x") == {"delete EventSource/x esb_1/a.v0"}
+    assert needs_of(made, "delete EventSource/x esb_1/b.v0") == {"create EventSource/x"}
+    keys = [live("SSHCredential", f"k{n}", {"public_key": KEYS[n]}, owner=key_record(n)) for n in (0, 1)]
+    made = make_plan(key("a", 2), seen=snapshot(*keys), options=LENIENT)
+    assert needs_of(made, "create SSHCredential/a") == set()
+    assert needs_of(made, "delete SSHCredential/a k0") == {"create SSHCredential/a"}
+
+
+def key_record(number: int) -> Owner:
+    replaced = {"replaces": "k0"} if number else {}
+    return record("SSHCredential/a", {"public_key": KEYS[number]}, intent=f"i{number}", **replaced)
 
 
 # --- rings ------------------------------------------------------------------------------------------------------------
