@@ -6,16 +6,26 @@ Hosts on this machine need no proxy. A proxy's URL may contain a password, so no
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-import httpx
+from yarl import URL
 
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Refused
 
 
-def proxy_of(origin: Origin) -> httpx.Proxy | None:
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy, with the header of its login."""
+
+    url: URL
+    headers: Mapping[str, str]
+
+
+def proxy_of(origin: Origin) -> Proxy | None:
     """The proxy for an origin, or None; raises Refused if its URL is invalid."""
     if origin.is_loopback or any(proxy_bypass(host) for host in (origin.host, f"{origin.host}:{origin.port}")):
         return None
@@ -24,7 +34,7 @@ def proxy_of(origin: Origin) -> httpx.Proxy | None:
     return _parse_proxy(address if "://" in address else f"http://{address}") if address else None
 
 
-def _parse_proxy(address: str) -> httpx.Proxy:
+def _parse_proxy(address: str) -> Proxy:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
@@ -37,11 +47,11 @@ def _parse_proxy(address: str) -> httpx.Proxy:
     if ":" in user:  # basic authentication does not allow it
         raise _unusable_proxy()
     place = f"[{host}]" if ":" in host else host
-    url = f"{parts.scheme}://{place}" + (f":{port}" if port else "")
     try:
-        return httpx.Proxy(url, headers=_login(user, password) if user or password else None)
-    except (httpx.InvalidURL, ValueError):
+        url = URL(f"{parts.scheme}://{place}" + (f":{port}" if port else ""))
+    except ValueError:
         raise _unusable_proxy() from None
+    return Proxy(url, _login(user, password) if user or password else {})
 
 
 def _login(user: str, password: str) -> dict[str, str]:

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
 import pytest
 
 from reconciler.api.client import Account
@@ -177,7 +176,7 @@ def test_a_proxy_without_a_scheme_is_one_of_http(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert proxy is not None
-    assert proxy.url == httpx.URL("http://proxy.example:3128")
+    assert str(proxy.url) == "http://proxy.example:3128"
 
 
 async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
