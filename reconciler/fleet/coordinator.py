@@ -6,30 +6,17 @@ The store is the only truth: a coordinator that dies is replaced by `resume`, an
 from __future__ import annotations
 
 import asyncio
-import secrets
-from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
+from reconciler.fleet.board import Board, TaskKey
 from reconciler.fleet.ports import Pool, TaskEnd
+from reconciler.fleet.runs import FleetSource, Gate, find_gate, run_lease
 from reconciler.model import exit_codes
-from reconciler.model.fleet import (
-    Fleet,
-    FleetProject,
-    Member,
-    Run,
-    RunState,
-    RunVerb,
-    Selector,
-    Task,
-    TaskRecord,
-    TaskState,
-    Wave,
-)
+from reconciler.model.fleet import Run, RunState, RunVerb, Task, TaskRecord, TaskState, Wave
 from reconciler.operations.runtime import Runtime
-from reconciler.project.fleets.waves import assign_waves
 from reconciler.store.errors import Locked
 from reconciler.store.fleet_records import FleetRecords, task_lease
 
@@ -37,24 +24,6 @@ MOST_TRIES = 10  # workers that may die in one task, or errors one after another
 _POLL = 1.0  # seconds between looks at a pause
 _AGAIN = 1.0  # seconds before a task that could not run is given again; twice as many after each further error
 _MOST_AGAIN = 32  # times _AGAIN
-FAILURES = frozenset({TaskState.FAILED})
-Key = tuple[str, str]
-"""A task of a run: member and project."""
-
-
-@dataclass(frozen=True)
-class FleetSource:
-    """Where the files of a fleet come from.
-
-    source  folder of the repository, or a Git URL
-    file    the fleet file, relative to the source
-    commit  that workers check out; empty: the files as they are
-    """
-
-    fleet: Fleet
-    source: str
-    file: str
-    commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,130 +58,6 @@ class FleetProgress:
 OnProgress = Callable[[FleetProgress], None]
 
 
-def new_run_id(now: float) -> str:
-    """An id that sorts by time."""
-    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
-
-
-def is_assigned(project: FleetProject, member: Member) -> bool:
-    """Whether a member gets a project."""
-    return member.matches(project.select)
-
-
-async def start_run(
-    source: FleetSource,
-    verb: RunVerb,
-    records: FleetRecords,
-    *,
-    selected: Selector | None = None,
-    reviewed: Run | None = None,
-    approved_shapes: Iterable[str] = (),
-    actor: str = "",
-    commit: str = "",
-    now: float,
-) -> Run:
-    """Creates a run with its tasks; nothing is started.
-
-    selected         the members; None: all
-    reviewed         of an apply: the run of plans whose changes may be applied
-    approved_shapes  of an apply
-    commit           of the files, for reports, if workers use the files as they are
-    """
-    fleet = source.fleet
-    run = Run(
-        new_run_id(now),
-        fleet.name,
-        verb,
-        source.source,
-        source.file,
-        source.commit or commit,
-        now,
-        reviewed=reviewed.id if reviewed else "",
-        approved_shapes=tuple(approved_shapes),
-        actor=actor,
-    )
-    members = [member for member in fleet.members.values() if member.matches(selected or {})]
-    if reviewed is None:
-        tasks = [
-            TaskRecord(run.id, member.name, project.name)
-            for member in members
-            for project in fleet.projects.values()
-            if is_assigned(project, member)
-        ]
-    else:
-        places = assign_waves(fleet, list(fleet.members.values()))
-        wanted = {member.name for member in members}
-        tasks = [
-            _task_of_apply(run, plan, places.get(plan.member, 0))
-            for plan in await records.tasks(reviewed.id)
-            if plan.member in wanted
-        ]
-    await records.create_run(run, tasks)
-    return run
-
-
-def _task_of_apply(run: Run, plan: TaskRecord, wave: int) -> TaskRecord:
-    """The task that applies a plan; ended if there is nothing to apply."""
-    task = TaskRecord(run.id, plan.member, plan.project, wave)
-    if plan.state is not TaskState.SUCCEEDED:
-        return replace(task, state=TaskState.SKIPPED, reason=f"its plan {plan.state}: {plan.reason}")
-    if not plan.changes:
-        return replace(task, state=TaskState.SUCCEEDED, exit_code=exit_codes.DONE)
-    if plan.shape not in run.approved_shapes:
-        return replace(
-            task,
-            state=TaskState.BLOCKED,
-            exit_code=exit_codes.BLOCKED,
-            shape=plan.shape,
-            reason=f"shape {plan.shape} is not approved",
-        )
-    return replace(task, shape=plan.shape)
-
-
-async def reopen_run(
-    run: Run, records: FleetRecords, states: Collection[TaskState], approved_shapes: Iterable[str] = ()
-) -> Run | None:
-    """Lets the tasks in these final states wait again; None if there are none. `execute` continues the run.
-
-    approved_shapes  added to those that are approved
-
-    Raises Locked if a coordinator executes the run.
-    """
-    async with records.lock(_lease_of(run), on_loss=lambda _: None):
-        if not await records.reset(run.id, states):
-            return None
-        return await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved_shapes, reason="")
-
-
-def _lease_of(run: Run) -> str:
-    return f"fleet run {run.id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """Why a run waits before a wave. `until`: seconds since 1970; None: until a person acts."""
-
-    reason: str
-    until: float | None = None
-
-
-def find_gate(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> Gate | None:
-    """The gate before a wave of an apply, without pauses; None if it may start."""
-    if run.verb is not RunVerb.APPLY or all(task.state.is_final for task in tasks if task.wave == wave):
-        return None
-    if any(task.tries for task in tasks if task.wave == wave):
-        return None  # it has started
-    if wave:
-        before = fleet.wave_at(wave - 1)
-        ends = [task.ended for task in tasks if task.wave == wave - 1 and task.ended is not None]
-        if ends and (until := max(ends) + before.min_success_time) > now:
-            return Gate(f"min_success_time of wave {before.name}", until)
-    current = fleet.wave_at(wave)
-    if current.approve and current.name not in run.approved_waves:
-        return Gate(f"approval of wave {current.name}")
-    return None
-
-
 async def execute(
     source: FleetSource,
     run: Run,
@@ -233,45 +78,11 @@ async def execute(
     Raises Locked if another coordinator executes this run, and StoreError.
     """
     lost = asyncio.Event()
-    async with records.lock(_lease_of(run), on_loss=lambda _: lost.set()):
-        board = _Board(await records.tasks(run.id))
+    async with records.lock(run_lease(run), on_loss=lambda _: lost.set()):
+        board = Board(await records.tasks(run.id))
         return await _Execution(
             source, run, records, pool, runtime, on_progress, stop, lost, wait, again, board
         ).run_waves()
-
-
-class _Board:
-    """The tasks of a run, counted by state as they change."""
-
-    def __init__(self, tasks: Iterable[TaskRecord]) -> None:
-        self.tasks: dict[Key, TaskRecord] = {}
-        self.earlier_tries: dict[Key, int] = {}  # before this coordinator
-        self.states: Counter[TaskState] = Counter()
-        self.unfinished: Counter[int] = Counter()  # by wave
-        self.members: defaultdict[int, set[str]] = defaultdict(set)  # by wave
-        self.failed: defaultdict[int, set[str]] = defaultdict(set)  # members by wave
-        for task in tasks:
-            self.set(task)
-
-    def set(self, task: TaskRecord) -> None:
-        key = (task.member, task.project)
-        if (before := self.tasks.get(key)) is not None:
-            self._count(before, -1)
-        self.earlier_tries.setdefault(key, task.tries)
-        self.tasks[key] = task
-        self._count(task, 1)
-        self.members[task.wave].add(task.member)
-        if task.state in FAILURES:
-            self.failed[task.wave].add(task.member)
-
-    def _count(self, task: TaskRecord, number: int) -> None:
-        self.states[task.state] += number
-        if not task.state.is_final:
-            self.unfinished[task.wave] += number
-
-    def unfinished_of(self, wave: int) -> list[Key]:
-        """The tasks of a wave that have not ended."""
-        return [key for key, task in self.tasks.items() if task.wave == wave and not task.state.is_final]
 
 
 @dataclass
@@ -286,8 +97,8 @@ class _Execution:
     lost: asyncio.Event
     wait: bool
     again: float
-    board: _Board
-    errors: Counter[Key] = field(default_factory=Counter)  # of the pool, one after another
+    board: Board
+    errors: Counter[TaskKey] = field(default_factory=Counter)  # of the pool, one after another
     ended_here: int = 0
     began: float = 0.0
     paused: float = 0.0  # when the store was last asked for a pause
@@ -420,11 +231,11 @@ class _Execution:
         assert ended is not None
         return ended
 
-    def delay(self, key: Key) -> float:
+    def delay(self, key: TaskKey) -> float:
         """Seconds before a task that could not run is given again."""
         return self.again * min(1 << max(self.errors[key] - 1, 0), _MOST_AGAIN)
 
-    async def skip_after(self, before: Key, key: Key) -> None:
+    async def skip_after(self, before: TaskKey, key: TaskKey) -> None:
         """Skips a task of a project that comes after one that did not succeed."""
         task = self.board.tasks[before]
         await self.records.skip(self.run.id, [key], f"project {task.project} {task.state}")
@@ -432,7 +243,7 @@ class _Execution:
         assert skipped is not None
         self.board.set(skipped)
 
-    def task_of(self, key: Key) -> Task:
+    def task_of(self, key: TaskKey) -> Task:
         fleet = self.source.fleet
         member = fleet.members.get(key[0])
         needs = fleet.resource_of(member) if member is not None else ""  # the worker reports a missing member
@@ -450,10 +261,10 @@ class _Feed:
 
     def __init__(self, execution: _Execution) -> None:
         self._execution = execution
-        self._ready: deque[Key] = deque()
-        self._needs: dict[Key, set[Key]] = {}  # tasks that must succeed before
-        self._running: set[Key] = set()
-        self._delayed: set[Key] = set()
+        self._ready: deque[TaskKey] = deque()
+        self._needs: dict[TaskKey, set[TaskKey]] = {}  # tasks that must succeed before
+        self._running: set[TaskKey] = set()
+        self._delayed: set[TaskKey] = set()
         self._changed = asyncio.Event()
         self._given = 0
 
@@ -481,7 +292,7 @@ class _Feed:
             await execution.sleep(most * execution.runtime.random.fraction())
         self._given += 1
 
-    async def _sort(self, key: Key) -> None:
+    async def _sort(self, key: TaskKey) -> None:
         """Adds a task to those that are ready, or to those that wait for others."""
         member, project = key
         tasks, projects = self._execution.board.tasks, self._execution.source.fleet.projects
@@ -498,7 +309,7 @@ class _Feed:
         else:
             self._ready.append(key)
 
-    async def settle(self, key: Key) -> None:
+    async def settle(self, key: TaskKey) -> None:
         """A task is no longer with the pool. If it has not ended, it is given again after a while."""
         self._running.discard(key)
         state = self._execution.board.tasks[key].state
@@ -509,7 +320,7 @@ class _Feed:
             await self._release(key)
         self._changed.set()
 
-    async def _release(self, key: Key) -> None:
+    async def _release(self, key: TaskKey) -> None:
         for other in [other for other, needs in self._needs.items() if other[0] == key[0] and key in needs]:
             if self._execution.board.tasks[key].state is not TaskState.SUCCEEDED:
                 del self._needs[other]
@@ -521,7 +332,7 @@ class _Feed:
                     del self._needs[other]
                     self._ready.append(other)
 
-    def _give_again(self, key: Key) -> None:
+    def _give_again(self, key: TaskKey) -> None:
         self._delayed.discard(key)
         self._ready.append(key)
         self._changed.set()

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reconciler.fleet import coordinator
-from reconciler.fleet.coordinator import FleetProgress, FleetSource
+from reconciler.fleet import coordinator, runs
+from reconciler.fleet.coordinator import FleetProgress
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import Pool
+from reconciler.fleet.runs import FleetSource
 from reconciler.fleet.worker import WorkerContext
 from reconciler.model.fleet import Run, RunVerb, Selector, TaskRecord
 from reconciler.operations.runtime import Runtime
@@ -112,7 +113,7 @@ class FleetWorld:
 
     async def start(self, verb: RunVerb, selected: Selector | None = None, **options: Any) -> Run:
         now = self.runtime.now()
-        return await coordinator.start_run(self.source, verb, self.records, selected=selected, now=now, **options)
+        return await runs.start_run(self.source, verb, self.records, selected=selected, now=now, **options)
 
     async def execute(self, run: Run, *, pool: Pool | None = None, **options: Any) -> Run:
         options.setdefault("stop", asyncio.Event())

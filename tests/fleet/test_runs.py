@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.api.clock import MachineClock
-from reconciler.fleet.coordinator import reopen_run
 from reconciler.fleet.local_pool import LocalPool
+from reconciler.fleet.runs import reopen_run
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState

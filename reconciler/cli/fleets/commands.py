@@ -119,7 +119,7 @@ def retry(
         approved = find_shapes({plan.shape for plan in plans if plan.shape}, shapes)
         if approved or any((plan.ended or 0.0) > run.created for plan in plans):  # more than the apply was checked for
             check_guards(session, plans, {*run.approved_shapes, *approved}, limits)
-        from reconciler.fleet.coordinator import reopen_run
+        from reconciler.fleet.runs import reopen_run
 
         chosen = {TaskState(state) for state in states}
         if TaskState.FAILED in chosen:

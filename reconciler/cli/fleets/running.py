@@ -13,7 +13,7 @@ from reconciler.cli.fleets.output import write_outputs
 from reconciler.cli.fleets.progress import report_progress
 from reconciler.cli.fleets.session import FleetSession, roll_up
 from reconciler.cli.terminal import exit_codes, output, signals
-from reconciler.fleet import coordinator
+from reconciler.fleet import coordinator, runs
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.places import find_cache
 from reconciler.fleet.validate import check_variables
@@ -24,8 +24,8 @@ from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.store.fleet_records import FleetRecords
 
 if TYPE_CHECKING:
-    from reconciler.fleet.coordinator import FleetSource
     from reconciler.fleet.ports import Pool
+    from reconciler.fleet.runs import FleetSource
 
 
 async def start(
@@ -41,7 +41,7 @@ async def start(
     if reviewed is None:
         _check_variables(session, members)
     source = session.source() if reviewed is None else session.source_of(reviewed)
-    run = await coordinator.start_run(
+    run = await runs.start_run(
         source,
         verb,
         records,

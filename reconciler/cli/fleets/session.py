@@ -22,7 +22,7 @@ from reconciler.store.errors import AmbiguousRun
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
 
 if TYPE_CHECKING:
-    from reconciler.fleet.coordinator import FleetSource
+    from reconciler.fleet.runs import FleetSource
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ class FleetSession:
 
     def local_source(self) -> FleetSource:
         """The files as they are, for workers of this machine."""
-        from reconciler.fleet.coordinator import FleetSource
+        from reconciler.fleet.runs import FleetSource
 
         return FleetSource(self.fleet, str(self.folder.resolve()), self.file)
 
     def source(self) -> FleetSource:
         """Where the workers that the options select find the files of a new run."""
-        from reconciler.fleet.coordinator import FleetSource
+        from reconciler.fleet.runs import FleetSource
         from reconciler.fleet.sources import find_repository
 
         if not self.options.scheduler:
@@ -91,7 +91,7 @@ class FleetSession:
     def source_of(self, run: Run) -> FleetSource:
         """The files of a run that was started before."""
         from reconciler.fleet.checkouts import is_url
-        from reconciler.fleet.coordinator import FleetSource
+        from reconciler.fleet.runs import FleetSource
 
         return FleetSource(self.fleet, run.source, run.file, run.commit if is_url(run.source) else "")
 

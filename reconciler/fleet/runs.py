@@ -1,0 +1,156 @@
+"""Makes runs of a fleet and their tasks, and says what a run waits for."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from reconciler.model import exit_codes
+from reconciler.model.fleet import (
+    Fleet,
+    Run,
+    RunState,
+    RunVerb,
+    Selector,
+    TaskRecord,
+    TaskState,
+)
+from reconciler.project.fleets.waves import assign_waves
+from reconciler.store.fleet_records import FleetRecords
+
+
+@dataclass(frozen=True)
+class FleetSource:
+    """Where the files of a fleet come from.
+
+    source  folder of the repository, or a Git URL
+    file    the fleet file, relative to the source
+    commit  that workers check out; empty: the files as they are
+    """
+
+    fleet: Fleet
+    source: str
+    file: str
+    commit: str = ""
+
+
+def new_run_id(now: float) -> str:
+    """An id that sorts by time."""
+    return f"{datetime.fromtimestamp(now, UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+async def start_run(
+    source: FleetSource,
+    verb: RunVerb,
+    records: FleetRecords,
+    *,
+    selected: Selector | None = None,
+    reviewed: Run | None = None,
+    approved_shapes: Iterable[str] = (),
+    actor: str = "",
+    commit: str = "",
+    now: float,
+) -> Run:
+    """Creates a run with its tasks; nothing is started.
+
+    selected         the members; None: all
+    reviewed         of an apply: the run of plans whose changes may be applied
+    approved_shapes  of an apply
+    commit           of the files, for reports, if workers use the files as they are
+    """
+    fleet = source.fleet
+    run = Run(
+        new_run_id(now),
+        fleet.name,
+        verb,
+        source.source,
+        source.file,
+        source.commit or commit,
+        now,
+        reviewed=reviewed.id if reviewed else "",
+        approved_shapes=tuple(approved_shapes),
+        actor=actor,
+    )
+    members = [member for member in fleet.members.values() if member.matches(selected or {})]
+    if reviewed is None:
+        tasks = [
+            TaskRecord(run.id, member.name, project.name)
+            for member in members
+            for project in fleet.projects.values()
+            if member.matches(project.select)
+        ]
+    else:
+        places = assign_waves(fleet, list(fleet.members.values()))
+        wanted = {member.name for member in members}
+        tasks = [
+            _task_of_apply(run, plan, places.get(plan.member, 0))
+            for plan in await records.tasks(reviewed.id)
+            if plan.member in wanted
+        ]
+    await records.create_run(run, tasks)
+    return run
+
+
+def _task_of_apply(run: Run, plan: TaskRecord, wave: int) -> TaskRecord:
+    """The task that applies a plan; ended if there is nothing to apply."""
+    task = TaskRecord(run.id, plan.member, plan.project, wave)
+    if plan.state is not TaskState.SUCCEEDED:
+        return replace(task, state=TaskState.SKIPPED, reason=f"its plan {plan.state}: {plan.reason}")
+    if not plan.changes:
+        return replace(task, state=TaskState.SUCCEEDED, exit_code=exit_codes.DONE)
+    if plan.shape not in run.approved_shapes:
+        return replace(
+            task,
+            state=TaskState.BLOCKED,
+            exit_code=exit_codes.BLOCKED,
+            shape=plan.shape,
+            reason=f"shape {plan.shape} is not approved",
+        )
+    return replace(task, shape=plan.shape)
+
+
+async def reopen_run(
+    run: Run, records: FleetRecords, states: Collection[TaskState], approved_shapes: Iterable[str] = ()
+) -> Run | None:
+    """Lets the tasks in these final states wait again; None if there are none. `execute` continues the run.
+
+    approved_shapes  added to those that are approved
+
+    Raises Locked if a coordinator executes the run.
+    """
+    async with records.lock(run_lease(run), on_loss=lambda _: None):
+        if not await records.reset(run.id, states):
+            return None
+        return await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved_shapes, reason="")
+
+
+def run_lease(run: Run) -> str:
+    """The name of the lock that the coordinator of a run holds."""
+    return f"fleet run {run.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Why a run waits before a wave. `until`: seconds since 1970; None: until a person acts."""
+
+    reason: str
+    until: float | None = None
+
+
+def find_gate(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> Gate | None:
+    """The gate before a wave of an apply, without pauses; None if it may start."""
+    if run.verb is not RunVerb.APPLY or all(task.state.is_final for task in tasks if task.wave == wave):
+        return None
+    if any(task.tries for task in tasks if task.wave == wave):
+        return None  # it has started
+    if wave:
+        before = fleet.wave_at(wave - 1)
+        ends = [task.ended for task in tasks if task.wave == wave - 1 and task.ended is not None]
+        if ends and (until := max(ends) + before.min_success_time) > now:
+            return Gate(f"min_success_time of wave {before.name}", until)
+    current = fleet.wave_at(wave)
+    if current.approve and current.name not in run.approved_waves:
+        return Gate(f"approval of wave {current.name}")
+    return None
