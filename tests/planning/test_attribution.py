@@ -1,0 +1,141 @@
+"""The causes of changes in a review: the plan of the reviewed manifests beside the plan of their base."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
+from reconciler.model.plan import Base, Plan
+from reconciler.planning.attribution import attribute
+from tests.planning.builders import at
+
+BASE = Base("main", "c0ffee")
+
+
+def field(path: str = "description", changed_by: ChangedBy = ChangedBy.GIT, **values: Any) -> FieldChange:
+    return replace(FieldChange(path, "old", "new", changed_by), **values)
+
+
+def change(*fields: FieldChange, **values: Any) -> Change:
+    return replace(Change(at("IPPolicy/a"), Action.UPDATE, Reason.FIELDS, id="ipp_1", fields=fields), **values)
+
+
+def deletion(**values: Any) -> Change:
+    return replace(change(action=Action.DELETE, reason=Reason.REMOVED), **values)
+
+
+def attribute_one(head: Change, *before: Change) -> Change:
+    made = attribute(Plan("s", changes=(head,)), Plan("s", changes=before), BASE)
+    assert made.base is not None
+    assert made.base.withdrawn == ()
+    return made.changes[0]
+
+
+def test_what_the_base_does_not_plan_is_caused_by_the_review() -> None:
+    drifted = field(changed_by=ChangedBy.PLATFORM)
+    attributed = attribute_one(change(drifted, reason=Reason.VANISHED))
+    assert (attributed.cause, [each.cause for each in attributed.fields]) == (Cause.THIS_CHANGE, [Cause.THIS_CHANGE])
+
+
+@pytest.mark.parametrize(
+    ("same", "cause"),
+    [
+        (change(field()), Cause.PENDING),
+        (change(field(changed_by=ChangedBy.FOLLOWS)), Cause.PENDING),
+        (change(field(changed_by=ChangedBy.PLATFORM)), Cause.DRIFT),
+        (change(field(changed_by=ChangedBy.BOTH)), Cause.DRIFT),
+        (change(field(changed_by=ChangedBy.UNKNOWN)), Cause.DRIFT),
+        (change(field(), field("metadata", ChangedBy.PLATFORM)), Cause.DRIFT),
+        # Proven to be from Git alone.
+        (change(field(changed_by=ChangedBy.UNKNOWN), is_pending=True), Cause.PENDING),
+        # There was no object that could have drifted.
+        (change(field(changed_by=ChangedBy.UNKNOWN), action=Action.CREATE, id=None), Cause.PENDING),
+        (change(action=Action.CREATE, reason=Reason.DECLARED, id=None), Cause.PENDING),
+        (change(action=Action.CREATE, reason=Reason.VANISHED, id=None), Cause.DRIFT),
+        (deletion(reason=Reason.ADDED, is_pending=True), Cause.DRIFT),
+        (deletion(reason=Reason.DUPLICATE, is_pending=True), Cause.DRIFT),
+        (deletion(is_pending=True), Cause.PENDING),
+        (deletion(is_pending=False), Cause.DRIFT),
+        (change(reason=Reason.RECORD), Cause.PENDING),
+        (change(action=Action.MOVE, reason=Reason.RENAMED, former=at("IPPolicy/old")), Cause.PENDING),
+    ],
+)
+def test_what_both_plans_contain_was_pending_or_has_drifted(same: Change, cause: Cause) -> None:
+    assert attribute_one(same, same).cause is cause
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        deletion(is_pending=True, action=Action.FORGET),
+        deletion(is_pending=True, reason=Reason.ABSENT),
+        deletion(is_pending=True, order=Order.DELETE_FIRST),
+        deletion(is_pending=True, former=at("IPPolicy/old")),
+    ],
+)
+def test_another_action_on_the_same_object_is_caused_by_the_review(head: Change) -> None:
+    before = deletion(is_pending=True)
+    assert attribute_one(before, before).cause is Cause.PENDING
+    assert attribute_one(head, before).cause is Cause.THIS_CHANGE
+
+
+def test_what_does_not_say_what_happens_is_not_compared() -> None:
+    """The position moves with each edited line, and risks follow from the rest."""
+    before = change(field(), risks=(Risk.WIDENS_ACCESS,))
+    assert attribute_one(change(field()), before).cause is Cause.PENDING
+
+
+def test_each_field_has_a_cause_of_its_own() -> None:
+    drifted = field("drifted", ChangedBy.PLATFORM)
+    before = change(field("pending"), drifted, field("sets"), field("finds"))
+    head = change(field("pending"), drifted, field("sets", new="more"), field("finds", old="more"), field("added"))
+    attributed = attribute_one(head, before)
+    assert {each.path: each.cause for each in attributed.fields} == {
+        "pending": Cause.PENDING,
+        "drifted": Cause.DRIFT,
+        "sets": Cause.THIS_CHANGE,
+        "finds": Cause.THIS_CHANGE,
+        "added": Cause.THIS_CHANGE,
+    }
+    assert attributed.cause is Cause.THIS_CHANGE
+
+
+def test_what_changed_a_field_is_judged_by_the_base() -> None:
+    """The review may take over the live value of another part of the same field."""
+    before, head = change(field(changed_by=ChangedBy.PLATFORM)), change(field(changed_by=ChangedBy.BOTH))
+    assert attribute_one(head, change(field())).fields[0].cause is Cause.PENDING
+    assert attribute_one(change(field()), before).fields[0].cause is Cause.DRIFT
+
+
+def test_the_same_address_with_another_object_is_another_change() -> None:
+    before, head = deletion(id="ipp_1"), deletion(id="ipp_2")
+    made = attribute(Plan("s", changes=(head,)), Plan("s", changes=(before,)), BASE)
+    assert [each.cause for each in made.changes] == [Cause.THIS_CHANGE]
+    assert made.base == replace(BASE, withdrawn=(before,))
+
+
+def test_a_change_that_only_the_base_plans_is_withdrawn_but_no_addition() -> None:
+    stays, goes = change(field()), change(field(), address=at("IPPolicy/b"), id="ipp_2")
+    added = deletion(address=at("IPPolicyRule/r"), id="ipr_1", reason=Reason.ADDED)
+    made = attribute(Plan("s", changes=(stays,)), Plan("s", changes=(stays, goes), additions=(added,)), BASE)
+    assert made.base == replace(BASE, withdrawn=(goes,))
+
+
+def test_additions_are_compared_with_deletions_that_the_base_plans_and_the_reverse() -> None:
+    """The reviewed manifests may delete what the base leaves alone."""
+    added = deletion(address=at("IPPolicyRule/r"), id="ipr_1", reason=Reason.ADDED)
+    other = deletion(address=at("IPPolicyRule/s"), id="ipr_2", reason=Reason.ADDED)
+    new = deletion(address=at("IPPolicyRule/t"), id="ipr_3", reason=Reason.ADDED)
+    head = Plan("s", changes=(added,), additions=(other, new))
+    made = attribute(head, Plan("s", changes=(other,), additions=(added,)), BASE)
+    assert [each.cause for each in made.changes] == [Cause.DRIFT]
+    assert [each.cause for each in made.additions] == [Cause.DRIFT, Cause.THIS_CHANGE]
+    assert made.base == BASE
+
+
+def test_objects_have_the_names_of_both_plans_and_those_of_the_review_count() -> None:
+    head, before = Plan("s", names={"1": "new", "2": "added"}), Plan("s", names={"1": "old", "3": "gone"})
+    assert attribute(head, before, BASE).names == {"1": "new", "2": "added", "3": "gone"}
