@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -210,6 +211,41 @@ def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, befo
         if not made.problems:  # a unique name that another holds is refused, and nothing happens
             world.carry_out(made)
     assert {key: body for key, body in world.objects.items() if key in theirs} == theirs
+
+
+@law
+@given(manifests(), manifests(), st.booleans())
+def test_whatever_vanishes_under_a_guard_was_counted_by_an_approval(
+    before: Manifest, after: Manifest, is_destroyed: bool
+) -> None:
+    world = apply_manifest(before)
+    after = Manifest("laws", {}) if is_destroyed else after
+    there = {live.key: live for kind in KINDS for live in world.live(kind)}
+    bound = {(address.kind, binding.id): address for address, binding in world.bindings.items()}
+    protected = {
+        address
+        for each in (before, after)
+        for address, declared in each.declarations.items()
+        if declared.lifecycle.protect
+    }
+    made = make_plan(after, world, PlanOptions(destroy=is_destroyed))
+    assume(not made.problems)
+    world.carry_out(made)  # as if all was approved
+    gone = [there[key] for key in sorted(there.keys() - world.objects.keys())]
+    needed: Counter[tuple[str, str]] = Counter()
+    for live in gone:
+        kind, address = world.by_name[live.kind], live.owner.address if live.owner is not None else bound[live.key]
+        if address in protected:
+            needed["delete-protected", kind.name] += 1
+        elif kind.irreplaceable or kind.name in ("BotUser", "ServiceUser"):
+            needed["delete", kind.name] += 1
+    updated = [change for change in made.changes if change.action is Action.UPDATE]
+    for what, changed in (("delete", gone), ("update", updated)):
+        if len(there) >= 10 and 10 * len(changed) > 3 * len(there) and not is_destroyed:
+            needed[what, "*"] = len(changed)
+    if not after.declarations and there and not is_destroyed:
+        needed["empty", "*"] = len(there)
+    assert {(each.what, each.kind): each.count for each in made.missing_approvals} == needed
 
 
 @law

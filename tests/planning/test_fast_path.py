@@ -1,0 +1,180 @@
+"""The fast check of what is up to date: it knows what was applied, and is never certain of what has changed since.
+
+That it finds what the slow way finds is a law in tests/laws/test_laws.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from reconciler.model.manifest import Declaration, Ensure, Manifest, Rotation
+from reconciler.model.snapshot import Live, Snapshot
+from reconciler.planning.comparing.name_references import resolve_names
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.fast_path import is_up_to_date
+from reconciler.planning.deciding.references import References
+from reconciler.planning.matching.assignments import Assignments
+from reconciler.planning.matching.index import LiveIndex
+from tests.laws.manifests import manifests
+from tests.laws.world import RandomAccount
+from tests.planning.builders import KINDS, at, declare, live, manifest, plan_on, record, ref, snapshot
+from tests.tiers import examples
+
+
+def find_up_to_date(declared: Manifest, seen: Snapshot) -> Mapping[str, Live | None]:
+    """The answer for each declaration of a kind with owner records, while all others stay as they are."""
+    by_name = {kind.name: kind for kind in KINDS}
+    resolved = resolve_names(declared.declarations, by_name)
+    declared = replace(declared, declarations={**declared.declarations, **resolved})
+    index = LiveIndex.of(declared, seen, KINDS)
+    assignments, decided = Assignments(index), dict[Any, Decision]()
+    for address, declaration in declared.declarations.items():
+        kind = by_name[address.kind]
+        found = index.find_recorded(kind, address)
+        if found:
+            decided[address] = Decision(address, kind, live=found[0], declaration=declaration)
+    references = References(decided, seen)
+    return {
+        str(address): is_up_to_date(
+            assignments, by_name[address.kind], declaration, references.resolve, references.follows
+        )
+        for address, declaration in declared.declarations.items()
+        if by_name[address.kind].keeps_owner
+    }
+
+
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(manifests())
+def test_what_was_applied_is_known_at_a_glance(applied: Manifest) -> None:
+    world = RandomAccount(KINDS)
+    world.carry_out(plan_on(world, *applied.declarations.values()))
+    found = find_up_to_date(applied, world.snapshot())
+    assert [address for address, seen in found.items() if seen is None] == []
+
+
+WAS = {"description": "office", "hostports": ["a.example.com:443"]}
+EDGE = live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS))
+DECLARED = declare("TLSEdge/e", WAS)
+TOKEN = {"description": "agent"}
+
+
+def is_known(declaration: Declaration, *lives: Live, **seen: Any) -> bool:
+    """Whether the first of the live objects is found to be up to date."""
+    (found,) = find_up_to_date(manifest(declaration), replace(snapshot(*lives), **seen)).values()
+    assert found in (None, lives[0])
+    return found is not None
+
+
+def test_the_object_of_the_tables_is_known() -> None:
+    assert is_known(DECLARED, EDGE)
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        replace(DECLARED, ensure=Ensure.ABSENT),
+        replace(DECLARED, ensure=Ensure.FORGOTTEN),
+        replace(DECLARED, id="e"),
+        replace(DECLARED, moved=(at("TLSEdge/old"),)),
+        replace(DECLARED, address=at("TLSEdge/other")),
+        declare("TLSEdge/e", WAS, protect=True),
+        declare("TLSEdge/e", WAS, ignore=("description",)),
+        declare("TLSEdge/e", {**WAS, "description": "Office"}),
+        declare("TLSEdge/e", {**WAS, "hostports": []}),
+        declare("TLSEdge/e", {"hostports": WAS["hostports"]}),
+        declare("TLSEdge/e", {**WAS, "description": ref("IPPolicy/p")}),
+        declare("TLSEdge/e", {**WAS, "backend": {"backend_id": "b"}}),
+        declare("TLSEdge/e", {**WAS, "metadata": "text"}),
+    ],
+)
+def test_another_declaration_needs_a_close_look(declaration: Declaration) -> None:
+    assert not is_known(declaration, EDGE)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        live("TLSEdge", "e", {**WAS, "description": "Office"}, owner=EDGE.owner),
+        live("TLSEdge", "e", {**WAS, "description": None}, owner=EDGE.owner),
+        live("TLSEdge", "e", {**WAS, "hostports": ["a.example.com:8443"]}, owner=EDGE.owner),
+        live("TLSEdge", "e", {**WAS, "metadata": "by hand"}, owner=EDGE.owner),
+        live("TLSEdge", "e", {**WAS, "mutual_tls": {"certificate_authorities": [{"id": "ca_1"}]}}, owner=EDGE.owner),
+        live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS, pending=True)),
+        live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS, protect=True)),
+        live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS, stack="other")),
+        live("TLSEdge", "e", WAS, owner=record("TLSEdge/other", WAS)),
+        live("TLSEdge", "e", WAS),
+    ],
+)
+def test_another_object_needs_a_close_look(there: Live) -> None:
+    assert not is_known(DECLARED, there)
+
+
+def test_an_object_beside_another_with_its_record_needs_a_close_look() -> None:
+    assert not is_known(DECLARED, EDGE, live("TLSEdge", "e2", WAS, owner=EDGE.owner))
+    successor = live("TLSEdge", "e2", WAS, owner=record("TLSEdge/e", WAS, intent="i2", replaces="e"))
+    assert not is_known(DECLARED, successor, EDGE)
+
+
+def test_an_object_of_an_incomplete_list_needs_a_close_look() -> None:
+    assert not is_known(DECLARED, EDGE, listings=snapshot(EDGE, cut=["TLSEdge"]).listings)
+    assert is_known(DECLARED, EDGE, listings=snapshot(EDGE, cut=["TCPEdge"]).listings)
+
+
+def test_a_credential_that_may_need_a_new_secret_needs_a_close_look() -> None:
+    there = live("TunnelCredential", "cr_1", TOKEN, owner=record("TunnelCredential/c", TOKEN, intent="i1"))
+    declared = declare("TunnelCredential/c", TOKEN)
+    assert is_known(declared, there)
+    assert is_known(declared, there, overwritten={"i2": declared.address})
+    assert not is_known(declared, there, overwritten={"i1": declared.address})
+    assert not is_known(replace(declared, rotate=Rotation(after=1.0, overlap=0.0)), there)
+
+
+def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() -> None:
+    """It is listed as two kinds only if it has no record; nothing else gives an object to two declarations."""
+    index = LiveIndex.of(manifest(DECLARED), snapshot(EDGE), KINDS)
+    assignments, references = Assignments(index), References({}, snapshot(EDGE))
+    assignments.assign(EDGE, at("TLSEdge/other"))
+    kind = index.kinds["TLSEdge"]
+    assert is_up_to_date(assignments, kind, DECLARED, references.resolve, references.follows) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "declared", "shown"),
+    [
+        ("TLSEdge", {"description": ""}, {"description": None}),
+        ("TLSEdge", {}, {"description": "", "hostports": [], "backend": None, "mutual_tls": None}),
+        (
+            "TLSEdge",
+            {"hostports": ["A.example.com:443", "b.example.com:443"]},
+            {"hostports": ["b.example.com:443", "a.example.com:443"]},
+        ),
+        ("TLSEdge", {"backend": {"backend_id": "b"}}, {"backend": {"enabled": True, "backend": {"id": "b"}}}),
+        (
+            "TLSEdge",
+            {"ip_restriction": {"ip_policy_ids": ["p", "q"]}},
+            {"ip_restriction": {"enabled": True, "ip_policies": [{"id": "q"}, {"id": "p"}]}},
+        ),
+        (
+            "TLSEdge",
+            {"tls_termination": {}},
+            {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}},
+        ),
+        ("TunnelGroupBackend", {"labels": {"a": "b"}}, {"labels": {"a": "b"}}),
+        ("HTTPResponseBackend", {"status_code": 404, "body": "no"}, {"status_code": 404, "body": "no", "headers": {}}),
+        (
+            "IPPolicyRule",
+            {"ip_policy_id": "p", "cidr": "10.0.0.0/8", "action": "allow"},
+            {"ip_policy": {"id": "p"}, "cidr": "10.0.0.0/8", "action": "allow"},
+        ),
+        ("ReservedDomain", {"domain": "A.x"}, {"domain": "a.x", "region": "us"}),
+    ],
+)
+def test_another_spelling_of_the_same_is_known(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
+    there = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
+    assert is_known(declare(f"{kind}/a", declared), there)
