@@ -132,7 +132,7 @@ def test_a_credential_that_may_need_a_new_secret_needs_a_close_look() -> None:
     assert is_known(declared, there)
     assert is_known(declared, there, overwritten={"i2": declared.address})
     assert not is_known(declared, there, overwritten={"i1": declared.address})
-    assert not is_known(replace(declared, rotate=Rotation(after=1.0, overlap=0.0)), there)
+    assert not is_known(replace(declared, rotate=Rotation(after=1, overlap=0)), there)
 
 
 def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() -> None:
