@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, create_mock_engine
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, IssuedSecret, Place
+from reconciler.store import schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Damaged
 from reconciler.store.store import open_store
 
-DUMP = Path(__file__).parent / "fixtures/version-3.sql"
+FIXTURES = Path(__file__).parent / "fixtures"
+DUMP = FIXTURES / "version-3.sql"
 APPLICATION = 0x7263_6E63  # in the header of our files, which a dump leaves out
 SECRETIVE = ("TunnelCredential", "APIKey")
 AGENT, KEY, HALF = (Address.parse(each) for each in ("TunnelCredential/agent", "APIKey/ci", "TunnelCredential/half"))
@@ -73,3 +77,76 @@ async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) ->
         connection.close()
         with pytest.raises(Damaged):
             await store.find_issued("prod", SECRETIVE)
+
+
+# --- the tables -------------------------------------------------------------------------------------------------------
+
+
+Rows = set[tuple[Any, ...]]
+Tables = dict[str, tuple[Rows, Rows]]
+
+
+def describe(file: Path) -> Tables:
+    """The columns of each table (name, type, whether it may be empty, its default, its place in the primary key), and
+    its indexes (whether it is unique, how it came to be, its columns)."""
+    connection = sqlite3.connect(file)
+    found: Tables = {}
+    for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+        columns: Rows = {
+            (name, of_type, required, default and default.strip("'"), key)
+            for _, name, of_type, required, default, key in connection.execute(f"PRAGMA table_info({table})")
+        }
+        indexes: Rows = {
+            (unique, origin, *(column for *_, column in connection.execute(f"PRAGMA index_info({name})")))
+            for _, name, unique, origin, _ in connection.execute(f"PRAGMA index_list({table})").fetchall()
+        }
+        found[table] = (columns, indexes)
+    connection.close()
+    return found
+
+
+async def create(file: Path) -> Tables:
+    async with open_store(str(file)):
+        pass
+    return describe(file)
+
+
+async def test_the_tables_change_with_the_version_only(tmp_path: Path) -> None:
+    """Stores of this version exist: tables that change need a new version, an upgrade, and a dump of the new tables."""
+    connection = sqlite3.connect(tmp_path / "written.db")
+    connection.executescript((FIXTURES / f"version-{schema.VERSION}.sql").read_text(encoding="utf-8"))
+    connection.close()
+    assert await create(tmp_path / "new.db") == describe(tmp_path / "written.db")
+
+
+async def test_an_upgraded_store_has_the_tables_of_a_new_one(written: Path, tmp_path: Path) -> None:
+    async with open_store(str(written)):
+        pass
+    assert describe(written) == await create(tmp_path / "new.db")
+
+
+def test_an_upgrade_leaves_tables_that_exist_already() -> None:
+    """On a server each opening creates the missing tables before it upgrades the others."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        schema.metadata.create_all(connection)
+        for statements in schema.UPGRADES.values():
+            for statement in statements:
+                if "ADD COLUMN" not in str(statement) and "receipts" not in str(statement):
+                    connection.execute(statement)
+    engine.dispose()
+
+
+def compile_for_server(statement: Any) -> str:
+    return str(statement.compile(dialect=create_mock_engine("postgresql+psycopg://", print).dialect)).strip()
+
+
+def test_a_server_finds_bindings_by_the_beginning_of_their_key() -> None:
+    """A server's own index of the key is sorted by language. An upgrade adds the same index as a new store has."""
+    created = list[Any]()
+    server = create_mock_engine("postgresql+psycopg://", lambda statement, *_, **__: created.append(statement))
+    schema.metadata.create_all(server, checkfirst=False)
+    (index,) = (text for text in map(compile_for_server, created) if "ix_bindings_scope" in text)
+    assert index == "CREATE INDEX ix_bindings_scope ON bindings (stack varchar_pattern_ops)"
+    (added,) = schema.SERVER_UPGRADES[7]
+    assert compile_for_server(added) == index.replace("INDEX", "INDEX IF NOT EXISTS")
