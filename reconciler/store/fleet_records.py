@@ -9,7 +9,7 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -26,6 +26,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.model.fleet import Pause, Run, RunState, Shape, TaskRecord, TaskState
@@ -82,6 +83,7 @@ class FleetRecords:
         self._engine = engine
         self._place = place
         self._now = now
+        self._insert = (postgresql if engine.dialect.name == "postgresql" else sqlite).insert
         # SQLite lets one connection write; waiting here costs less than its polling.
         self._writing: AbstractContextManager[Any] = (
             threading.Lock() if engine.dialect.name == "sqlite" else nullcontext()
@@ -330,16 +332,13 @@ class FleetRecords:
             .where(
                 _TASKS.c.member == record.member,
                 _RUNS.c.fleet == select(_RUNS.c.fleet).where(_RUNS.c.id == record.run).scalar_subquery(),
-                or_(
-                    _TASKS.c.alive > self._moment - window - BEAT_SECONDS,
-                    _TASKS.c.earlier_alive > self._moment - window,
-                ),
+                _TASKS.c.alive > self._moment - window - BEAT_SECONDS,  # later than the tries before
             )
         )
         spent: list[tuple[float, int]] = []
         for row in await self._rows(query):
             spent.append((row.moment - (row.earlier_alive or 0.0), row.earlier_sent))
-            if (row.run, row.project, row.tries) == (record.run, record.project, record.tries) or row.alive is None:
+            if (row.run, row.project, row.tries) == (record.run, record.project, record.tries):
                 continue
             if row.moment - row.alive <= 2 * BEAT_SECONDS:  # a task that runs, or ended
                 spent.append((row.moment - row.alive, row.sent))
@@ -354,10 +353,8 @@ class FleetRecords:
         content = (fleet, shape.digest, shape.member, shape.project, shape.plan)
         names = ("fleet", "digest", "member", "project", "plan")
         row = {**dict(zip(names, content, strict=True)), "seal": schema.seal(*content)}
-        known = select(_SHAPES.c.digest).where(_SHAPES.c.fleet == fleet, _SHAPES.c.digest == shape.digest)
-        if not await self._rows(known):
-            with suppress(AlreadyExists):  # another process stored it at the same moment
-                await self._write(lambda connection: connection.execute(insert(_SHAPES), [row]))
+        statement = self._insert(_SHAPES).values(row).on_conflict_do_nothing()
+        await self._write(lambda connection: connection.execute(statement))
 
     async def shapes(self, fleet: str, digests: Iterable[str]) -> Mapping[str, Shape]:
         """The shapes of a fleet with these digests, by digest."""
@@ -375,15 +372,8 @@ class FleetRecords:
     async def pause(self, pause: Pause) -> None:
         """Pauses a fleet, instead of an earlier pause."""
         row = {name: getattr(pause, name) for name in ("fleet", "since", "until", "reason", "actor")}
-
-        def write(connection: Connection) -> None:
-            if not connection.execute(update(_PAUSES).where(_PAUSES.c.fleet == pause.fleet).values(**row)).rowcount:
-                connection.execute(insert(_PAUSES), [row])
-
-        try:
-            await self._write(write)
-        except AlreadyExists:  # another process paused it at the same moment
-            await self._write(write)
+        statement = self._insert(_PAUSES).values(row).on_conflict_do_update(index_elements=["fleet"], set_=row)
+        await self._write(lambda connection: connection.execute(statement))
 
     async def end_pause(self, fleet: str) -> bool:
         """Ends the pause of a fleet. Returns False if there was none."""

@@ -26,7 +26,7 @@ def last_moment(row: Row[Any]) -> float:
     """When the last try of a task may have sent its last request."""
     if row.state == TaskState.RUNNING.value:
         return float(min(row.moment, row.alive + BEAT_SECONDS))
-    return float(row.alive or 0.0)
+    return float(row.alive)
 
 
 def count_requests(row: Row[Any]) -> int:

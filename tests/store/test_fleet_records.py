@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from sqlalchemy import Engine, create_mock_engine
 
 from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
+from reconciler.store import fleet_rows
+from reconciler.store.clock import now_expression
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, Locked, StoreError, UnknownRun, UnknownTask
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
 from reconciler.store.fleet_requests import BEAT_SECONDS, WHOLE_BUDGET
@@ -205,6 +211,175 @@ async def test_a_pause_lasts_until_its_end(records: FleetRecords) -> None:
     assert await records.pause_of("edge") is None
 
 
+RESULTS: dict[str, Any] = {
+    "exit_code": 4,
+    "counts": {"create": 2},
+    "changes": {"BotUser/b": "0123456789ab"},
+    "shape": "ba9876543210",
+    "reason": "not approved",
+    "seconds": 1.5,
+}
+
+
+async def test_an_update_changes_what_it_names_and_nothing_else(timed: FleetRecords, now: Now) -> None:
+    run = replace(RUN, reviewed="r0", approved_shapes=("a",), approved_waves=("canary",), reason="why")
+    await timed.create_run(replace(run, id="other"), [])
+    await timed.create_run(run, [])
+    expected = run
+    for change, becomes in (
+        ({}, {}),
+        ({"approved_shapes": ["b", "a"]}, {"approved_shapes": ("a", "b")}),
+        ({"approved_waves": ["all"]}, {"approved_waves": ("canary", "all")}),
+        ({"state": RunState.FAILED}, {"state": RunState.FAILED, "ended": now.time + 3}),
+        ({"reason": "2 failed"}, {"reason": "2 failed"}),
+        ({"state": RunState.SUCCEEDED, "ended": 12.5}, {"state": RunState.SUCCEEDED, "ended": 12.5}),
+        ({"approved_shapes": ["c"], "reason": ""}, {"approved_shapes": ("a", "b", "c"), "reason": ""}),
+        ({"state": RunState.OPEN, "ended": 13.0}, {"state": RunState.OPEN, "ended": None}),
+    ):
+        expected = replace(expected, **becomes)
+        assert await timed.update_run(run.id, **change) == expected
+        assert await timed.find_run("edge", run.id) == expected
+        now.time += 1
+    assert await timed.find_run("edge", "other") == replace(run, id="other")
+
+
+async def test_the_newest_runs_are_listed_twenty_at_most(timed: FleetRecords) -> None:
+    for number in range(21):
+        await timed.create_run(replace(RUN, id=f"r{number:02}", created=1000.0 + number // 2), [])
+    newest = [f"r{number:02}" for number in reversed(range(21))]
+    assert [run.id for run in await timed.list_runs("edge")] == newest[:20]
+    assert [run.id for run in await timed.list_runs("edge", 3)] == newest[:3]
+    assert await timed.find_run("edge", "r2") is None
+    assert (await timed.find_run("edge", "r20") or RUN).id == "r20"
+    await timed.create_run(replace(RUN, id="r200", created=0.0), [])
+    assert (await timed.find_run("edge", "r200") or RUN).id == "r200"
+
+
+async def test_a_whole_id_is_not_ambiguous(timed: FleetRecords) -> None:
+    for name in ("2026", "2026-x", "x-2026", "20266"):
+        await timed.create_run(replace(RUN, id=name), [])
+    assert (await timed.find_run("edge", "2026") or RUN).id == "2026"
+    assert (await timed.find_run("edge", "2026-") or RUN).id == "2026-x"
+    await timed.create_run(replace(RUN, id="2026-y"), [])
+    with pytest.raises(AmbiguousRun, match="2026- may be any of the runs 2026-y, 2026-x;"):
+        await timed.find_run("edge", "2026-")
+
+
+async def test_a_run_stores_only_tasks_of_its_own(records: FleetRecords) -> None:
+    with pytest.raises(ValueError, match="a task is not of the run"):
+        await records.create_run(RUN, [*tasks("a"), *tasks("b", run="another")])
+    assert await records.list_runs("edge") == ()
+
+
+async def test_changes_are_stored_before_they_are_applied(records: FleetRecords) -> None:
+    """After a crash the next worker sees what may be partly done."""
+    await records.create_run(RUN, tasks("a"))
+    dead = await records.claim(RUN.id, "a", "shop", "w1")
+    begun = replace(dead, changes={"BotUser/b": "0123456789ab"}, requests=4)
+    assert await records.begin_apply(begun)
+    assert await records.task(RUN.id, "a", "shop") == begun
+    heir = await records.claim(RUN.id, "a", "shop", "w2")
+    assert (heir.changes, heir.requests, heir.tries) == (begun.changes, 4, 2)
+    assert not await records.begin_apply(replace(begun, changes={}))
+    assert await records.task(RUN.id, "a", "shop") == heir
+
+
+async def test_a_reset_task_keeps_its_place_tries_and_requests_alone(records: FleetRecords) -> None:
+    given = [TaskRecord(RUN.id, "a", "shop", wave=2), TaskRecord(RUN.id, "a", "base"), *tasks("b", run="r2")]
+    await records.create_run(RUN, given[:2])
+    await records.create_run(replace(RUN, id="r2"), given[2:])
+    for task in given:
+        claimed = await records.claim(task.run, task.member, task.project, "w")
+        await records.finish(replace(claimed, state=TaskState.FAILED, requests=7, **RESULTS))
+    before = await records.tasks("r2")
+    assert await records.reset(RUN.id, [TaskState.FAILED]) == 2
+    assert set(map(str, await records.tasks(RUN.id))) == {
+        str(replace(task, tries=1, requests=7)) for task in given if task.run == RUN.id
+    }
+    assert await records.tasks("r2") == before
+    assert await records.skip(RUN.id, [("a", "shop")], "why") == 1
+    assert await records.skip(RUN.id, [], "why") == 0
+    assert await records.skip("r2", [("a", "shop")], "why") == 0
+
+
+async def test_many_shapes_are_read_in_several_queries(timed: FleetRecords) -> None:
+    many = [f"{number:012x}" for number in range(1001)]
+    stored = {digest: replace(SHAPE, digest=digest) for digest in (many[0], many[499], many[500], many[1000])}
+    for shape in stored.values():
+        await timed.save_shape("edge", shape)
+    assert await timed.shapes("edge", [*many, *reversed(many)]) == stored
+
+
+async def test_a_pause_is_over_at_its_end(timed: FleetRecords, now: Now) -> None:
+    pause = Pause("edge", now.time, now.time + 60)
+    await timed.pause(Pause("core", now.time))
+    await timed.pause(pause)
+    now.time += 59.9
+    assert await timed.pause_of("edge") == pause
+    now.time += 0.1
+    assert await timed.pause_of("edge") is None
+    assert await timed.pause_of("core") is not None
+    assert await timed.now() == now.time
+
+
+async def test_a_write_of_another_process_is_never_undone(tmp_path: Path) -> None:
+    """Each method waits for the other's transaction before it reads what it changes."""
+    file = tmp_path / "fleet.db"
+    async with open_fleet_records(str(file)) as records:
+        await records.create_run(RUN, tasks("a", "b"))
+        await records.finish(ended(await records.claim(RUN.id, "b", "shop", "w")))
+        with connect(file) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("UPDATE fleet_tasks SET tries = 5")
+            claiming = asyncio.ensure_future(records.claim(RUN.id, "a", "shop", "w"))
+            await asyncio.sleep(0.1)  # it waits for the lock of the file
+            other.execute("COMMIT")
+            assert (await claiming).tries == 6
+            approved = replace(RUN, approved_shapes=("a",))
+            other.execute("BEGIN IMMEDIATE")
+            for name, value in fleet_rows.write_run(approved).items():
+                other.execute(f'UPDATE fleet_runs SET "{name}" = ?', (value,))  # noqa: S608
+            updating = asyncio.ensure_future(records.update_run(RUN.id, approved_shapes=["b"]))
+            await asyncio.sleep(0.1)
+            other.execute("COMMIT")
+            assert (await updating).approved_shapes == ("a", "b")
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("UPDATE fleet_tasks SET state = 'succeeded' WHERE member = 'a'")
+            resetting = asyncio.ensure_future(records.reset(RUN.id, [TaskState.SUCCEEDED]))
+            await asyncio.sleep(0.1)
+            other.execute("COMMIT")
+            assert await resetting == 2
+        assert {task.state for task in await records.tasks(RUN.id)} == {TaskState.WAITING}
+
+
+@contextmanager
+def connect(file: Path) -> Iterator[sqlite3.Connection]:
+    """Another connection, whose transactions begin when it says so."""
+    connection = sqlite3.connect(file, isolation_level=None)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("lease", ["fleet run 20261123-101500-a1b2", "fleet 20261123-101500-a1b2/a/shop"])
+async def test_a_lease_is_named_by_what_it_is_for(timed: FleetRecords, lease: str) -> None:
+    title = "run 20261123-101500-a1b2" if "run" in lease else "task 20261123-101500-a1b2/a/shop"
+    async with timed.lock(lease, fail):
+        with pytest.raises(Locked, match=f"^{title} is being run by process .* since 1970-01-12T13:46:40Z.* 60 s"):
+            async with timed.lock(lease, fail):
+                pass
+
+
+def test_a_server_compares_times_by_its_own_clock() -> None:
+    def ours() -> float:
+        raise AssertionError
+
+    server = cast("Engine", create_mock_engine("postgresql+psycopg://", print))
+    moment = now_expression(server, ours).compile(dialect=server.dialect)
+    assert str(moment) == "CAST(EXTRACT(epoch FROM clock_timestamp()) AS FLOAT)"
+
+
 def fail(failure: StoreError) -> None:
     raise AssertionError(failure)
 
@@ -297,6 +472,51 @@ async def test_a_retry_counts_the_requests_of_the_tries_before(timed: FleetRecor
     assert await timed.find_spent_requests(last) == ((10.0, 9),)
     now.time += 50
     assert await timed.find_spent_requests(last) == ()
+
+
+async def test_requests_count_for_a_minute_to_the_moment(timed: FleetRecords, now: Now) -> None:
+    """The earlier try's as well as those of another task."""
+    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
+    for project, sent in (("base", 40), ("shop", 2)):
+        claimed = await timed.claim(RUN.id, "a", project, "w")
+        await timed.finish(replace(claimed, state=TaskState.FAILED, requests=sent))
+    assert await timed.reset(RUN.id, [TaskState.FAILED]) == 2
+    shop = await timed.claim(RUN.id, "a", "shop", "w")
+    now.time += 59.9
+    spent = await timed.find_spent_requests(shop)
+    assert [number for _, number in spent] == [2, 40]
+    assert [ago for ago, _ in spent] == pytest.approx([59.9, 59.9])
+    assert len(await timed.find_spent_requests(shop, window=59.0)) == 0
+    now.time += 0.1
+    assert await timed.find_spent_requests(shop) == ()
+    assert len(await timed.find_spent_requests(shop, window=61.0)) == 2
+
+
+async def test_a_try_of_more_than_a_minute_ago_is_not_added_to_the_last(timed: FleetRecords, now: Now) -> None:
+    for number, (pause, counted) in enumerate(((59.9, 9), (60.0, 5))):
+        await timed.create_run(replace(RUN, id=f"r{number}"), tasks(f"m{number}", run=f"r{number}"))
+        for sent in (4, 5):
+            claimed = await timed.claim(f"r{number}", f"m{number}", "shop", "w")
+            await timed.finish(ended(claimed, TaskState.FAILED, sent))
+            await timed.reset(f"r{number}", [TaskState.FAILED])
+            now.time += pause if sent == 4 else 0
+        last = await timed.claim(f"r{number}", f"m{number}", "shop", "w")
+        assert await timed.find_spent_requests(last) == ((0.0, counted),)
+
+
+async def test_a_killed_worker_may_have_sent_until_its_next_sign_of_life_was_due(timed: FleetRecords, now: Now) -> None:
+    """15 seconds after the last one, whether or not another worker took the task over."""
+    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
+    await timed.claim(RUN.id, "a", "base", "w")
+    now.time += 40
+    shop = await timed.claim(RUN.id, "a", "shop", "w")
+    ((ago, number),) = await timed.find_spent_requests(shop)
+    assert (ago, number > 10**6) == (25.0, True)
+    await timed.claim(RUN.id, "a", "base", "w")
+    now.time += 34.9
+    assert [ago for ago, _ in await timed.find_spent_requests(shop)] == pytest.approx([19.9, 59.9])
+    now.time += 0.1
+    assert [ago for ago, _ in await timed.find_spent_requests(shop)] == pytest.approx([20.0])
 
 
 # --- damage -------------------------------------------------------------------------------------------------------
