@@ -6,11 +6,14 @@ import asyncio
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -181,6 +184,30 @@ class BeatingRow:
             raise failure
 
 
+async def test_the_lock_is_renewed_several_times_before_it_would_expire(
+    monkeypatch: pytest.MonkeyPatch, now: Now
+) -> None:
+    """So that two renewals in a row may fail."""
+    renewals = [now.time]
+
+    class Row(BeatingRow):
+        lasts = 60.0
+
+        def now(self) -> float:
+            return now()
+
+        def renew(self) -> None:
+            renewals.append(now.time)
+            super().renew()
+
+    async def sleep(seconds: float) -> None:
+        now.time += seconds
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    await lock._renew_until_lost(Row([None] * 8 + [LOST]), lambda failure: None)  # type: ignore[arg-type]
+    assert all(10 <= after - before < 20 for before, after in pairwise(renewals))
+
+
 async def test_a_holder_that_lost_its_lock_does_not_release_that_of_its_successor(store: Store, now: Now) -> None:
     late = store.lock("prod", on_loss=lambda failure: None)
     await late.__aenter__()
@@ -234,6 +261,62 @@ async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store, pid:
         with pytest.raises(Locked, match=f"process {pid} on elsewhere"):
             async with store.lock("prod", on_loss=fail):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("later", "is_free"),
+    [(0.0, False), (59.9, False), (60.0, True), (-540.0, False), (-540.1, True)],
+    ids=["at once", "before its end", "at its end", "from a clock that is a little ahead", "from a wrong clock"],
+)
+async def test_a_lock_is_free_from_its_end_on(store: Store, now: Now, later: float, is_free: bool) -> None:
+    async with store.lock("prod", on_loss=lambda failure: None):
+        now.time += later
+        with nullcontext() if is_free else pytest.raises(Locked):
+            async with store.lock("prod", on_loss=fail):
+                pass
+
+
+@pytest.mark.parametrize(("later", "left"), [(20.0, 40), (59.4, 1), (59.9, 1)])
+async def test_the_rest_of_the_time_is_told(store: Store, now: Now, later: float, left: int) -> None:
+    async with store.lock("prod", on_loss=fail):
+        now.time += later
+        with pytest.raises(Locked, match=f"^stack prod is being applied by .* within {left} s"):
+            async with lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, now=now):
+                pass
+
+
+@pytest.mark.parametrize("pid", [os.getppid(), os.getpid(), 2**22 + 1], ids=["another", "this one", "none"])
+async def test_a_lock_of_this_machine_is_free_once_its_process_is_gone(store: Store, pid: int) -> None:
+    here = replace(lock.Holder.this_process(), token="t", pid=pid)
+    async with lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=here, now=store._now):
+        with pytest.raises(Locked) if pid <= 2**22 else nullcontext():
+            async with store.lock("prod", on_loss=fail):
+                pass
+
+
+def test_processes_are_told_apart_by_machine_boot_and_container() -> None:
+    one, other = lock.Holder.this_process(), lock.Holder.this_process()
+    assert one.token != other.token
+    assert replace(one, token=other.token) == other
+    boot, container = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
+    if boot.exists():
+        assert set(one.machine.split()) >= {one.host, boot.read_text().strip(), str(container.readlink())}
+
+
+async def test_a_lock_that_is_released_at_this_moment_is_refused_for_a_second(store: Store) -> None:
+    """Between the attempt to acquire it and the question who holds it."""
+
+    def release(*_: object) -> None:
+        with sqlite3.connect(store._place) as connection:
+            connection.execute("DELETE FROM locks")
+        connection.close()
+
+    async with store.lock("prod", on_loss=lambda failure: None):
+        event.listen(store._engine, "handle_error", lambda _: event.listen(store._engine, "checkin", release))
+        with pytest.raises(Locked, match=r"^stack prod is being applied by .* within 1 s"):
+            async with store.lock("prod", on_loss=fail):
+                pass
+        event.remove(store._engine, "checkin", release)
 
 
 KILLED = textwrap.dedent(
