@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, select, text, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
+from sqlalchemy.schema import CreateSchema
 
 from reconciler.model.redaction import Redactor
 from reconciler.store import errors, postgres, schema
@@ -35,8 +36,7 @@ _SCHEMES = {
     "postgresql+psycopg": postgres.DRIVER,
     "postgres": postgres.DRIVER,  # a common spelling
 }
-SCHEMA_LOCK = 0x7263_6E63  # key of the advisory lock under which a server's schema is created
-_HAS_SCHEMA = text("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = :name")
+SCHEMA_LOCK = _APPLICATION  # key of the advisory lock under which a server's schema is created
 _redactor = Redactor(())  # for messages of drivers, which may quote the URL with its password
 
 
@@ -152,8 +152,8 @@ def _create_on_server(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.execute(select(func.pg_advisory_xact_lock(SCHEMA_LOCK)))
         # CREATE SCHEMA IF NOT EXISTS fails without the privilege, even if the schema exists.
-        if connection.execute(_HAS_SCHEMA, {"name": schema.NAME}).first() is None:
-            connection.execute(text(f"CREATE SCHEMA {schema.NAME}"))
+        if not inspect(connection).has_schema(schema.NAME):
+            connection.execute(CreateSchema(schema.NAME))
         _create_tables(connection)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from reconciler.model.change import Action
 from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.store import database, schema, stored_values
-from reconciler.store.scope import WITHOUT_SCOPE, Scope
+from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
 
 
 class History:
@@ -29,7 +28,7 @@ class History:
 
     async def record(self, stack: str, check: DriftCheck) -> None:
         """Stores a drift check; returns when it is durable."""
-        name = self._scope.row_id(check.at, os.getpid())
+        name = row_id(check.at)
         rows = [
             {
                 "look": name,

@@ -48,11 +48,13 @@ def find_passwords(url: URL) -> Iterator[str]:
 def _connect(answer: float, dialect: Any, _: object, arguments: Any, options: Any) -> Any:
     connection = dialect.connect(*arguments, **options)
     # The driver waits here for every response, without a timeout; a timeout of the server would end with the server.
-    connection.wait = partial(_wait, connection, connection.wait, answer)
+    connection.wait = partial(wait_for_response, connection, connection.wait, answer)
     return connection
 
 
-def _wait(connection: Any, wait: Callable[..., Any], answer: float, *arguments: Any, **options: Any) -> Any:
+def wait_for_response(connection: Any, wait: Callable[..., Any], answer: float, *arguments: Any, **options: Any) -> Any:
+    """Calls a function that waits for a response, with these arguments. If it takes longer than this number of seconds,
+    the connection is closed, so that the function raises an error, and that error says so."""
     is_silent = False
 
     def cut() -> None:

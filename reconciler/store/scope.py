@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import dataclass
 
@@ -46,9 +47,10 @@ class Scope:
             rest.not_like("%/%"),
         )
 
-    def row_id(self, moment: float, pid: int) -> str:
-        """The id of a run or a drift check. A process works on many members at once: there the time is not enough."""
-        return f"{moment:.6f}-{pid}" + (f"-{secrets.token_hex(4)}" if self.name else "")
-
 
 WITHOUT_SCOPE = Scope()
+
+
+def row_id(moment: float) -> str:
+    """The id of a run or a drift check. A process works on many members at once: there the time is not enough."""
+    return f"{moment:.6f}-{os.getpid()}-{secrets.token_hex(4)}"

@@ -24,7 +24,7 @@ from reconciler.store.errors import Damaged, StoreError
 from reconciler.store.history import History
 from reconciler.store.journal import StoreJournal, seconds_since_start
 from reconciler.store.lock import Holder
-from reconciler.store.scope import WITHOUT_SCOPE, Scope
+from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
 from reconciler.store.shared_engines import open_engine
 
 
@@ -269,7 +269,7 @@ class Store:
         plan           digest of the plan file that the run applies
         commit, actor  of the manifests, and who started the run, for reports; empty: unknown
         """
-        run = self._scope.row_id(self._now(), os.getpid())
+        run = row_id(self._now())
         row = insert(schema.runs).values(
             id=run,
             stack=self._key(stack),

@@ -100,6 +100,21 @@ def test_threads_that_begin_at_the_same_moment_open_one(tmp_path: Path, monkeypa
     engines.close()
 
 
+def test_an_engine_that_was_opened_before_a_fork_is_left_to_the_parent(tmp_path: Path) -> None:
+    engines, where = SharedEngines(), str(tmp_path / "a.db")
+    engine, _ = engines.acquire(where, SOON)
+    with engine.connect() as connection:
+        ours = connection.connection.dbapi_connection
+    engines.forget()
+    assert ours is not None
+    ours.cursor().execute("SELECT version FROM store")  # still open
+    assert engines.acquire(where, SOON)[0] is not engine
+    engines.close()
+    with engine.connect() as connection:
+        assert connection.connection.dbapi_connection is not ours
+    engine.dispose()
+
+
 async def test_files_are_not_shared(tmp_path: Path) -> None:
     where = str(tmp_path / "a.db")
     async with open_store(where, "berlin") as one, open_store(where, "paris") as other:

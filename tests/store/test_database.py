@@ -1,0 +1,234 @@
+"""How a database is opened, and what its errors are called."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import String, column, create_mock_engine, exc, make_url
+
+from reconciler.model.address import Address
+from reconciler.model.snapshot import Binding
+from reconciler.store import database, postgres
+from reconciler.store.database import Timeouts
+from reconciler.store.errors import MEMORY, Damaged, StoreError, Unavailable
+from reconciler.store.lock import LOCK_SECONDS
+from reconciler.store.scope import Scope
+from reconciler.store.store import open_store
+
+BOT = Address("BotUser", "berlin")
+FILE, SERVER = "state/prod.db", "postgresql://h/x"
+
+
+def of_driver(kind: type[exc.DBAPIError], message: str) -> exc.DBAPIError:
+    return kind("SELECT 1", {}, Exception(message))
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "kind", "told"),
+    [
+        (FILE, of_driver(exc.OperationalError, "no such table: bindings"), Damaged, "(no such table: bindings); move"),
+        (FILE, of_driver(exc.OperationalError, "database disk image is malformed"), Damaged, "malformed); move it"),
+        (FILE, of_driver(exc.OperationalError, "database is locked"), Unavailable, "wait until it has ended"),
+        (FILE, of_driver(exc.OperationalError, "disk I/O error"), Unavailable, "check the disk and its free space"),
+        (FILE, of_driver(exc.OperationalError, "database or disk is full"), Unavailable, "; free disk space"),
+        (FILE, of_driver(exc.DatabaseError, "file is not a database"), Damaged, "(file is not a database); move it"),
+        (FILE, sqlite3.OperationalError("unable to open database file"), Unavailable, "its folder writable"),
+        (FILE, sqlite3.DatabaseError("file is not a database"), Damaged, "(file is not a database); move it away"),
+        (FILE, UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), Damaged, "(a text in it is not UTF-8); move it"),
+        (FILE, exc.TimeoutError("QueuePool limit"), Unavailable, "(QueuePool limit); make it readable and writable"),
+        (FILE, OSError(28, "No space left on device"), Unavailable, "(No space left on device); free disk space"),
+        (FILE, OSError("odd"), Unavailable, "(odd); make it readable and writable"),
+        (
+            SERVER,
+            of_driver(exc.ProgrammingError, "permission denied for schema reconciler\nLINE 1: SELECT"),
+            Unavailable,
+            "(permission denied for schema reconciler); grant the role USAGE and CREATE on the schema reconciler, or",
+        ),
+        (
+            SERVER,
+            of_driver(exc.ProgrammingError, "permission denied for table locks"),
+            Unavailable,
+            "; grant the role SELECT, INSERT, UPDATE and DELETE on all tables in the schema reconciler, or",
+        ),
+        (
+            SERVER,
+            of_driver(exc.OperationalError, '\nconnection to server at "h" failed'),
+            Unavailable,
+            '(connection to server at "h" failed); check that the server runs and accepts the connection, or set',
+        ),
+    ],
+)
+def test_an_error_says_what_is_wrong_and_what_to_do(
+    place: str, error: Exception, kind: type[StoreError], told: str
+) -> None:
+    with pytest.raises(kind) as raised, database.explain_errors(place):
+        raise error
+    assert str(raised.value).startswith(place)
+    assert told in str(raised.value)
+
+
+def test_a_password_of_an_opened_url_is_removed_from_errors() -> None:
+    url = "postgresql://u:canary-p%40ss-1@127.0.0.1:1/x?sslpassword=canary-ssl-2&sslpassword=canary-ssl-3"
+    with pytest.raises(Unavailable):
+        database.open_database(url, Timeouts())
+    for secret in ("canary-p@ss-1", "canary-ssl-2", "canary-ssl-3"):
+        for error in (of_driver(exc.OperationalError, f"bad {secret}"), exc.ArgumentError(f"bad {secret}")):
+            with pytest.raises(Unavailable, match=r"\(bad \(secret\)") as raised, database.explain_errors(SERVER):
+                raise error
+            assert "canary" not in str(raised.value)
+
+
+def test_all_passwords_of_a_url_are_found() -> None:
+    url = make_url("postgresql://u:a@h/x?PASSWORD=b&sslpassword=c&sslpassword=d&passfile=e&sslmode=require")
+    assert sorted(postgres.find_passwords(url)) == ["a", "b", "c", "d"]
+    assert list(postgres.find_passwords(make_url("postgresql://u@h/x"))) == []
+
+
+def test_a_server_may_be_silent_for_half_of_the_time_that_a_lock_lasts() -> None:
+    assert Timeouts().answer == LOCK_SECONDS / 2
+
+
+async def test_a_store_whose_table_is_gone_is_damaged(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db")) as store:
+        with sqlite3.connect(tmp_path / "prod.db") as connection:
+            connection.execute("DROP TABLE bindings")
+        connection.close()
+        with pytest.raises(Damaged, match="no such table: bindings"):
+            await store.bindings("prod")
+
+
+async def test_a_store_without_a_version_is_damaged(tmp_path: Path) -> None:
+    database.open_database(str(tmp_path / "prod.db"), Timeouts())[0].dispose()
+    with sqlite3.connect(tmp_path / "prod.db") as connection:
+        connection.execute("DELETE FROM store")
+    connection.close()
+    with pytest.raises(Damaged, match="it has no schema version"):
+        database.open_database(str(tmp_path / "prod.db"), Timeouts())
+
+
+def find_open_files(folder: Path) -> list[str]:
+    found = []
+    for descriptor in Path("/proc/self/fd").iterdir():
+        try:
+            found.append(str(descriptor.readlink()))
+        except FileNotFoundError:  # of the listing itself
+            continue
+    return sorted(path for path in found if path.startswith(str(folder)))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not list open files")
+async def test_no_file_stays_open_after_use_or_after_a_refusal(tmp_path: Path) -> None:
+    file = tmp_path / "prod.db"
+    async with open_store(str(file)) as store:
+        await store.bindings("prod")
+        assert str(file) in find_open_files(tmp_path)
+    assert find_open_files(tmp_path) == []
+    with sqlite3.connect(file) as connection:
+        connection.execute("UPDATE store SET version = 99")
+    connection.close()
+    refusals = []
+    for _ in range(3):
+        with pytest.raises(Unavailable) as refused:
+            database.open_database(str(file), Timeouts())
+        refusals.append(refused)  # with the frames that could keep a connection
+    assert find_open_files(tmp_path) == []
+
+
+async def test_a_new_store_is_on_the_disk_before_anything_is_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = set[int]()
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.add(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    async with open_store(str(tmp_path / "prod.db")):
+        assert synced >= {(tmp_path / "prod.db").stat().st_ino, tmp_path.stat().st_ino}
+
+
+async def test_a_store_that_another_process_creates_at_the_same_moment_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def be_late(source: Path, target: Path) -> None:
+        monkeypatch.setattr(os, "link", link)
+        asyncio.run(store_a_binding(target))
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", be_late)
+    async with open_store(str(tmp_path / "prod.db")) as store:
+        assert await store.bindings("prod") == {BOT: Binding("bot_1")}
+    assert [path.name for path in tmp_path.iterdir()] == ["prod.db"]
+
+
+async def store_a_binding(file: Path) -> None:
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.bind({BOT: Binding("bot_1")})
+
+
+async def test_readers_and_writers_share_the_store_in_memory() -> None:
+    async with open_store(MEMORY) as store, store.journal("prod", command="apply") as journal:
+        bots = [Address("BotUser", f"b{number}") for number in range(20)]
+        found = await asyncio.gather(
+            *(journal.bind({bot: Binding("bot_1")}) for bot in bots), *(store.bindings("prod") for _ in range(20))
+        )
+        assert all(bindings is None or bindings.keys() <= set(bots) for bindings in found)
+        assert (await store.bindings("prod")).keys() == set(bots)
+
+
+async def test_a_store_in_memory_that_stays_busy_is_refused() -> None:
+    async with open_store(MEMORY, timeouts=Timeouts(busy=0.01)) as store:
+        with store._engine.connect(), pytest.raises(Unavailable, match=r"^the store in memory cannot be used \(QueueP"):
+            await store.bindings("prod")
+
+
+# --- a server, as far as none is needed -------------------------------------------------------------------------------
+
+
+def test_keys_of_a_scope_are_compared_by_their_bytes_on_a_server() -> None:
+    """The order of texts there is that of a language, in which "berlin/prod" may stand before "berlin 2"."""
+    dialect = create_mock_engine("postgresql+psycopg://", print).dialect
+    condition = Scope("berlin").contains(column("stack", String), "postgresql")
+    text = str(condition.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    assert "stack ~>=~ 'berlin/'" in text
+    assert "stack ~<~ 'berlin0'" in text
+
+
+def connect() -> tuple[socket.socket, socket.socket, Callable[[str], str]]:
+    """Both ends of a connection, and a function that waits for a response as a driver does."""
+    ours, theirs = socket.socketpair()
+
+    def wait(prefix: str, *, suffix: str = "") -> str:
+        if not (response := ours.recv(100)):
+            raise ConnectionError("closed")
+        return prefix + response.decode() + suffix
+
+    return ours, theirs, wait
+
+
+def test_a_connection_on_which_no_response_comes_is_closed() -> None:
+    ours, theirs, wait = connect()
+    with ours, theirs:
+        with pytest.raises(ConnectionError, match=r"connection closed: the server did not respond within 0 s"):
+            postgres.wait_for_response(ours, wait, 0.01, "")
+        assert theirs.recv(1) == b""
+
+
+def test_a_response_in_time_and_an_error_of_the_driver_are_passed_on() -> None:
+    ours, theirs, wait = connect()
+    with ours:
+        theirs.send(b"b")
+        assert postgres.wait_for_response(ours, wait, 30.0, "a", suffix="c") == "abc"
+        theirs.close()
+        with pytest.raises(ConnectionError, match=r"^closed$"):
+            postgres.wait_for_response(ours, wait, 30.0, "a")
