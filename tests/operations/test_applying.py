@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reconciler import Selection, Status
+from reconciler import Runtime, Selection, Status
 from reconciler.api.clock import MachineClock
+from reconciler.model import owner_record as owners
+from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan
+from reconciler.operations.applying import plan_files
+from reconciler.operations.history import read_checks_and_runs
+from reconciler.operations.opening.project import open_with_plan
+from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.opening.stores import store_location
-from reconciler.operations.reporting import OperationEvent
+from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OperationEvent, ReadRetried
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.testing import Sandbox
@@ -267,3 +278,322 @@ async def test_a_replacement_that_was_requested_is_made_once(sandbox: Sandbox, r
     result = await workspace.apply()
     assert (result.status, result.remaining) == (Status.APPLIED, ())
     assert len(descriptions(sandbox).keys() & before.keys()) == 1
+
+
+async def test_credentials_that_two_runs_created_wait_for_a_decision_and_nothing_else_does(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    credential = {"kind": "TunnelCredential", "name": "c", "spec": {}, "deliver": {"token": {"to_file": "secrets/c"}}}
+    root = write_project(tmp_path / "project", credential, policy("a"))
+    for letter in "ab":
+        owner = Owner("prod", Address("TunnelCredential", "c"), f"intent-{letter}")
+        sandbox.plant("credentials", {"id": f"cr_{letter * 27}", "acl": [], "metadata": owners.write("", owner)})
+    first = await open_on(sandbox, root).apply()
+    assert (first.status, [problem.code for problem in first.problems]) == (
+        Status.PARTIAL,
+        ["credential-created-twice"],
+    )
+    assert list(descriptions(sandbox).values()) == ["a"]
+    again = await open_on(sandbox, root).apply()
+    assert (again.status, again.plan.is_empty, again.exit_code) == (Status.PARTIAL, True, 5)
+
+
+# --- what a caller is told --------------------------------------------------------------------------------------------
+
+
+def notes(events: list[OperationEvent]) -> list[tuple[str, bool]]:
+    return [(event.text, event.is_detail) for event in events if isinstance(event, Note)]
+
+
+@pytest.mark.parametrize(("failing", "calls"), [(3, "2 calls"), (2, "1 call")])
+async def test_a_caller_is_told_which_calls_are_not_repeated(
+    sandbox: Sandbox, tmp_path: Path, failing: int, calls: str
+) -> None:
+    root = one_at_a_time(tmp_path)
+    planned = await open_on(sandbox, root).plan()
+    sandbox.fault("POST /ip_policies", nth=failing, times=9, then="status", status=422)
+    assert (await open_on(sandbox, root).apply(planned)).status is Status.PARTIAL
+    events: list[OperationEvent] = []
+    await open_on(sandbox, root).apply(planned, on_event=events.append)
+    assert notes(events) == [(f"note: {calls} of the plan succeeded in an earlier run and will not be repeated", True)]
+
+
+async def test_a_store_in_memory_says_that_it_knows_of_no_earlier_run(sandbox: Sandbox, root: Path) -> None:
+    events: list[OperationEvent] = []
+    workspace = open_on(sandbox, root, store="memory:")
+    assert (await workspace.apply(on_event=events.append)).status is Status.APPLIED
+    assert notes(events) == []
+    planned = await workspace.plan()
+    await workspace.apply(planned, on_event=events.append)
+    told = "note: the store is in memory, so only the account shows whether the plan was applied before"
+    assert notes(events) == [(told, True)]
+
+
+async def test_the_lines_about_a_plan_that_is_stale_in_part_are_told_before_the_rest_is_applied(
+    sandbox: Sandbox, root: Path
+) -> None:
+    await open_on(sandbox, root).apply()
+    write_project(root, policy("a", "new a"), policy("b", "new b"))
+    planned = await open_on(sandbox, root).plan()
+    change_by_hand(sandbox, "a")
+    events: list[OperationEvent] = []
+    result = await open_on(sandbox, root).apply(planned, partial=True, on_event=events.append)
+    line = 'IPPolicy/a.description: was "a", is now "by hand"'
+    assert ((line, False) in notes(events), result.reasons) == (True, (line,))
+    assert [(skipped.call.id, skipped.why) for skipped in result.skipped] == [
+        ("update IPPolicy/a", "it changed since the plan was created")
+    ]
+    change_by_hand(sandbox, "by hand", "a")  # so that the rest of the plan holds again
+    rest = await open_on(sandbox, root).apply(planned)
+    assert (rest.status, sorted(descriptions(sandbox).values())) == (Status.APPLIED, ["new a", "new b"])
+
+
+def change_by_hand(sandbox: Sandbox, was: str, now: str = "by hand") -> None:
+    (id,) = [id for id, text in descriptions(sandbox).items() if text == was]
+    sandbox.patch(f"/ip_policies/{id}", {"description": now})
+
+
+async def test_what_went_stale_while_a_person_thought_is_told_with_a_summary(sandbox: Sandbox, root: Path) -> None:
+    await open_on(sandbox, root).apply()
+    write_project(root, policy("a", "new"), policy("b"))
+    clock = MovedClock()
+
+    async def think(_: Plan) -> bool:
+        clock.time += 61.0
+        change_by_hand(sandbox, "a")
+        return True
+
+    result = await open_on(sandbox, root, clock=clock).apply(approve=think)
+    assert result.reasons == (
+        'IPPolicy/a.description: was "a", is now "by hand"',
+        "the platform changed before the plan was approved; plan again",
+    )
+
+
+async def test_a_person_may_think_for_a_minute(sandbox: Sandbox, root: Path) -> None:
+    clock = MovedClock()
+
+    async def think(_: Plan) -> bool:
+        clock.time += 60.0
+        return True
+
+    sandbox.forget_log()
+    assert (await open_on(sandbox, root, clock=clock).apply(approve=think)).status is Status.APPLIED
+    before = [entry["method"] for entry in sandbox.log()].index("POST")
+    assert sum("GET /ip_policies" in f"{entry['method']} {entry['path']}" for entry in sandbox.log()[:before]) == 1
+
+
+async def test_retries_of_reads_are_told(sandbox: Sandbox, root: Path) -> None:
+    sandbox.fault("GET /ip_policies", then="status", status=503)
+    events: list[OperationEvent] = []
+    clock = QuickClock()
+    with Sandbox(clock=clock) as quick:
+        quick.fault("GET /ip_policies", then="status", status=503)
+        await open_on(quick, root, clock=clock).apply(on_event=events.append)
+    (retried,) = [event for event in events if isinstance(event, ReadRetried)]
+    assert retried.seconds > 0
+    assert "503" in retried.why
+
+
+class QuickClock(MachineClock):
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+
+class Watching:
+    """An observer that keeps the plans."""
+
+    def __init__(self) -> None:
+        self.plans: list[Plan] = []
+
+    def on_plan(self, plan: Plan) -> None:
+        self.plans.append(plan)
+
+    def watch_request(self, method: str, path: str) -> AbstractContextManager[Any]:
+        return nullcontext(self)
+
+    def watch_list(self, path: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def on_wait(self, seconds: float) -> None: ...
+
+    def on_response(self, status: int) -> None: ...
+
+    def on_failure(self, failure: Exception) -> None: ...
+
+
+async def test_an_observer_gets_the_plan_of_a_file_too(sandbox: Sandbox, root: Path) -> None:
+    watching = Watching()
+    workspace = open_on(sandbox, root, observer=watching)
+    planned = await workspace.plan()
+    assert [len(plan.changes) for plan in watching.plans] == [2]
+    watching.plans.clear()
+    await open_on(sandbox, root, observer=watching).apply(planned)
+    assert watching.plans[0].changes == planned.plan.changes
+
+
+# --- what is read and when --------------------------------------------------------------------------------------------
+
+
+def lists(sandbox: Sandbox) -> list[str]:
+    """The collections that were read, and `write` for each change, in order."""
+    calls = [(entry["method"], entry["path"].partition("?")[0]) for entry in sandbox.log()]
+    return [path if method == "GET" else "write" for method, path in calls]
+
+
+async def test_for_a_plan_file_only_its_own_kinds_are_read(sandbox: Sandbox, root: Path) -> None:
+    planned = await open_on(sandbox, root).plan()
+    sandbox.forget_log()
+    await open_on(sandbox, root).apply(planned)
+    read = lists(sandbox)
+    assert read[: read.index("write")] == ["/ip_policies"]
+    assert {"/ip_policies", "/bot_users"} <= {*read[read.index("write") :]}  # the result is verified with all of it
+
+
+async def test_after_a_new_plan_only_the_changed_kinds_are_read_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    edge = {"kind": "HTTPSEdge", "name": "e", "spec": {"hostports": ["a.example.com:443"]}}
+    root = write_project(tmp_path / "project", domain("a"), edge)
+    await open_on(sandbox, root).apply()
+    read = lists(sandbox)
+    last = len(read) - 1 - read[::-1].index("write")
+    assert "/bot_users" in read[:last]
+    (made,) = sandbox.get("/edges/https")["https_edges"]
+    assert set(read[last + 1 :]) - {f"/edges/https/{made['id']}/routes"} == {
+        "/edges/https",
+        "/reserved_domains",
+    }
+
+
+async def test_a_plan_file_is_not_blamed_for_what_others_changed(sandbox: Sandbox, root: Path) -> None:
+    await open_on(sandbox, root).apply()
+    write_project(root, policy("a", "new"), policy("b"))
+    planned = await open_on(sandbox, root).plan()
+    change_by_hand(sandbox, "b")
+    result = await open_on(sandbox, root).apply(planned)
+    assert (result.status, result.remaining) == (Status.APPLIED, ())
+    write_project(root, policy("a", "newer"), policy("b"))
+    again = await open_on(sandbox, root).plan(selection=Selection(targets=("IPPolicy/a",)))
+
+    def change(event: OperationEvent) -> None:
+        if isinstance(event, CallsEnded):
+            change_by_hand(sandbox, "newer", "again by hand")
+
+    result = await open_on(sandbox, root).apply(again, on_event=change)
+    assert (result.status, [str(change.address) for change in result.remaining]) == (Status.FAILED, ["IPPolicy/a"])
+
+
+async def test_a_plan_file_without_calls_may_be_applied_again(sandbox: Sandbox, root: Path) -> None:
+    await open_on(sandbox, root).apply()
+    planned = await open_on(sandbox, root).plan()
+    assert [(await open_on(sandbox, root).apply(planned)).status for _ in range(2)] == [Status.UNCHANGED] * 2
+
+
+async def test_a_plan_file_of_which_every_call_was_made_counts_as_applied(
+    sandbox: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run died before it could store that the plan is complete: no date is known."""
+
+    async def die(_: StoreJournal) -> None:
+        raise KeyboardInterrupt
+
+    planned = await open_on(sandbox, root).plan()
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreJournal, "complete_plan", die)
+        with pytest.raises(KeyboardInterrupt):
+            await open_on(sandbox, root).apply(planned)
+    again = await open_on(sandbox, root).apply(planned)
+    assert (again.status, again.reasons) == (Status.STALE, ("the plan was applied already; plan again",))
+    assert again.plan == planned.plan
+
+
+# --- ends of a run ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_applied", [True, False])
+async def test_a_run_that_is_stopped_before_it_began_sends_nothing(
+    sandbox: Sandbox, root: Path, is_applied: bool
+) -> None:
+    if is_applied:
+        await open_on(sandbox, root).apply()
+    sandbox.forget_log()
+    stop = asyncio.Event()
+    stop.set()
+    result = await open_on(sandbox, root).apply(stop=stop)
+    assert (result.status, changes_sent(sandbox)) == (Status.UNCHANGED if is_applied else Status.INTERRUPTED, [])
+
+
+async def test_a_run_without_its_lock_sends_nothing_and_is_not_the_key_s_fault(sandbox: Sandbox, root: Path) -> None:
+    def take_lock(event: OperationEvent) -> None:
+        if isinstance(event, CallsBegan):
+            with sqlite3.connect(store_location(open_on(sandbox, root).config)) as connection:
+                connection.execute("UPDATE locks SET holder = 'another run'")
+            connection.close()
+
+    result = await open_on(sandbox, root).apply(on_event=take_lock)
+    assert (result.status, changes_sent(sandbox), result.is_complete) == (Status.FAILED, [], False)
+    assert "another run acquired it" in result.failure
+
+
+async def test_the_history_has_the_command_the_commit_and_the_plan_of_each_run(sandbox: Sandbox, root: Path) -> None:
+    workspace = open_on(sandbox, root, commit="here")
+    planned = await workspace.plan()
+    planned = replace(planned, plan=replace(planned.plan, commit="of the plan"))
+    await workspace.apply(planned)
+    await open_on(sandbox, root, commit="here").apply()
+    await open_on(sandbox, root, commit="here").destroy()
+    _, runs = await read_checks_and_runs(workspace.config, 0.0)
+    assert [(run.command, run.commit, run.outcome) for run in runs] == [
+        ("apply", "of the plan", "applied"),
+        ("apply", "here", "unchanged"),
+        ("destroy", "here", "applied"),
+    ]
+    assert [sum(run.calls.values()) for run in runs] == [2, 0, 2]
+
+
+# --- policies of the project ------------------------------------------------------------------------------------------
+
+
+def forbid(root: Path, *rules: dict[str, str]) -> None:
+    (root / "policies").mkdir(exist_ok=True)
+    (root / "policies" / "rules.yaml").write_text("---\n".join(f"{json.dumps(rule)}\n" for rule in rules))
+
+
+NO_CHANGES = {"policy": "no-changes", "message": "no", "check": "size(plan.changes) == 0"}
+NAMED = {"policy": "named", "message": "no", "check": "resource.spec.description != 'x'"}
+
+
+async def test_a_policy_that_forbids_blocks_and_an_error_of_the_plan_fails(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = write_project(tmp_path / "project", policy("a"), domain("b"))
+    forbid(root, NO_CHANGES)
+    assert (await open_on(sandbox, root).apply()).status is Status.BLOCKED
+    theirs = write_project(tmp_path / "theirs", domain("b"))
+    (theirs / "reconciler.yaml").write_text("version: 1\nstack: theirs\n")
+    await open_on(sandbox, theirs).apply()
+    sandbox.forget_log()
+    both = await open_on(sandbox, root).apply()
+    assert (both.status, len(both.problems), changes_sent(sandbox)) == (Status.FAILED, 2, [])
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_a_policy_about_resources_is_not_evaluated_with_other_manifests(
+    sandbox: Sandbox, root: Path, is_changed: bool
+) -> None:
+    """Its result of the plan stands; if the policy changed since, nobody knows."""
+    forbid(root, NAMED)
+    file = root / "plan.json"
+    plan_files.write_plan(file, (await open_on(sandbox, root).plan()).plan, {})
+    write_project(root, policy("a"), policy("b"), policy("c", "x"))
+    if is_changed:
+        forbid(root, {**NAMED, "check": "resource.spec.description != 'y'"})
+    source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
+    workspace, planned = open_with_plan(source, file)
+    result = await workspace.apply(planned)
+    assert result.status is (Status.BLOCKED if is_changed else Status.APPLIED)
+    assert [problem.text for problem in result.problems] == (
+        [
+            "the policy named cannot be evaluated again for IPPolicy/a and 1 more: "
+            "the manifests changed after the plan was created"
+        ]
+        if is_changed
+        else []
+    )

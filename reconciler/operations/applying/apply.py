@@ -279,7 +279,7 @@ class _Run:
         return Status.UNAUTHORIZED if failed and all(ended.denied for ended in failed) else Status.FAILED
 
     async def _run_calls(self, plan: Plan, *, is_cleanup: bool = False) -> None:
-        """Runs the calls; passes events to the caller and results to the journal, and then stores the bindings."""
+        """Runs the calls; passes events to the caller and results to the journal."""
         self.on_event(CallsBegan(len(plan.calls), is_cleanup))
         runtime = self.workspace.runtime
         events = engine.apply(
@@ -299,8 +299,6 @@ class _Run:
             async with aclosing(events):
                 async for event in events:
                     self._handle_event(event, recording, is_cleanup=is_cleanup)
-            if plan.bindings and not self.halt.is_set():
-                await self.journal.bind(plan.bindings)
         except StoreError as failure:
             self.halt.stop_for_store(failure)
         finally:
