@@ -1,0 +1,373 @@
+"""Checks between declarations: exposed secrets, shared targets, duplicate objects, moves and retired kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.dialect import DIALECTS
+from reconciler.model.manifest import Declaration
+from reconciler.model.problem import Problem, Rejected
+from reconciler.model.value import Secret
+from reconciler.project.manifests.checks.by_kind import group_by_kind
+from reconciler.project.manifests.checks.deliveries import find_deliveries_to_runner, find_shared_targets
+from reconciler.project.manifests.checks.metadata import check_metadata
+from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
+from reconciler.project.manifests.load import load_manifests_with
+from reconciler.project.settings.config import Config
+from reconciler.project.settings.variables import Setting
+from tests.project.test_manifests import delivering, load, told
+
+HIDDEN = "kind: Secret\nname: s\nspec: {vault_id: vault_x, name: s, value: {from_env: HIDDEN}}\n---\n"
+SHOWN = "kind: IPPolicy\nname: a\nspec: {description: '%s'}\n"
+POLICY = SHOWN % "${{ var.x }}"
+
+
+def exposed(
+    text: str, environ: Mapping[str, str], x: str = "", key: str | None = None, root: Path = Path()
+) -> list[str]:
+    """The subjects and texts of the problems about exposed secrets; `x`: the value of the variable x."""
+    api_key = None if key is None else Secret(key, "env:KEY")
+    config = Config(root, "prod", api_key=api_key, settings={"x": Setting(x)})
+    try:
+        load_manifests_with(config, environ, None, {"a.yaml": text.encode()}, {})
+    except Rejected as rejected:
+        found = [problem for problem in rejected.problems if problem.code == "secret-shown"]
+        return [f"{problem.position}: {problem.subject}: {problem.text}" for problem in found]
+    return []
+
+
+TEXT = "is used as a secret, but plans and the platform show this field"
+
+
+@pytest.mark.parametrize(
+    ("secret", "shown", "is_exposed"),
+    [
+        ("12345678", "12345678", True),
+        ("1234567", "1234567", False),  # so short that they may be equal by chance
+        (" 12345678\n", "12345678", True),
+        ("12345678", " 12345678 ", True),
+        ("12345678", "x12345678", False),
+        ("0123456789abcdef", "token=0123456789abcdef;", True),
+        ("0123456789abcde", "token=0123456789abcde;", False),
+        ("0123456789abcdef", "0123456789", False),  # part of a secret
+    ],
+)
+def test_a_value_that_is_a_secret_or_contains_a_long_one_is_not_shown(
+    secret: str, shown: str, is_exposed: bool
+) -> None:
+    expected = [f"a.yaml:7:21: IPPolicy/a.description: the variable x {TEXT}"] if is_exposed else []
+    assert exposed(HIDDEN + POLICY, {"HIDDEN": secret}, shown) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "is_own"),
+    [
+        ("RECONCILER_API_KEY", True),
+        ("RECONCILER_PLAN_KEY", True),
+        ("GITHUB_TOKEN", True),
+        ("VAULT_TOKEN", True),
+        ("RECONCILER_STORE", False),
+        ("OTHER_KEY", False),
+        ("CI_GITHUB_TOKEN", False),
+    ],
+)
+def test_keys_of_this_program_and_tokens_of_secret_stores_are_not_shown(name: str, is_own: bool) -> None:
+    assert bool(exposed(POLICY, {name: "a-long-key"}, "a-long-key")) == is_own
+
+
+def test_the_api_key_is_not_shown() -> None:
+    assert exposed(POLICY, {}, "a-long-key", key="a-long-key\n")
+    assert not exposed(POLICY, {}, "another-key", key="a-long-key")
+
+
+def test_a_short_value_is_not_shown_if_it_comes_from_where_a_secret_comes_from(tmp_path: Path) -> None:
+    shown = SHOWN.replace("'%s'", "{from_env: HIDDEN}")
+    assert exposed(HIDDEN + shown, {"HIDDEN": "no"}) == [
+        f"a.yaml:7:21: IPPolicy/a.description: the environment variable HIDDEN {TEXT}"
+    ]
+    (tmp_path / "token").write_text("no", encoding="utf-8")
+    file = SHOWN.replace("'%s'", "{from_file: ./token}") + "---\n"
+    assert exposed(file, {}, root=tmp_path) == []
+    assert exposed(file + HIDDEN.replace("from_env: HIDDEN", "from_file: token"), {}, root=tmp_path) == [
+        f"a.yaml:3:21: IPPolicy/a.description: the file token {TEXT}"
+    ]
+
+
+def test_a_field_with_several_exposed_values_is_reported_once() -> None:
+    text = HIDDEN + SHOWN % "${{ var.x }} and ${{ var.x }}" + SHOWN.replace("name: a", "name: b") % "${{ var.x }}"
+    text = text.replace("kind: IPPolicy\nname: b", "---\nkind: IPPolicy\nname: b")
+    assert exposed(text, {"HIDDEN": "12345678"}, "12345678") == [
+        f"a.yaml:7:21: IPPolicy/a.description: the variable x {TEXT}",
+        f"a.yaml:11:21: IPPolicy/b.description: the variable x {TEXT}",
+    ]
+
+
+# --- targets of deliveries --------------------------------------------------------------------------------------------
+
+
+def declared(*deliveries: str) -> list[Declaration]:
+    return list(load(delivering(*deliveries)).manifest.declarations.values())
+
+
+def shared(by_environment: Mapping[str | None, list[Declaration]]) -> list[tuple[Problem, list[str | None]]]:
+    return [(problem, [*names]) for problem, names in find_shared_targets(by_environment, "/project/{}".format)]
+
+
+@pytest.mark.parametrize(
+    ("delivery", "other", "target", "patch"),
+    [
+        ("to_file: secrets/a", "to_file: secrets/b", "secrets/a", "{to_file: secrets/NAME/a}"),
+        (
+            "to_command: {run: [put, 'a b']}",
+            "to_command: {run: [put, a, b]}",
+            "the command put 'a b'",
+            "{to_command: {run: [COMMAND, NAME]}}",
+        ),
+        (
+            "to_dotenv: {file: .env, name: A}",
+            "to_dotenv: {file: .env, name: B}",
+            "the entry A of .env",
+            "{to_dotenv: {file: secrets/NAME/.env}}",
+        ),
+        (
+            "to_kubernetes_secret: {file: a.yml, name: n, namespace: s}",
+            "to_kubernetes_secret: {file: b.yml, name: n}",
+            "a.yml",
+            "{to_kubernetes_secret: {file: secrets/NAME/secret.yaml, namespace: NAME}}",
+        ),
+        (
+            "to_github_secret: {repository: acme/web, name: A}",
+            "to_github_secret: {repository: acme/web, name: A, environment: prod}",
+            "the secret A of the GitHub repository acme/web",
+            "{to_github_secret: {environment: NAME}}",
+        ),
+        (
+            "to_vault: {path: agents/a}",
+            "to_vault: {path: agents/a, key: other}",
+            "the key token of secret/agents/a in Vault",
+            "{to_vault: {path: NAME/agents/a}}",
+        ),
+    ],
+)
+def test_environments_that_deliver_to_one_target_are_warned_of_with_a_patch(
+    delivery: str, other: str, target: str, patch: str
+) -> None:
+    problems = shared({None: declared(delivery), "prod": declared(delivery), "test": declared(other)})
+    (problem, names), *more = problems
+    assert (names, more if "kubernetes" not in delivery else []) == ([None, "prod"], [])
+    where = f"{target} in several environments (the project without an environment, prod)"
+    if "kubernetes" in delivery:
+        where = f"the key token of the Kubernetes Secret s/n in several environments ({where.partition('(')[2]}"
+    assert str(problem) == (
+        f"a.yaml:3:18: warning: TunnelCredential/a.deliver.token: delivered to {where}; the later apply would "
+        "overwrite the other's secret: set another target in each environments/NAME.yaml, as in "
+        f"`TunnelCredential/a: {{deliver: {{token: {patch}}}}}`"
+    )
+    assert not problem.is_error
+
+
+def test_a_whole_file_is_shared_with_the_entries_of_another_environment() -> None:
+    entry, whole, other = "to_dotenv: {file: a.env, name: A}", "to_file: A.env", "to_file: b.env"
+    assert [names for _, names in shared({"x": declared(entry), "y": declared(whole)})] == [["x", "y"]]
+    assert shared({"x": declared(entry), "y": declared(other)}) == []
+    assert shared({"x": declared(entry), "y": declared(entry.replace("name: A", "name: B"))}) == []
+
+
+def test_a_kubernetes_secret_that_shares_file_and_key_is_one_problem() -> None:
+    both = declared("to_kubernetes_secret: {file: a.yml, name: n}")
+    assert [names for _, names in shared({"x": both, "y": both})] == [["x", "y"]]
+
+
+def test_deliveries_within_one_environment_are_not_shared_between_environments() -> None:
+    command = "to_command: {run: [put, %s]}"
+    assert shared({"x": declared(command % "a", command % "b")}) == []
+
+
+def test_deliveries_to_files_of_a_runner_are_warned_of() -> None:
+    found = list(
+        find_deliveries_to_runner(
+            declared(
+                "to_file: secrets/a",
+                "to_command: {run: [put]}",
+                "to_dotenv: {file: .env, name: A}",
+                "to_vault: {path: a}",
+                "to_kubernetes_secret: {file: a.yml, name: n}",
+            )
+        )
+    )
+    assert [(problem.subject[17], problem.severity) for problem in found] == [
+        ("a", "warning"),
+        ("c", "warning"),
+        ("e", "warning"),
+    ]
+    assert found[1].text == ("delivered to the entry A of .env on a CI runner, which deletes its files after the job")
+
+
+def test_a_one_time_secret_without_a_target_is_warned_of_unless_nothing_is_created() -> None:
+    credential = "kind: TunnelCredential\nname: %s\n%s\n---\n"
+    text = "".join(
+        credential % (name, more) for name, more in {"a": "", "b": "id: cr_1", "c": "ensure: absent"}.items()
+    )
+    assert [
+        str(warning) for warning in load(text + delivering("to_file: t").replace("name: a", "name: d")).warnings
+    ] == [
+        "a.yaml:1:1: warning: TunnelCredential/a: its token has no sink, so that the object cannot be created: it is "
+        "shown only once; add `deliver: {token: {to_file: secrets/a}}`"
+    ]
+
+
+# --- one object, declared twice ---------------------------------------------------------------------------------------
+
+
+def documents(*texts: str) -> str:
+    return "---\n".join(f"{text}\n" for text in texts)
+
+
+RULE = "{kind: IPPolicyRule, name: %s, spec: {ip_policy_id: %s, cidr: %s, action: allow}}"
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["{kind: IPPolicy, name: a, id: ipp_1}", "{kind: IPPolicy, name: b, id: ipp_1, ensure: absent}"],
+        ["{kind: IPPolicy, name: a, id: ipp_1, ensure: forgotten}", "{kind: IPPolicy, name: b, id: ipp_1}"],
+        ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: ServiceUser, name: b, spec: {name: other}}"],
+        ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: BotUser, name: b, spec: {name: n}, ensure: absent}"],
+        [RULE % ("a", "ipp_1", "1.1.1.1/32"), RULE % ("b", "ipp_2", "1.1.1.1/32")],
+        [
+            "{kind: IPPolicy, name: p}",
+            "{kind: IPPolicy, name: q}",
+            RULE % ("a", "{ref: IPPolicy/p}", "1.1.1.1/32"),
+            RULE % ("b", "{ref: IPPolicy/q}", "1.1.1.1/32"),
+        ],
+    ],
+)
+def test_different_objects_and_absent_ones_are_no_duplicates(texts: list[str]) -> None:
+    assert len(load(documents(*texts)).manifest.declarations) == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (
+            [
+                "{kind: BotUser, name: a, id: bot_1, spec: {name: n}}",
+                "{kind: ServiceUser, name: b, id: service_1, spec: {name: o}}",
+            ],
+            "a.yaml:3:34: ServiceUser/b: has the same id (service_1) as BotUser/a (a.yaml:1:1)",
+        ),
+        (
+            ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: ServiceUser, name: b, spec: {name: n}}"],
+            "a.yaml:3:43: ServiceUser/b: has the same name as BotUser/a (a.yaml:1:1)",
+        ),
+        (
+            ["{kind: IPPolicy, name: p}", *(RULE % (name, "{ref: IPPolicy/p}", "1.1.1.1/32") for name in "ab")],
+            "a.yaml:5:77: IPPolicyRule/b: has the same ip_policy_id, cidr as IPPolicyRule/a (a.yaml:3:1)",
+        ),
+    ],
+)
+def test_an_object_that_is_declared_twice_is_reported_at_the_second(texts: list[str], problem: str) -> None:
+    assert told(documents(*texts)) == [f"{problem}; keep one of the two"]
+
+
+def test_endpoints_share_a_url_only_if_both_pool() -> None:
+    endpoint = "{kind: CloudEndpoint, name: %s, spec: {url: 'https://a.b', traffic_policy: {on_http_request: []}%s}}"
+    pool = ", pooling_enabled: true"
+    assert len(load(documents(endpoint % ("a", pool), endpoint % ("b", pool))).manifest.declarations) == 2
+    for first, second in (("", pool), (pool, ""), ("", "")):
+        (line,) = told(documents(endpoint % ("a", first), endpoint % ("b", second)))
+        assert line.endswith("keep one of the two, or set pooling_enabled in both")
+
+
+def test_a_former_address_belongs_to_one_declaration() -> None:
+    text = documents(*(f"{{kind: IPPolicy, name: {name}, moved: [IPPolicy/x, IPPolicy/{name}1]}}" for name in "ab"))
+    assert told(text) == [
+        "a.yaml:3:34: IPPolicy/b.moved: IPPolicy/x is also a former address of IPPolicy/a (a.yaml:1:1); "
+        "remove one of the two"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("moved", "line"),
+    [
+        ("IPPolicy/a", "3:8: IPPolicy/a.moved: is the current address of this resource; write a former address, "),
+        ("[IPPolicy/b, IPPolicy/a]", "3:21: IPPolicy/a.moved[1]: is the current address of this resource; write a "),
+        ("[IPPolicy/b, 1]", "3:21: IPPolicy/a.moved[1]: expected an address or a list of addresses; write Kind/"),
+        ("[null]", "3:9: IPPolicy/a.moved[0]: expected an address or a list of addresses; write Kind/oldname"),
+        ("{}", "3:8: IPPolicy/a.moved: expected an address or a list of addresses; write Kind/oldname"),
+        ("b", "3:8: IPPolicy/a.moved: expected an address or a list of addresses; write Kind/oldname"),
+        ("[Vault/a]", "3:9: IPPolicy/a.moved[0]: Vault/a is an address of another kind; write IPPolicy/oldname"),
+    ],
+)
+def test_a_wrong_former_address_is_reported(moved: str, line: str) -> None:
+    (problem,) = told(f"kind: IPPolicy\nname: a\nmoved: {moved}\n")
+    assert problem.startswith(f"a.yaml:{line}")
+
+
+def test_children_are_declared_in_their_parent_or_on_their_own() -> None:
+    source = "{kind: EventSource, name: e, spec: {subscription_id: %s, type: ip_policy_updated.v0}}"
+    parent = "{kind: EventSubscription, name: s, spec: {%s}}"
+    within = "sources: [{type: ip_policy_created.v0}]"
+    load(documents(parent % "", source % "{ref: EventSubscription/s}"))
+    load(documents(parent % within, source % "esb_1"))
+    load(documents(parent % within, (parent % "").replace("name: s", "name: t"), source % "{ref: EventSubscription/t}"))
+    assert len(told(documents(parent % within, source % "{ref: EventSubscription/s}"))) == 1
+
+
+# --- retired kinds ----------------------------------------------------------------------------------------------------
+
+
+def test_a_retired_kind_is_warned_of_once_at_its_first_declaration() -> None:
+    edge = "{kind: TLSEdge, name: %s}"
+    texts = [edge % "gone" + "", edge % "a", edge % "b", "{kind: TCPEdge, name: c}", "{kind: IPPolicy, name: d}"]
+    texts[0] = "{kind: TLSEdge, name: gone, ensure: absent}"
+    found = list(find_retired_kinds(load(documents(*texts)).manifest.declarations.values(), DIALECTS["ngrok"]))
+    assert [str(problem) for problem in found] == [
+        "a.yaml:3:1: warning: TLSEdge/a: ngrok no longer creates objects of the kind TLSEdge (ERR_NGROK_7008); 2 are "
+        "declared; declare a CloudEndpoint with a traffic policy instead",
+        "a.yaml:7:1: warning: TCPEdge/c: ngrok no longer creates objects of the kind TCPEdge (ERR_NGROK_7008); "
+        "declare a CloudEndpoint with a traffic policy instead",
+    ]
+    declarations = load(documents(*texts)).manifest.declarations.values()
+    assert list(find_retired_kinds(declarations, DIALECTS["specification"])) == []
+
+
+# --- metadata ---------------------------------------------------------------------------------------------------------
+
+
+def metadata(text: str) -> list[str]:
+    """The problems that a policy with this metadata has."""
+    declarations = load('{kind: IPPolicy, name: a, spec: {metadata: ""}}').manifest.declarations
+    (declaration,) = declarations.values()
+    declaration.spec = {"metadata": text}
+    return [problem.text for problem in check_metadata(group_by_kind([declaration]), "prod")]
+
+
+def test_metadata_may_have_exactly_the_room_that_is_left() -> None:
+    (text,) = metadata("x" * 4000)
+    room = int(text.partition("; ")[2].partition(" ")[0])
+    assert 3900 < room < 4000
+    assert metadata("x" * room) == []
+    assert metadata("x" * (room + 1)) == [f"has {room + 1} bytes; {room} are available beside the owner record"]
+    assert metadata("é" * (room // 2 + 1))
+    assert metadata("x" * 4096)
+    assert metadata("x" * 4097) == []  # the field itself is too long
+
+
+@pytest.mark.parametrize(
+    ("text", "is_reserved"),
+    [
+        ('{"reconciler": 1}', True),
+        ('{"a": {"reconciler": 1}}', False),
+        ('["reconciler"]', False),
+        ("managed by the reconciler", False),
+        ("note\n#reconciler {}", True),
+        ("note #reconciler {}", False),
+        ("#reconciler", False),
+    ],
+)
+def test_only_the_place_of_the_owner_record_is_reserved(text: str, is_reserved: bool) -> None:
+    assert bool(metadata(text)) == is_reserved
