@@ -81,7 +81,7 @@ def substitute(expression: str, lookup: Lookup) -> str:
             value = lookup(text)
             if isinstance(value, (list, dict)):
                 raise InvalidCall(f"{cut(text)} is {phrases.describe_found(value)}", "use it without var in one call")
-            put.append("null" if value is None else to_literal(str(value).lower() if value in (True, False) else value))
+            put.append(to_literal(str(value).lower() if isinstance(value, bool) else value))
         else:
             put.append(text)
     return "".join(put)
