@@ -1,0 +1,223 @@
+"""Which objects an address owns, after renames, interrupted replacements and creates of several runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.manifest import Declaration
+from reconciler.model.snapshot import Binding, Live, Snapshot
+from reconciler.planning.matching.index import LiveIndex
+from reconciler.planning.matching.ownership import Ownership
+from reconciler.planning.matching.unclaimed import find_shared_records
+from tests.planning.builders import KINDS, declare, live, manifest, record, snapshot
+from tests.tiers import examples
+
+
+def edge(id: str, name: str, replaces: str | None = None, *, intent: str = "", second: int = 0) -> Live:
+    """An edge with the owner record of an address, made by a run of its own unless an intent is given."""
+    owner = record(f"TLSEdge/{name}", {}, intent=intent or f"i-{id}", replaces=replaces)
+    return live("TLSEdge", id, {"created_at": f"2026-01-01T00:00:{second:02}Z"}, owner=owner)
+
+
+def declared(name: str, *formers: str) -> Declaration:
+    return declare(f"TLSEdge/{name}", moved=[f"TLSEdge/{former}" for former in formers])
+
+
+def read(seen: Snapshot, *declarations: Declaration) -> LiveIndex:
+    return LiveIndex.of(manifest(*declarations), seen, KINDS)
+
+
+def owned(ownership: LiveIndex | Ownership) -> dict[str, list[str]]:
+    """The ids by the name of their owner."""
+    return {address.name: sorted(live.id for live in lives) for address, lives in ownership.by_owner.items() if lives}
+
+
+def replaced(ownership: LiveIndex | Ownership) -> list[tuple[str, str]]:
+    return sorted((address.name, live.id) for address, live in ownership.superseded)
+
+
+# --- renames ----------------------------------------------------------------------------------------------------------
+
+OLD, NEW = edge("e1", "old"), edge("e2", "new", "e1")
+ROW = [OLD, edge("e2", "mid", "e1"), edge("e3", "new", "e2")]
+
+
+@pytest.mark.parametrize(
+    ("there", "declarations", "owners", "gone"),
+    [
+        ([OLD, NEW], [declared("new", "old")], {"new": ["e2"]}, [("new", "e1")]),
+        ([OLD, NEW], [declared("new")], {"new": ["e2"]}, [("new", "e1")]),
+        ([OLD, NEW], [declared("new", "old"), declared("old")], {"new": ["e2"], "old": ["e1"]}, []),
+        ([OLD, NEW], [declared("new"), declared("third", "old")], {"new": ["e2"], "old": ["e1"]}, []),
+        ([OLD, NEW], [declared("new", "old"), declared("third", "old")], {"new": ["e2"], "old": ["e1"]}, []),
+        ([OLD, NEW], [], {"new": ["e2"], "old": ["e1"]}, []),
+        ([OLD, NEW], [declared("third", "new")], {"new": ["e2"]}, [("new", "e1")]),
+        ([OLD, NEW], [declared("third", "new", "old")], {"new": ["e2"]}, [("new", "e1")]),
+        (
+            [OLD, NEW],
+            [declared("new"), declare("HTTPSEdge/x", moved=["TLSEdge/old"])],
+            {"new": ["e2"]},
+            [("new", "e1")],
+        ),
+        (ROW, [declared("new", "mid", "old")], {"new": ["e3"]}, [("new", "e1"), ("new", "e2")]),
+        (ROW, [declared("new"), declared("x", "mid")], {"mid": ["e2"], "new": ["e3"]}, [("mid", "e1")]),
+        (ROW, [declared("new"), declared("x", "old")], {"new": ["e3"], "old": ["e1"]}, [("new", "e2")]),
+        ([OLD, edge("e2", "y", "e1"), edge("e3", "x", "e1")], [declared("x"), declared("y")], None, [("x", "e1")]),
+        ([edge("e1", "old", "e2"), NEW], [declared("new")], {"new": ["e1", "e2"]}, []),
+        ([OLD, live("TCPEdge", "t", owner=record("TCPEdge/new", {}, replaces="e1"))], [declared("new")], None, []),
+    ],
+    ids=[
+        "renamed",
+        "renamed unsaid",
+        "declared again",
+        "renamed to a third",
+        "renamed to two",
+        "neither declared",
+        "the successor renamed again",
+        "both renamed to a third",
+        "renamed to another kind",
+        "three in a row",
+        "of three, the middle is somebody else's",
+        "of three, the first is somebody else's",
+        "two successors",
+        "each replaces the other",
+        "the id of another kind",
+    ],
+)
+def test_a_replaced_object_is_listed_under_the_new_name_of_its_successor(
+    there: list[Live], declarations: list[Declaration], owners: dict[str, list[str]] | None, gone: list[tuple[str, str]]
+) -> None:
+    for order in (there, there[::-1]):
+        index = read(snapshot(*order), *declarations)
+        assert replaced(index) == gone
+        assert owners is None or owned(index) == owners
+
+
+# --- replacements and creates of several runs -------------------------------------------------------------------------
+
+IDS = ("e0", "e1", "e2", "e3")
+EDGES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from([None, *IDS]), st.sampled_from("xyzw"), st.integers(0, 2)),
+    max_size=len(IDS),
+)
+
+
+def settle(lives: list[Live]) -> tuple[list[Live], set[str]]:
+    """Of the edges of one address those that stay, and the ids of duplicates, by the rules of the documentation."""
+
+    def was_replaced(live: Live) -> bool:
+        return any(other.owner is not None and other.owner.replaces == live.id for other in lives)
+
+    heads = [live for live in lives if not was_replaced(live)]
+    intents = {live.owner.intent for live in lives if live.owner is not None}
+    if len(lives) < 2 or len(heads) == 1:
+        return (heads if len(lives) > 1 else lives), set()
+    if not heads or len(intents) < len(lives):
+        return lives, set()  # copies of a record, or edges that replace each other: no rule says which one it is
+    first = min(heads, key=lambda live: (live.body["created_at"], live.id))
+    return [first], {live.id for live in heads if live is not first}
+
+
+@settings(max_examples=examples(60))
+@given(EDGES)
+def test_of_several_objects_with_one_address_the_documented_one_stays(
+    drawn: list[tuple[str, str | None, str, int]],
+) -> None:
+    there = [
+        edge(id, name, replaces, intent=intent, second=second)
+        for id, (name, replaces, intent, second) in zip(IDS, drawn, strict=False)
+    ]
+    index = read(snapshot(*there), declared("a"), declared("b"))
+    staying: dict[str, list[str]] = {}
+    gone, duplicates = [], set()
+    for name in "ab":
+        lives = [live for live in there if live.owner is not None and live.owner.address.name == name]
+        stay, twice = settle(lives)
+        duplicates |= twice
+        gone += [(name, live.id) for live in lives if live not in stay]
+        staying |= {name: sorted(live.id for live in stay)} if stay else {}
+    assert owned(index) == staying
+    assert replaced(index) == gone
+    assert {id for _, id in index.duplicates} == duplicates
+    assert index.pending_elsewhere == set()
+
+
+def source(name: str) -> Live:
+    return live("EventSource", f"{name}.v0", parent="esb_1")
+
+
+@pytest.mark.parametrize(
+    ("bindings", "gone"),
+    [
+        ({"EventSource/x": Binding("esb_1/b.v0", replaces="esb_1/a.v0")}, [("x", "a.v0")]),
+        ({"EventSource/x": Binding("esb_1/b.v0")}, []),
+        ({"EventSource/x": Binding("esb_1/b.v0", replaces="esb_1/z.v0")}, []),
+        ({"TLSEdge/x": Binding("e1", replaces="e2")}, []),
+        ({"BotUser/x": Binding("esb_1/b.v0", replaces="esb_1/a.v0")}, []),
+    ],
+    ids=["there", "nothing replaced", "gone", "a kind with metadata", "the locator of another kind"],
+)
+def test_a_binding_names_what_its_object_replaced(bindings: dict[str, Binding], gone: list[tuple[str, str]]) -> None:
+    there = [source("a"), source("b"), edge("e1", "p"), edge("e2", "q")]
+    last = {"EventSource/z": Binding("esb_1/a.v0", replaces="esb_1/b.v0")}  # whatever is read before it
+    removed_kind = snapshot(*there, bindings={**bindings, **last})
+    removed_kind.bindings[Address("Retired", "x")] = Binding("e1", replaces="e2")  # type: ignore[index]
+    assert replaced(read(removed_kind)) == [*gone, ("z", "b.v0")]
+    assert replaced(read(snapshot(*there, bindings=bindings))) == gone
+
+
+# --- credentials of several runs --------------------------------------------------------------------------------------
+
+
+def credential(number: int, *, pending: bool = True) -> Live:
+    made = {"created_at": f"2026-01-01T00:00:0{number}Z"}
+    return live("APIKey", f"ak_{number}", made, owner=record("APIKey/a", {}, intent=f"i{number}", pending=pending))
+
+
+@pytest.mark.parametrize(
+    ("pending", "receipts", "undelivered", "stay", "elsewhere"),
+    [
+        ([True, True, True], [], [2, 3], [1], True),  # another run may deliver the token of the first
+        ([True, True, True], [], [1, 2, 3], [1], False),  # all are ours
+        ([True, True, True], [], [1, 3], [1, 2], False),
+        ([True, True, True], [2], [1, 3], [2], False),  # the second is delivered, and stays wherever it is read
+        ([True, False, True], [], [1, 3], [2], False),
+        ([False, False, True], [], [3], [1, 2], False),
+        ([False, True, True], [], [2, 3], [1], False),
+        ([True, True, True], [], [], [1, 2, 3], False),
+    ],
+    ids=str,
+)
+def test_of_several_credentials_only_those_go_whose_token_arrived_nowhere(
+    pending: list[bool], receipts: list[int], undelivered: list[int], stay: list[int], elsewhere: bool
+) -> None:
+    there = [credential(number, pending=each) for number, each in enumerate(pending, start=1)]
+    seen = snapshot(*there[::-1], receipts=[f"i{n}" for n in receipts], undelivered=[f"i{n}" for n in undelivered])
+    index = read(seen, declare("APIKey/a"))
+    assert owned(index) == {"a": [f"ak_{n}" for n in stay]}
+    assert {id for _, id in index.duplicates} == {f"ak_{n}" for n in (1, 2, 3) if n not in stay}
+    assert bool(index.pending_elsewhere) is elsewhere
+
+
+# --- orphans ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("intents", "shared"), [(["i", "i"], True), (["i", "j"], False), (["i", "j", "i"], True), (["i"], False)]
+)
+def test_orphans_share_a_record_if_one_intent_is_on_two_of_them(intents: list[str], shared: bool) -> None:
+    lives = [edge(f"e{n}", "a", intent=intent) for n, intent in enumerate(intents)]
+    alone = edge("x", "b")
+    pairs: Any = [(each.owner.address, each) for each in [alone, *lives] if each.owner is not None]
+    expected = {pairs[1][0]: lives} if shared else {}
+    assert find_shared_records(pairs) == expected
+
+
+def test_orphans_without_a_record_share_none() -> None:
+    pairs = [(Address("EventSource", "x"), source(name)) for name in "ab"]
+    assert find_shared_records(pairs) == {}
