@@ -6,15 +6,20 @@ from typing import Any
 
 import pytest
 
-from reconciler.planning.drift_acceptance import find_offers
+from reconciler.model.change import Reason
+from reconciler.model.snapshot import Binding
+from reconciler.planning.drift_acceptance import OMITTED, Declined, Offer, find_offers
 from tests.planning.builders import (
     KINDS,
+    LENIENT,
+    at,
     body_of,
     declare,
     live,
     make_plan,
     manifest,
     plan_on,
+    record,
     secret,
     settle,
     snapshot,
@@ -57,3 +62,207 @@ def test_what_differs_in_an_object_that_will_be_adopted_is_offered() -> None:
 def test_what_will_be_created_has_no_drift_to_accept() -> None:
     declared = declare("TLSEdge/e", {"description": "in Git"})
     assert find_offers(make_plan(declared), manifest(declared), snapshot(), KINDS, both=True) == ([], [])
+
+
+# --- what is offered --------------------------------------------------------------------------------------------------
+
+AUTHORITY = declare("CertificateAuthority/c", {"ca_pem": "PEM"})
+LIVE_AUTHORITY = live(
+    "CertificateAuthority", "ca_c", {"ca_pem": "PEM"}, owner=record("CertificateAuthority/c", {"ca_pem": "PEM"})
+)
+WAS = {"description": "was"}
+BY_HAND = {"description": "by hand"}
+POLICY = {"traffic_policy": {"value": "{}"}}
+
+
+def trust(*ids: object, **more: object) -> dict[str, Any]:
+    return {"mutual_tls": {"certificate_authority_ids": list(ids), **more}}
+
+
+def live_trust(*ids: str) -> dict[str, Any]:
+    return {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": id} for id in ids]}}
+
+
+def live_policy(text: str) -> dict[str, Any]:
+    return {"traffic_policy": {"enabled": True, "value": text}}
+
+
+def accept(
+    was: dict[str, Any] | None,
+    now: dict[str, Any],
+    declared: dict[str, Any],
+    *,
+    both: bool = False,
+    kind: str = "TLSEdge",
+) -> tuple[list[Offer], list[Declined]]:
+    """Of one object, to which `was` was applied (None: nothing was) and that is shown as `now`."""
+    there = live(kind, "id-1", now, owner=None if was is None else record(f"{kind}/e", was))
+    manifests = [declare(f"{kind}/e", declared, id="id-1" if was is None else None), AUTHORITY]
+    seen = snapshot(there, LIVE_AUTHORITY)
+    made = make_plan(*manifests, seen=seen, options=LENIENT)
+    return find_offers(made, manifest(*manifests), seen, KINDS, both=both)
+
+
+REFERENCE = {"ref": "CertificateAuthority/c"}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "declared", "path", "value"),
+    [
+        (WAS, BY_HAND, WAS, "description", "by hand"),
+        (WAS, {"description": ""}, WAS, "description", OMITTED),
+        (WAS, {"description": "${{ x }}"}, WAS, "description", "$${{ x }}"),
+        ({"hostports": ["a.x:443"]}, {"hostports": ["b.x:443"]}, {"hostports": ["a.x:443"]}, "hostports", ["b.x:443"]),
+        (trust("ca_9"), live_trust("ca_c"), trust("ca_9"), "mutual_tls.certificate_authority_ids", [REFERENCE]),
+        (
+            trust("ca_9"),
+            live_trust("ca_9", "ca_c"),
+            trust("ca_9"),
+            "mutual_tls.certificate_authority_ids",
+            ["ca_9", REFERENCE],
+        ),
+        ({}, live_trust("ca_c"), {}, "mutual_tls", {"certificate_authority_ids": [REFERENCE]}),
+        (trust("ca_9", enabled=False), live_trust("ca_9"), trust("ca_9", enabled=False), "mutual_tls.enabled", OMITTED),
+        (trust("ca_9"), {"mutual_tls": None}, trust("ca_9"), "mutual_tls", OMITTED),
+        ({}, {"tls_termination": {"min_version": "1.3"}}, {}, "tls_termination", {"min_version": "1.3"}),
+        (
+            POLICY,
+            live_policy('{"on_tcp_connect": [{"name": "${{ x }}"}]}'),
+            POLICY,
+            "traffic_policy.value",
+            {"on_tcp_connect": [{"name": "$${{ x }}"}]},
+        ),
+        (POLICY, live_policy('{"${{ x }}": 1}'), POLICY, "traffic_policy.value", '{"${{ x }}": 1}'),
+    ],
+)
+def test_a_live_value_is_offered_as_a_manifest_would_write_it(
+    was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], path: str, value: object
+) -> None:
+    offers, declined = accept(was, now, declared)
+    assert declined == []
+    assert [(str(offer), ".".join(offer.path), offer.value) for offer in offers] == [(f"TLSEdge/e.{path}", path, value)]
+
+
+def test_an_offer_says_how_its_list_is_compared_and_what_text_a_document_was() -> None:
+    (hostports,), _ = accept({"hostports": ["a.x:443"]}, {"hostports": ["b.x:443"]}, {"hostports": ["a.x:443"]})
+    assert (hostports.unordered, hostports.text) == (True, None)
+    text = '{"on_tcp_connect":[]}'
+    (policy,), _ = accept(POLICY, live_policy(text), POLICY)
+    assert (policy.unordered, policy.text) == (False, text)
+    (backends,), _ = accept(
+        {"backends": ["ca_9", "ca_8"]},
+        {"backends": ["ca_8", "ca_9"]},
+        {"backends": ["ca_9", "ca_8"]},
+        kind="FailoverBackend",
+    )
+    assert (backends.value, backends.unordered) == (["ca_8", "ca_9"], False)
+
+
+GIT_TOO = "Git changed it too; --both takes the platform's value"
+UNKNOWN = "what changed it is unknown; --both takes the platform's value"
+
+
+def undeclared(id: str) -> str:
+    return f"it refers to {id}, which is not declared; import {id} first"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "declared", "path", "why"),
+    [
+        (WAS, BY_HAND, {"description": "in Git"}, "description", GIT_TOO),
+        (None, BY_HAND, WAS, "description", UNKNOWN),
+        ({}, live_trust("ca_1"), {}, "mutual_tls", undeclared("ca_1")),
+        (trust("ca_9"), live_trust("ca_8"), trust("ca_9"), "mutual_tls.certificate_authority_ids", undeclared("ca_8")),
+        (
+            trust("ca_9"),
+            live_trust("ca_9", "ca_1"),
+            trust("ca_9"),
+            "mutual_tls.certificate_authority_ids",
+            undeclared("ca_1"),
+        ),
+    ],
+)
+def test_what_is_not_offered_is_declined_with_the_reason(
+    was: dict[str, Any] | None, now: dict[str, Any], declared: dict[str, Any], path: str, why: str
+) -> None:
+    assert accept(was, now, declared) == ([], [Declined(f"TLSEdge/e.{path}", why)])
+
+
+@pytest.mark.parametrize("was", [WAS, None], ids=["Git changed it too", "unknown"])
+def test_both_takes_what_the_platform_has_whoever_changed_it(was: dict[str, Any] | None) -> None:
+    offers, declined = accept(was, BY_HAND, {"description": "in Git"}, both=True)
+    assert ([(offer.path, offer.value) for offer in offers], declined) == ([(("description",), "by hand")], [])
+
+
+def test_what_only_git_changed_is_neither_offered_nor_declined() -> None:
+    assert accept(WAS, WAS, {"description": "in Git"}, both=True) == ([], [])
+
+
+def test_a_secret_that_was_changed_on_the_platform_is_declined() -> None:
+    spec = {"edge_id": "e1", "match": "/", "match_type": "exact_path"}
+    hook = {"webhook_verification": {"provider": "github", "secret": secret("ours")}}
+    shown = {**spec, "webhook_verification": {"provider": "github", "secret": "theirs"}}
+    declared = declare("HTTPSEdgeRoute/r", {**spec, **hook})
+    seen = snapshot(
+        live("HTTPSEdgeRoute", "r1", shown, owner=record("HTTPSEdgeRoute/r", {**spec, **hook}), parent="e1")
+    )
+    offers, declined = find_offers(make_plan(declared, seen=seen), manifest(declared), seen, KINDS)
+    assert offers == []
+    assert [(each.subject, each.why) for each in declined] == [
+        (
+            "HTTPSEdgeRoute/r.webhook_verification.secret",
+            "it is secret or write-only, and cannot be written to a manifest",
+        )
+    ]
+
+
+# --- which resources --------------------------------------------------------------------------------------------------
+
+
+def test_only_the_selected_resources_and_what_was_added_to_them_are_considered() -> None:
+    rule = live("IPPolicyRule", "ipr_9", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
+    policy = live("IPPolicy", "ipp_1", BY_HAND, owner=record("IPPolicy/p", WAS))
+    edge = live("TLSEdge", "e_1", BY_HAND, owner=record("TLSEdge/e", WAS))
+    declared = [declare("IPPolicy/p", WAS), declare("TLSEdge/e", WAS)]
+    seen = snapshot(policy, rule, edge)
+    made = make_plan(*declared, seen=seen)
+
+    def consider(*kinds: str) -> tuple[list[str], list[str]]:
+        offers, declined = find_offers(
+            made, manifest(*declared), seen, KINDS, selects=lambda address: address.kind in kinds
+        )
+        return [str(offer.address) for offer in offers], [each.subject for each in declined]
+
+    assert consider("IPPolicy", "TLSEdge") == (["IPPolicy/p", "TLSEdge/e"], ["IPPolicyRule/ipr_9"])
+    assert consider("IPPolicy") == (["IPPolicy/p"], ["IPPolicyRule/ipr_9"])
+    assert consider("IPPolicyRule") == ([], ["IPPolicyRule/ipr_9"])
+    assert consider("TLSEdge") == (["TLSEdge/e"], [])
+
+
+def test_what_was_deleted_on_the_platform_is_declined_and_what_never_existed_is_not() -> None:
+    declared = [declare("BotUser/b", {"name": "b"}), declare("BotUser/new", {"name": "new"})]
+    seen = snapshot(bindings={"BotUser/b": Binding("bot_1")}, remembered=True)
+    made = make_plan(*declared, seen=seen)
+    assert {str(change.address): change.reason for change in made.changes} == {
+        "BotUser/b": Reason.VANISHED,
+        "BotUser/new": Reason.DECLARED,
+    }
+    why = "it was deleted on the platform; remove its manifest, or apply to create it again"
+    assert find_offers(made, manifest(*declared), seen, KINDS) == ([], [Declined("BotUser/b", why)])
+
+
+def test_what_is_not_declared_any_more_is_left_out() -> None:
+    seen = snapshot(live("TLSEdge", "e_1", BY_HAND, owner=record("TLSEdge/e", WAS)))
+    assert find_offers(make_plan(seen=seen, options=LENIENT), manifest(), seen, KINDS, both=True) == ([], [])
+
+
+def test_of_two_objects_the_one_that_is_declared_is_offered() -> None:
+    """The other one was replaced, and will be deleted."""
+    old = live("TLSEdge", "e_1", {"description": "old"}, owner=record("TLSEdge/e", WAS, intent="i1"))
+    new = live("TLSEdge", "e_2", BY_HAND, owner=record("TLSEdge/e", WAS, intent="intent-0", replaces="e_1"))
+    declared, seen = declare("TLSEdge/e", WAS), snapshot(old, new)
+    made = make_plan(declared, seen=seen)
+    assert find_offers(made, manifest(declared), seen, KINDS) == (
+        [Offer(at("TLSEdge/e"), ("description",), "by hand")],
+        [],
+    )

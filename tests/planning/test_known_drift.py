@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from reconciler.model.change import Action, Reason
-from reconciler.model.known_drift import KnownDrift
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Order, Reason
+from reconciler.model.known_drift import IgnoredDifference, KnownDrift
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
 from reconciler.planning.known_drift import ignore_known
 from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import declare, live, make_plan, record, snapshot
@@ -112,3 +117,103 @@ def test_an_entry_that_hides_nothing_is_a_warning_unless_the_plan_is_limited() -
     assert [(problem.code, problem.is_error) for problem in found.problems] == [("known-drift-unmatched", False)]
     limited = make_plan(declare("TLSEdge/e", WAS), seen=EDGE, options=PlanOptions(targets=("TLSEdge/e",)))
     assert ignore_known(limited, expect_drift("TLSEdge/misspelt"), TODAY).problems == ()
+
+
+def test_what_is_hidden_is_named_by_its_path_and_what_is_left_is_shown_alone() -> None:
+    found = ignore_known(edge(), expect_drift("*.description", until="2026-07-01"), TODAY)
+    assert found.ignored == (IgnoredDifference("TLSEdge/e.description", "2026-07-01", "because"),)
+    assert list_paths(found) == ["hostports"]
+    whole = ignore_known(edge(), expect_drift("TLSEdge/e"), TODAY)
+    assert [ignored.subject for ignored in whole.ignored] == ["TLSEdge/e"]
+
+
+def test_a_glob_for_an_object_ends_at_a_dot_or_a_bracket_of_the_path_and_never_in_the_address() -> None:
+    changes = [FieldChange(path, "old", "new", ChangedBy.PLATFORM) for path in ("a.b", "ab", "rules[0].x", "c.d.e")]
+    change = Change(Address.parse("TLSEdge/v1.2"), Action.UPDATE, Reason.FIELDS, fields=tuple(changes))
+    plan = replace(edge(), changes=(change,))
+
+    def left(glob: str) -> list[str]:
+        return list_paths(ignore_known(plan, expect_drift(glob), TODAY))
+
+    assert left("TLSEdge/v1") == ["a.b", "ab", "rules[0].x", "c.d.e"]
+    assert left("TLSEdge/v1.2.a") == ["ab", "rules[0].x", "c.d.e"]
+    assert left("*.rules") == ["a.b", "ab", "c.d.e"]
+    assert left("*.c.d") == ["a.b", "ab", "rules[0].x"]
+    assert left("*.c") == ["a.b", "ab", "rules[0].x"]
+
+
+@pytest.mark.parametrize(
+    ("hidden_by", "left_by", "pending"),
+    [
+        (ChangedBy.PLATFORM, [ChangedBy.GIT], True),
+        (ChangedBy.BOTH, [ChangedBy.FOLLOWS], True),
+        (ChangedBy.UNKNOWN, [ChangedBy.GIT], False),  # no record proves what the platform had
+        (ChangedBy.PLATFORM, [ChangedBy.GIT, ChangedBy.PLATFORM], False),
+        (ChangedBy.PLATFORM, [], False),
+    ],
+)
+def test_a_change_is_pending_if_a_record_proves_that_the_rest_comes_from_git(
+    hidden_by: ChangedBy, left_by: list[ChangedBy], pending: bool
+) -> None:
+    rest = [FieldChange(f"left{n}", "old", "new", by) for n, by in enumerate(left_by)]
+    hidden = FieldChange("hidden", "old", "new", hidden_by)
+    change = Change(Address.parse("TLSEdge/e"), Action.MOVE, Reason.RENAMED, fields=(*rest, hidden))
+    (shown,) = ignore_known(replace(edge(), changes=(change,)), expect_drift("*.hidden"), TODAY).changes
+    assert shown == replace(change, fields=tuple(rest), is_pending=pending), "a move stays without fields"
+
+
+@pytest.mark.parametrize(
+    ("reason", "forces", "updated"),
+    [
+        (Reason.IMMUTABLE, False, True),
+        (Reason.IMMUTABLE, True, False),
+        (Reason.REQUESTED, False, False),
+    ],
+)
+def test_a_replacement_stays_one_while_another_field_or_a_request_forces_it(
+    reason: Reason, forces: bool, updated: bool
+) -> None:
+    fields = (
+        FieldChange("domain", "old", "new", ChangedBy.PLATFORM, forces_replacement=True),
+        FieldChange("other", "old", "new", ChangedBy.PLATFORM, forces_replacement=forces),
+    )
+    change = Change(Address.parse("ReservedDomain/d"), Action.REPLACE, reason, fields=fields, order=Order.DELETE_FIRST)
+    (shown,) = ignore_known(replace(edge(), changes=(change,)), expect_drift("*.domain"), TODAY).changes
+    kept = replace(change, fields=fields[1:])
+    assert shown == (replace(kept, action=Action.UPDATE, reason=Reason.FIELDS, order=None) if updated else kept)
+
+
+def test_a_change_without_hidden_fields_is_left_as_it_is() -> None:
+    made = edge()
+    found = ignore_known(made, expect_drift("TLSEdge/misspelt"), TODAY)
+    assert (found.changes, found.calls) == (made.changes, made.calls)
+
+
+def test_each_entry_is_told_of_for_itself_with_what_to_do() -> None:
+    entries = [
+        *expect_drift("TLSEdge/e.description"),
+        *expect_drift("TLSEdge/first"),
+        KnownDrift("TLSEdge/second", "2026-07-01", "because"),
+        KnownDrift("TLSEdge/third", "2026-06-01", "because"),
+    ]
+    edit = "remove the entry from `drift.ignore`, or set a later `until`"
+    assert [(problem.text, problem.remedy) for problem in ignore_known(edge(), entries, TODAY).problems] == [
+        ("known drift 'TLSEdge/first' matches no difference", "correct --ignore"),
+        ("known drift 'TLSEdge/second' matches no difference", edit),
+        ("known drift 'TLSEdge/third' expired on 2026-06-01 and has no effect", edit),
+    ]
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"targets": ("TLSEdge/e",)},
+        {"excludes": ("IPPolicy/*",)},
+        {"problems": (Problem("wrong", "correct it", code="any"),)},
+    ],
+    ids=["targets", "excludes", "errors"],
+)
+def test_in_a_limited_plan_only_entries_that_expired_are_told_of(limit: dict[str, Any]) -> None:
+    entries = [*expect_drift("TLSEdge/misspelt"), KnownDrift("TLSEdge/old", "2026-06-01", "because")]
+    found = ignore_known(replace(edge(), **limit), entries, TODAY)
+    assert [problem.code for problem in found.problems if not problem.is_error] == ["known-drift-expired"]
