@@ -582,6 +582,30 @@ async def test_a_later_call_refers_to_what_an_update_answered(world: EngineHarne
     assert world.platform.all("/edges/tls")[-1]["description"] == "x"
 
 
+async def test_only_adopted_and_moved_objects_with_a_record_are_bound_by_an_update(world: EngineHarness) -> None:
+    other = Address("TLSEdge", "other")
+    world.platform.objects["/edges/tls"] = {"edgtls_7": {"id": "edgtls_7"}}
+    call = update(str(EDGE), "/edges/tls/edgtls_7", {}, target="edgtls_7", owner=OwnerDraft(EDGE))
+    changes = (
+        Change(EDGE, Action.UPDATE, Reason.FIELDS, "edgtls_7"),
+        Change(other, Action.ADOPT, Reason.UNOWNED, "edgtls_8"),
+        Change(Address("TLSEdge", "new"), Action.MOVE, Reason.RENAMED, "edgtls_9", former=Address("TLSEdge", "old")),
+    )
+    assert set((await world.outcomes(plan(call, changes=changes))).values()) == {Outcome.DONE}
+    assert world.journal.bindings == {}
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_nothing_goes_on_after_the_last_event(world: EngineHarness, stops: bool) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=503, retry_after=100))]
+    before = asyncio.all_tasks()
+    async for event in world.run(plan(create(str(EDGE), "/edges/tls"))):
+        if stops and isinstance(event, Retried):
+            world.stop.set()
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
 async def test_the_answer_to_a_module_says_nothing_about_the_object(world: EngineHarness) -> None:
     """A module may have an id of its own."""
     first = create(str(EDGE), "/edges/tls")

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.observe import observe
-from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
+from reconciler.engine.ports import Check, Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.engine.recovery import find_unsettled, is_created_by, may_still_take_effect, settle
 from reconciler.engine.retry import RetryPolicy
 from reconciler.model import owner_record as owners
@@ -495,7 +495,37 @@ async def test_a_create_is_looked_for_as_long_as_an_earlier_request_may_take_eff
     world.platform.faults = [Fault("POST", "/", failure) for failure in lost]
     assert (await only(world, call)).outcome is Outcome.DONE
     assert len(world.platform.sent("GET")) == lists
+    # Each lost request keeps its intent to itself.
+    assert len(world.journal.concluded) == 1 + sum(isinstance(each, Lost) for each in lost)
     assert (min(world.clock.slept) >= RetryPolicy().lag) is any(isinstance(each, Lost) for each in lost)
+
+
+class Late(MemoryPlatform):
+    """Carries the first create out after the second one, right before the second list."""
+
+    first: Mapping[str, Json] | None = None
+
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        if method == "POST" and self.first is None:
+            self.first = body
+            raise Lost("gateway timeout", status=504)
+        return await super().send(method, path, body, check=check)
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        if self.objects.get(path):
+            self._create(path, dict(self.first or {}))
+        async for page in super().pages(path, key):
+            yield page
+
+
+async def test_a_second_object_that_appears_after_the_create_was_answered_is_deleted() -> None:
+    world = EngineHarness(Late(kinds.every()))
+    ended = await only(world, EDGE)
+    assert (ended.outcome, ended.id) == (Outcome.DONE, "edgtls_0001")
+    assert world.platform.sent("DELETE") == [("DELETE", "/edges/tls/edgtls_0002")]
+    assert list(world.journal.concluded.values()) == [None, "edgtls_0001"]
 
 
 @pytest.mark.parametrize("failure", [Conflict("no", status=409), Refused("no", status=400), Gone("no", status=404)])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from reconciler.engine.observe import ById, observe
+from reconciler.engine.observe import ById, collection_path, observe
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
@@ -97,6 +97,7 @@ async def test_a_page_that_fails_leaves_the_list_incomplete(failure: Failure) ->
     snapshot = await observe(reader, some("TLSEdge", "BotUser"))
     listing = snapshot.of("TLSEdge")
     assert (listing.complete, listing.why, len(listing.objects)) == (False, str(failure), 1)
+    assert not listing.denied
     assert snapshot.of("BotUser").complete
 
 
@@ -397,3 +398,16 @@ async def test_the_reason_is_that_of_the_first_children_that_cannot_be_read() ->
     listing = (await observe(Scripted(pages), some("EventSource", "BotUser"))).of("EventSource")
     assert [live.locator for live in listing.objects] == ["esb_1/a.v0", "esb_2/b.v0"]
     assert (listing.complete, listing.why, listing.denied) == (False, "away", False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parent", "path"),
+    [
+        ("TLSEdge", None, "/edges/tls"),
+        ("TLSEdge", "x", "/edges/tls"),
+        ("HTTPSEdgeRoute", "e/1", "/edges/https/e%2F1/routes"),
+        ("HTTPSEdgeRoute", None, "/edges/https/{edge_id}/routes"),
+    ],
+)
+def test_the_path_of_a_collection_names_the_parent(kind: str, parent: str | None, path: str) -> None:
+    assert collection_path(kinds.get(kind), parent) == path

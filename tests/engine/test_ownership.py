@@ -214,6 +214,16 @@ async def test_an_answer_confirms_an_object_from_when_its_request_left(
         assert reads(world) == gets
 
 
+async def test_an_answer_confirms_an_object_for_longer_than_the_reading_before_it(
+    world: EngineHarness, platform: DelayingPlatform
+) -> None:
+    """The module is sent eight seconds after the reading, and four after the update."""
+    platform.queue = 4.0
+    module = replace(CALLS[2], needs=(CALLS[0].id,))
+    assert set((await world.outcomes(plan(CALLS[0], module))).values()) == {Outcome.DONE}
+    assert reads(world) == 1
+
+
 # --- between the check and the request --------------------------------------------------------------------------------
 
 

@@ -265,6 +265,7 @@ class MemoryJournal:
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         await self._write()
         for address, binding in bindings.items():
+            assert isinstance(address, Address)
             if binding is None:
                 self.bindings.pop(address, None)
             else:
