@@ -38,7 +38,7 @@ class Origin:
             raise ValueError("it is not a URL: write https://host")
         if not _is_name(parts.hostname):
             raise ValueError(f"{parts.hostname[:80]} is not a valid host name")
-        if parts.username is not None or parts.password is not None:
+        if parts.username is not None:
             raise ValueError("it must not contain a user name or password")
         if parts.query or parts.fragment:
             raise ValueError("it must not contain a query or fragment")

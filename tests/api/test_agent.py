@@ -116,3 +116,68 @@ async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) ->
         assert opened is not None
         with pytest.raises(Refused, match="check that it is the address of an agent"):
             await opened.list("/api/tunnels", "tunnels")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text"),
+    [
+        (400, {"msg": "no", "details": {"err": "why\nERR_NGROK_9"}}, "no: why ERR_NGROK_9"),
+        (400, {"msg": " ", "details": {"err": "why"}}, "why"),
+        (400, {"msg": "no", "details": {"err": " "}}, "no"),
+        (400, {"msg": 7, "details": ["why"]}, "no reason given"),
+    ],
+)
+def test_a_failure_tells_what_the_agent_and_the_platform_said(status: int, body: Any, text: str) -> None:
+    shown = f"{text} (the agent at http://127.0.0.1:4040, status {status})"
+    assert str(agent.failure_of("POST", status, body, THERE)) == shown
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "failure", "shown"),
+    [
+        ("POST", 499, Refused, 0),
+        ("POST", 404, Gone, 404),
+        ("POST", 429, Transient, 429),
+        ("DELETE", 503, Transient, 503),
+        ("DELETE", 502, Lost, 0),
+    ],
+)
+def test_a_status_means_what_it_means_at_an_agent(method: str, status: int, failure: type[Failure], shown: int) -> None:
+    found = agent.failure_of(method, status, None, THERE)
+    assert (type(found), found.status) == (failure, shown)
+
+
+@pytest.mark.parametrize(("method", "failure"), [("GET", Refused), ("POST", Lost), ("DELETE", Lost)])
+async def test_what_is_not_json_is_no_agent_s(method: str, failure: type[Failure]) -> None:
+    async with (
+        wire(answer(b"<html>", content_type="text/html")) as beside,
+        agent.open_agent(beside.base_url, read_only=False) as opened,
+    ):
+        assert opened is not None
+        with pytest.raises(Failure, match="is not JSON; check that it is the address of an agent") as failed:
+            await opened.send(method, "/api/tunnels", None if method == "GET" else {})
+    assert type(failed.value) is failure
+
+
+async def test_requests_to_an_agent_have_a_type_only_with_a_body() -> None:
+    answers = (answer({"tunnels": [{"name": "x"}]}), answer(b" "), answer({"name": "x"}, 201))
+    async with wire(*answers) as beside, agent.open_agent(beside.base_url, read_only=False) as opened:
+        assert opened is not None
+        assert await opened.list("/api/tunnels", "tunnels") == [{"name": "x"}]
+        assert await opened.send("DELETE", "/api/tunnels/x") is None
+        assert await opened.send("POST", "/api/tunnels", {"name": "ü"}) == {"name": "x"}
+        with pytest.raises(Refused, match="must not send PATCH /api/tunnels/x"):
+            await opened.send("PATCH", "/api/tunnels/x", {})
+    assert [(request.method, request.body) for request in beside.asked] == [
+        ("GET", b""),
+        ("DELETE", b""),
+        ("POST", '{"name":"ü"}'.encode()),
+    ]
+    assert [request.headers.get("content-type") for request in beside.asked] == [None, None, "application/json"]
+
+
+async def test_without_an_address_there_is_no_agent() -> None:
+    async with agent.open_agent(None, read_only=False) as opened:
+        assert opened is None
+    async with wire(answer({"name": "x"})) as platform, open_platform(platform.account()) as client:
+        assert await client.get("/api/tunnels/x") == {"name": "x"}  # as any other path

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.api.answers import DEEPEST, decode
+from reconciler.api.answers import DEEPEST, decode, encode
 
 
 @pytest.mark.parametrize(
@@ -33,3 +33,29 @@ def test_what_is_too_deep_is_refused() -> None:
         value = [value]
     assert decode(json.dumps(value).encode()) == (value, True)
     assert decode(json.dumps({"a": [value]}).encode()) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        (b'{"\\ud83d": ["\\udead", {"x": "\\ud83d"}], "n": 1.5, "b": true, "z": null}',
+         {"\ufffd": ["\ufffd", {"x": "\ufffd"}], "n": 1.5, "b": True, "z": None}),
+        (b'{"a": "\\u00fc"}', {"a": "\u00fc"}),
+        (b'{"a": "\\UD83D"}', None),
+        (b" [] ", []),
+        (b"-1e308", -1e308),
+    ],
+)  # fmt: skip
+def test_a_repair_changes_nothing_else(content: bytes, value: Any) -> None:
+    assert decode(content) == (value, value is not None)
+
+
+@pytest.mark.parametrize(
+    ("body", "content"),
+    [
+        ({"a": [1, "ü"], "b": None}, '{"a":[1,"ü"],"b":null}'.encode()),
+        ({"a": "\ud83d", "b": "ü"}, b'{"a":"\\ud83d","b":"\\u00fc"}'),
+    ],
+)
+def test_a_body_is_compact_and_in_utf_8_if_it_can_be(body: Any, content: bytes) -> None:
+    assert encode(body) == content

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,9 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
 from reconciler.api import transport
-from reconciler.api.client import Account
+from reconciler.api.client import Account, open_client
 from reconciler.api.platform import open_platform, open_reader
-from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
+from reconciler.engine.ports import Conflict, Failure, Gone, Lost, NotSent, Refused, Transient
 from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
 from tests.engine.world import SeededChance, VirtualClock
@@ -406,6 +407,182 @@ async def test_a_reader_cannot_change_anything() -> None:
             with pytest.raises(Refused, match="this client must not send"):
                 await reader._client.exchange(method, f"{there.base_url}/x", {})
     assert there.asked == []
+
+
+@pytest.mark.parametrize(
+    "address", ["{there}0/x", "{there}.example/x", "{there}@127.0.0.1:9/x", "{there}", "/x", "http://127.0.0.1:9/x", ""]
+)
+async def test_a_client_sends_nothing_to_an_address_that_only_begins_like_its_origin(address: str) -> None:
+    async with wire(answer({})) as there, open_client(there.account(), VirtualClock(), read_only=False) as client:
+        assert await client.exchange("GET", f"{there.base_url}/x") == {}
+        with pytest.raises(Refused, match="this client must not send GET"):
+            await client.exchange("GET", address.replace("{there}", there.base_url))
+        with pytest.raises(Refused, match="this client must not send OPTIONS"):
+            await client.exchange("OPTIONS", f"{there.base_url}/x")
+    assert len(there.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("location", "shown"),
+    [
+        ("/elsewhere", "another path"),
+        ("", "another path"),
+        ("https://user:pass@word@host.example/x", "host.example"),
+        ("https://host.example\\@evil.example/x", "host.example"),
+        ("https://host.example:8443?x=//y", "host.example:8443?x="),
+        (f"https://{'a' * 120}.example/", "a" * 100),
+    ],
+)
+async def test_of_a_redirect_only_the_host_is_shown(location: str, shown: str) -> None:
+    failure = await failing("GET", answer(None, 302, Location=location))
+    assert f" redirects to {shown}; the redirect was not followed" in str(failure)
+    assert (type(failure), failure.status) == (Refused, 302)
+
+
+@pytest.mark.parametrize(("status", "redirects"), [(300, True), (399, True), (400, False), (299, False)])
+async def test_every_status_from_300_to_399_is_a_redirect(status: int, redirects: bool) -> None:
+    async with wire(answer({}, status)) as there, open_platform(there.account(), clock=VirtualClock()) as platform:
+        try:
+            said = str(await platform.get("/x"))
+        except Refused as failure:
+            said = str(failure)
+    assert ("redirects to another path" in said) is redirects
+
+
+@pytest.mark.parametrize("content", [b"", b" \r\n"])
+async def test_an_answer_of_nothing_is_none(content: bytes) -> None:
+    async with wire(answer(content)) as there, open_platform(there.account()) as platform:
+        assert await platform.send("DELETE", "/x") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown", "failure"),
+    [
+        ("", "content of an unknown type", Refused),
+        ("text/plain; charset=utf-8", "text/plain", Refused),
+        (f"text/{KEY}", "text/(key)", Refused),
+        ("application/json", "application/json", Transient),
+        ("application/problem+json; x=y", "application/problem+json", Transient),
+    ],
+)
+async def test_what_is_not_json_is_named_by_its_type(kind: str, shown: str, failure: type[Failure]) -> None:
+    """What calls itself JSON was cut off on its way, and may come whole the next time."""
+    found = await failing("GET", answer(b"<html>", content_type=kind))
+    assert type(found) is failure
+    assert f"returned {shown}, not JSON (status 200)" in str(found)
+    assert ("check platform.base_url" in str(found)) is (failure is Refused)
+
+
+async def test_key_and_secrets_are_redacted_everywhere_in_an_error() -> None:
+    body = {
+        "msg": f"{KEY} hush-hush",
+        "error_code": "hush-hush",
+        "details": {"operation_id": f"op-{KEY}", "other": [KEY]},
+    }
+    failure = await failing("POST", answer(body, 400), secrets=(Secret("hush-hush", "test"),))
+    assert str(failure) == "(key) (secret) (status 400, (secret), op-(key))"
+    long = await failing("POST", answer({"msg": "x" * 19_990 + KEY}, 400))
+    assert str(long).startswith("xxx")
+
+
+async def test_only_a_429_holds_the_other_requests_up() -> None:
+    clock = VirtualClock()
+    answers = (answer({}, 503, Retry_After="7"), answer({}, 429, Retry_After="0"), answer({}, 429), answer({}))
+    async with wire(*answers) as there, open_platform(there.account(), clock=clock) as platform:
+        for _ in range(3):
+            with pytest.raises(Failure):
+                await platform.send("PATCH", "/x", {})
+        await platform.send("PATCH", "/x", {})
+    assert clock.now() == 0
+
+
+async def test_before_a_change_and_only_then_it_is_asked_whether_it_may_be_sent() -> None:
+    asked = 0
+
+    async def before_write() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            raise OSError("the lock was lost")
+
+    account = {"agent": "http://127.0.0.1:9"}
+    async with (
+        wire(answer({})) as there,
+        open_platform(there.account(**account), before_write=before_write) as platform,
+    ):
+        await platform.get("/x")
+        assert asked == 0
+        await platform.send("PATCH", "/x", {})
+        assert asked == 1
+        for path in ("/x", "/api/tunnels"):
+            with pytest.raises(NotSent) as held:
+                await platform.send("DELETE", path)
+            assert str(held.value.__cause__) == "the lock was lost"
+            asked = 1
+    assert [request.method for request in there.asked] == ["GET", "PATCH"]
+
+
+class Noting:
+    """An observer that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.noted: list[Any] = []
+
+    @contextmanager
+    def watch_request(self, method: str, path: str) -> Iterator[Noting]:
+        self.noted.append((method, path))
+        yield self
+
+    @contextmanager
+    def watch_list(self, path: str) -> Iterator[None]:
+        self.noted.append(f"list {path}")
+        yield
+        self.noted.append("end")
+
+    def on_response(self, status: int) -> None:
+        self.noted.append(status)
+
+    def on_failure(self, failure: Exception) -> None:
+        self.noted.append(type(failure))
+
+    def on_wait(self, seconds: float) -> None:
+        self.noted.append(f"wait {seconds:g}")
+
+
+async def test_an_observer_is_told_of_each_request_and_wait_without_content() -> None:
+    observer, clock, waits = Noting(), VirtualClock(), list[float]()
+    answers = (answer({"bot_users": []}), answer({}, 404), answer({"id": "x"}), CUT)
+    account = {"observer": observer, "requests_per_minute": 3}
+    async with (
+        wire(*answers) as there,
+        open_platform(there.account(**account), clock=clock, on_wait=waits.append) as platform,
+    ):
+        assert [page async for page in platform.pages("/bot_users?limit=9", "bot_users")] == [[]]
+        with pytest.raises(Gone):
+            await platform.send("DELETE", "/x")
+        await platform.send("POST", "/x", {"secret": 1})
+        with pytest.raises(Lost):
+            await platform.send("POST", "/x", {})
+    assert observer.noted == [
+        "list /bot_users", ("GET", "/bot_users"), 200, "end",
+        ("DELETE", "/x"), 404, Gone,
+        ("POST", "/x"), 200,
+        "wait 60", ("POST", "/x"), Lost,
+    ]  # fmt: skip
+    assert waits == [60]
+
+
+async def test_a_read_that_is_tried_again_is_told_with_its_wait_and_reason() -> None:
+    told: list[tuple[float, str]] = []
+    clock = VirtualClock()
+    async with (
+        wire(answer({"msg": "away"}, 503), answer({"msg": "away"}, 503, Retry_After="7"), answer({})) as there,
+        open_reader(there.account(), clock=clock, on_retry=lambda *what: told.append(what)) as reader,
+    ):
+        await reader.get("/x")
+    assert [why for _, why in told] == ["away (status 503)"] * 2
+    assert [seconds for seconds, _ in told] == clock.slept
+    assert 7 <= told[1][0] <= 7.5
 
 
 async def test_a_cancelled_request_stays_cancelled() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from reconciler.api.errors import retry_after, sanitize
+from reconciler.api.errors import failure_of, failure_without_answer, retry_after, sanitize
+from reconciler.engine.ports import Conflict, Failure, Gone, Lost, Refused, Transient
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -30,6 +32,88 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 )
 def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> None:
     assert retry_after(header, NOW) == seconds
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text", "code"),
+    [
+        (400, {"msg": "no", "error_code": "ERR_NGROK_9"}, "no (status 400, ERR_NGROK_9)", "ERR_NGROK_9"),
+        (400, {"msg": " a\nb "}, "a b (status 400)", ""),
+        (400, {"msg": "  ", "error_code": 9}, "Bad Request (status 400)", ""),
+        (400, {"msg": ["no"], "details": ["x"]}, "Bad Request (status 400)", ""),
+        (400, {"msg": "no", "details": {"operation_id": "op_1"}}, "no (status 400, op_1)", ""),
+        (400, {"msg": "no", "details": {"operation_id": 7}}, "no (status 400)", ""),
+        (400, {"msg": "no", "error_code": "E" * 99}, f"no (status 400, {'E' * 59}…)", f"{'E' * 59}…"),
+        (400, None, "Bad Request (status 400)", ""),
+        (400, ["no"], "Bad Request (status 400)", ""),
+        (499, None, "error of the platform (status 499)", ""),
+    ],
+)
+def test_an_error_s_text_has_status_code_and_operation(status: int, body: Any, text: str, code: str) -> None:
+    failure = failure_of("GET", status, body)
+    assert (type(failure), str(failure), failure.code, failure.status) == (Refused, text, code, status)
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "code", "kind", "waits"),
+    [
+        ("PATCH", 400, "ERR_NGROK_446", Transient, True),
+        ("PATCH", 400, "OTHER_446", Transient, True),
+        ("PATCH", 400, "446", Transient, True),
+        ("PATCH", 400, "ERR_NGROK_4460", Refused, False),
+        ("PATCH", 400, "ERR_446_NGROK", Refused, False),
+        ("PATCH", 400, "ERR_NGROK", Refused, False),
+        ("PATCH", 403, "ERR_NGROK_446", Refused, False),
+        ("POST", 400, "ERR_NGROK_446", Transient, True),
+        ("POST", 429, "", Transient, True),
+        ("POST", 425, "", Transient, True),
+        ("PATCH", 408, "", Transient, True),
+        ("POST", 408, "", Lost, False),
+        ("PATCH", 499, "", Refused, False),
+        ("PATCH", 500, "", Transient, True),
+        ("POST", 500, "", Lost, False),
+        ("POST", 599, "", Lost, False),
+        ("POST", 501, "", Refused, False),
+        ("POST", 505, "", Refused, False),
+        ("POST", 504, "", Lost, False),
+        ("POST", 506, "", Lost, False),
+        ("GET", 404, "", Gone, False),
+        ("GET", 410, "", Gone, False),
+        ("GET", 409, "", Conflict, False),
+        ("GET", 412, "", Conflict, False),
+        ("GET", 411, "", Refused, False),
+    ],
+)
+def test_what_may_be_repeated_depends_on_method_status_and_code(
+    method: str, status: int, code: str, kind: type[Failure], waits: bool
+) -> None:
+    """And only what may be repeated takes over how long the platform asked to wait."""
+    failure = failure_of(method, status, {"error_code": code, "msg": "no"}, retry_after=7.0)
+    assert (type(failure), failure.code, failure.status) == (kind, code, status)
+    assert (isinstance(failure, Transient) and failure.retry_after == 7.0) is waits
+    assert str(failure).endswith("; outcome unknown") is (kind is Lost)
+
+
+@pytest.mark.parametrize(
+    ("method", "sent", "kind"),
+    [("POST", True, Lost), ("DELETE", True, Lost), ("GET", True, Transient), ("POST", False, Transient)],
+)
+def test_a_missing_response_leaves_in_doubt_what_may_have_been_changed(
+    method: str, sent: bool, kind: type[Failure]
+) -> None:
+    failure = failure_without_answer(method, "reset", sent=sent)
+    assert (type(failure), str(failure)) == (kind, "reset")
+
+
+@pytest.mark.parametrize("length", [59, 60, 61])
+def test_a_text_is_shortened_only_beyond_its_limit(length: int) -> None:
+    assert sanitize("x" * length, 60) == ("x" * length if length <= 60 else "x" * 59 + "…")
+
+
+def test_a_date_without_a_time_zone_is_in_utc() -> None:
+    assert retry_after("Thu, 01 Jan 2026 12:00:30 -0000", NOW) == 30
+    assert retry_after("Thu, 01 Jan 2026 13:00:30 +0100", NOW) == 30
+    assert retry_after("2.5", NOW) == 2.5
 
 
 @pytest.mark.parametrize(

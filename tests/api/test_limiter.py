@@ -116,3 +116,54 @@ async def test_room_that_was_not_used_is_given_back() -> None:
             slot.used = used
     async with limiter.slot():
         assert clock.now() == 0
+
+
+async def test_the_longest_hold_counts() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(0, clock)
+    limiter.hold(10)
+    limiter.hold(5)
+    assert [time for time, _ in await sent(limiter, clock, 1)] == [10]
+    limiter.hold(300)
+    assert [time for time, _ in await sent(limiter, clock, 1)] == [310]
+    limiter.hold(300.5)
+    with pytest.raises(Transient) as refused:
+        await sent(limiter, clock, 1)
+    assert (refused.value.status, refused.value.retry_after) == (429, 300.5)
+
+
+async def test_more_requests_than_the_budget_are_admitted_as_the_whole_budget() -> None:
+    """An update that reads the object first, at a budget of one."""
+    clock = VirtualClock()
+    limiter = Limiter(1, clock)
+    async with limiter.slot(2) as slot:
+        assert slot.used == 1
+    async with limiter.slot(2):
+        assert clock.now() == 60
+    async with Limiter(0, clock).slot(2) as slot:
+        assert (clock.now(), slot.used) == (60, 2)
+
+
+async def test_both_requests_of_a_slot_count() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(3, clock)
+    async with limiter.slot(2):
+        pass
+    assert [time for time, _ in await sent(limiter, clock, 3)] == [0, 60, 60]
+
+
+async def test_requests_wait_for_those_under_way_and_are_told_only_of_waits_for_the_budget() -> None:
+    clock = VirtualClock()
+    waits: list[float] = []
+    limiter = Limiter(2, clock, window=10, on_wait=waits.append)
+    assert [time for time, _ in await sent(limiter, clock, 3, takes=4)] == [0, 0, 14]
+    assert waits == [10]
+
+
+async def test_a_slot_that_fails_counts_as_sent() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(1, clock)
+    with pytest.raises(ValueError, match="broken"):
+        async with limiter.slot():
+            raise ValueError("broken")
+    assert [time for time, _ in await sent(limiter, clock, 1)] == [60]

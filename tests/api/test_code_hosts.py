@@ -1,0 +1,266 @@
+"""Comments and issues at stand-ins of GitHub and GitLab: whose they are, what is sent, and what failures mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from reconciler.api import code_hosts
+from reconciler.api.code_hosts import (
+    CommentResult,
+    GitHub,
+    GitHubIssues,
+    GitLab,
+    GitLabIssues,
+    IssueResult,
+    IssueTracker,
+    Review,
+)
+from reconciler.engine.ports import Failure, Gone, Refused, Transient
+from reconciler.model.value import Secret
+from tests.cli.code_hosts import ALICE, TOKEN, US, CodeHost
+
+SECRET = Secret(TOKEN, "test")
+MARK = "<!-- ours -->"
+
+
+@pytest.fixture
+def host() -> Iterator[CodeHost]:
+    with CodeHost() as running:
+        yield running
+
+
+def github(host: CodeHost) -> Review:
+    return GitHub(host.url, SECRET, "octo/infra", 12)
+
+
+def gitlab(host: CodeHost) -> Review:
+    return GitLab(f"{host.url}/api/v4", SECRET, "group/infra", 7)
+
+
+def github_issues(host: CodeHost) -> IssueTracker:
+    return GitHubIssues(host.url, SECRET, "octo/infra")
+
+
+def gitlab_issues(host: CodeHost) -> IssueTracker:
+    return GitLabIssues(f"{host.url}/api/v4", SECRET, "group/infra")
+
+
+each_review = pytest.mark.parametrize("review", [github, gitlab])
+each_tracker = pytest.mark.parametrize("tracker", [github_issues, gitlab_issues])
+Opening = Callable[[CodeHost], Any]
+
+COMMENTS = {github: "/repos/octo/infra/issues/12/comments", gitlab: "/projects/group%2Finfra/merge_requests/7/notes"}
+
+
+@each_review
+def test_a_comment_is_added_found_and_updated(host: CodeHost, review: Opening) -> None:
+    assert review(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.ADDED
+    assert review(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.CURRENT
+    assert review(host).upsert_comment(f"\n{MARK} one ", MARK) is CommentResult.CURRENT
+    assert review(host).upsert_comment(f"{MARK} two", MARK) is CommentResult.UPDATED
+    assert host.bodies == [f"{MARK} two"]
+    prefix = "" if review is github else "/api/v4"
+    where = prefix + COMMENTS[review]
+    changed = "/repos/octo/infra/issues/comments/1" if review is github else f"{where}/1"
+    assert host.changes == [("POST", where), ("PATCH" if review is github else "PUT", changed)]
+
+
+@each_review
+def test_the_first_own_comment_that_begins_with_the_marker_is_the_one(host: CodeHost, review: Opening) -> None:
+    host.say(ALICE, f"{MARK} of somebody else")
+    host.say(US, f"quoted: {MARK}")
+    host.comments.append({"id": "4", "body": f"{MARK} odd", "user": US, "author": US})
+    host.comments.append({"id": 8, "body": None, "user": US, "author": US})
+    host.say(US, f"{MARK} old")
+    host.say(US, f"{MARK} later")
+    before = host.bodies
+    assert review(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.UPDATED
+    assert host.bodies == [*before[:4], f"{MARK} new", f"{MARK} later"]
+
+
+def test_what_gitlab_notes_by_itself_is_no_comment(host: CodeHost) -> None:
+    host.say(US, f"{MARK} changed the title")
+    host.comments[0]["system"] = True
+    assert gitlab(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.ADDED
+    assert host.bodies == [f"{MARK} changed the title", f"{MARK} new"]
+
+
+@each_review
+def test_a_comment_that_is_deleted_meanwhile_is_added_again(host: CodeHost, review: Opening) -> None:
+    host.say(US, f"{MARK} old")
+    host.vanishing = True
+    assert review(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.ADDED
+    assert host.bodies == [f"{MARK} old", f"{MARK} new"]
+
+
+@each_tracker
+def test_an_issue_is_opened_updated_and_closed(host: CodeHost, tracker: Opening) -> None:
+    issues = tracker(host)
+    assert issues.close_issue("t", MARK, MARK) is IssueResult.NONE
+    assert host.issues == []
+    assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.OPENED
+    assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.CURRENT
+    assert issues.upsert_issue("other", f"{MARK} one", MARK) is IssueResult.UPDATED
+    assert issues.upsert_issue("other", f"{MARK} two", MARK) is IssueResult.UPDATED
+    assert [(issue["title"], issue["body"], issue["state"]) for issue in host.issues] == [
+        ("other", f"{MARK} two", "open")
+    ]
+    assert issues.close_issue("done", f"{MARK} three", MARK) is IssueResult.CLOSED
+    assert [(issue["title"], issue["body"], issue["state"]) for issue in host.issues] == [
+        ("done", f"{MARK} three", "closed")
+    ]
+    assert issues.upsert_issue("t", f"{MARK} one", MARK) is IssueResult.OPENED
+    assert len(host.issues) == 2
+
+
+@each_tracker
+def test_issues_of_others_and_without_the_marker_are_left_alone(host: CodeHost, tracker: Opening) -> None:
+    def issue(author: dict[str, Any], body: str | None, **more: Any) -> dict[str, Any]:
+        number = len(host.issues) + 1
+        told = {"number": number, "iid": number, "title": "t", "body": body, "description": body}
+        return {**told, "user": author, "author": author, "state": "open", **more}
+
+    host.issues.append(issue(ALICE, f"{MARK} of somebody else"))
+    host.issues.append(issue(US, f"quoted: {MARK}"))
+    host.issues.append(issue(US, None))
+    host.issues.append(issue(US, f"{MARK} odd", number="4", iid=None))
+    if tracker is github_issues:
+        host.issues.append(issue(US, f"{MARK} a pull request", pull_request={}))
+    before = [dict(each) for each in host.issues]
+    assert tracker(host).close_issue("t", MARK, MARK) is IssueResult.NONE
+    assert tracker(host).upsert_issue("t", f"{MARK} new", MARK) is IssueResult.OPENED
+    assert host.issues[:-1] == before
+
+
+@each_tracker
+def test_an_issue_that_a_code_host_does_not_name_is_compared_as_an_empty_one(host: CodeHost, tracker: Opening) -> None:
+    told = {"number": 1, "iid": 1, "title": None, "body": f"{MARK} x", "description": f"{MARK} x", "state": "open"}
+    host.issues.append({**told, "user": US, "author": US})
+    assert tracker(host).upsert_issue("", f"{MARK} x", MARK) is IssueResult.CURRENT
+
+
+def test_a_workflow_s_token_takes_for_its_own_what_a_bot_wrote(host: CodeHost) -> None:
+    host.me = None
+    host.say(ALICE, f"{MARK} of somebody else")
+    assert github(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.ADDED
+    assert github(host).upsert_comment(f"{MARK} two", MARK) is CommentResult.UPDATED
+    assert host.bodies == [f"{MARK} of somebody else", f"{MARK} two"]
+
+
+@each_review
+@pytest.mark.parametrize("user", [{}, {"login": "", "id": None}, {"login": 7}, ["x"]], ids=str)
+def test_a_token_of_nobody_changes_nothing(host: CodeHost, review: Opening, user: Any) -> None:
+    host.instead["GET /user"] = (200, {}, user)
+    with pytest.raises(Refused, match="does not name the owner of the token"):
+        review(host).upsert_comment(MARK, MARK)
+    assert host.changes == []
+
+
+@each_review
+@pytest.mark.parametrize("author", [None, "deployer", {}, {"login": None, "id": None}], ids=str)
+def test_a_comment_of_no_known_author_is_not_ours(host: CodeHost, review: Opening, author: Any) -> None:
+    host.comments.append({"id": 1, "body": f"{MARK} x", "user": author, "author": author})
+    assert review(host).upsert_comment(f"{MARK} y", MARK) is CommentResult.ADDED
+
+
+@each_review
+def test_comments_are_read_to_the_last_page_and_no_further(
+    host: CodeHost, review: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host.largest_page = 2
+    for number in range(5):
+        host.say(ALICE, f"comment {number}")
+    host.say(US, f"{MARK} old")
+    monkeypatch.setattr(code_hosts, "_PAGES", 3)
+    assert review(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.UPDATED
+    assert [method for method, _ in host.asked].count("GET") == 1 + 3  # the user, and three pages
+    monkeypatch.setattr(code_hosts, "_PAGES", 2)
+    with pytest.raises(Refused, match="lists more than 200 items"):
+        review(host).upsert_comment(f"{MARK} new", MARK)
+
+
+@pytest.mark.parametrize(
+    ("link", "pages"),
+    [
+        ('<x>; rel="next"', 2),
+        ("<x>; rel=next", 2),
+        ('<x>; rel="prev", <y>; rel="next"', 2),
+        ('<x>; rel="last"', 1),
+        ("", 1),
+    ],
+)
+def test_a_link_tells_whether_there_is_a_next_page(host: CodeHost, link: str, pages: int) -> None:
+    """An empty page ends the list, whatever its link."""
+    path = "/comments"
+    host.instead[f"GET {path}"] = (200, {"Link": link}, [{"id": 1, "body": "x", "user": ALICE}, "odd"])
+    asked: list[str] = []
+    answer = host.answer
+
+    def answer_second(method: str, target: str, headers: Any, body: Any) -> Any:
+        asked.append(target)
+        if "&page=2" in target:
+            return 200, {"Link": link}, []
+        return answer(method, target, headers, body)
+
+    host.answer = answer_second  # type: ignore[method-assign]
+    github(host).upsert_comment(MARK, MARK)
+    listed = [target for target in asked if "per_page" in target]
+    assert listed == [f"/repos/octo/infra/issues/12/comments?per_page=100&page={number + 1}" for number in range(pages)]
+
+
+FAILURES: list[tuple[int, dict[str, str], Any, type[Failure], str]] = [
+    (401, {}, {"message": "Bad"}, Refused, ": Bad; check the token and its permissions"),
+    (403, {}, {"message": "No"}, Refused, ": No; check the token and its permissions"),
+    (403, {"Retry-After": "9"}, {"message": "No"}, Transient, ": No; run it again"),
+    (403, {"X-RateLimit-Remaining": "0"}, {"message": "No"}, Transient, ": No; run it again"),
+    (403, {"X-RateLimit-Remaining": "1"}, {"message": "No"}, Refused, ": No; check the token and its permissions"),
+    (403, {}, {"message": "API Rate Limit exceeded"}, Transient, ": API Rate Limit exceeded; run it again"),
+    (404, {}, {}, Refused, "; check the repository, the number, and what the token can read"),
+    (429, {}, {}, Transient, "; run it again"),
+    (499, {}, {"error": "a", "error_description": "b"}, Refused, ": a: b"),
+    (500, {}, ["x"], Transient, "; run it again"),
+    (503, {"Retry-After": "9"}, None, Transient, "; run it again"),
+    (300, {}, {}, Refused, "; the redirect was not followed, and the token was not sent to its target"),
+    (308, {}, {}, Refused, "; the redirect was not followed, and the token was not sent to its target"),
+    (400, {"X-RateLimit-Remaining": "0"}, {"message": "rate limit"}, Refused, ": rate limit"),
+    (422, {}, {"message": f"{TOKEN} is bad"}, Refused, ": (secret) is bad"),
+    (422, {}, {"message": "x" * 190 + TOKEN}, Refused, f": {'x' * 190}(secret)"),
+]
+
+
+@pytest.mark.parametrize(("status", "headers", "body", "kind", "text"), FAILURES)
+def test_a_failure_says_what_to_do(
+    host: CodeHost, status: int, headers: dict[str, str], body: Any, kind: type[Failure], text: str
+) -> None:
+    host.instead["GET /user"] = (status, headers, body)
+    with pytest.raises(Failure) as failed:
+        github(host).upsert_comment(MARK, MARK)
+    assert str(failed.value) == f"{host.url} returned {status} for GET /user{text}"
+    assert type(failed.value) is kind
+    assert TOKEN not in str(failed.value)
+
+
+def test_an_issue_that_is_gone_when_it_is_changed_is_gone(host: CodeHost) -> None:
+    github_issues(host).upsert_issue("t", MARK, MARK)
+    host.instead["PATCH /issues/1"] = (404, {}, {"message": "Not Found"})
+    with pytest.raises(Gone, match="returned 404 for PATCH /repos/octo/infra/issues/1: Not Found") as gone:
+        github_issues(host).upsert_issue("t", f"{MARK} x", MARK)
+    assert gone.value.status == 404
+
+
+@pytest.mark.parametrize("body", [{"a": 1}, "x", None])
+def test_what_is_no_list_of_comments_is_refused(host: CodeHost, body: Any) -> None:
+    host.instead["GET /comments"] = (200, {}, body)
+    with pytest.raises(Refused, match="is not a list"):
+        github(host).upsert_comment(MARK, MARK)
+    assert host.changes == []
+
+
+def test_a_code_host_that_is_not_there_may_be_there_later() -> None:
+    with CodeHost() as host:
+        review = github(host)
+    with pytest.raises(Transient, match=r"cannot reach .*; run it again"):
+        review.upsert_comment(MARK, MARK)
