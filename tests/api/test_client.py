@@ -17,6 +17,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from reconciler.api import transport
 from reconciler.api.client import Account, open_client
 from reconciler.api.platform import open_platform, open_reader
+from reconciler.engine.ownership import SendTime
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, NotSent, Refused, Transient
 from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
@@ -220,6 +221,18 @@ async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
         await platform.get("/x")
     assert [request.method for request in there.asked] == ["GET", "GET"]
     assert clock.now() == 0
+
+
+async def test_a_create_takes_one_request_of_the_budget() -> None:
+    """There is nothing to read before it."""
+    clock = VirtualClock()
+    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
+        clock.time = 5.0
+        checks = [SendTime(clock), SendTime(clock)]
+        for check in checks:
+            await platform.send("POST", "/x", {"a": 1}, check=check)
+    assert [(request.method, request.body) for request in there.asked] == [("POST", b'{"a":1}')] * 2
+    assert (clock.now(), [check.sent_at for check in checks]) == (5, [5, 5])
 
 
 async def test_the_lock_is_checked_after_the_object_was_read() -> None:

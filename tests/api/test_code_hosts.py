@@ -52,7 +52,10 @@ each_review = pytest.mark.parametrize("review", [github, gitlab])
 each_tracker = pytest.mark.parametrize("tracker", [github_issues, gitlab_issues])
 Opening = Callable[[CodeHost], Any]
 
-COMMENTS = {github: "/repos/octo/infra/issues/12/comments", gitlab: "/projects/group%2Finfra/merge_requests/7/notes"}
+COMMENTS: dict[Opening, str] = {
+    github: "/repos/octo/infra/issues/12/comments",
+    gitlab: "/projects/group%2Finfra/merge_requests/7/notes",
+}
 
 
 @each_review

@@ -320,7 +320,9 @@ class TestKindsWithoutMetadata:
         assert new.owner is not None
         new = replace(new, owner=replace(new.owner, replaces=replaces, protect=True))
         old = delete(str(BOT), "/bot_users/bot_7", "bot_7", needs=(new.id,), unbinds=False)
-        await world.apply(plan(new, old))
+        points: list[tuple[str, Verb]] = []
+        await world.apply(plan(new, old), on_checkpoint=lambda point, call: points.append((point, call.verb)))
+        assert (("before bind", Verb.DELETE) in points) is (replaces is not None)
         assert world.journal.bindings == {BOT: Binding("bot_0001", {"name": digest("berlin")}, protect=True)}
 
 

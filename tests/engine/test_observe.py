@@ -305,6 +305,13 @@ async def test_a_bound_object_that_the_list_does_not_show_yet_is_there() -> None
         (Live("BotUser", "bot_2", {"id": "bot_2"}), Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}))
     )
     assert snapshot.of("EventSource") == Listing((Live("EventSource", "x.v0", {"type": "x.v0"}, "esb_1"),))
+    assert sorted(reader.asked) == [
+        "/bot_users bot_users",
+        "/bot_users/bot_1",
+        "/bot_users/bot_9",
+        "/event_subscriptions event_subscriptions",
+        "/event_subscriptions/esb_1/sources/x.v0",
+    ]
 
 
 @pytest.mark.parametrize("body", [None, ["bot_1"], {"id": 1}, {}])
@@ -334,6 +341,7 @@ async def test_modules_are_read_of_declared_routes_that_no_list_shows_and_of_eac
     shown = Live("HTTPSEdgeRoute", "edghtsrt_1", {"id": "edghtsrt_1"}, "edghts_1")
     assert listing == Listing((shown, unset))
     assert list(snapshot.listings) == ["HTTPSEdgeRoute", "BotUser"]
+    assert snapshot.of("BotUser") == Listing()
 
 
 async def test_a_list_that_was_cut_off_stays_so_when_further_routes_are_read() -> None:
