@@ -1,0 +1,527 @@
+"""Settings of a project: own files, the digest, variables, environments and defaults, one value after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.known_drift import KnownDrift
+from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.value import PENDING, Secret
+from reconciler.project.manifests.load import load_manifests, own_places
+from reconciler.project.settings import environments, variables
+from reconciler.project.settings.config import Config, load_config
+from reconciler.project.settings.variables import Setting
+from tests.project.test_environments import POLICY, ProjectFolder, project
+
+__all__ = ["project"]
+
+
+def told(project: ProjectFolder, settings: str, environment: str | None = None) -> list[str]:
+    project.write("reconciler.yaml", settings)
+    with pytest.raises(Rejected) as caught:
+        project.config(environment)
+    return [str(problem).removeprefix("reconciler.yaml:") for problem in caught.value.problems]
+
+
+# --- the project file -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("stack: a_b.c-1\nlimits: {requests_per_minute: 1}", "2:31: limits.requests_per_minute: 1 is out of range; "),
+        ("stack: a\nlimits: {requests_per_minute: 100001}", "2:31: limits.requests_per_minute: 100001 is out of "),
+        ("stack: a\nlimits: {concurrency: 0}", "2:23: limits.concurrency: 0 is out of range; write a number from 1 to"),
+        ("stack: a\nlimits: {concurrency: 257}", "2:23: limits.concurrency: 257 is out of range; write a number"),
+        ("stack: a\nlimits: {settle_seconds: -1}", "2:26: limits.settle_seconds: -1.0 is out of range; write a number"),
+        ("stack: a\nlimits: {settle_seconds: 600.5}", "2:26: limits.settle_seconds: 600.5 is out of range; write a "),
+        ("stack: a\nguards: {max_delete_percent: 101}", "2:30: guards.max_delete_percent: 101 is out of range; "),
+        ("stack: a\nguards: {max_update_percent: -1}", "2:30: guards.max_update_percent: -1 is out of range; "),
+        ("stack: a\nguards: {require_approval: [widens]}", "2:29: guards.require_approval[0]: 'widens' is not one of "),
+        ("stack: -a", "1:8: stack: is not a valid stack name; use up to 63 letters, digits, '.', '_' and '-', beginn"),
+        (f"stack: {'a' * 64}", "1:8: stack: is not a valid stack name; "),
+        ("stack: a\nplatform: {profile: other}", "2:21: platform.profile: 'other' is not one of "),
+        ("stack: a\nagent: {base_url: 'http://a.example'}", "2:19: agent.base_url: is unencrypted; use https (http is"),
+        ("version: 3\nstack: a", "1:10: version: expected 1, found 3; write 1"),
+        ("stack: a\nvariables: 3", "2:12: variables: expected a map, found a whole number; write a map, as in {key: "),
+        ("stack: a\ndefaults: [a]", "2:11: defaults: expected a map, found a list; write Kind: {spec: {…}}"),
+        ("stack: a\ndefaults: {IPPolicy: [a]}", "2:22: defaults.IPPolicy: expected a map, found a list; write {spec"),
+        ("stack: a\ndefaults: {IP Policy: {}}", "2:23: defaults.IP Policy: unknown kind 'IP Policy'; did you mean"),
+        ("stack: a\ndefaults: {IPPolicy: {description: x}}", "2:23: defaults.IPPolicy.description: unknown field; "),
+        ("stack: a\ndefaults: {IPPolicy: {protect: true}}", "2:23: defaults.IPPolicy.protect: unknown field; write it"),
+        ("stack: a\nsnapshots: {public_key: x}", "2:25: snapshots.public_key: "),
+        ("stack: a\nstore: {from_env: NONE}", "2:8: store: the environment variable NONE is not set; export NONE "),
+        ("stack: a\nstore: {from_env: RECONCILER_X}", "2:8: store: RECONCILER_X is an environment variable of recon"),
+        ("stack: a\nmanifests: []\npolicies: ['']", "3:12: policies[0]: not a path; write a path below the project's"),
+        ("stack: a\n---\nb: 1\n---\nc: 1", "1:1: expected one document, found 3; remove what follows the second '---'"),
+        ("stack: a\nplatform: {base_url: 'https://a?b'}", "2:22: platform.base_url: has a query or fragment; write "),
+    ],
+)
+def test_a_wrong_setting_is_reported_at_its_value(project: ProjectFolder, text: str, line: str) -> None:
+    (problem,) = told(project, text)
+    assert problem.startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("entry", "line"),
+    [
+        ("{match: IPPolicy/a, until: 2030-12-32, reason: x}", "until: '2030-12-32' is not a date; write it like 2026"),
+        ("{match: IPPolicy/a, until: '20301231', reason: x}", "until: '20301231' is not a date; write it like 2026-1"),
+        ("{match: IPPolicy/a, until: 2030-W01-1, reason: x}", "until: '2030-W01-1' is not a date; write it like 2026"),
+        ("{match: IPPolicy/a, until: 2030-12-31, reason: ' '}", "reason: is empty; say why the difference is expecte"),
+        ("{match: IPPolicy, until: 2030-12-31, reason: x}", "match: 'IPPolicy' is not a pattern; write Kind/name or "),
+        ("{match: IPPolicy/, until: 2030-12-31, reason: x}", "match: 'IPPolicy/' is not a pattern; write Kind/name or"),
+        (
+            "{match: /a, until: 2030-12-31, reason: x}",
+            "match: '/a' is not a pattern; write Kind/name or Kind/name.fiel",
+        ),
+    ],
+)
+def test_a_wrong_entry_of_known_drift_is_reported(project: ProjectFolder, entry: str, line: str) -> None:
+    (problem,) = told(project, f"stack: a\ndrift: {{ignore: [{entry}]}}\n")
+    assert problem.partition(": drift.ignore[0].")[2].startswith(line)
+
+
+def test_limits_and_known_drift_may_be_at_their_bounds(project: ProjectFolder) -> None:
+    project.write(
+        "reconciler.yaml",
+        f"stack: {'a' * 63}\nlimits: {{requests_per_minute: 2, concurrency: 256, settle_seconds: 600}}\n"
+        "guards: {max_delete_percent: 0, max_update_percent: 100}\n"
+        "drift:\n  ignore:\n  - {match: '*/*.x', until: 2030-12-31, reason: y}\n",
+    )
+    read = project.config()
+    assert (read.limits.requests_per_minute, read.limits.concurrency, read.limits.settle_seconds) == (2, 256, 600)
+    assert read.known_drift == (KnownDrift("*/*.x", "2030-12-31", "y", Position("reconciler.yaml", 6, 5)),)
+
+
+def test_defaults_of_the_settings_are_those_of_the_documentation(project: ProjectFolder) -> None:
+    read = project.config()
+    assert (read.limits.requests_per_minute, read.limits.concurrency, read.limits.settle_seconds) == (None, 16, 10.0)
+    assert (read.guards.max_delete_percent, read.guards.max_update_percent) == (30, 30)
+    assert (read.guards.require_approval, read.policies, read.store) == ([], ("policies",), None)
+    assert (read.profile, read.account, read.agent_url) == ("specification", None, "http://127.0.0.1:4040")
+    assert (read.snapshots.public_key, read.known_drift, read.warnings, read.unmet != ()) == (None, (), (), True)
+
+
+def test_one_empty_environment_and_settings_file_differ(project: ProjectFolder) -> None:
+    assert told(project, "# nothing\n") == ["1:1: expected a map, found nothing; begin with version: 1"]
+    project.write("reconciler.yaml", "stack: shop\n")
+    project.write("environments/x.yaml", "# nothing\n")
+    assert project.config("x").stack == "shop"
+    project.write("environments/x.yaml", "- a\n")
+    with pytest.raises(Rejected, match=r"environments/x\.yaml:1:1: expected a map, found a list; write settings, "):
+        project.config("x")
+    project.write("environments/x.yaml", "a: 1\n---\nb: 1\n")
+    with pytest.raises(Rejected, match=r"environments/x\.yaml:1:1: expected one document, found 2; remove what"):
+        project.config("x")
+
+
+def test_settings_with_a_missing_source_stay_unset_where_that_is_asked_for(project: ProjectFolder) -> None:
+    project.write(
+        "reconciler.yaml",
+        "stack: shop\nstore: {from_env: NONE}\nplatform: {account: {from_env: NONE}, base_url: 'https://a.example'}\n"
+        "variables: {x: {from_env: NONE}, y: 1}\nlimits: {concurrency: {from_env: NONE}}\n",
+    )
+    asked = []
+
+    def absent(source: str, is_secret: bool) -> Any:
+        asked.append((source, is_secret))
+        return PENDING
+
+    read = load_config(project.root, {}, absent=absent)
+    assert (read.store, read.account, read.base_url, read.limits.concurrency) == (None, None, "https://a.example", 16)
+    value: object = read.settings["x"].value
+    assert value == PENDING
+    assert sorted(set(asked)) == [("env:NONE", False)]
+
+
+# --- the key and the connection ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "codes"),
+    [
+        ("{api_key: k, base_url: 'https://a.example'}", ["literal-secret"]),
+        ("{api_key: k, base_url: 'http://localhost:1'}", []),
+        ("{api_key: k, base_url: 'http://127.0.0.1:1'}", []),
+        ("{api_key: k}", ["literal-secret"]),
+        ("{api_key: k, profile: ngrok}", ["literal-secret"]),
+        ("{api_key: {from_env: KEY}, base_url: 'https://a.example'}", []),
+    ],
+)
+def test_a_key_in_plain_text_is_warned_of_unless_it_is_that_of_a_sandbox(
+    project: ProjectFolder, platform: str, codes: list[str]
+) -> None:
+    project.write("reconciler.yaml", f"stack: shop\nplatform: {platform}\n")
+    assert [warning.code for warning in project.config(environ={"KEY": "k"}).warnings] == codes
+
+
+@pytest.mark.parametrize(
+    ("store", "codes"),
+    [
+        ("postgresql://u:p@h/d", ["literal-secret"]),
+        ("postgresql://u@h/d", []),
+        ("postgresql://u:@h/d", []),
+        ("state/u:p@h", []),
+        ("{from_env: STORE}", []),
+    ],
+)
+def test_a_password_of_the_store_in_plain_text_is_warned_of(
+    project: ProjectFolder, store: str, codes: list[str]
+) -> None:
+    project.write("reconciler.yaml", f"stack: shop\nstore: {store}\n")
+    warnings = project.config(environ={"STORE": "state/x.db"}).warnings
+    assert [(warning.code, warning.subject, str(warning.position)) for warning in warnings] == [
+        (code, "store", "reconciler.yaml:2:8") for code in codes
+    ]
+
+
+def test_an_override_replaces_a_setting_that_could_not_be_read(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: s\nplatform: {base_url: {from_env: URL}, api_key: {from_env: KEY}}\n")
+    read = project.config()
+    assert [problem.subject for problem in read.unmet] == ["platform.base_url", "platform.api_key"]
+    read = project.config(environ={"RECONCILER_API_KEY": "k"})
+    assert [problem.subject for problem in read.unmet] == ["platform.base_url"]
+    with pytest.raises(Rejected):
+        read.connection()
+    read = project.config(environ={"RECONCILER_API_KEY": "k", "RECONCILER_BASE_URL": "https://a.example/"})
+    assert (read.unmet, read.connection()) == ((), ("https://a.example", Secret("k", "env:RECONCILER_API_KEY")))
+
+
+@pytest.mark.parametrize("given", [{"base_url": "https://a.example"}, {"api_key": Secret("k", "x")}])
+def test_no_connection_without_both_url_and_key(tmp_path: Path, given: dict[str, Any]) -> None:
+    with pytest.raises(Rejected):
+        Config(tmp_path, "s", **given).connection()
+
+
+# --- own files --------------------------------------------------------------------------------------------------------
+
+
+def own(project: ProjectFolder, environment: str | None = None, environ: Mapping[str, str] | None = None) -> Any:
+    places = own_places(project.config(environment, environ))
+    root = f"{project.root.resolve()}/"
+    return {path.removeprefix(root): what for path, what in places.items()}
+
+
+BASE = {
+    "reconciler.yaml": "settings",
+    "approvals.yaml": "approvals",
+    "environments": "environments",
+    "policies": "policies",
+    "manifests": "manifests",
+    "manifests/a.yaml": "manifests",
+}
+
+
+def store(path: str) -> dict[str, str]:
+    return dict.fromkeys((path, f"{path}-wal", f"{path}-shm"), "store")
+
+
+def test_the_own_files_of_a_project_are_all_reserved(project: ProjectFolder) -> None:
+    assert own(project) == BASE | store("state/reconciler.db")
+    settings = "stack: s\nmanifests: [m.yaml, more]\npolicies: [rules]\nstore: data/own.db\n"
+    project.write("reconciler.yaml", settings)
+    project.write("more/x.yaml", "")
+    paths = {"m.yaml": "manifests", "more": "manifests", "more/x.yaml": "manifests", "rules": "policies"}
+    fixed = {path: BASE[path] for path in ("reconciler.yaml", "approvals.yaml", "environments")}
+    assert own(project) == fixed | paths | store("data/own.db")
+    assert own(project, environ={"RECONCILER_STORE": "other.db"}) == fixed | paths | store("other.db")
+    assert own(project, environ={"RECONCILER_STORE": "postgresql://h/d"}) == fixed | paths
+
+
+def test_files_that_settings_include_are_own_files_except_that_of_the_key(project: ProjectFolder) -> None:
+    for name in ("key", "note", "region"):
+        project.write(name, f"{name}-text")
+    project.write(
+        "reconciler.yaml",
+        "stack: s\nplatform: {api_key: {from_file: key}}\nvariables: {n: {from_file: note}, r: {type: string}}\n",
+    )
+    project.write("environments/prod.yaml", "variables: {r: {from_file: region}}\n")
+    assert sorted(project.config().included_files) == ["note"]
+    assert sorted(project.config("prod").included_files) == ["note", "region"]
+    found = own(project, "prod")
+    assert found["environments/prod.yaml"] == "environments"
+    assert {path: found.get(path) for path in ("key", "note", "region")} == {
+        "key": None,
+        "note": "settings, which read it with from_file",
+        "region": "settings, which read it with from_file",
+    }
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("{1a: x}", ["variables.1a: '1a' is not a valid variable name; use letters, digits, '_' and '-', beginning"]),
+        ("{a.b: x}", ["variables.a.b: 'a.b' is not a valid variable name; use letters, digits, '_' and '-', begin"]),
+        ("{a: null}", ["variables.a: expected a value, found nothing; write {type: …} if it has no default"]),
+        ("{a: {typ: string}}", ["variables.a.typ: unknown field; did you mean type?"]),
+        ("{a: {type: strin}}", ["variables.a.type: unknown type; did you mean string?"]),
+        ("{a: {type: 7}}", ["variables.a.type: unknown type; use string, integer, number, boolean, list or map"]),
+        ("{a: {type: integer, default: x}}", ["variables.a.default: expected a whole number, found text; write a"]),
+        ("{a: {type: integer, default: true}}", ["variables.a.default: expected a whole number, found true; write"]),
+        ("{a: {type: integer, default: 1.5}}", ["variables.a.default: expected a whole number, found a number; wri"]),
+        ("{a: {type: number, default: false}}", ["variables.a.default: expected a number, found false; write a num"]),
+        ("{a: {type: boolean, default: 1}}", ["variables.a.default: expected true or false, found a whole number;"]),
+        ("{a: {type: string, default: 1}}", ["variables.a.default: expected text, found a whole number; quote it"]),
+        ("{a: {type: string, default: 1.5}}", ["variables.a.default: expected text, found a number; quote it"]),
+        ("{a: {type: string, default: true}}", ["variables.a.default: expected text, found true; quote it"]),
+        ("{a: {type: string, default: []}}", ['variables.a.default: expected text, found a list; write text, as in "']),
+        (
+            "{a: {type: list, default: {}}}",
+            ["variables.a.default: expected a list, found a map; write a list, as in"],
+        ),
+        ("{a: {type: map, default: []}}", ["variables.a.default: expected a map, found a list; write a map, as in {a"]),
+    ],
+)
+def test_a_wrong_declaration_of_a_variable_is_reported(project: ProjectFolder, text: str, lines: list[str]) -> None:
+    found = told(project, f"stack: s\nvariables: {text}\n")
+    assert [each.partition(": ")[2][: len(line)] for each, line in zip(found, lines, strict=True)] == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("x", None, "x"),
+        ("3", None, 3),
+        ("[1]", "list", [1]),
+        ("{type: integer, default: 3}", "integer", 3),
+        ("{type: number, default: 3}", "number", 3),
+        ("{type: boolean, default: false}", "boolean", False),
+        ("{type: string, default: ''}", "string", ""),
+        ("{type: map, default: {a: 1}}", "map", {"a": 1}),
+        ("{default: {a: 1}}", None, {"a": 1}),
+        ("{type: string}", "string", None),
+        ("{description: what}", None, None),
+        ("{}", None, None),
+    ],
+)
+def test_a_variable_is_a_value_or_a_declaration(
+    project: ProjectFolder, text: str, kind: str | None, value: object
+) -> None:
+    project.write("reconciler.yaml", f"stack: s\nvariables: {{v: {text}}}\n")
+    setting = project.config().settings["v"]
+    assert (setting.type, setting.value, setting.source, setting.origin) == (kind, value, "default", "")
+    assert project.config().variables == ({} if value is None else {"v": value})
+
+
+def test_a_variable_knows_its_source_and_position(project: ProjectFolder) -> None:
+    project.write("note", "n")
+    project.write(
+        "reconciler.yaml",
+        "stack: s\nvariables:\n  a: x\n  b: {default: y}\n  c: {type: string}\n  d: {from_file: note}\n"
+        "  e: {from_env: E}\n",
+    )
+    project.write("environments/prod.yaml", "variables: {a: z, c: {from_env: C}}\n")
+    read = project.config("prod", {"E": "e", "C": "c"})
+    found = {
+        name: (each.value, each.source, each.origin, str(each.spot and each.spot.position))
+        for name, each in read.settings.items()
+    }
+    assert found["a"] == ("z", "environment prod", "", "environments/prod.yaml:1:16")
+    assert found["b"] == ("y", "default", "", "reconciler.yaml:4:16")
+    assert found["c"] == ("c", "environment prod", "env:C", "environments/prod.yaml:1:22")
+    assert found["d"] == ("n", "default", "file:note", "reconciler.yaml:6:6")
+    assert found["e"] == ("e", "default", "env:E", "reconciler.yaml:7:6")
+    assert variables.sources(read.settings) == {"c": "env:C", "d": "file:note", "e": "env:E"}
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ({"a": {"from_env": "E"}}, {"a": "env:E"}),
+        ({"a": {"from_file": "f"}, "b": 1}, {"a": "file:f"}),
+        ({"a": {"from_env": 1}}, {}),
+        ({"a": {"ref": "x"}}, {}),
+        ({"a": {"from_env": "E", "from_file": "f"}}, {}),
+        ([1], {}),
+        (None, {}),
+    ],
+)
+def test_only_values_from_outside_have_an_origin(written: Any, found: dict[str, str]) -> None:
+    assert variables.origins(written) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("variables: {sise: 1}", "1:19: variables.sise: unknown variable sise; did you mean size?"),
+        ("variables: {size: null}", "1:19: variables.size: expected a value, found nothing; remove the line to keep "),
+        ("variables: {text: 1}", "1:19: variables.text: expected text, found a whole number; quote it"),
+        ("variables: [a]", "1:12: variables: expected a map, found a list; write a map"),
+        ("variables: {text: {from_env: NONE}}", "1:19: variables.text: the environment variable NONE is not set; exp"),
+    ],
+)
+def test_a_wrong_value_of_an_environment_is_reported(project: ProjectFolder, text: str, line: str) -> None:
+    project.write("reconciler.yaml", "stack: s\nvariables: {size: {type: integer}, text: {type: string}}\n")
+    project.write("environments/prod.yaml", f"{text}\n")
+    (problem,) = project.told("prod")
+    assert problem.startswith(f"environments/prod.yaml:{line}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("list", "a", "wrong"),
+        ("list", "[a", "invalid"),
+        ("list", "[a]\n---\n[b]", "invalid"),
+        ("list", "", "invalid"),
+        ("map", "[a]", "wrong"),
+        ("map", "{a: {b: 1}}", {"a": {"b": 1}}),
+        ("integer", "0x10", 16),
+        ("integer", "", "wrong"),
+        ("integer", "1.5", "wrong"),
+        ("integer", "true", "wrong"),
+        ("number", "3", 3),
+        ("number", ".inf", "wrong"),
+        ("boolean", "no", "wrong"),
+        ("boolean", "false", False),
+        ("string", "true", "true"),
+        ("string", "", ""),
+    ],
+)
+def test_text_of_the_command_line_is_converted_to_the_type(kind: str, text: str, value: Any) -> None:
+    converted, mismatch = variables.convert(text, kind)
+    if value in ("wrong", "invalid"):
+        assert mismatch is not None
+        assert mismatch[0].endswith("found invalid YAML") == (value == "invalid")
+    else:
+        assert (converted, type(converted), mismatch) == (value, type(value), None)
+
+
+def test_values_of_the_command_line_are_settled_with_their_problems() -> None:
+    settings = {"n": Setting(1, "integer", origin="env:N"), "t": Setting("a"), "none": Setting()}
+    problems: list[Problem] = []
+    settled = variables.settle_variables(settings, {"n": "x", "t": "b", "m": "y"}, problems)
+    assert [(str(problem), problem.code) for problem in problems] == [
+        ("--var n: expected a whole number, found text; write --var 'n=3'", "wrong-type"),
+        ("--var m: unknown variable; define it under variables: in reconciler.yaml", "unknown-variable"),
+        (
+            "variables.none: has no value; set it with --var none=VALUE, in environments/NAME.yaml or with a default",
+            "variable-without-value",
+        ),
+    ]
+    assert settled["t"] == Setting("b", None, "--var", None, "")
+    assert (settled["n"].source, settled["n"].origin) == ("--var", "")
+    assert variables.sources(settled) == {"n": "--var", "t": "--var"}
+    assert settings["t"].value == "a"
+
+
+def test_a_given_value_counts_in_the_digest_and_differs_between_stacks(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: s\nvariables: {x: one}\n")
+    first, plain = project.load(x="two").manifest.digest, project.load().manifest.digest
+    assert first != plain
+    project.write("reconciler.yaml", "stack: t\nvariables: {x: one}\n")
+    assert project.load().manifest.digest == plain
+    assert project.load(x="two").manifest.digest != first
+
+
+def test_names_of_the_command_line_are_checked_together() -> None:
+    variables.check_names({"a": Setting(1)}, ["a"])
+    with pytest.raises(Rejected) as caught:
+        variables.check_names({"alpha": Setting(1)}, ["alpha", "alphb", "zzz"])
+    assert [(str(problem), dict(problem.values)) for problem in caught.value.problems] == [
+        ("--var alphb: unknown variable; did you mean alpha?", {"variable": "alphb", "suggestion": "alpha"}),
+        ("--var zzz: unknown variable; define it under variables: in reconciler.yaml", {"variable": "zzz"}),
+    ]
+
+
+# --- environments -----------------------------------------------------------------------------------------------------
+
+
+def test_environments_are_listed_by_name(project: ProjectFolder) -> None:
+    assert environments.environment_names(project.root) == []
+    for name in ("test.yaml", "prod.yaml", ".hidden.yaml", "note.txt", "old.yml"):
+        project.write(f"environments/{name}", "")
+    assert environments.environment_names(project.root) == ["prod", "test"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [
+        ("a", True),
+        ("9._-", True),
+        ("a" * 63, True),
+        ("a" * 64, False),
+        ("", False),
+        ("-a", False),
+        ("a/b", False),
+        ("..", False),
+    ],
+)
+def test_the_name_of_an_environment_is_one_of_a_file(tmp_path: Path, name: str, is_valid: bool) -> None:
+    assert (environments.check_name(name) is None) == is_valid
+    with pytest.raises(Rejected) as caught:
+        environments.read_environment(tmp_path, name)
+    assert ("is not a valid environment name" in str(caught.value)) != is_valid
+
+
+def test_an_unknown_environment_is_reported_with_the_known_ones(project: ProjectFolder) -> None:
+    def remedy() -> str:
+        with pytest.raises(Rejected) as caught:
+            project.config("zzz")
+        return caught.value.problems[0].remedy
+
+    assert remedy() == "create environments/zzz.yaml"
+    for number in range(21):
+        project.write(f"environments/e{number:02}.yaml", "")
+    assert remedy() == f"known environments: {', '.join(f'e{number:02}' for number in range(20))}"
+
+
+def test_every_wrong_patch_of_an_environment_is_reported(project: ProjectFolder) -> None:
+    project.write(
+        "environments/prod.yaml",
+        "IPolicy/a: {}\nIPPolicy/a b: {}\nIPPolicy/b: text\nIPPolicy/c: {description: x, protect: true, name: y}\n",
+    )
+    assert [line.removeprefix("environments/prod.yaml:").partition(";")[0] for line in project.told("prod")] == [
+        "1:12: IPolicy/a: unknown kind 'IPolicy'",
+        "2:15: IPPolicy/a b: 'a b' is not a valid name",
+        "3:13: IPPolicy/b: expected a map, or null to leave it out, found text",
+        "4:14: IPPolicy/c.description: unknown field",
+        "4:30: IPPolicy/c.protect: unknown field",
+        "4:45: IPPolicy/c.name: unknown field",
+    ]
+
+
+def test_patches_of_undeclared_resources_are_reported_with_the_nearest_of_their_kind(project: ProjectFolder) -> None:
+    project.write("manifests/a.yaml", f"{POLICY}---\nkind: Vault\nname: offices\nspec: {{name: v}}\n")
+    project.write(
+        "environments/prod.yaml", "IPPolicy/offices: {}\nVault/office: null\nTLSEdge/a: {}\nVault/offices: null\n"
+    )
+    assert project.told("prod") == [
+        "environments/prod.yaml:1:1: IPPolicy/offices: not declared in any manifest; did you mean IPPolicy/office?",
+        "environments/prod.yaml:2:1: Vault/office: not declared in any manifest; did you mean Vault/offices?",
+        "environments/prod.yaml:3:1: TLSEdge/a: not declared in any manifest; declare it in a manifest, or remove this"
+        " patch",
+    ]
+
+
+def test_a_resource_that_must_be_absent_takes_no_defaults(project: ProjectFolder) -> None:
+    project.write(
+        "reconciler.yaml", "stack: s\ndefaults: {IPPolicy: {lifecycle: {protect: true}, spec: {metadata: m}}}\n"
+    )
+    states = {"a": "present", "b": "absent", "c": "forgotten"}
+    project.write(
+        "manifests/a.yaml",
+        "---\n".join(f"kind: IPPolicy\nname: {name}\nensure: {ensure}\n" for name, ensure in states.items()),
+    )
+    project.write("environments/prod.yaml", "IPPolicy/b: {spec: {description: d}}\n")
+    for environment in (None, "prod"):
+        found = project.declared(environment)
+        assert [each.lifecycle.protect for each in found.values()] == [True, False, False]
+        assert [each.spec.get("metadata") for each in found.values()] == ["m", None, None]
+
+
+def test_manifests_are_found_where_the_settings_say_and_read_once(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: s\nmanifests: [manifests/a.yaml, ./manifests, none.yaml]\n")
+    assert project.told() == [
+        "reconciler.yaml:2:44: there is no file none.yaml; paths are relative to the project's root"
+    ]
+    project.write("reconciler.yaml", "stack: s\nmanifests: [manifests/a.yaml, ./manifests]\n")
+    assert load_manifests(project.config(), {}).files == ("manifests/a.yaml",)
