@@ -1,0 +1,228 @@
+"""A rename changes the name and what refers to it in every file, or nothing at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler import InvalidProject, NothingSelected, Runtime, Workspace
+from reconciler.operations.authoring import rename_resource
+from reconciler.operations.authoring.rename_resource import RenamedProject
+from reconciler.operations.errors import UnusableRename
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.project import files
+from tests.planning.builders import at
+
+OFFICE = "kind: IPPolicy\nname: office\nspec: {description: Office}\n"
+EDGE = """\
+kind: TLSEdge
+name: e
+spec:
+  description: ${{ IPPolicy/office.id }} and ${{ IPPolicy/office-2.id }}
+  hostports: ["a.example.com:443"]
+  ip_restriction:
+    ip_policy_ids: [{ref: IPPolicy/office}]
+"""
+SECOND = "kind: IPPolicy\nname: office-2\nspec: {}\n"
+DOMAIN = "kind: ReservedDomain\nname: a\nspec: {domain: a.example.com}\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write(tmp_path, {"reconciler.yaml": "version: 1\nstack: prod\n", "manifests/a.yaml": OFFICE})
+    return tmp_path
+
+
+def write(root: Path, texts: dict[str, str]) -> None:
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+
+
+def rename(root: Path, old: str, new: str, **variables: Any) -> RenamedProject:
+    source = ProjectSource(root, variables=variables, runtime=Runtime(environ={}))
+    return rename_resource.rename_resource(source, at(old), at(new))
+
+
+def after(renamed: RenamedProject) -> dict[str, str]:
+    return {path: text for path, (_, text) in renamed.texts.items()}
+
+
+def test_references_follow_in_every_file_and_each_keeps_what_it_had(root: Path) -> None:
+    policy = '{"on_http_request": [{"actions": [{"type": "restrict-ips", "config": {"ip_policies": [%s]}}]}]}'
+    endpoint = (
+        "kind: CloudEndpoint\nname: c\nspec:\n  url: https://a.example.com\n  traffic_policy: "
+        + policy % '"${{ IPPolicy/office.id }}"'
+        + "\n"
+    )
+    write(root, {"manifests/b.yaml": f"{EDGE}---\n{SECOND}---\n{DOMAIN}---\n{endpoint}"})
+    renamed = rename(root, "IPPolicy/office", "IPPolicy/hq")
+    changed = after(renamed)
+    assert changed.keys() == {"manifests/a.yaml", "manifests/b.yaml"}
+    assert changed["manifests/b.yaml"] == (root / "manifests/b.yaml").read_text().replace(
+        "IPPolicy/office.id", "IPPolicy/hq.id"
+    ).replace("ref: IPPolicy/office}", "ref: IPPolicy/hq}")
+    assert "name: hq" in changed["manifests/a.yaml"]
+    assert "moved: [IPPolicy/office]" in changed["manifests/a.yaml"]
+    assert (root / "manifests/a.yaml").read_text() == OFFICE  # nothing is written yet
+    rename_resource.write(renamed)
+    assert {path: (root / path).read_text() for path in changed} == changed
+    (result,) = Workspace.validate(root, runtime=Runtime(environ={}))
+    assert (result.is_valid, result.resources) == (True, 5)
+
+
+def test_a_resource_that_was_renamed_can_be_renamed_again_and_back(root: Path) -> None:
+    for old, new in (("office", "hq"), ("hq", "main"), ("main", "office")):
+        rename_resource.write(rename(root, f"IPPolicy/{old}", f"IPPolicy/{new}"))
+    text = (root / "manifests/a.yaml").read_text()
+    assert "name: office" in text
+    assert {"IPPolicy/hq", "IPPolicy/main"} <= {*text.replace("[", " ").replace("]", " ").replace(",", " ").split()}
+
+
+def test_a_resource_of_which_no_object_exists_has_no_former_address(root: Path) -> None:
+    """An agent's configuration is only rendered to a file."""
+    credential = "kind: TunnelCredential\nname: t\nspec: {}\ndeliver: {token: {to_file: secrets/t}}\n"
+    agent = "kind: AgentConfig\nname: berlin\nspec: {credential: {ref: TunnelCredential/t}}\n"
+    write(root, {"manifests/b.yaml": f"{credential}---\n{agent}"})
+    renamed = rename(root, "AgentConfig/berlin", "AgentConfig/paris")
+    assert after(renamed) == {"manifests/b.yaml": f"{credential}---\n{agent.replace('berlin', 'paris')}"}
+    moved = after(rename(root, "TunnelCredential/t", "TunnelCredential/u"))["manifests/b.yaml"]
+    assert "credential: {ref: TunnelCredential/u}" in moved
+    assert "moved: [TunnelCredential/t]" in moved
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error", "text"),
+    [
+        (
+            "IPPolicy/offic",
+            "IPPolicy/x",
+            NothingSelected,
+            "IPPolicy/offic is not declared; did you mean IPPolicy/office?",
+        ),
+        ("Vault/zzzzzzzzz", "Vault/x", NothingSelected, "Vault/zzzzzzzzz is not declared"),
+        ("IPPolicy/office", "TLSEdge/office", UnusableRename, "TLSEdge/office has another kind than IPPolicy/office; "),
+        ("IPPolicy/office", "IPPolicy/office", UnusableRename, "IPPolicy/office has this name already"),
+        ("IPPolicy/office", "IPPolicy/office-2", UnusableRename, "IPPolicy/office-2 is already declared; choose "),
+        (
+            "IPPolicy/office",
+            "IPPolicy/first",
+            UnusableRename,
+            "IPPolicy/first is a former address of IPPolicy/office-2",
+        ),
+        ("Vault/old", "Vault/new", UnusableRename, "Vault/old is declared with `ensure: absent`; no object is kept"),
+        (
+            "IPPolicy/many-a",
+            "IPPolicy/one",
+            UnusableRename,
+            "IPPolicy/many-a is declared with for_each; rename the item, ",
+        ),
+    ],
+)
+def test_a_rename_that_cannot_be_meant_is_refused(
+    root: Path, old: str, new: str, error: type[Exception], text: str
+) -> None:
+    absent = "kind: Vault\nname: old\nensure: absent\nspec: {name: v}\n"
+    many = "kind: IPPolicy\nfor_each: [a]\nname: many-${{ each.key }}\nspec: {}\n"
+    former = "kind: IPPolicy\nname: office-2\nmoved: [IPPolicy/first]\nspec: {}\n"
+    write(root, {"manifests/b.yaml": f"{former}---\n{absent}---\n{many}"})
+    with pytest.raises(error) as refused:
+        rename(root, old, new)
+    assert str(refused.value).startswith(text)
+
+
+def test_the_own_former_address_may_be_the_new_one(root: Path) -> None:
+    write(root, {"manifests/a.yaml": OFFICE.replace("spec:", "moved: [IPPolicy/first]\nspec:")})
+    assert "name: first" in after(rename(root, "IPPolicy/office", "IPPolicy/first"))["manifests/a.yaml"]
+
+
+def test_what_only_an_environment_declares_or_patches_is_renamed_there_too(root: Path) -> None:
+    write(
+        root,
+        {
+            "environments/eu.yaml": "stack: eu\nmanifests: [manifests/, eu/]\nIPPolicy/office: {spec: {description: EU}}\n",
+            "eu/b.yaml": f"{EDGE}---\n{SECOND}---\n{DOMAIN}",
+        },
+    )
+    changed = after(rename(root, "IPPolicy/office", "IPPolicy/hq"))
+    assert changed.keys() == {"manifests/a.yaml", "eu/b.yaml", "environments/eu.yaml"}
+    assert "IPPolicy/hq: {spec: {description: EU}}" in changed["environments/eu.yaml"]
+    only_there = rename(root, "TLSEdge/e", "TLSEdge/f")
+    assert after(only_there).keys() == {"eu/b.yaml"}
+
+
+def test_a_project_whose_variables_only_environments_set_is_renamed_in_these(root: Path) -> None:
+    settings = "version: 1\nstack: prod\nvariables: {text: {type: string}}\n"
+    write(
+        root,
+        {
+            "reconciler.yaml": settings,
+            "manifests/a.yaml": OFFICE.replace("{description: Office}", "{description: '${{ var.text }}'}"),
+        },
+    )
+    with pytest.raises(InvalidProject, match="text"):
+        rename(root, "IPPolicy/office", "IPPolicy/hq")
+    write(root, {"environments/eu.yaml": "variables: {text: eu}\n"})
+    assert after(rename(root, "IPPolicy/office", "IPPolicy/hq")).keys() == {"manifests/a.yaml"}
+    write(root, {"environments/us.yaml": "stack: us\n"})
+    with pytest.raises(InvalidProject, match="text"):
+        rename(root, "IPPolicy/office", "IPPolicy/hq")
+
+
+def test_what_would_be_invalid_afterwards_is_refused(root: Path) -> None:
+    """The reference is put together of a variable, so that no text can be changed."""
+    settings = "version: 1\nstack: prod\nvariables: {which: office}\n"
+    edge = EDGE.replace("{ref: IPPolicy/office}", '{ref: "IPPolicy/${{ each.value }}"}').replace(
+        "name: e\n", "name: e-${{ each.value }}\nfor_each: [office]\n"
+    )
+    write(root, {"reconciler.yaml": settings, "manifests/b.yaml": f"{edge}---\n{SECOND}---\n{DOMAIN}"})
+    with pytest.raises(UnusableRename) as refused:
+        rename(root, "IPPolicy/office", "IPPolicy/hq")
+    assert refused.value.lines[0] == "after renaming IPPolicy/office the manifests would be invalid"
+    assert "IPPolicy/office" in refused.value.lines[1]
+
+
+def test_lines_that_still_name_the_old_address_are_found(root: Path) -> None:
+    write(
+        root,
+        {
+            "manifests/a.yaml": f"# IPPolicy/office is the first\n{OFFICE}",
+            "approvals.yaml": "# none\n# not for IPPolicy/office\n",
+            "policies/rules.yaml": '# see IPPolicy/office\npolicy: p\nmessage: no\ncheck: "true"\n',
+        },
+    )
+    assert rename(root, "IPPolicy/office", "IPPolicy/hq").mentions == (
+        "manifests/a.yaml:1",
+        "approvals.yaml:2",
+        "policies/rules.yaml:1",
+    )
+    (root / "approvals.yaml").unlink()
+    (root / "policies/rules.yaml").unlink()
+    (root / "policies").rmdir()
+    assert rename(root, "IPPolicy/office", "IPPolicy/hq").mentions == ("manifests/a.yaml:1",)
+
+
+def test_a_file_keeps_its_mode_and_none_is_written_through_a_link(root: Path, tmp_path: Path) -> None:
+    file = root / "manifests/a.yaml"
+    file.chmod(0o640)
+    rename_resource.write(rename(root, "IPPolicy/office", "IPPolicy/hq"))
+    assert file.stat().st_mode & 0o7777 == 0o640
+    renamed = rename(root, "IPPolicy/hq", "IPPolicy/main")
+    text = file.read_text()
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(files.Unreadable):
+        rename_resource.write(renamed)
+    assert (tmp_path / "elsewhere").read_text() == text
+
+
+def test_files_that_cannot_be_read_are_refused(root: Path) -> None:
+    (root / "manifests/b.yaml").write_bytes(b"# \xff\n")
+    with pytest.raises(UnusableRename, match="not UTF-8"):
+        rename(root, "IPPolicy/office", "IPPolicy/hq")
+    (root / "manifests/b.yaml").unlink()
+    (root / "reconciler.yaml").unlink()
+    with pytest.raises(InvalidProject):
+        rename(root, "IPPolicy/office", "IPPolicy/hq")
