@@ -142,7 +142,7 @@ def test_what_only_an_environment_declares_or_patches_is_renamed_there_too(root:
     write(
         root,
         {
-            "environments/eu.yaml": "stack: eu\nmanifests: [manifests/, eu/]\nIPPolicy/office: {spec: {description: EU}}\n",
+            "environments/eu.yaml": "manifests: [manifests/, eu/]\nIPPolicy/office: {spec: {description: EU}}\n",
             "eu/b.yaml": f"{EDGE}---\n{SECOND}---\n{DOMAIN}",
         },
     )

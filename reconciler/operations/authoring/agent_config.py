@@ -82,12 +82,11 @@ async def _server_addr(merged: Merged, loaded: Loaded, source: ProjectSource, on
         return setting.value if setting is not None else None
     domain = canonical.host(loaded.manifest.declarations[setting.value.target].spec.get("domain"))
     snapshot = await open_project(source).take_snapshot(only=frozenset({"AgentIngress"}), on_event=on_event)
-    listing = snapshot.of("AgentIngress")
+    ingresses = snapshot.of("AgentIngress").objects
     where = f"{setting.position}: {setting.declared_by}.ingress: {setting.value.target}"
-    live = next((ingress for ingress in listing.objects if canonical.host(ingress.body.get("domain")) == domain), None)
+    live = next((ingress for ingress in ingresses if canonical.host(ingress.body.get("domain")) == domain), None)
     if live is None:
-        why = f"could not be read: {listing.why}" if not listing.complete else "is not on the platform; apply first"
-        raise IncompleteAgentConfig(f"{where} {why}")
+        raise IncompleteAgentConfig(f"{where} is not on the platform; apply first")
     found = live.body.get("region_domains")
     regional = [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
     chosen = agent_config.find_regional_domain(regional, domain, merged.region)

@@ -1,0 +1,522 @@
+"""Files that operations propose and write: agent configurations, imports, new projects, traced values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler import InvalidProject, Runtime, Workspace
+from reconciler.engine.ports import Refused
+from reconciler.model.address import Address
+from reconciler.model.change import ChangedBy
+from reconciler.model.value import Secret
+from reconciler.operations.authoring import agent_config, explain_value, import_files, init_project, resource_graph
+from reconciler.operations.authoring.init_project import ProjectChoices
+from reconciler.operations.errors import IncompleteAgentConfig, UnreadableAccount, UnwritableProposal
+from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.reporting import Note, OperationEvent
+from reconciler.project import files
+from reconciler.project.settings.config import Config
+from reconciler.testing import Sandbox
+from tests.operations.projects import Document, domain, open_on, policy, write_project
+from tests.planning.builders import at
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def source(root: Path, sandbox: Sandbox | None = None, **environ: str) -> ProjectSource:
+    if sandbox is None:
+        return ProjectSource(root, runtime=Runtime(environ=environ))
+    return ProjectSource(root, runtime=Runtime(environ={**sandbox.environ, **environ}, platform=sandbox))
+
+
+# --- the configuration of an agent ------------------------------------------------------------------------------------
+
+
+def agent(name: str = "berlin", /, **spec: Any) -> Document:
+    return {"kind": "AgentConfig", "name": name, "spec": spec}
+
+
+INGRESS = {"kind": "AgentIngress", "name": "connect", "spec": {"domain": "Connect.example.com"}}
+TOKEN = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": {"to_file": "secrets/t"}}}
+AT_INGRESS = {"ingress": {"ref": "AgentIngress/connect"}}
+SIGNED_IN = {"credential": {"ref": "TunnelCredential/t"}}
+
+
+async def test_a_configuration_has_the_token_only_if_asked_for(tmp_path: Path) -> None:
+    root = write_project(tmp_path, agent(authtoken={"from_env": "TOKEN"}, server_addr="eu.example.com:443"))
+    for name in ("berlin", "AgentConfig/berlin"):
+        for with_token in (False, True):
+            text = await agent_config.render_agent_config(
+                source(root, TOKEN="made-up-token"), [name, name], with_token=with_token
+            )
+            written = yaml.safe_load(text)
+            assert (written.get("authtoken"), written["server_addr"]) == (
+                "made-up-token" if with_token else None,
+                "eu.example.com:443",
+            )
+
+
+async def test_a_configuration_has_the_address_of_the_ingress_as_it_is(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = write_project(tmp_path, INGRESS, TOKEN, agent(**AT_INGRESS, **SIGNED_IN, region="EU"))
+    sandbox.post("/agent_ingresses", {"domain": "another.example.com"})
+    with pytest.raises(IncompleteAgentConfig, match=r"is not on the platform; apply first$") as refused:
+        await agent_config.render_agent_config(source(root, sandbox), ["berlin"], with_token=False)
+    assert str(refused.value).startswith("manifests/all.yaml:5:")
+    assert ": AgentConfig/berlin.ingress: AgentIngress/connect " in str(refused.value)
+    sandbox.fault("GET /agent_ingresses", then="status", status=422)
+    with pytest.raises(UnreadableAccount):
+        await agent_config.render_agent_config(source(root, sandbox), ["berlin"], with_token=False)
+    await open_on(sandbox, root).apply()
+    text = await agent_config.render_agent_config(source(root, sandbox), ["berlin"], with_token=False)
+    assert yaml.safe_load(text)["server_addr"].startswith("eu.connect.example.com")
+
+
+@pytest.mark.parametrize(
+    ("more", "regions", "text"),
+    [
+        ({}, ["eu", "us"], "has not exactly one regional domain; set `region` to one of eu.connect.example.com, us."),
+        ({"region": "ap"}, ["eu"], "has no regional domain for ap; set `region` to one of eu.connect.example.com"),
+        ({"region": "ap"}, [], r"has no regional domain for ap; set `region` to one of \(none yet\)"),
+        ({}, None, r"has not exactly one regional domain; set `region` to one of \(none yet\)"),
+        ({}, ["eu"], ""),
+    ],
+)
+async def test_an_ingress_without_one_address_for_the_region_is_refused(
+    sandbox: Sandbox, tmp_path: Path, more: Mapping[str, str], regions: list[str] | None, text: str
+) -> None:
+    root = write_project(tmp_path, INGRESS, TOKEN, agent(**AT_INGRESS, **SIGNED_IN, **more))
+    live = sandbox.post("/agent_ingresses", {"domain": "connect.example.com"})
+    sandbox.delete(f"/agent_ingresses/{live['id']}")
+    names = None if regions is None else [f"{region}.connect.example.com" for region in regions]
+    sandbox.plant("agent_ingresses", {**live, "region_domains": names})
+    rendering = agent_config.render_agent_config(source(root, sandbox), ["berlin"], with_token=False)
+    if text:
+        with pytest.raises(IncompleteAgentConfig, match=text):
+            await rendering
+    else:
+        assert yaml.safe_load(await rendering)["server_addr"].startswith("eu.connect.example.com")
+
+
+@pytest.mark.parametrize(
+    ("deliver", "text"),
+    [
+        ({"token": {"to_file": "secrets/t"}}, "cannot be read: there is no file secrets/t; apply first"),
+        (
+            {"token": {"to_command": {"run": ["cat"], "check": ["true"]}}},
+            "cannot be read: .*; deliver it to_file or to_dotenv, or set authtoken",
+        ),
+    ],
+)
+async def test_a_token_that_cannot_be_read_back_is_told_where_it_is_named(
+    tmp_path: Path, deliver: Document, text: str
+) -> None:
+    root = write_project(tmp_path, {**TOKEN, "deliver": deliver}, agent(**SIGNED_IN))
+    with pytest.raises(IncompleteAgentConfig, match=text) as refused:
+        await agent_config.render_agent_config(source(root), ["berlin"], with_token=True)
+    assert ": AgentConfig/berlin.credential: the token of TunnelCredential/t" in str(refused.value)
+    await agent_config.render_agent_config(source(root), ["berlin"], with_token=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("berlim", "there is no AgentConfig/berlim in the manifests; did you mean berlin?"),
+        ("xxxxxxxx", "there is no AgentConfig/xxxxxxxx in the manifests; declare it: kind: AgentConfig"),
+    ],
+)
+async def test_a_configuration_that_is_not_declared_is_refused(tmp_path: Path, name: str, text: str) -> None:
+    root = write_project(tmp_path, agent(server_addr="eu.example.com:443"))
+    with pytest.raises(IncompleteAgentConfig) as refused:
+        await agent_config.render_agent_config(source(root), ["berlin", name], with_token=False)
+    assert str(refused.value) == text
+
+
+async def test_configurations_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    root = write_project(
+        tmp_path, agent("a", server_addr="a.example.com:443"), agent("b", server_addr="b.example.com:443")
+    )
+    with pytest.raises(InvalidProject, match="server_addr"):
+        await agent_config.render_agent_config(source(root), ["a", "b"], with_token=False)
+
+
+def test_a_configuration_is_written_for_its_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "new" / "agent.yml"
+    for text in ("a", "b"):
+        agent_config.write_agent_config(file, text)
+        assert (file.read_text(), file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (
+            text,
+            0o600,
+            0o700,
+        )
+
+
+# --- imports ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("manifests", "folder"),
+    [
+        (("here", "there"), "here"),
+        (("one.yaml", "there"), "there"),
+        (("single", "there"), "there"),  # a file, whatever it is called
+        (("one.yaml",), "manifests"),
+        ((), "manifests"),
+    ],
+)
+def test_an_import_goes_to_the_first_folder_of_manifests(
+    tmp_path: Path, manifests: tuple[str, ...], folder: str
+) -> None:
+    (tmp_path / "single").write_text("")
+    assert import_files.default_folder(Config(tmp_path, "prod", manifests=manifests)) == folder
+
+
+@pytest.mark.parametrize(
+    ("manifests", "folder", "is_read"),
+    [
+        (("manifests/",), "manifests", True),
+        (("manifests",), "manifests/new", True),
+        (("manifests",), "manifests-new", False),
+        (("manifests/new",), "manifests", False),
+        (("a", "b/c"), "b/c/d", True),
+    ],
+)
+def test_a_folder_is_read_if_it_is_one_of_the_project_or_inside(
+    tmp_path: Path, manifests: tuple[str, ...], folder: str, is_read: bool
+) -> None:
+    assert import_files.is_read(Config(tmp_path, "prod", manifests=manifests), folder) is is_read
+
+
+async def test_an_import_proposes_what_is_asked_for(sandbox: Sandbox, tmp_path: Path) -> None:
+    for name in ("office", "home"):
+        sandbox.post("/ip_policies", {"description": name})
+    sandbox.post("/bot_users", {"name": "ci"})
+    workspace = open_on(sandbox, write_project(tmp_path))
+
+    def found(proposal: Any) -> list[str]:
+        return sorted(str(imported.address) for imported in proposal.imported)
+
+    assert found(await workspace.propose_import()) == ["BotUser/ci", "IPPolicy/home", "IPPolicy/office"]
+    assert found(await workspace.propose_import(only=["IPPolicy"])) == ["IPPolicy/home", "IPPolicy/office"]
+    chosen = await workspace.propose_import(only=["IPPolicy"], selects=lambda address: address.name in ("home", "ci"))
+    assert found(chosen) == ["IPPolicy/home"]
+    outside = await workspace.propose_import(folder="elsewhere")
+    assert (outside.folder, outside.is_read, outside.is_whole) == ("elsewhere", False, True)
+    paths = {outside.file_of(imported) for imported in outside.imported}
+    assert paths == outside.manifests.keys() == outside.files.keys()
+    assert all(path.startswith("elsewhere/") for path in paths)
+
+
+async def test_what_another_stack_manages_is_proposed_only_if_asked_for(sandbox: Sandbox, tmp_path: Path) -> None:
+    theirs = write_project(tmp_path / "theirs", policy("office"))
+    (theirs / "reconciler.yaml").write_text("version: 1\nstack: theirs\n")
+    await open_on(sandbox, theirs).apply()
+    sandbox.post("/ip_policies", {"description": "home"})
+    ours = open_on(sandbox, write_project(tmp_path / "ours"))
+    proposal = await ours.propose_import()
+    assert ([str(item.address) for item in proposal.imported], proposal.owners) == (["IPPolicy/home"], {})
+    proposal = await ours.propose_import(from_other_stacks=True)
+    assert sorted(str(item.address) for item in proposal.imported) == ["IPPolicy/home", "IPPolicy/office"]
+    assert {str(address): owner.stack for address, owner in proposal.owners.items()} == {"IPPolicy/office": "theirs"}
+
+
+async def test_an_import_extends_manifests_only_if_asked_to(sandbox: Sandbox, tmp_path: Path) -> None:
+    for name in ("office", "home"):
+        sandbox.post("/ip_policies", {"description": name})
+    root = write_project(tmp_path)
+    first = await open_on(sandbox, root).propose_import(selects=lambda address: address.name == "office")
+    (path,) = import_files.write(root, first)
+    present = (root / path).read_text()
+    assert (root / path).stat().st_mode & 0o777 == 0o644
+    workspace = open_on(sandbox, root)
+    with pytest.raises(UnwritableProposal, match=f"{path} exists with other content"):
+        import_files.write(root, await workspace.propose_import())
+    extended = await workspace.propose_import(append=True)
+    assert [str(item.address) for item in extended.imported] == ["IPPolicy/home"]
+    with pytest.raises(
+        UnwritableProposal, match="name another folder with --out, or add to these manifests with --append"
+    ):
+        import_files.write(root, extended)
+    assert (root / path).read_text() == present
+    (root / path).chmod(0o640)
+    assert import_files.write(root, extended, append=True) == {path}
+    assert (root / path).read_text().startswith(present)
+    assert (root / path).stat().st_mode & 0o777 == 0o640
+    assert open_on(sandbox, root).manifest.declarations.keys() == {at("IPPolicy/office"), at("IPPolicy/home")}
+
+
+async def test_documents_that_an_import_would_change_stay(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.post("/ip_policies", {"description": "office"})
+    root = write_project(tmp_path)
+    proposal = await open_on(sandbox, root).propose_import(append=True)
+    ((path, text),) = proposal.files.items()
+    (root / path).write_text("kind: Vault\nname: v\nspec: {name: v}\n")
+    with pytest.raises(UnwritableProposal, match=f"{path} cannot be appended to: its last document would change"):
+        import_files.write(root, proposal, append=True)
+    (root / path).write_text("kind: [\n")
+    with pytest.raises(InvalidProject):
+        import_files.write(root, proposal, append=True)
+    (root / path).write_text("---\n# nothing yet\n")  # an empty document
+    assert import_files.write(root, proposal, append=True) == {path}
+    assert (root / path).read_text() == text
+
+
+async def test_an_import_is_not_written_through_a_link(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.post("/ip_policies", {"description": "office"})
+    root = write_project(tmp_path / "project")
+    proposal = await open_on(sandbox, root).propose_import(folder="manifests/linked")
+    (tmp_path / "elsewhere").mkdir()
+    (root / "manifests/linked").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(files.Unreadable):
+        import_files.write(root, proposal)
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_manifests_that_cannot_be_read_are_not_extended(tmp_path: Path) -> None:
+    for path, text in {
+        "m/b.yaml": b"b",
+        "m/a.yaml": b"a",
+        "m/x.yaml": b"\xff",
+        "m/services/s.yaml": b"s",
+        "m/n.yml": b"n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(text)
+    assert import_files.read_manifests(tmp_path, "m") == {"m/a.yaml": "a", "m/b.yaml": "b", "m/services/s.yaml": "s"}
+
+
+async def test_a_doubtful_account_is_told_before_an_import(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = write_project(tmp_path, *(policy(name) for name in "abc"))
+    with Sandbox() as other:
+        await open_on(other, root).apply()
+    events: list[OperationEvent] = []
+    await open_on(sandbox, root).propose_import(on_event=events.append)
+    (note,) = [event.text for event in events if isinstance(event, Note)]
+    assert note.startswith("warning: stack prod belongs to ")
+
+
+# --- new projects -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "stack"),
+    [("shop", "shop"), ("my shop (eu)", "my-shop-eu"), ("._-", "main"), ("é", "main"), ("x" * 70, "x" * 63)],
+)
+def test_a_stack_is_called_like_its_folder(tmp_path: Path, name: str, stack: str) -> None:
+    assert init_project.default_stack(tmp_path / name) == stack
+
+
+@pytest.mark.parametrize(
+    ("paths", "host"),
+    [
+        ({}, "none"),
+        ({".github/x": ""}, "github"),
+        ({".github": ""}, "none"),
+        ({".gitlab-ci.yml": ""}, "gitlab"),
+        ({".gitlab-ci.yml/x": ""}, "none"),
+        ({".github/x": "", ".gitlab-ci.yml": ""}, "github"),
+        ({".git/config": '[remote "origin"]\n\turl = git@gitlab.com:a/b.git\n'}, "gitlab"),
+        ({".git/config": '[remote "origin"]\n  url=https://github.com/a/b\n'}, "github"),
+        ({".git/config": "[core]\n\tbare = false\n# gitlab.com\n"}, "none"),
+        ({".gitlab-ci.yml": "", ".git/config": "url = https://github.com/a\n"}, "gitlab"),
+    ],
+)
+def test_the_code_host_is_that_of_the_repository(tmp_path: Path, paths: Mapping[str, str], host: str) -> None:
+    for path, text in paths.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    assert init_project.default_host(tmp_path) == host
+
+
+def choices(**changes: Any) -> ProjectChoices:
+    fields: dict[str, Any] = {
+        "stack": "prod",
+        "profile": "specification",
+        "base_url": None,
+        "host": "none",
+        "package": "",
+    }
+    return ProjectChoices(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({}, []),
+        ({"stack": "a b"}, ["stack"]),
+        ({"base_url": "ftp://x"}, ["base_url"]),
+        ({"base_url": "https://api.example.com"}, []),
+        ({"package": " "}, ["package"]),
+        ({"package": "reconciler==1.0"}, []),
+        ({"approvers": "nobody"}, ["approvers"]),
+        ({"approvers": "@octo/platform"}, []),
+        ({"environments": ("eu", "us")}, []),
+        ({"environments": ("e u", "us")}, ["environment"]),
+        ({"environments": ("eu", "e u")}, ["environment"]),
+        ({"environments": ("eu", "eu")}, ["environment"]),
+    ],
+)
+def test_choices_that_no_project_can_have_are_named(changes: dict[str, Any], wrong: list[str]) -> None:
+    assert [*init_project.check_choices(choices(**changes))] == wrong
+
+
+def test_the_address_is_that_of_the_profile_unless_another_is_chosen() -> None:
+    assert choices().platform_address is None
+    assert str(choices(profile="ngrok").platform_address).startswith("https://api.ngrok")
+    assert choices(profile="ngrok", base_url="https://own").platform_address == "https://own"
+
+
+@pytest.mark.parametrize(
+    ("changes", "platform"),
+    [
+        ({"stack": "true", "host": "none"}, {"base_url": "https://api.example.com"}),
+        ({"stack": "0x1F", "host": "github", "base_url": "https://own"}, {"base_url": "https://own"}),
+        ({"stack": "a.b-c_d", "host": "gitlab", "profile": "ngrok"}, {"profile": "ngrok"}),
+        (
+            {"stack": "NULL", "host": "none", "profile": "ngrok", "base_url": "https://own"},
+            {"profile": "ngrok", "base_url": "https://own"},
+        ),
+    ],
+)
+def test_a_new_project_file_has_what_was_chosen(tmp_path: Path, changes: dict[str, Any], platform: Document) -> None:
+    init_project.write_project(tmp_path, choices(**changes), example=False)
+    written = yaml.safe_load((tmp_path / "reconciler.yaml").read_text())
+    assert (written["stack"], written["manifests"]) == (changes["stack"], ["manifests/"])
+    assert written["platform"] == {**platform, "api_key": {"from_env": "RECONCILER_API_KEY"}}
+    has_pipelines = changes["host"] != "none"
+    assert ("guards" in written, (tmp_path / ".github").exists()) == (has_pipelines, changes["host"] == "github")
+
+
+def test_the_stack_of_an_environment_is_short_enough(tmp_path: Path) -> None:
+    init_project.write_project(tmp_path, choices(stack="s" * 63, environments=("eu", "staging")), example=True)
+    for name in ("eu", "staging"):
+        stack = yaml.safe_load((tmp_path / f"environments/{name}.yaml").read_text())["stack"]
+        assert (len(stack), stack.rstrip("s"), stack.endswith(f"-{name}")) == (63, stack, True)
+    assert init_project.default_environments(tmp_path) == ("eu", "staging")
+    results = Workspace.validate(tmp_path, runtime=Runtime(environ={}))
+    assert [(result.environment, result.is_valid) for result in results] == [
+        (None, True),
+        ("eu", True),
+        ("staging", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("existing", "example", "files_written"),
+    [
+        ({}, True, {"manifests/access.yaml"}),
+        ({}, False, {"manifests/.gitkeep"}),
+        ({"reconciler.yaml": "version: 1\nstack: a\n"}, True, set()),
+        ({"manifests/own/a.yml": ""}, True, set()),
+        ({"manifests/README": ""}, True, {"manifests/access.yaml"}),
+    ],
+)
+def test_an_example_is_written_only_where_nothing_was_begun(
+    tmp_path: Path, existing: Mapping[str, str], example: bool, files_written: set[str]
+) -> None:
+    for path, text in existing.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    written = init_project.write_project(tmp_path, choices(), example=example).files
+    assert {path for path in written if path.startswith("manifests/")} == files_written
+    assert {path for path, is_new in written.items() if not is_new} == existing.keys() & written.keys()
+    assert all((tmp_path / path).stat().st_mode & 0o777 == 0o644 for path, is_new in written.items() if is_new)
+
+
+@pytest.mark.parametrize(
+    ("existing", "place"),
+    [
+        ((), ".github/CODEOWNERS"),
+        (("docs/CODEOWNERS",), "docs/CODEOWNERS"),
+        (("docs/CODEOWNERS", "CODEOWNERS"), "CODEOWNERS"),
+    ],
+)
+def test_code_owners_are_where_the_host_looks_for_them(tmp_path: Path, existing: tuple[str, ...], place: str) -> None:
+    for path in existing:
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("* @me\n")
+    assert init_project.find_code_owners(tmp_path, "github") == (place if existing else None)
+    assert init_project.find_code_owners(tmp_path, "none") is None
+    chosen = choices(host="github", approvers="@octo/platform")
+    written = init_project.write_project(tmp_path, chosen, example=False).files
+    assert {path: is_new for path, is_new in written.items() if "CODEOWNERS" in path} == {place: not existing}
+    assert ("@octo/platform" in (tmp_path / place).read_text()) is (not existing)
+
+
+def test_patterns_that_a_gitignore_lacks_are_named(tmp_path: Path) -> None:
+    ignored = tmp_path / ".gitignore"
+    all_of_them = init_project.write_project(tmp_path, choices(), example=False)
+    assert all_of_them.unignored == ()
+    lines = ignored.read_text().splitlines()
+    ignored.write_text("\n".join(["**/state/**", "secrets", *lines[3:]]))
+    assert init_project.write_project(tmp_path, choices(), example=False).unignored == (".env",)
+    ignored.unlink()
+    ignored.mkdir()
+    assert init_project.write_project(tmp_path, choices(), example=False).unignored == ()
+
+
+async def test_a_key_is_tried_at_the_address_that_was_chosen(sandbox: Sandbox) -> None:
+    runtime = Runtime(platform=sandbox)
+    await init_project.try_key(f"{sandbox.base_url}/", "specification", Secret(sandbox.api_key, "env:KEY"), runtime)
+    assert [f"{entry['method']} {entry['path']}" for entry in sandbox.log()] == ["GET /ip_policies?limit=1"]
+    with pytest.raises(Refused):
+        await init_project.try_key(sandbox.base_url, "specification", Secret("wrong-key", "env:KEY"), runtime)
+
+
+# --- what a value comes from ------------------------------------------------------------------------------------------
+
+
+def test_the_longest_declared_address_is_found_in_a_text(tmp_path: Path) -> None:
+    root = write_project(tmp_path, policy("a"), policy("a.b"), agent(server_addr="a.example.com:443"))
+    values = explain_value.read_values(source(root))
+    assert values.find("IPPolicy/a.b.description") == (at("IPPolicy/a.b"), ("description",))
+    assert values.find("IPPolicy/a.description") == (at("IPPolicy/a"), ("description",))
+    assert values.find("IPPolicy/a") == (at("IPPolicy/a"), ())
+    assert values.find("AgentConfig/berlin") == (Address("AgentConfig", "berlin"), ())
+    assert (values.find("IPPolicy/c.description"), values.find("Vault/a")) == (None, None)
+
+
+async def test_live_values_are_shown_with_what_changed_them(sandbox: Sandbox, tmp_path: Path) -> None:
+    root = write_project(tmp_path, policy("a"), policy("b"))
+    values = explain_value.read_values(source(root))
+    workspace = open_on(sandbox, root)
+    where, traces = at("IPPolicy/a"), values.trace(at("IPPolicy/a"), ())
+    assert [trace.path for trace in traces] == ["description"]
+    (live,) = await explain_value.read_live_values(workspace, where, traces)
+    assert live is not None
+    assert (live.value, live.changed_by) == (None, None)  # it does not exist yet
+    await workspace.apply()
+    (live,) = await explain_value.read_live_values(workspace, where, traces)
+    assert live is not None
+    assert (live.value, live.changed_by) == ("a", None)
+    (id,) = [each["id"] for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "a"]
+    sandbox.patch(f"/ip_policies/{id}", {"description": "by hand"})
+    (live,) = await explain_value.read_live_values(workspace, where, traces)
+    assert live is not None
+    assert (live.value, live.changed_by) == ("by hand", ChangedBy.PLATFORM)
+    sandbox.fault("GET /ip_policies", times=0, then="status", status=422)
+    events: list[OperationEvent] = []
+    assert await explain_value.read_live_values(workspace, where, traces, on_event=events.append) == [None]
+    assert [event.text.partition(": ")[0:2] for event in events if isinstance(event, Note)] == [("note", ": ")]
+
+
+def test_dependencies_follow_references_names_and_hosts(tmp_path: Path) -> None:
+    edge = {
+        "kind": "TLSEdge",
+        "name": "e",
+        "spec": {"hostports": ["a.example.com:443"], "ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/p"}]}},
+    }
+    root = write_project(tmp_path, domain("a"), domain("b"), policy("p"), edge)
+    found = resource_graph.read_dependencies(source(root))
+    assert {str(address): {*map(str, needs)} for address, needs in found.items() if needs} == {
+        "TLSEdge/e": {"IPPolicy/p", "ReservedDomain/a"}
+    }
+    assert found.keys() == {at("TLSEdge/e"), at("IPPolicy/p"), at("ReservedDomain/a"), at("ReservedDomain/b")}
