@@ -168,7 +168,8 @@ class StoreJournal:
         }
         succeeded = ended.outcome in (Outcome.DONE, Outcome.ALREADY)
         rows = self._plan_rows(ended.call.id) if succeeded else []
-        await self._write([("outcome", self._ended_calls)], (_RECORD, row), *rows)
+        keys = [("outcome", self._ended_calls), ("call", ended.call.id)]
+        await self._write(keys, (_RECORD, row), *rows)
 
     async def complete_plan(self) -> None:
         """Records that the whole plan file was applied."""

@@ -89,7 +89,6 @@ class _Deadlines:
         with self._changed:
             self._calls[key] = (deadline, call)
             if deadline < self._next:
-                self._next = deadline
                 self._changed.notify()
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="store deadlines", daemon=True)

@@ -109,6 +109,41 @@ async def test_a_run_is_stored_with_its_commit_and_actor(tmp_path: Path) -> None
     assert (run.commit, run.actor) == ("0123456789abcdef", "mara")
 
 
+async def test_a_run_is_listed_while_it_goes_on(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db"), now=lambda: 1000.0) as store:
+        async with store.journal("prod", command="apply", actor="mara"):
+            assert await store.drift_history.list_runs("prod") == (Run("apply", 1000.0, None, "", {}, "", "mara"),)
+        assert await store.drift_history.list_runs("prod") == (Run("apply", 1000.0, 1000.0, "ended", {}, "", "mara"),)
+
+
+async def test_outcomes_that_earlier_versions_named_otherwise_are_counted_together(tmp_path: Path) -> None:
+    file = tmp_path / "prod.db"
+    async with open_store(str(file)) as store:
+        async with store.journal("prod", command="apply") as journal:
+            for number, outcome in enumerate((Outcome.DONE, Outcome.DONE, Outcome.DONE, Outcome.SKIPPED)):
+                await journal.record(Ended(Call(f"create {number}", EDGE, Verb.CREATE, "/edges/tls"), outcome, 1.0))
+        connection = sqlite3.connect(file)
+        connection.execute("UPDATE outcomes SET outcome = 'done' WHERE place = 2")
+        connection.execute("UPDATE outcomes SET outcome = 'not tried' WHERE place = 4")
+        connection.commit()
+        connection.close()
+        (run,) = await store.drift_history.list_runs("prod")
+        assert run.calls == {Outcome.DONE: 3, Outcome.SKIPPED: 1}
+        assert [call.outcome for call in await store.history("prod")] == ["skipped", *["succeeded"] * 3]
+
+
+async def test_runs_and_checks_of_other_stacks_are_not_listed(tmp_path: Path) -> None:
+    async with open_store(str(tmp_path / "prod.db"), now=lambda: 1000.0) as store:
+        for stack in ("dev", "prod", "test"):
+            await store.drift_history.record(stack, replace(LOOK, commit=stack))
+            async with store.journal(stack, command=stack, commit=stack) as journal:
+                await journal.record(Ended(Call("create", EDGE, Verb.CREATE, "/edges/tls"), Outcome.DONE, 1.0))
+        for stack in ("dev", "prod", "test"):
+            assert await store.drift_history.list_drift_checks(stack) == (replace(LOOK, commit=stack),)
+            (run,) = await store.drift_history.list_runs(stack)
+            assert (run.command, run.commit, run.calls) == (stack, stack, {Outcome.DONE: 1})
+
+
 NOT_BEFORE = {
     2: "DROP TABLE looks; DROP TABLE drifts",
     3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",

@@ -302,6 +302,63 @@ async def test_a_reset_task_keeps_its_place_tries_and_requests_alone(records: Fl
     assert await records.skip("r2", [("a", "shop")], "why") == 0
 
 
+RUNS = {"r1": "core", "r2": "edge", "r3": "edge", "r4": "edge", "r5": "zone"}  # id → fleet
+PLACES = [(member, project) for member in "abc" for project in ("base", "mid", "shop")]
+
+
+async def test_what_is_done_to_one_task_or_run_leaves_all_others_as_they_are(timed: FleetRecords, now: Now) -> None:
+    for run, fleet in RUNS.items():
+        await timed.create_run(
+            replace(RUN, id=run, fleet=fleet, created=now.time), [TaskRecord(run, *place) for place in PLACES]
+        )
+        await timed.pause(Pause(fleet, now.time, reason=fleet))
+        await timed.save_shape(fleet, replace(SHAPE, plan=fleet))
+        now.time += 1
+
+    async def read_others() -> list[object]:
+        tasks = [task for run in RUNS for task in await timed.tasks(run)]
+        assert len(tasks) == len(RUNS) * len(PLACES)
+        runs = [run for fleet in sorted({*RUNS.values()}) for run in await timed.list_runs(fleet)]
+        assert sorted(run.id for run in runs) == sorted(RUNS)
+        others = [await timed.pause_of(fleet) for fleet in ("core", "zone")]
+        assert [pause and pause.reason for pause in others] == ["core", "zone"]
+        assert [(await timed.shapes(fleet, [SHAPE.digest]))[SHAPE.digest].plan for fleet in ("core", "zone")] == [
+            "core",
+            "zone",
+        ]
+        return [
+            *(run for run in runs if run.id != "r3"),
+            *(task for task in tasks if (task.run, task.member, task.project) != ("r3", "b", "mid")),
+        ]
+
+    before = await read_others()
+    claimed = await timed.claim("r3", "b", "mid", "w")
+    assert (claimed.run, claimed.member, claimed.project) == ("r3", "b", "mid")
+    await timed.beat(claimed)
+    await timed.begin_apply(claimed)
+    await timed.finish(ended(claimed, TaskState.FAILED))
+    await timed.reset("r3", [TaskState.FAILED])
+    await timed.skip("r3", [("b", "mid")], "why")
+    assert (await timed.update_run("r3", approved_shapes=["a"], state=RunState.FAILED)).id == "r3"
+    await timed.pause(Pause("edge", now.time, reason="another"))
+    assert await timed.end_pause("edge")
+    assert await read_others() == before
+    assert [run.id for run in await timed.list_runs("edge")] == ["r4", "r3", "r2"]
+
+
+async def test_requests_of_other_members_and_fleets_do_not_count(timed: FleetRecords, now: Now) -> None:
+    for run, fleet in RUNS.items():
+        await timed.create_run(replace(RUN, id=run, fleet=fleet), [TaskRecord(run, *place) for place in PLACES])
+        for number, (member, project) in enumerate(PLACES):
+            if (run, member, project) != ("r3", "b", "mid"):
+                claimed = await timed.claim(run, member, project, "w")
+                await timed.finish(ended(claimed, sent=1000 * int(run[1]) + number))
+    mine = await timed.claim("r3", "b", "mid", "w")
+    now.time += 10
+    sent = [2003, 2004, 2005, 3003, 3005, 4003, 4004, 4005]
+    assert await timed.find_spent_requests(mine) == tuple((10.0, number) for number in sent)
+
+
 async def test_many_shapes_are_read_in_several_queries(timed: FleetRecords) -> None:
     many = [f"{number:012x}" for number in range(1001)]
     stored = {digest: replace(SHAPE, digest=digest) for digest in (many[0], many[499], many[500], many[1000])}

@@ -115,6 +115,33 @@ def test_an_engine_that_was_opened_before_a_fork_is_left_to_the_parent(tmp_path:
     engine.dispose()
 
 
+LEFT = textwrap.dedent(
+    """
+    import logging, os, sys
+    from reconciler.store.database import Timeouts, open_database
+    from reconciler.store.errors import StoreError
+    from reconciler.store.shared_engines import _engines
+
+    engine, _ = _engines.acquire(sys.argv[1], Timeouts())
+    if not (child := os.fork()):
+        os._exit(_engines.acquire(sys.argv[1], Timeouts())[0] is engine)
+    assert os.waitpid(child, 0)[1] == 0
+    assert _engines.acquire(sys.argv[1], Timeouts())[0] is engine
+    try:
+        open_database("postgresql://tester@127.0.0.1:9/x", Timeouts())
+    except StoreError:
+        logging.getLogger("psycopg").error("a message of the driver, which the error has too")
+        logging.getLogger("sqlalchemy").error("a message of the driver, which the error has too")
+    """
+)
+
+
+def test_a_forked_process_opens_an_engine_of_its_own_and_no_driver_prints(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEFT, str(tmp_path / "a.db")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 async def test_files_are_not_shared(tmp_path: Path) -> None:
     where = str(tmp_path / "a.db")
     async with open_store(where, "berlin") as one, open_store(where, "paris") as other:

@@ -24,7 +24,7 @@ from reconciler.model.plan import Call, Verb
 from reconciler.model.snapshot import Binding, Place
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Damaged, StoreError, Unavailable
-from reconciler.store.store import Progress, open_store
+from reconciler.store.store import Progress, RecordedCall, open_store
 
 BOT = Address("BotUser", "berlin")
 INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), {"name": "berlin"})
@@ -245,6 +245,118 @@ async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> Non
         ("succeeded", "bot_3", "", "apply"),
         ("failed", None, "no", "apply"),
     ]
+
+
+async def test_history_is_ordered_by_run_and_by_call_and_can_be_limited(file: Path) -> None:
+    clock = iter((100.0, 100.0, 101.0, 102.0, 103.0, 300.0, 300.0, 301.0, 302.0, 200.0, 200.0, 201.0, 202.0))
+    async with open_store(str(file), now=lambda: next(clock)) as store:
+        for command, calls in (("apply", 2), ("destroy", 1), ("drift", 1)):
+            async with store.journal("prod", command=command) as journal:
+                for number in range(calls):
+                    call = Call(f"{command} {number}", BOT, Verb.UPDATE, "/bot_users")
+                    await journal.record(Ended(call, Outcome.DONE, 1.0, f"bot_{number}", "why"))
+        past = await store.history("prod")
+        assert [(each.call, each.started) for each in past] == [
+            ("destroy 0", 300.0),
+            ("drift 0", 200.0),
+            ("apply 1", 100.0),
+            ("apply 0", 100.0),
+        ]
+        assert await store.history("prod", limit=3) == past[:3]
+        assert await store.history("prod", limit=0) == ()
+        assert past[2] == RecordedCall(
+            past[3].run, "apply", 100.0, "apply 1", str(BOT), "update", "succeeded", "bot_1", "why", 102.0
+        )
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_what_is_written_twice_about_one_thing_counts_once(file: Path, at_once: bool) -> None:
+    """Whether or not both writes share a commit."""
+    call = Call(f"update {BOT}", BOT, Verb.UPDATE, "/bot_users")
+    async with open_store(str(file), now=lambda: 5.0) as store, store.journal("prod", command="a", plan="p") as journal:
+        await journal.intend(INTENT)
+        writes = [partial(journal.bind, {})]  # commits alone: all others share the next commit
+        for _ in range(2):
+            writes += [
+                partial(journal.record, Ended(call, Outcome.DONE, 1.0, "bot_3")),
+                partial(journal.complete_plan),
+                partial(journal.conclude, INTENT.id, "bot_3"),
+                partial(journal.record_receipt, INTENT.id),
+                partial(journal.bind, {BOT: Binding("bot_3")}),
+                partial(journal.record_account, AccountMembership("https://a")),
+            ]
+        if at_once:
+            await asyncio.gather(*(write() for write in writes))
+        else:
+            for write in writes:
+                await write()
+        assert await store.progress("p") == Progress(frozenset({call.id, f"create {BOT}"}), 5.0)
+        assert await store.receipts("prod") == {INTENT.id}
+        assert await store.bindings("prod") == {BOT: Binding("bot_3")}
+        assert len(await store.history("prod")) == 2
+
+
+async def test_a_run_without_a_plan_file_records_no_calls_of_one(file: Path) -> None:
+    async with open_store(str(file), "berlin") as store, store.journal("prod", command="apply") as journal:
+        await journal.record(Ended(Call("update", BOT, Verb.UPDATE, "/x"), Outcome.DONE, 1.0))
+        await journal.complete_plan()
+        assert await store.progress("") == Progress()
+
+
+async def test_secrets_delivered_before_their_order_was_stored_are_ordered_by_time(file: Path) -> None:
+    """Version 2 stored no order: its receipts are at place 0."""
+    agent = Address("TunnelCredential", "agent")
+    times = {"i1": 3.0, "i2": 1.0, "i3": 2.0}
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        for intent in times:
+            await journal.intend(Intent(intent, agent, "prod", "/credentials"))
+            await journal.record_receipt(intent)
+        with sqlite3.connect(file) as connection:
+            for intent, at in times.items():
+                connection.execute("UPDATE receipts SET place = 0, at = ? WHERE intent = ?", (at, intent))
+        connection.close()
+        assert await store.find_overwritten("prod") == {"i2": agent, "i3": agent}
+        await journal.intend(Intent("i4", agent, "prod", "/credentials"))
+        await journal.record_receipt("i4")
+        assert await store.find_overwritten("prod") == {"i1": agent, "i2": agent, "i3": agent}
+
+
+async def test_without_a_lock_and_with_a_new_confirmation_nothing_is_asked_of_the_database(file: Path) -> None:
+    commits: list[object] = []
+    async with (
+        open_store(str(file)) as store,
+        store.lock("prod", on_loss=fail) as holder,
+        store.journal("prod", command="a") as free,
+        store.journal("prod", command="b", holder=holder) as held,
+    ):
+        event.listen(store._engine, "commit", commits.append)
+        await free.check_lock()
+        assert commits == []
+        await held.check_lock()  # not yet confirmed
+        assert len(commits) == 1
+        await held.check_lock()
+        assert len(commits) == 1
+
+
+async def test_the_error_of_a_run_is_not_hidden_by_one_of_the_store(file: Path) -> None:
+    async def run() -> None:
+        async with (
+            open_store(str(file)) as store,
+            store.lock("prod", on_loss=fail),
+            store.journal("prod", command="apply"),
+        ):
+            with sqlite3.connect(file) as connection:
+                connection.execute("DROP TABLE runs")
+                connection.execute("DROP TABLE locks")
+            connection.close()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        await run()
+
+
+def fail(failure: StoreError) -> None:
+    raise AssertionError(failure)
 
 
 async def test_many_who_wait_share_commits(file: Path) -> None:
