@@ -48,6 +48,49 @@ def test_a_name_is_what_people_would_say(kind: str, body: Mapping[str, Any], nam
     assert choose_name(kind, body) == name
 
 
+@pytest.mark.parametrize(
+    ("kind", "body", "name"),
+    [
+        ("IPPolicy", {"description": "a *.b"}, "a-.b"),
+        ("IPPolicy", {"description": " *.b "}, "wildcard.b"),
+        ("IPPolicy", {"description": "-._", "metadata": '{"name": "Office"}'}, "office"),
+        ("IPPolicy", {"metadata": '{"name": 7}'}, "ip-policy-7qp3zt"),
+        ("IPPolicy", {"metadata": "{no JSON"}, "ip-policy-7qp3zt"),
+        ("IPPolicy", {"metadata": '{"a":' * 100_000}, "ip-policy-7qp3zt"),
+        ("BotUser", {"name": 7}, "bot-user-7qp3zt"),
+        ("TCPEdge", {"hostports": ["a.example.com:8443"]}, "a.example.com-8443"),
+        ("TCPEdge", {"hostports": ["a.example.com:80"]}, "a.example.com-80"),
+        ("TCPEdge", {"hostports": ["443"]}, "443"),
+        ("ReservedAddress", {"addr": "1.tcp.example.com:2"}, "1.tcp.example.com-2"),
+        ("SSHCredential", {"public_key": "ssh-ed25519 BEGIN anna@laptop"}, "ssh-credential-7qp3zt"),
+        ("SSHCredential", {"public_key": "ssh-ed25519 AAAA"}, "ssh-credential-7qp3zt"),
+        ("IPPolicyRule", {"ip_policy": {"id": "ipp_9"}, "cidr": "10.0.0.0/8"}, "10.0.0.0-8"),
+        ("Secret", {"name": "token", "vault": {"id": "v"}}, "token"),
+    ],
+)
+def test_odd_values_are_passed_over(kind: str, body: Mapping[str, Any], name: str) -> None:
+    assert choose_name(kind, body) == name
+
+
+def test_an_id_without_letters_makes_a_name_too() -> None:
+    assert choose_name("IPPolicy", {}, id="東京東京東京") == "ip-policy-x"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("a" * 60, "a" * 60),
+        ("a" * 61, "a" * 60),
+        ("a" * 58 + " bcd", "a" * 58),
+        ("a" * 60 + " b", "a" * 60),
+        ("aa " + "b" * 57 + " c", "aa-" + "b" * 57),
+        ("aa " + "b" * 57 + "c", "aa"),
+    ],
+)
+def test_a_name_has_sixty_characters_at_most_and_ends_with_a_word(text: str, name: str) -> None:
+    assert naming.slugify(text) == name
+
+
 def test_a_child_is_named_after_its_parent() -> None:
     assert (
         choose_name("HTTPSEdgeRoute", {"match": "/hooks/", "match_type": "exact_path"}, parent="edghts_1")

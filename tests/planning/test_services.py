@@ -74,3 +74,27 @@ def test_each_resource_is_in_one_file_and_a_shared_one_in_no_file_of_a_service()
         }
     (rule,) = propose(POLICY, RULE, shop, selects=lambda address: address.kind == "IPPolicyRule").imported
     assert write.file_of(rule, BY_NAME, ".") == "ip-policy.yaml"
+
+
+def test_the_rules_of_a_policy_belong_to_the_service_that_alone_uses_the_policy() -> None:
+    def use(policy: str) -> dict[str, object]:
+        return {"ip_restriction": {"ip_policies": [{"id": policy}]}}
+
+    def rule(id: str, policy: str) -> Live:
+        return live("IPPolicyRule", id, {"ip_policy": {"id": policy}, "cidr": "10.0.0.0/8"})
+
+    edges = [live("TLSEdge", "e_1", {**use("ipp_1"), "hostports": ["a.x:443"]}), live("TLSEdge", "e_2", use("ipp_2"))]
+    edges.append(live("TCPEdge", "e_3", use("ipp_2")))
+    policies = [live("IPPolicy", id) for id in ("ipp_1", "ipp_2", "ipp_3")]
+    rules = [rule(f"ipr_{n}", f"ipp_{n}") for n in (1, 2, 3)]
+    domain = live("ReservedDomain", "rd_1", {"domain": "a.x"})
+    index = LiveIndex.of(manifest(), snapshot(*edges, *policies, *rules, domain), KINDS)
+    first, second, third = (edge.key for edge in edges)
+    assert find_services(index) == {
+        first: first,
+        second: second,
+        third: third,
+        policies[0].key: first,
+        rules[0].key: first,
+        domain.key: first,
+    }
