@@ -231,7 +231,7 @@ def _report_unknown_choice(path: Path, value: Value, choices: Sequence[str], sen
     return Finding(
         path,
         f"{quoted} is not one of {phrases.join_words(choices)}",
-        phrases.did_you_mean(value, choices) or "",
+        phrases.did_you_mean(value, choices),
         code="unknown-choice",
         values={"choices": list(choices)},
     )

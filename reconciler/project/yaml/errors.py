@@ -38,7 +38,7 @@ def bytes_problem(text: bytes, file: str) -> Problem | None:
     # Ten times as fast as the search below, and nearly every file passes.
     if len(text.translate(None, _CONTROLS)) == len(text) and b"\xc2" not in text and b"\xef\xbf" not in text:
         return None
-    found = _UNPRINTABLE.search(decoded, 1 if decoded.startswith("\ufeff") else 0)
+    found = _UNPRINTABLE.search(decoded)
     if found is None:
         return None
     before_it = decoded[: found.start()]
