@@ -11,7 +11,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.api import platform
-from reconciler.api.platform import open_reader
+from reconciler.api.platform import ReadOnlyClient, open_reader
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Failure, Gone, Refused
 from tests.api.wire import Wire, answer, wire
@@ -52,6 +52,34 @@ async def test_an_address_may_be_a_path_only() -> None:
 async def test_a_list_without_a_next_page_key_is_whole() -> None:
     async with wire(answer({"bot_users": [{"id": "bot_1"}], "uri": ""})) as there:
         assert await listed(there) == ["bot_1"]
+
+
+async def test_a_next_page_of_no_text_is_none() -> None:
+    async with wire(page("bot_1", following="")) as there:
+        assert await listed(there) == ["bot_1"]
+
+
+async def test_objects_are_told_apart_by_id_or_type_and_else_by_their_place() -> None:
+    def sources(*objects: Any, following: str | None = None) -> bytes:
+        return answer({"sources": list(objects), "next_page_uri": following})
+
+    pages = (
+        sources({"type": "a.v0"}, following="/x?2"),
+        sources({"type": "b.v0", "id": 7}, following="/x?3"),
+        sources({}, {}, following="/x?4"),
+        sources({}, {}, {}, following="/x?5"),
+        sources({}, {}, {}, following="/x?6"),
+    )
+    read: list[int] = []
+
+    async def read_all(reader: ReadOnlyClient) -> None:
+        async for objects in reader.pages("/x", "sources"):
+            read.append(len(objects))  # noqa: PERF401 - a comprehension would lose what came before the exception
+
+    async with wire(*pages) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
+        with pytest.raises(Refused, match="a page of /x has no new objects but links to a next page"):
+            await read_all(reader)
+    assert (read, len(there.asked)) == ([1, 1, 2, 3], 5)
 
 
 async def test_an_empty_list_is_one_page() -> None:

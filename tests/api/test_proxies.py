@@ -172,6 +172,56 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_its_login(
     assert "canary" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("address", "url", "login"),
+    [
+        ("http://proxy.example", "http://proxy.example", None),
+        ("https://proxy.example:3129/", "https://proxy.example:3129", None),
+        ("http://[::1]:3128", "http://[::1]:3128", None),
+        ("http://ops@proxy.example:3128", "http://proxy.example:3128", "ops:"),
+        ("http://:word@proxy.example:3128", "http://proxy.example:3128", ":word"),
+        ("http://o%40ps:w%3A%C3%B6rd@proxy.example:3128", "http://proxy.example:3128", "o@ps:w:örd"),
+    ],
+)
+def test_a_proxy_s_login_is_sent_in_a_header(
+    monkeypatch: pytest.MonkeyPatch, address: str, url: str, login: str | None
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
+    assert proxy is not None
+    sent = dict(proxy.headers).get("Proxy-Authorization")
+    assert str(proxy.url) == url
+    assert sent == (login and f"Basic {b64encode(login.encode()).decode()}")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://o%3Aps:word@proxy.example",
+        "http://proxy.example/x",
+        "http://proxy.example?x",
+        "http://proxy.example#x",
+        "http://proxy.example:port",
+        "ftp://proxy.example",
+    ],
+)
+def test_a_proxy_with_more_than_a_login_and_a_port_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    with pytest.raises(Refused, match="is not a valid proxy URL"):
+        proxy_of(Origin.parse(f"https://{PLATFORM}"))
+
+
+def test_the_proxy_of_the_scheme_comes_before_the_one_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    origin = Origin.parse(f"https://{PLATFORM}")
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert proxy_of(origin) is None
+    monkeypatch.setenv("ALL_PROXY", "http://all.example")
+    assert str(getattr(proxy_of(origin), "url", "")) == "http://all.example"
+    monkeypatch.setenv("HTTPS_PROXY", "http://https.example")
+    assert str(getattr(proxy_of(origin), "url", "")) == "http://https.example"
+
+
 def test_a_proxy_without_a_scheme_is_one_of_http(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))

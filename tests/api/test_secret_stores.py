@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,107 @@ async def test_an_interrupt_ends_the_retries(vault: VaultServer, monkeypatch: py
     with pytest.raises(Undeliverable, match="the run was interrupted"):
         await Vault(vault.environ, stop).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert len(vault.log) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "waits"),
+    [
+        (503, [(0.5, 1), (1, 2), (2, 4)]),
+        ("drop", [(0.5, 1), (1, 2), (2, 4)]),
+        ((429, {"retry-after": "30"}), [(30, 30), (30, 30), (30, 30)]),
+        ((503, {"retry-after": "0"}), [(0.5, 1), (1, 2), (2, 4)]),
+        ((503, {"retry-after": "soon"}), [(0.5, 1), (1, 2), (2, 4)]),
+        ((429, {"retry-after": "31"}), []),
+        ((403, {"x-ratelimit-remaining": "0"}), []),
+        ((403, {"x-ratelimit-remaining": "1"}), None),
+        ((403, {"retry-after": "2"}), [(2, 2), (2, 2), (2, 4)]),
+        (501, None),
+        (404, None),
+    ],
+)
+async def test_each_pause_is_longer_and_at_least_as_long_as_the_server_asks(
+    github: GitHubServer, monkeypatch: pytest.MonkeyPatch, fault: Any, waits: list[tuple[float, float]] | None
+) -> None:
+    """None: an answer that another attempt would not change."""
+    paused: list[float] = []
+
+    async def pause(_: Any, seconds: float, why: str) -> None:
+        paused.append(seconds)
+
+    monkeypatch.setattr(secret_store.SecretStore, "pause", pause)
+    github.faults = [("GET", "", fault)] * 4
+    store = GitHubSecrets(github.environ)
+    if waits is None:
+        assert (await store.send("GET", "/x")).status == (fault[0] if isinstance(fault, tuple) else fault)
+        assert len(github.log) == 1
+        return
+    with pytest.raises(secret_store.Unavailable, match="; run it again later") as caught:
+        await store.send("GET", "/x")
+    assert len(paused) == len(waits) == len(github.log) - 1
+    assert all(least <= seconds <= most for seconds, (least, most) in zip(paused, waits, strict=True))
+    assert ("and asks to wait 31 s" in str(caught.value)) is (not waits)
+
+
+@pytest.mark.parametrize("text", ["", " ", "a b", "a\nb", "tök", "a\x7f"])
+def test_a_token_that_no_header_can_carry_is_refused(text: str) -> None:
+    with pytest.raises(Undeliverable, match="THERE is empty or contains characters that no token has"):
+        secret_store.read_token(text, "THERE")
+
+
+def test_a_token_and_an_address_may_end_with_a_line_break() -> None:
+    assert secret_store.read_token(" token\n", "THERE").reveal() == "token"
+    assert str(secret_store.read_origin(" https://vault.example.com\n", "THERE")) == "https://vault.example.com"
+    with pytest.raises(Undeliverable, match="THERE: it is not a URL"):
+        secret_store.read_origin("vault.example.com", "THERE")
+
+
+@pytest.mark.parametrize("stops", [False, True])
+async def test_a_pause_ends_with_its_time_or_the_run(
+    vault: VaultServer, monkeypatch: pytest.MonkeyPatch, stops: bool
+) -> None:
+    monkeypatch.undo()
+    stop = asyncio.Event()
+    store = Vault(vault.environ, stop)
+    if not stops:
+        await store.pause(0.001, "away")
+        await Vault(vault.environ).pause(0.001, "away")
+        return
+    asyncio.get_running_loop().call_soon(stop.set)
+    with pytest.raises(secret_store.Unavailable, match="away, and the run was interrupted"):
+        await asyncio.wait_for(store.pause(60, "away"), 5)
+
+
+async def test_what_is_not_an_object_of_json_is_an_unusable_answer(github: GitHubServer) -> None:
+    response = await GitHubSecrets(github.environ).send("GET", "/absent")
+    store = GitHubSecrets(github.environ)
+    for content in (b"[]", b"<html>", b""):
+        with pytest.raises(secret_store.Unavailable, match="is not a JSON object"):
+            store.read_json(replace(response, content=content))
+    assert store.read_json(replace(response, content=b'{"a": 1}')) == {"a": 1}
+
+
+async def test_a_key_of_vault_is_read_as_text_and_is_none_if_it_is_not_there(vault: VaultServer) -> None:
+    sink = Vault(vault.environ)
+    assert await sink.read_key("secret", "agents/berlin", "token") is None
+    vault.set("secret/agents/berlin", {"token": "hush", "number": 7, "empty": "", "null": None})
+    found = {name: await sink.read_key("secret", "agents/berlin", name) for name in ("token", "number", "empty")}
+    assert {name: secret and secret.reveal() for name, secret in found.items()} == {
+        "token": "hush",
+        "number": "7",
+        "empty": "",
+    }
+    assert await sink.read_key("secret", "agents/berlin", "null") is None
+    assert await sink.read_key("secret", "agents/berlin", "other") is None
+    with pytest.raises(Undeliverable, match=r"has no engine at kv/; correct `mount`|denies access to kv/data/x"):
+        await sink.read_key("kv", "x", "token")
+
+
+async def test_a_plan_asks_a_store_once_whether_a_secret_exists(vault: VaultServer, github: GitHubServer) -> None:
+    vault.faults, github.faults = [("GET", "", 503)], [("GET", "", 503)]
+    for store, delivery in ((Vault(vault.environ), TO_VAULT), (GitHubSecrets(github.environ), TO_GITHUB)):
+        with pytest.raises(secret_store.Unavailable):
+            await store.exists(delivery)
+    assert (len(vault.log), len(github.log)) == (1, 1)
 
 
 def test_a_place_is_the_same_from_every_machine_and_another_at_another_server() -> None:
