@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ class FileCache:
     fleets    by folder and file
     settings  of projects, by folder and environment: the stack, and the names of the declared variables
     shapes    digests of shapes that are stored
+    saving    held while a shape is stored
     keys      members by the folder of the fleet file, the project and the digest of their API key
     targets   of one-time secrets, each with the member whose secret goes there
     """
@@ -31,6 +33,7 @@ class FileCache:
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
     settings: dict[tuple[Path, str | None], tuple[str, frozenset[str]]] = field(default_factory=dict)
     shapes: set[str] = field(default_factory=set)
+    saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     keys: defaultdict[tuple[Path, str, bytes], set[str]] = field(default_factory=lambda: defaultdict(set))
     looked_up: set[tuple[Path, str]] = field(default_factory=set)
     targets: dict[tuple[Path, str, str, bytes], str] = field(default_factory=dict)

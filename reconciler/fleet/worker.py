@@ -308,10 +308,12 @@ class _Attempt:
             return ended
         member, project = assigned.member, assigned.project
         digest = shapes.shape_of(plan, project.name, member)
-        if digest not in self.context.files.shapes:
-            shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
-            await self.context.records.save_shape(assigned.fleet.name, shape)
-            self.context.files.shapes.add(digest)
+        files = self.context.files
+        async with files.saving:  # members that are planned at the same time often have the same shape
+            if digest not in files.shapes:
+                shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
+                await self.context.records.save_shape(assigned.fleet.name, shape)
+                files.shapes.add(digest)
         return replace(ended, counts=_count(plan), changes=reviews.digest_changes(plan), shape=digest)
 
     async def _apply(self, workspace: Workspace, fleet: str) -> TaskRecord | None:
