@@ -46,6 +46,7 @@ _LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before
 _LOCK_PAUSE = 2.0  # seconds between attempts to lock a stack
 _GRACE = 60.0  # seconds for running calls to finish after the deadline of a task
 _LONGEST_REASON = 500  # characters
+_READS_AT_ONCE = 8  # requests of a member that is only read
 _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
 """Variables of the worker that the project of a member must not read."""
 
@@ -144,6 +145,11 @@ def _find_folder(task: Task, context: WorkerContext) -> Path:
     from reconciler.fleet.checkouts import fetch_checkout
 
     return fetch_checkout(task.source, task.commit, context.cache)
+
+
+def _with_few_reads(workspace: Workspace) -> Workspace:
+    """With fewer requests at a time: a member's connections are its own, and other members are planned meanwhile."""
+    return replace(workspace, parallelism=min(workspace.parallelism, _READS_AT_ONCE))
 
 
 def _first_of(problems: Sequence[Problem]) -> str:
@@ -266,9 +272,9 @@ class _Attempt:
         refuse_shared_targets(workspace, assigned, self.context.files)
         match self.task.verb:
             case RunVerb.PLAN:
-                return await self._planned((await workspace.plan()).plan, assigned)
+                return await self._planned((await _with_few_reads(workspace).plan()).plan, assigned)
             case RunVerb.DRIFT:
-                return await self._drifted((await workspace.drift()).plan, assigned)
+                return await self._drifted((await _with_few_reads(workspace).drift()).plan, assigned)
             case RunVerb.APPLY:
                 return await self._apply(workspace, fleet.name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.runs import reopen_run
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
+from reconciler.model.fleet import Pause, RunState, RunVerb, Shape, Task, TaskState
 from reconciler.store.errors import Locked
+from reconciler.store.fleet_records import FleetRecords
 from reconciler.store.store import open_store
 from tests.fleet.fleets import DOMAIN, FleetWorld, commit_all, member, play, write_fleet
 from tests.operations.projects import bot, policy
@@ -642,3 +644,38 @@ def test_the_rest_of_an_apply_is_stale_if_the_manifests_changed_before_it_was_re
 
     projects: dict[str, Any] = {"web": [DOMAIN, bot("b")]}
     play(tmp_path, [member("acme")], act, cut, projects=projects)
+
+
+@pytest.mark.parametrize("verb", ["plan", "drift"])
+def test_a_member_that_is_only_read_has_few_requests_at_a_time(tmp_path: Path, verb: str) -> None:
+    now, most = Counter[str](), 0
+
+    async def watch(method: str, path: str) -> None:
+        nonlocal most
+        now["requests"] += 1
+        most = max(most, now["requests"])
+        await asyncio.sleep(0.001)
+        now["requests"] -= 1
+
+    async def act(world: FleetWorld) -> None:
+        await getattr(world, verb)()
+
+    play(tmp_path, [member("a")], act, on_request=watch)
+    assert most == 8
+
+
+def test_a_shape_of_many_members_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    save = FleetRecords.save_shape
+
+    async def count(records: FleetRecords, fleet: str, shape: Shape) -> None:
+        written.append(shape)
+        await save(records, fleet, shape)
+
+    monkeypatch.setattr(FleetRecords, "save_shape", count)
+
+    async def act(world: FleetWorld) -> None:
+        await world.plan()
+
+    play(tmp_path, [member(name) for name in "abcde"], act)
+    assert len(written) == 1
