@@ -26,6 +26,8 @@ from tests.planning.builders import (
     snapshot,
 )
 
+BACK = {"backend": {"backend_id": "b"}}
+LIVE_BACK = {"backend": {"backend": {"id": "b"}}}
 MTLS = {"certificate_authority_ids": ["ca_1"]}
 LIVE_MTLS = {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}
 
@@ -286,6 +288,38 @@ def test_upstream_termination_is_sent_without_the_version_it_must_not_have() -> 
     ]
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "declared", "calls"),
+    [
+        (
+            {"mutual_tls": MTLS},
+            {"mutual_tls": LIVE_MTLS},
+            {"tls_termination": {"min_version": "1.3"}},
+            "PATCH, mutual_tls",
+        ),
+        ({**UPSTREAM, **BACK}, {**UPSTREAM, **LIVE_BACK}, {**UPSTREAM, **PLAIN}, "PATCH, backend"),
+        (
+            {"tls_termination": {"min_version": "1.3"}},
+            {"tls_termination": {"terminate_at": "edge", "min_version": "1.3"}},
+            PLAIN,
+            "PATCH, tls_termination",
+        ),
+        ({}, {**UPSTREAM, **LIVE_BACK}, {}, "backend, tls_termination"),
+    ],
+    ids=["not upstream", "upstream stays", "was not upstream", "nothing is set"],
+)
+def test_what_upstream_termination_does_not_forbid_is_removed_last(
+    was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], calls: str
+) -> None:
+    assert ", ".join(call.removeprefix("DELETE /") for call, _ in list_requests("TLSEdge", was, now, declared)) == calls
+
+
+def test_what_responses_never_show_is_removed_before_the_record_stops_naming_it() -> None:
+    was = {"region": "us", "endpoint_configuration_id": "ec_1"}
+    calls = list_requests("ReservedAddress", was, {"region": "us"}, {"region": "us", **PLAIN})
+    assert [call.partition(" ")[0] for call, _ in calls] == ["DELETE", "PATCH"]
+
+
 # --- certificates of a domain -----------------------------------------------------------------------------------------
 
 DOMAIN = {"domain": "a.x"}
@@ -303,6 +337,12 @@ def test_a_policy_takes_the_place_of_an_uploaded_certificate_in_one_patch_withou
     now = {**DOMAIN, "certificate": {"id": "cert_1"}, "certificate_management_policy": None}
     calls = list_requests("ReservedDomain", {**DOMAIN, **UPLOADED}, now, {**DOMAIN, **MANAGED})
     assert calls == [("PATCH", MANAGED)]
+
+
+def test_a_policy_is_removed_last_where_nothing_takes_its_place() -> None:
+    now = {**DOMAIN, **MANAGED}
+    calls = list_requests("ReservedDomain", now, now, {**DOMAIN, "http_endpoint_configuration_id": "ec_1"})
+    assert [call for call, _ in calls] == ["PATCH", "DELETE /certificate_management_policy"]
 
 
 def test_an_uploaded_certificate_is_detached_by_delete() -> None:
@@ -323,8 +363,6 @@ SAML = {"saml": {"idp_metadata": secret("<xml/>")}}
 LIVE_SAML = {"saml": {"idp_metadata": "<xml/>"}}
 HOOK = {"webhook_verification": {"provider": "github", "secret": secret("s3")}}
 LIVE_HOOK = {"webhook_verification": {"provider": "github", "secret": "s3"}}
-BACK = {"backend": {"backend_id": "b"}}
-LIVE_BACK = {"backend": {"backend": {"id": "b"}}}
 
 
 def on_route(now: dict[str, Any], declared: dict[str, Any]) -> list[str]:

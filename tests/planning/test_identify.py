@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, Reason
-from reconciler.model.manifest import Ensure
+from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live
+from reconciler.planning.matching.index import LiveIndex, parent_stack
 from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import (
+    KINDS,
     LENIENT,
     actions,
     change_of,
@@ -25,6 +27,7 @@ from tests.planning.builders import (
     errors,
     live,
     make_plan,
+    manifest,
     record,
     ref,
     requests,
@@ -360,6 +363,95 @@ def test_an_object_promised_by_moved_is_not_found_by_its_key() -> None:
     assert (actions(made), errors(made)) == ({"SSHCredential/a": "create", "SSHCredential/z": "replace"}, [])
 
 
+def test_of_several_former_addresses_the_first_that_has_the_object_is_the_former_one() -> None:
+    bot = live("BotUser", "bot_1", {"name": "b"})
+    seen = snapshot(bot, bindings={f"BotUser/{name}": Binding("bot_1") for name in "xyz"})
+    made = make_plan(declare("BotUser/b", {"name": "b"}, moved=["BotUser/y", "BotUser/x"]), seen=seen)
+    assert str(change_of(made, "BotUser/b").former) == "BotUser/y"
+
+
+@pytest.mark.parametrize(
+    ("own", "remedy"),
+    [
+        (True, "remove `moved`; the object with the former address will then be deleted"),
+        (False, "keep one address in `moved`"),
+    ],
+)
+def test_an_ambiguous_move_says_what_to_do(own: bool, remedy: str) -> None:
+    names = ["new", "1"] if own else ["1", "2"]
+    pair = [live("TLSEdge", f"e_{name}", owner=record(f"TLSEdge/{name}", {})) for name in names]
+    made = make_plan(declare("TLSEdge/new", moved=["TLSEdge/1", "TLSEdge/2"]), seen=snapshot(*pair))
+    assert [(problem.code, problem.remedy) for problem in made.errors] == [("ambiguous-match", remedy)]
+
+
+def test_a_replaced_object_that_is_taken_back_under_a_new_name_is_moved() -> None:
+    def key(number: int, name: str, **more: Any) -> Live:
+        body = {"public_key": f"{KEY}{number}"}
+        return live("SSHCredential", f"k{number}", body, owner=record(f"SSHCredential/{name}", body, **more))
+
+    seen = snapshot(key(1, "old", intent="i1"), key(2, "new", intent="i2", replaces="k1"))
+    declared = declare("SSHCredential/new", {"public_key": f"{KEY}1"}, moved=["SSHCredential/old"])
+    made = make_plan(declared, seen=seen, options=LENIENT)
+    assert [(change.id, change.action, str(change.former)) for change in made.changes] == [
+        ("k1", Action.MOVE, "SSHCredential/old"),
+        ("k2", Action.DELETE, "None"),
+    ]
+
+
+# --- records on several objects ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "intents", "replaces", "code", "text", "remedy"),
+    [
+        (
+            "TLSEdge",
+            ["i", "i"],
+            [None, None],
+            "shared-owner-record",
+            "2 objects carry its owner record: x_0, x_1",
+            "remove the owner record from the metadata of all but one, or delete the others",
+        ),
+        (
+            "TLSEdge",
+            ["i", "j"],
+            ["x_1", "x_0"],
+            "shared-owner-record",
+            "2 objects were created for it: x_0, x_1",
+            "delete all of them but the one in use",
+        ),
+        (
+            "APIKey",
+            ["i", "i"],
+            [None, None],
+            "shared-owner-record",
+            "2 objects carry its owner record: x_0, x_1",
+            "remove the owner record from the metadata of all but one, or delete the others",
+        ),
+        (
+            "APIKey",
+            ["i", "j"],
+            [None, None],
+            "credential-created-twice",
+            "2 credentials exist for it, and the token of each may be in use: x_0; x_1",
+            "set `id: x_0` or `id: x_1` in its manifest to choose the one to keep, and run "
+            "`reconciler apply --target APIKey/a`; the others will be deleted",
+        ),
+    ],
+    ids=["copies", "each replaces the other", "copies of a credential", "two credentials"],
+)
+def test_a_record_on_several_objects_is_told_by_how_it_came_there(
+    kind: str, intents: list[str], replaces: list[str | None], code: str, text: str, remedy: str
+) -> None:
+    lives = [
+        live(kind, f"x_{n}", owner=record(f"{kind}/a", {}, intent=intent, replaces=former))
+        for n, (intent, former) in enumerate(zip(intents, replaces, strict=True))
+    ]
+    made = make_plan(declare(f"{kind}/a"), seen=snapshot(*lives[::-1]))
+    assert [(problem.code, problem.text, problem.remedy) for problem in made.errors] == [(code, text, remedy)]
+    assert made.calls == ()
+
+
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
@@ -421,6 +513,31 @@ def test_what_took_the_place_of_the_named_object_does_not_end_in_its_place(ensur
     new = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, replaces=EDGE))
     made = make_plan(declare("TLSEdge/a", id=EDGE, ensure=ensure), seen=snapshot(new), options=LENIENT)
     assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
+
+
+def test_a_former_object_that_replaced_the_named_one_is_not_its_successor() -> None:
+    other = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/old", {}, replaces=EDGE))
+    made = make_plan(declare("TLSEdge/new", id=EDGE, moved=["TLSEdge/old"]), seen=snapshot(other), options=LENIENT)
+    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
+
+
+def test_an_id_beside_a_binding_to_another_bot_is_a_problem() -> None:
+    bots = [live("BotUser", f"bot_{n}", {"name": f"b{n}"}) for n in (1, 2)]
+    seen = snapshot(*bots, bindings={"BotUser/b": Binding("bot_1")})
+    made = make_plan(declare("BotUser/b", {"name": "b2"}, id="bot_2"), seen=seen, options=LENIENT)
+    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
+
+
+def test_the_id_of_a_bot_that_others_are_bound_to_is_a_problem_that_names_the_first_declared_one() -> None:
+    bound = {f"BotUser/{name}": Binding("bot_1") for name in ("a", "b", "c")}
+    seen = snapshot(live("BotUser", "bot_1", {"name": "x"}), bindings=bound)
+    declared = [declare(f"BotUser/{name}", {"name": "x"}, id="bot_1") for name in ("d",)]
+    others = [declare(f"BotUser/{name}", {"name": name}, ensure=Ensure.FORGOTTEN) for name in ("b", "c")]
+    made = make_plan(*declared, *others, seen=seen)
+    told = [problem.text for problem in made.errors if problem.subject == "BotUser/d"]
+    assert told == ["bot_1 is already declared as BotUser/b"]
+    (moved,) = make_plan(*declared, seen=seen).changes
+    assert (moved.action, str(moved.former)) == (Action.MOVE, "BotUser/a")
 
 
 def test_an_object_named_by_id_is_not_found_by_the_key_of_another() -> None:
@@ -701,6 +818,17 @@ def test_a_source_that_two_declarations_are_bound_to_counts_for_one_of_them() ->
     assert actions(made) == {"EventSource/a": "replace", "EventSource/b": "create"}
 
 
+def test_a_binding_of_an_address_that_is_not_declared_leaves_a_source_to_the_declared_one() -> None:
+    bindings = {f"EventSource/{name}": Binding(SOURCE.locator) for name in ("a", "x")}
+    declared = declare("EventSource/x", {"subscription_id": "esb_1", "type": SOURCE.id})
+    made = make_plan(
+        declared,
+        seen=snapshot(SUBSCRIPTION, SOURCE, bindings=bindings),
+        options=replace(LENIENT, excludes=("EventSubscription/*",)),
+    )
+    assert (made.calls, made.errors) == ((), ())
+
+
 def test_a_source_that_is_to_be_absent_leaves_a_double_binding_to_the_present_one() -> None:
     bound = {f"EventSource/{name}": Binding(SOURCE.locator) for name in ("a", "b")}
     made = make_plan(
@@ -890,6 +1018,62 @@ def test_a_user_that_is_listed_as_two_kinds_is_unmanaged_once() -> None:
     bot, service = live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})
     assert make_plan(seen=snapshot(bot, service)).unmanaged == (bot.key,)
     assert make_plan(seen=snapshot(service)).unmanaged == (service.key,)
+
+
+@pytest.mark.parametrize("declared", ["BotUser/b", "ServiceUser/b"])
+def test_a_declared_user_is_not_unmanaged_under_its_other_kind(declared: str) -> None:
+    ids = {live.kind: live.id for live in USER}
+    seen = snapshot(*USER, bindings={declared: Binding(ids[declared.partition("/")[0]])})
+    for declarations in ([declare(declared, {"name": "b"})], []):
+        assert make_plan(*declarations, seen=seen, options=LENIENT).unmanaged == ()
+
+
+def test_a_declared_child_below_an_object_of_another_stack_is_not_said_to_belong_to_it() -> None:
+    theirs = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}, stack="theirs"))
+    declared = declare("EventSource/x", {"subscription_id": "esb_1", "type": SOURCE.id})
+    seen = snapshot(theirs, SOURCE, bindings={"EventSource/x": Binding(SOURCE.locator)})
+    assert make_plan(declared, seen=seen).elsewhere == {}
+    assert make_plan(seen=snapshot(theirs, SOURCE)).elsewhere == {"theirs": (SOURCE.key,)}
+
+
+OURS = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+
+
+@pytest.mark.parametrize(
+    ("there", "about", "stack"),
+    [
+        ([OURS], live("EventSource", "a.v0", parent="esb_1"), "laws"),
+        ([live("EventSubscription", "esb_1")], live("EventSource", "a.v0", parent="esb_1"), ""),
+        ([], live("EventSource", "a.v0", parent="esb_1"), ""),
+        ([OURS], live("EventSource", "a.v0"), ""),
+        ([live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))], live("HTTPSEdgeRoute", "r", parent="e_1"), ""),
+        ([OURS], live("BotUser", "bot_1"), ""),
+    ],
+    ids=["ours", "nobody's", "not listed", "no parent", "a kind with metadata", "a kind without parents"],
+)
+def test_the_parent_says_whose_a_child_without_metadata_is(there: list[Live], about: Live, stack: str) -> None:
+    assert parent_stack(LiveIndex.of(manifest(), snapshot(*there, about), KINDS), about) == stack
+
+
+@pytest.mark.parametrize(
+    ("declared", "records", "sole"),
+    [
+        (declare("TLSEdge/a"), [{}], True),
+        (declare("TLSEdge/a"), [], False),
+        (declare("TLSEdge/a"), [{}, {}], False),
+        (declare("TLSEdge/a"), [{}, {"replaces": "e_0", "intent": "i2"}], False),
+        (declare("TLSEdge/a", moved=["TLSEdge/b"]), [{}], False),
+        (declare("TLSEdge/a", id="e_0"), [{}], False),
+    ],
+    ids=["one", "none", "copies", "a replaced one", "moved", "named by id"],
+)
+def test_an_object_is_the_sole_one_only_if_nothing_else_could_lead_to_another(
+    declared: Declaration, records: list[dict[str, Any]], sole: bool
+) -> None:
+    lives = [live("TLSEdge", f"e_{n}", owner=record("TLSEdge/a", {}, **more)) for n, more in enumerate(records)]
+    index = LiveIndex.of(manifest(declared), snapshot(*lives, cut=["IPPolicy"]), KINDS)
+    assert index.find_sole(declared) == (lives[0] if sole else None)
+    assert index.complete_kinds == {kind.name for kind in KINDS} - {"IPPolicy"}
 
 
 def test_forgetting_writes_the_users_own_metadata_back() -> None:

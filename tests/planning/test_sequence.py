@@ -127,6 +127,48 @@ def test_of_calls_that_wait_for_nothing_deletes_come_last_and_in_the_reverse_ord
     assert {call.needs for call in made.calls} == {()}
 
 
+def restricted(id: str, *policies: str, owner: Owner | None = None) -> Any:
+    return live("TLSEdge", id, {"ip_restriction": {"ip_policies": [{"id": id} for id in policies]}}, owner=owner)
+
+
+def test_what_is_deleted_waits_for_each_of_its_referrers_also_where_another_one_stays() -> None:
+    policies = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in (1, 2)]
+    theirs, ours = (
+        restricted("e_1", "ipp_9", "ipp_2"),
+        restricted("e_2", "ipp_1", "ipp_2", owner=record("TLSEdge/e", {})),
+    )
+    rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}}, owner=record("IPPolicyRule/r", {}))
+    made = make_plan(seen=snapshot(*policies, theirs, ours, rule), options=LENIENT)
+    edge = "delete TLSEdge/e e_2"
+    assert needs_of(made, "delete IPPolicy/1 ipp_1") == {edge, "delete IPPolicyRule/r ipr_1"}
+    assert needs_of(made, "delete IPPolicy/2 ipp_2") == {edge}
+    assert needs_of(made, edge) == set()
+
+
+def test_parts_are_deleted_before_their_whole() -> None:
+    edge = live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))
+    route = live("HTTPSEdgeRoute", "r_1", {"match": "/x"}, owner=record("HTTPSEdgeRoute/r", {}), parent="e_1")
+    made = make_plan(seen=snapshot(edge, route), options=LENIENT)
+    assert needs_of(made, "delete HTTPSEdge/e e_1") == {"delete HTTPSEdgeRoute/r e_1/r_1"}
+
+
+def test_a_vault_is_not_said_to_take_secrets_with_it() -> None:
+    vault = live("Vault", "v_1", {"name": "v"}, owner=record("Vault/v", {}))
+    made = make_plan(
+        seen=snapshot(vault, live("Secret", "s_1", {"name": "s", "vault": {"id": "v_1"}})), options=LENIENT
+    )
+    assert [str(problem) for problem in made.problems] == [
+        "warning: Vault/v: v_1 is still used by Secret s_1 (not managed by this stack); the platform will refuse to "
+        "delete it; remove the reference from Secret s_1 first"
+    ]
+
+
+def test_a_change_is_not_said_to_need_what_stays_as_it_is() -> None:
+    policy, edge = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})), {"ip_policy_ids": [ref("IPPolicy/p")]}
+    made = make_plan(declare("IPPolicy/p"), declare("TLSEdge/e", {"ip_restriction": edge}), seen=snapshot(policy))
+    assert (len(made.calls), made.problems) == (1, ())
+
+
 ROUTE = {"match": "/", "match_type": "exact_path"}
 
 
@@ -248,6 +290,15 @@ def test_sources_that_their_subscription_declared_go_with_it_unsaid() -> None:
     assert (warnings(made), made.approvals) == ([], ())
 
 
+def test_a_source_of_its_own_address_is_told_although_the_subscription_declared_it() -> None:
+    sources = {"sources": [{"type": "ip_policy_created.v0"}]}
+    subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
+    source = live("EventSource", "ip_policy_created.v0", parent="esb_1")
+    seen = snapshot(subscription, source, bindings={"EventSource/x": Binding("esb_1/ip_policy_created.v0")})
+    made = make_plan(seen=seen, options=replace(LENIENT, targets=("EventSubscription/s",)))
+    assert warnings(made) == ["warning: EventSubscription/s: also deletes EventSource/x, which is part of it"]
+
+
 def test_a_source_that_another_stack_bound_is_told_although_the_subscription_declared_it() -> None:
     sources = {"sources": [{"type": "ip_policy_created.v0"}]}
     subscription = live("EventSubscription", "esb_1", sources, owner=record("EventSubscription/s", sources))
@@ -313,6 +364,8 @@ def test_what_stays_as_it_is_is_not_said_to_need_what_cannot_be_planned() -> Non
     assert [problem.subject for problem in plan_on(world, *declared("NEW", "one")).problems] == [
         "CertificateAuthority/a"
     ]
+    beside = plan_on(world, *declared("NEW", "one"), declare("IPPolicy/new"))
+    assert [problem.subject for problem in beside.problems] == ["CertificateAuthority/a"]
     problems = plan_on(world, *declared("NEW", "two")).problems
     assert {problem.subject for problem in problems} == {"CertificateAuthority/a", "TLSEdge/e"}
 
@@ -787,6 +840,13 @@ def test_the_old_object_goes_before_a_third_is_made_only_if_the_store_alone_know
     )
     assert needs_of(made, "create EventSource/x") == {"delete EventSource/x esb_1/a.v0"}
     assert needs_of(made, "delete EventSource/x esb_1/b.v0") == {"create EventSource/x"}
+    settled = make_plan(
+        declare("EventSubscription/s"),
+        declare("EventSource/x", {"subscription_id": ref("EventSubscription/s"), "type": "b.v0"}),
+        seen=snapshot(subscription, *sources, bindings=bound),
+        options=LENIENT,
+    )
+    assert [call.id for call in settled.calls] == ["delete EventSource/x esb_1/a.v0"]
     keys = [live("SSHCredential", f"k{n}", {"public_key": KEYS[n]}, owner=key_record(n)) for n in (0, 1)]
     made = make_plan(key("a", 2), seen=snapshot(*keys), options=LENIENT)
     assert needs_of(made, "create SSHCredential/a") == set()
