@@ -1,0 +1,227 @@
+"""What changed a field since the last apply, for each way in which three values of it can differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.model import owner_record
+from reconciler.model.canonical import canonical_spec, collect_applied, digests, leaf_at
+from reconciler.model.change import ChangedBy
+from reconciler.model.fields.field import Field
+from reconciler.model.value import Ref, Value
+from reconciler.planning.comparing.causes import find_cause
+from reconciler.planning.comparing.last_applied import ABSENT, SERVER_CHOICE, LastApplied, is_record_current
+from tests.planning.builders import LENIENT, declare, fields, live, make_plan, record, ref, secret, snapshot
+
+EDGE = kinds.get("TLSEdge")
+Module = dict[str, Any]
+MODULES: list[Module | None] = [
+    None,
+    {"enabled": True, "ip_policy_ids": ["p"]},
+    {"enabled": False, "ip_policy_ids": ["p"]},
+    {"enabled": True, "ip_policy_ids": ["q"]},
+]
+
+
+def combine(platform: bool, git: bool) -> ChangedBy:
+    return ChangedBy.BOTH if platform and git else ChangedBy.PLATFORM if platform else ChangedBy.GIT
+
+
+def show(module: Module | None) -> Module:
+    """The edge as a response shows it."""
+    if module is None:
+        return {"ip_restriction": None}
+    policies = [{"id": policy} for policy in module["ip_policy_ids"]]
+    return {"ip_restriction": {"enabled": module["enabled"], "ip_policies": policies}}
+
+
+def find_module_causes(
+    was: Module | None, now: Module | None, want: Module | None, *, bundled: bool
+) -> dict[str, ChangedBy]:
+    """The cause of each differing path in a plan for an edge to which `was` was applied."""
+    before = {} if was is None else {"ip_restriction": was}
+    owner = record("TLSEdge/e", before)
+    if bundled:
+        owner = owner._replace(applied=owner_record.fold(EDGE.by_name["ip_restriction"], owner.applied))
+    there = live("TLSEdge", "e", show(now), owner=owner)
+    declared = declare("TLSEdge/e", {} if want is None else {"ip_restriction": want})
+    plan = make_plan(declared, seen=snapshot(there), options=LENIENT)
+    return {path: change.changed_by for path, change in fields(plan).items()} if plan.changes else {}
+
+
+@pytest.mark.parametrize("bundled", [False, True])
+def test_each_leaf_of_a_module_has_the_cause_that_the_three_values_of_it_tell(bundled: bool) -> None:
+    for was, now, want in product(MODULES, repeat=3):
+        if bundled and was is None:
+            continue
+        expected = {}
+        if want is None and now is not None:
+            # One change for all of the module, by Git alone only if the platform has all of what was applied.
+            expected["ip_restriction"] = combine(was != now, was is not None)
+        elif want is not None:
+            for leaf, value in want.items():
+                if now is not None and now[leaf] == value:
+                    continue
+                if bundled:  # one digest for the whole module: nobody knows which leaf it was
+                    expected[f"ip_restriction.{leaf}"] = combine(now != was, want != was)
+                elif now is None:
+                    expected[f"ip_restriction.{leaf}"] = combine(was is not None, was is None or was[leaf] != value)
+                else:
+                    expected[f"ip_restriction.{leaf}"] = combine(
+                        was is None or was[leaf] != now[leaf], was is None or was[leaf] != value
+                    )
+        assert find_module_causes(was, now, want, bundled=bundled) == expected, (was, now, want)
+
+
+def test_each_value_of_a_text_has_the_cause_that_the_three_values_tell() -> None:
+    for was, now, want in product(("", "x", "y"), repeat=3):
+        there = live("TLSEdge", "e", {"description": now}, owner=record("TLSEdge/e", {"description": was}))
+        plan = make_plan(declare("TLSEdge/e", {"description": want}), seen=snapshot(there))
+        found = [change.changed_by for each in plan.changes for change in each.fields]
+        assert found == ([] if now == want else [combine(now != was, want != was)]), (was, now, want)
+
+
+# --- what was last applied --------------------------------------------------------------------------------------------
+
+
+def remember(kind: str = "TLSEdge", salt: str = "i", **was: Any) -> LastApplied:
+    known = kinds.get(kind)
+    return LastApplied(digests(collect_applied(known, canonical_spec(known, was)), salt), salt)
+
+
+def find_leaf(path: str, kind: str = "TLSEdge") -> tuple[str, Field, Field]:
+    """A path with its leaf and the top-level field, as the functions below take them."""
+    known = kinds.get(kind)
+    leaf = leaf_at(known.fields, path)
+    assert leaf is not None
+    return path, leaf, known.by_name[path.partition(".")[0]]
+
+
+def test_a_leaf_without_a_digest_had_its_default_or_the_choice_of_the_platform_or_was_not_there() -> None:
+    empty, tls = remember(), remember(tls_termination={"terminate_at": "upstream"})
+    assert empty.digest_at(*find_leaf("description")) == digests({"": ""}, "i")[""]
+    assert empty.digest_at(*find_leaf("ip_restriction.enabled")) == ABSENT
+    assert empty.digest_at(*find_leaf("ip_restriction")) == digests({"": None}, "i")[""]
+    assert tls.digest_at(*find_leaf("tls_termination.terminate_at")) == digests({"": "upstream"}, "i")[""]
+    assert tls.digest_at(*find_leaf("tls_termination.min_version")) == SERVER_CHOICE
+    assert LastApplied(None).digest_at(*find_leaf("description")) is None
+
+
+def test_an_object_inside_another_was_not_there_unless_something_in_it_was_applied() -> None:
+    metrics = {"metrics": {"api_key": secret("k"), "service": "edge"}}
+    applied = remember("EventDestination", target=metrics)
+    assert applied.digest_at(*find_leaf("target.logs.log_group_arn", "EventDestination")) == ABSENT
+    assert applied.digest_at(*find_leaf("target.metrics.tags", "EventDestination")) == digests({"": ""}, "i")[""]
+    assert [applied.holds(name) for name in ("target", "target.metrics", "target.logs")] == [True, True, False]
+    assert not LastApplied(None).holds("target")
+
+
+def test_a_secret_matches_its_salted_digest_and_the_plain_one_of_earlier_versions() -> None:
+    value = secret("password")
+    applied = LastApplied({}, "i")
+    assert applied.matches(digests({"": value}, "i")[""], value)
+    assert applied.matches(digests({"": "password"}, "i")[""], value)
+    assert not applied.matches(digests({"": value}, "another salt")[""], value)
+    assert not applied.matches(digests({"": "Password"}, "i")[""], value)
+    assert not applied.matches(digests({"": value}, "i")[""], "password")
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "applied", "cause"),
+    [
+        # Not known what was applied: nobody can tell.
+        ("description", "TLSEdge", LastApplied(None), ChangedBy.UNKNOWN),
+        # No value was declared: only a declaration can differ from the choice of the platform.
+        ("tls_termination.min_version", "TLSEdge", remember(tls_termination={}), ChangedBy.GIT),
+        # The platform never moves an object to another parent.
+        ("edge_id", "HTTPSEdgeRoute", LastApplied(None), ChangedBy.GIT),
+        ("edge_id", "HTTPSEdgeRoute", remember("HTTPSEdgeRoute"), ChangedBy.GIT),
+    ],
+)
+def test_some_causes_do_not_depend_on_the_values(path: str, kind: str, applied: LastApplied, cause: ChangedBy) -> None:
+    for old, new in (("x", "y"), ("", "y"), ("x", "")):
+        assert find_cause(*find_leaf(path, kind), old, new, applied) is cause
+
+
+@pytest.mark.parametrize(
+    ("old", "follows", "cause"),
+    [
+        ("was", False, ChangedBy.GIT),
+        ("was", True, ChangedBy.FOLLOWS),
+        ("by hand", False, ChangedBy.PLATFORM),
+        ("by hand", True, ChangedBy.PLATFORM),
+    ],
+)
+def test_a_reference_that_is_not_resolved_follows_its_target_or_was_changed(
+    old: str, follows: bool, cause: ChangedBy
+) -> None:
+    asked: list[tuple[Ref, Value]] = []
+
+    def is_followed(reference: Ref, value: Value) -> bool:
+        asked.append((reference, value))
+        return follows
+
+    applied = replace(remember(description="was"), follows=is_followed)
+    target = ref("IPPolicy/p")
+    assert find_cause(*find_leaf("description"), old, target, applied) is cause
+    assert asked == [(target, old)]
+
+
+def test_of_several_references_each_has_to_follow() -> None:
+    followed, new = ref("IPPolicy/p"), ref("IPPolicy/q")
+    applied = replace(
+        remember(ip_restriction={"ip_policy_ids": ["p"]}), follows=lambda reference, _: reference == followed
+    )
+    leaf = find_leaf("ip_restriction.ip_policy_ids")
+    assert find_cause(*leaf, ["p"], [followed], applied) is ChangedBy.FOLLOWS
+    assert find_cause(*leaf, ["p"], [followed, new], applied) is ChangedBy.GIT
+
+
+def test_a_bundled_reference_that_is_not_resolved_may_have_changed_in_git() -> None:
+    field = EDGE.by_name["ip_restriction"]
+    was = remember(ip_restriction={"ip_policy_ids": ["p"]})
+    assert was.applied is not None
+    bundled = replace(was, applied=owner_record.fold(field, was.applied), follows=lambda *_: True)
+    want: Value = {"enabled": True, "ip_policy_ids": [ref("IPPolicy/p")]}
+    same: Value = {"enabled": True, "ip_policy_ids": ["p"]}
+    compared = bundled.compare_bundle(field, want, same)
+    assert compared is not None
+    assert (compared.platform, compared.git) == (False, None)
+    leaf = find_leaf("ip_restriction.ip_policy_ids")
+    assert find_cause(*leaf, ["p"], [ref("IPPolicy/p")], bundled, compared) is ChangedBy.FOLLOWS
+    moved = bundled.compare_bundle(field, want, None)
+    assert moved is not None
+    assert (moved.platform, moved.git) == (True, None)
+    assert was.compare_bundle(field, want, same) is None
+    assert LastApplied(None).compare_bundle(field, want, same) is None
+
+
+@pytest.mark.parametrize(
+    ("want", "is_current"),
+    [
+        ({"description": "x", "ip_restriction": {"ip_policy_ids": ["p"]}}, True),
+        ({"description": "x", "ip_restriction": {"ip_policy_ids": ["p"], "enabled": True}}, True),
+        ({"description": "x", "ip_restriction": {"ip_policy_ids": ["p"], "enabled": False}}, False),
+        ({"description": "x", "ip_restriction": {"ip_policy_ids": ["q"]}}, False),
+        ({"description": "x", "ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}, False),
+        ({"description": "x"}, False),
+        ({"ip_restriction": {"ip_policy_ids": ["p"]}}, False),
+        ({"description": "y", "ip_restriction": {"ip_policy_ids": ["p"]}}, False),
+        ({"description": "x", "ip_restriction": {"ip_policy_ids": ["p"]}, "hostports": ["a.x:443"]}, False),
+    ],
+)
+@pytest.mark.parametrize("bundled", [False, True])
+def test_a_record_is_current_if_an_apply_would_write_the_same(
+    bundled: bool, want: dict[str, Any], is_current: bool
+) -> None:
+    was = remember(description="x", ip_restriction={"ip_policy_ids": ["p"]})
+    assert was.applied is not None
+    if bundled:
+        was = replace(was, applied=owner_record.fold(EDGE.by_name["ip_restriction"], was.applied))
+    assert is_record_current(EDGE, canonical_spec(EDGE, want), was) is is_current
+    assert not is_record_current(EDGE, canonical_spec(EDGE, want), LastApplied(None))
