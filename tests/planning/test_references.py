@@ -1,0 +1,178 @@
+"""References to resources that are decided already: their values, what follows them, and which are unavailable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reconciler import kinds
+from reconciler.model.change import Action
+from reconciler.model.problem import Problem
+from reconciler.model.value import Template, Value
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.references import References
+from tests.planning.builders import at, declare, live, ref, snapshot
+
+ADDRESS = live("ReservedAddress", "ra_1", {"addr": "1.x:1", "nested": {"inner": "deep", "none": None}, "empty": ""})
+TARGET = "ReservedAddress/a"
+CONFINED = Problem("text", "remedy", TARGET, code="credential-created-twice", confined=True)
+USER = declare("TLSEdge/e")
+
+
+def decide(address: str = TARGET, action: Action | None = None, **more: Any) -> Decision:
+    return replace(Decision(at(address), kinds.get(at(address).kind), action=action), **more)
+
+
+def over(*decisions: Decision, seen: Iterable[Any] = ()) -> References:
+    return References({decision.address: decision for decision in decisions}, snapshot(*seen))
+
+
+@pytest.mark.parametrize(
+    ("output", "value"),
+    [
+        ("id", "ra_1"),
+        ("addr", "1.x:1"),
+        ("nested.inner", "deep"),
+        ("empty", ""),
+        ("nested.none", None),
+        ("nested.missing", None),
+        ("addr.inner", None),
+        ("missing.inner", None),
+    ],
+)
+def test_a_reference_to_a_live_object_is_its_value_and_stays_a_reference_without_one(
+    output: str, value: str | None
+) -> None:
+    reference = ref(TARGET, output)
+    assert over(decide(live=ADDRESS)).resolve(reference) == (reference if value is None else value)
+
+
+@pytest.mark.parametrize(
+    ("decision", "is_resolved"),
+    [
+        (decide(live=ADDRESS), True),
+        (decide(live=ADDRESS, problem=CONFINED), True),
+        (decide(action=Action.CREATE), False),
+        (decide(), False),
+        *((decide(action=action, live=ADDRESS), True) for action in (Action.UPDATE, Action.ADOPT, Action.MOVE)),
+        (decide(action=Action.FORGET, live=ADDRESS), True),
+        (decide(action=Action.DELETE, live=ADDRESS), False),
+        (decide(action=Action.REPLACE, live=ADDRESS), False),
+        # The old object stays for a while, and yet it is the new one that is meant.
+        (decide(action=Action.REPLACE, live=ADDRESS, keeps_predecessor=True), False),
+    ],
+)
+def test_only_what_stays_can_be_referred_to_before_the_apply(decision: Decision, is_resolved: bool) -> None:
+    reference = ref(TARGET)
+    assert over(decision).resolve(reference) == ("ra_1" if is_resolved else reference)
+
+
+def test_what_is_not_decided_yet_stays_a_reference() -> None:
+    assert over().resolve(ref(TARGET)) == ref(TARGET)
+    assert over(decide("ReservedAddress/b", live=ADDRESS)).resolve(ref(TARGET)) == ref(TARGET)
+
+
+@pytest.mark.parametrize(
+    ("decision", "value", "follows"),
+    [
+        (decide(action=Action.REPLACE, live=ADDRESS), "ra_1", True),
+        (decide(action=Action.REPLACE, live=ADDRESS), ["ra_0", "ra_1"], True),
+        (decide(action=Action.REPLACE, live=ADDRESS), "ra_2", False),
+        (decide(action=Action.REPLACE, live=ADDRESS), ["ra_0", "ra_2"], False),
+        (decide(action=Action.UPDATE, live=ADDRESS), "ra_1", False),
+        (decide(action=Action.DELETE, live=ADDRESS), "ra_1", False),
+        (decide(live=ADDRESS), "ra_1", False),
+        # Created again: the id is that of an object that is gone.
+        (decide(action=Action.CREATE), "ra_gone", True),
+        (decide(action=Action.CREATE), ["ra_2", "ra_gone"], True),
+        (decide(action=Action.CREATE), "ra_2", False),
+        (decide(action=Action.CREATE), ["ra_2"], False),
+        (decide(action=Action.CREATE), None, False),
+        (decide(action=Action.CREATE), [], False),
+        (decide(action=Action.CREATE), {"id": "ra_gone"}, False),
+        (decide(), "ra_gone", False),
+    ],
+)
+def test_a_live_id_follows_if_its_object_is_replaced_or_created_again(
+    decision: Decision, value: Value, follows: bool
+) -> None:
+    others = [ADDRESS, live("ReservedAddress", "ra_2"), live("IPPolicy", "ra_gone")]
+    assert over(decision, seen=others).follows(ref(TARGET), value) is follows
+    assert not over(decision, seen=others).follows(ref("ReservedAddress/other"), value)
+
+
+def test_a_confined_problem_reaches_what_refers_to_it() -> None:
+    other = Problem("text", "remedy", "TLSEdge/e", code="not-owned")
+    references = over(
+        decide("ReservedAddress/confined", problem=CONFINED),
+        decide("ReservedAddress/other", problem=other),
+        decide("ReservedAddress/fine", live=ADDRESS),
+    )
+    for name in ("other", "fine", "unknown"):
+        assert references.find_confined({"hostports": [ref(f"ReservedAddress/{name}", "addr")]}) is None
+    assert references.find_confined({}) is None
+    found = [ref("ReservedAddress/fine"), Template(("x-", ref("ReservedAddress/confined", "addr")))]
+    assert references.find_confined({"description": "x", "hostports": found}) == at("ReservedAddress/confined")
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        (None, "which does not exist and will not be created by this plan"),
+        (decide(), "which does not exist and will not be created by this plan"),
+        (decide(action=Action.DELETE, live=ADDRESS), "which will be deleted"),
+        (decide(live=ADDRESS), "which the platform does not return"),
+        (decide(action=Action.UPDATE, live=ADDRESS), "which the platform does not return"),
+        (decide(action=Action.CREATE), None),
+        (decide(action=Action.REPLACE, live=ADDRESS), None),
+        (decide(problem=CONFINED), None),
+        (decide(live=ADDRESS, problem=CONFINED), None),
+    ],
+)
+def test_a_reference_that_nothing_resolves_is_a_problem_unless_its_target_has_one(
+    target: Decision | None, text: str | None
+) -> None:
+    references = over(*([target] if target is not None else []))
+    for action in Action:
+        user = decide("TLSEdge/e", action, spec={"hostports": [ref(TARGET, "addr")]})
+        is_sent = action not in (Action.DELETE, Action.FORGET)
+        problems = list(references.find_unavailable(USER, user, ()))
+        assert [problem.text for problem in problems] == (
+            [f"it refers to {TARGET}.addr, {text}"] if text is not None and is_sent else []
+        )
+        assert [(each.subject, each.position, each.code) for each in problems] == [
+            (str(USER.address), USER.position, "reference-unavailable")
+        ] * len(problems)
+    assert list(references.find_unavailable(USER, decide("TLSEdge/e", spec={"a": ref(TARGET, "addr")}), ())) == []
+
+
+def test_what_is_needed_without_a_reference_has_to_exist_or_to_be_created() -> None:
+    """Such as the domain of a host name."""
+    names = ("gone", "deleted", "there", "created", "blocked")
+    gone, deleted, there, created, blocked = (f"ReservedDomain/{name}" for name in names)
+    references = over(
+        decide(gone),
+        decide(deleted, Action.DELETE, live=ADDRESS),
+        decide(there, live=ADDRESS),
+        decide(created, Action.CREATE),
+        decide(blocked, problem=CONFINED),
+    )
+    user = decide("TLSEdge/e", Action.CREATE, spec={"hostports": ["a.x:443"]})
+    needed = [at(address) for address in (there, gone, deleted, created, blocked)]
+    problems = list(references.find_unavailable(USER, user, needed))
+    assert [(problem.text, problem.remedy, problem.values) for problem in problems] == [
+        (
+            "it refers to ReservedDomain/gone, which does not exist and will not be created by this plan",
+            "select ReservedDomain/gone too, or correct the reference",
+            {"reference": "ReservedDomain/gone"},
+        )
+    ]
+
+
+def test_several_unavailable_references_come_in_one_order() -> None:
+    spec: dict[str, Value] = {"hostports": [ref("ReservedAddress/b", "addr"), ref("ReservedAddress/a", "addr")]}
+    problems = over().find_unavailable(USER, decide("TLSEdge/e", Action.CREATE, spec=spec), ())
+    assert [problem.values["reference"] for problem in problems] == ["ReservedAddress/a.addr", "ReservedAddress/b.addr"]
