@@ -191,3 +191,13 @@ def test_below_what_cannot_be_planned_no_addition_is_deleted() -> None:
     refused = replace(allow(1), to_replace=frozenset({at("IPPolicy/office")}))
     made = make_plan(failing, seen=snapshot(POLICY, ADDED), options=refused)
     assert (made.calls, len(made.errors)) == ((), 1)
+
+
+def test_long_names_of_the_platforms_stay_apart() -> None:
+    ids = [f"ipr_{'9' * 120}{last}" for last in "abc"]
+    made = make_plan(office(), seen=snapshot(POLICY, *(live("IPPolicyRule", id, RULE) for id in ids)))
+    assert [addition.address.name for addition in made.additions] == [
+        f"ipr_{'9' * 96}",
+        f"ipr_{'9' * 90}-2",
+        f"ipr_{'9' * 90}-3",
+    ]

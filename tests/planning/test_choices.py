@@ -113,3 +113,9 @@ def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
     assert [default.path for default in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
     there = live("ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"}))
     assert make_plan(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()
+
+
+def test_a_module_that_goes_takes_its_declared_choices_along() -> None:
+    made = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
+    assert list(fields(made)) == ["tls_termination"]
+    assert requests(made) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.change import Action, Order, Reason, Risk
+from reconciler.model.canonical import digests
+from reconciler.model.change import Action, ChangedBy, Order, Reason, Risk
 from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding
@@ -431,3 +432,65 @@ def test_metadata_that_leaves_just_enough_room_is_taken() -> None:
     world = fill_metadata(fits)
     world.carry_out(plan_on(world, declared))
     assert len(world.objects["IPPolicy", "ipp_1"]["metadata"].encode()) == 4096
+
+
+def test_an_exchange_of_logins_interrupts_nothing_where_nothing_is_attached() -> None:
+    before = {**ROUTE, "oidc": OIDC}
+    shown = {"edge": {"id": "e_1"}, "match": "/", "match_type": "path_prefix", "oidc": {**OIDC, "client_secret": "s"}}
+    there = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", before))
+    made = make_plan(
+        declare("HTTPSEdgeRoute/r", {**ROUTE, "oauth": {"provider": {"github": {}}}}), seen=snapshot(there)
+    )
+    assert Risk.INTERRUPTS_TRAFFIC not in change_of(made, "HTTPSEdgeRoute/r").risks
+
+
+@pytest.mark.parametrize("protect", [True, False])
+def test_a_replacement_needs_approval_only_of_what_is_protected(protect: bool) -> None:
+    there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}, protect=protect))
+    asked = PlanOptions(to_replace=frozenset({at("TLSEdge/a")}))
+    made = make_plan(declare("TLSEdge/a"), seen=snapshot(there), options=asked)
+    assert [approval.flag for approval in made.approvals] == ["--allow delete-protected:TLSEdge=1"] * protect
+    assert change_of(made, "TLSEdge/a").protected is protect
+
+
+def test_long_metadata_that_the_manifest_replaces_leaves_room_enough() -> None:
+    there = live("IPPolicy", "ipp_1", {"metadata": "m" * 4096})
+    declared = declare("IPPolicy/p", {"metadata": "short"}, id="ipp_1")
+    assert actions(make_plan(declared, seen=snapshot(there))) == {"IPPolicy/p": "adopt"}
+    assert errors(make_plan(declare("IPPolicy/p", id="ipp_1", ignore=("metadata",)), seen=snapshot(there))) != []
+
+
+def test_protection_of_a_bot_that_changes_in_git_is_a_change_of_its_own() -> None:
+    bot = live("BotUser", "bot_1", {"name": "b", "active": True})
+    for was, now in ((True, False), (False, True), (True, True), (False, False)):
+        bound = snapshot(bot, bindings={"BotUser/b": Binding("bot_1", protect=was)})
+        made = make_plan(declare("BotUser/b", {"name": "b"}, protect=now), seen=bound)
+        assert [change.reason for change in made.changes] == ([Reason.RECORD] if was is not now else [])
+
+
+@pytest.mark.parametrize("bound_as", ["BotUser/b", "BotUser/former"])
+@pytest.mark.parametrize(
+    ("was", "shown", "cause"),
+    [
+        ("was", "was", ChangedBy.GIT),
+        ("now", "by hand", ChangedBy.PLATFORM),
+        ("was", "by hand", ChangedBy.BOTH),
+        (None, "by hand", ChangedBy.BOTH),
+    ],
+)
+def test_the_binding_of_a_bot_tells_what_changed_it(bound_as: str, was: str, shown: str, cause: ChangedBy) -> None:
+    """Under its present address or a former one."""
+    bot = live("BotUser", "bot_1", {"name": shown, "active": True})
+    binding = Binding("bot_1", digests({"name": was}, bound_as))
+    declared = declare("BotUser/b", {"name": "now"}, moved=[] if bound_as == "BotUser/b" else [bound_as])
+    made = make_plan(declared, seen=snapshot(bot, bindings={bound_as: binding}))
+    assert [(field.path, field.changed_by) for field in change_of(made, "BotUser/b").fields] == [("name", cause)]
+
+
+def test_a_secret_that_is_named_by_id_and_refers_to_its_vault_by_name_is_managed_whole() -> None:
+    """Only of kinds with modules that are attached to objects of others, the modules alone may be managed."""
+    there = live("Secret", "secret_1", {"name": "s", "vault": {"id": "vault_1", "name": "v"}})
+    spec = {"vault_name": "another", "name": "s", "value": secret("x"), "description": "new"}
+    made = make_plan(declare("Secret/s", spec, id="secret_1"), seen=snapshot(there))
+    assert made.calls == ()
+    assert [problem.code for problem in made.errors] == ["not-owned"]

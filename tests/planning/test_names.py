@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from reconciler import kinds
 from reconciler.model.change import Action
+from reconciler.model.snapshot import Binding
 from reconciler.rendering.plan.outline import build_outline
 from tests.planning.builders import change_of, declare, live, make_plan, record, snapshot
 
@@ -76,3 +78,33 @@ def test_a_deletion_shows_what_is_deleted(
     assert (change.action, change.identity, change.fields) == (Action.DELETE, identity, ())
     (row,) = build_outline(made).changes
     assert [field.path for field in row.fields] == [*identity]
+
+
+def test_a_user_that_is_listed_as_two_kinds_has_the_name_of_its_declaration() -> None:
+    bot, service = (f"{kinds.get(kind).id_prefix}1" for kind in ("BotUser", "ServiceUser"))
+    made = make_plan(
+        declare("ServiceUser/ci", {"name": "ci"}),
+        declare("APIKey/k", {"owner_id": service}),
+        seen=snapshot(
+            live("BotUser", bot, {"name": "ci", "active": True}),
+            live("ServiceUser", service, {"name": "ci", "active": True}),
+            bindings={"ServiceUser/ci": Binding(service)},
+        ),
+    )
+    assert made.names == {bot: "ServiceUser/ci"}
+
+
+def test_an_object_without_a_text_that_tells_it_apart_has_no_name() -> None:
+    """Its host names are a list, and its id says nothing."""
+    backend = live("TunnelGroupBackend", "bkdtg_1", {"labels": {"app": "web"}})
+    edge = declare("TLSEdge/e", {"backend": {"backend_id": "bkdtg_1"}})
+    assert make_plan(edge, seen=snapshot(backend)).names == {}
+    described = live("TunnelGroupBackend", "bkdtg_1", {"labels": {"app": "web"}, "description": "web"})
+    assert make_plan(edge, seen=snapshot(described)).names == {"bkdtg_1": 'TunnelGroupBackend "web"'}
+
+
+@pytest.mark.parametrize(("length", "is_named"), [(100, True), (101, False)])
+def test_a_name_is_no_long_text(length: int, is_named: bool) -> None:
+    policy = live("IPPolicy", "ipp_1", {"description": "x" * length})
+    edge = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}})
+    assert bool(make_plan(edge, seen=snapshot(policy)).names) is is_named

@@ -303,3 +303,32 @@ def test_after_everything_was_destroyed_nothing_is_left_to_plan() -> None:
     destroy = PlanOptions(destroy=True)
     world.carry_out(plan_on(world, options=destroy))
     assert (world.objects, world.bindings, plan_on(world, options=destroy).changes) == ({}, {}, ())
+
+
+def test_what_an_excluded_resource_has_replaced_stays_under_its_former_address_too() -> None:
+    """A run ended between the create and the delete of a replacement, and then the resource was renamed."""
+    old = live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/old", {}))
+    new = live(
+        "ReservedDomain",
+        "rd_2",
+        {"domain": "b.x"},
+        owner=record("ReservedDomain/old", {}, intent="i2", replaces="rd_1"),
+    )
+    declared = declare("ReservedDomain/new", {"domain": "b.x"})
+    made = make_plan(declared, seen=snapshot(old, new), options=PlanOptions(excludes=("ReservedDomain/new",)))
+    assert (made.changes, made.calls) == ((), ())
+    assert [change.id for change in make_plan(declared, seen=snapshot(old, new)).changes] == ["rd_2", "rd_1"]
+
+
+def test_a_deletion_tells_its_object_apart_and_no_other_change_does() -> None:
+    there = [
+        live(
+            "ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}", {"domain": f"{n}.x"})
+        )
+        for n in range(2)
+    ]
+    made = make_plan(declare("ReservedDomain/0", {"domain": "0.x", "description": "x"}), seen=snapshot(*there))
+    assert {str(change.address): dict(change.identity) for change in made.changes} == {
+        "ReservedDomain/0": {},
+        "ReservedDomain/1": {"domain": "1.x"},
+    }

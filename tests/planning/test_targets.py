@@ -202,3 +202,20 @@ def test_a_missing_file_is_told_of_a_credential_whose_record_says_that_it_was_de
     seen = owned_credential(pending=pending)
     found = facts(declare(str(AGENT)), False, IssuedSecret("i1", AGENT, HERE, True), seen=seen)
     assert found.targets[AGENT].is_gone is is_told
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ("a", "secrets/a exists"),
+        ("ab", "secrets/a, secrets/b exist"),
+        ("abc", "secrets/a, secrets/b, secrets/c exist"),
+        ("abcd", "secrets/a, secrets/b, secrets/c and 1 more exist"),
+    ],
+)
+def test_the_first_targets_that_would_be_overwritten_are_named(names: str, text: str) -> None:
+    declared = [declare(f"TunnelCredential/{name}") for name in names]
+    targets = {each.address: Target(f"secrets/{each.address.name}", is_there=True) for each in declared}
+    (approval,) = make_plan(*declared, seen=replace(snapshot(), targets=targets)).approvals
+    assert approval.why == f"{text}, not known to be from an earlier delivery, and will be overwritten"
+    assert [item.subject for item in approval.items] == [str(each.address) for each in declared]
