@@ -122,7 +122,9 @@ def _make_ids(environments: Sequence[str]) -> list[str]:
     ids: list[str] = []
     for name in environments:
         id = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "environment"
-        ids.append(id if id not in ids else f"{id}-{len(ids) + 1}")
+        while id in ids:
+            id = f"{id}-{len(ids) + 1}"
+        ids.append(id)
     return ids
 
 

@@ -1,9 +1,11 @@
 import os
+import socket
+import stat
 from pathlib import Path
 
 import pytest
 
-from reconciler.project import files
+from reconciler.project import atomic_write, discovery, files
 from reconciler.project.files import Unreadable
 
 
@@ -66,3 +68,204 @@ def test_manifests_come_sorted_and_without_hidden_ones(tmp_path: Path) -> None:
 def test_a_path_that_leads_out_is_refused_before_anything_is_looked_up(path: str) -> None:
     with pytest.raises(Unreadable):
         files.path_inside(path)
+
+
+@pytest.mark.parametrize(("path", "normal"), [("a", "a"), ("./a//b/", "a/b"), (".", "."), ("a/..b", "a/..b")])
+def test_a_path_inside_is_normalized(path: str, normal: str) -> None:
+    assert files.path_inside(path) == normal
+
+
+@pytest.mark.parametrize(
+    ("path", "told", "remedy"),
+    [
+        ("", "not a path", "write a path below the project's root"),
+        ("a\0b", "not a path", "write a path below the project's root"),
+        ("/x", "/x is not a relative path", "only paths below the project's root are allowed"),
+        ("~x", "~x is not a relative path", "only paths below the project's root are allowed"),
+        ("a/..", "a/.. contains '..'", "only paths below the project's root are allowed"),
+    ],
+)
+def test_a_path_that_leads_out_is_told_with_a_remedy(path: str, told: str, remedy: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        files.path_inside(path)
+    assert (str(refused.value), refused.value.remedy, refused.value.code) == (told, remedy, "path-outside-project")
+
+
+def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 10)
+    assert files.read(tmp_path, "a", 10) == b"x" * 10
+    assert told(tmp_path, "a", 9) == "a is larger than 0 KiB"
+
+
+@pytest.mark.parametrize(("limit", "size"), [(2**20 - 1, "1023 KiB"), (2**20, "1 MiB"), (3 * 2**20, "3 MiB")])
+def test_the_limit_is_told_in_its_largest_unit(tmp_path: Path, limit: int, size: str) -> None:
+    with (tmp_path / "a").open("wb") as file:
+        file.truncate(limit + 1)
+    assert told(tmp_path, "a", limit) == f"a is larger than {size}"
+
+
+def test_what_cannot_be_read_is_told_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    (tmp_path / "up").symlink_to("..")
+    for path, text, remedy, code in (
+        (".", ". is not a regular file", "name a file", "unreadable-file"),
+        ("b", "there is no file b", "paths are relative to the project's root", "unreadable-file"),
+        ("a/b", "a/b cannot be read: not a directory", "", "unreadable-file"),
+        ("n" * 300, "nnn", "", "unreadable-file"),
+        (
+            "up",
+            "up is a symlink to a place outside the project",
+            "copy the file into the project",
+            "path-outside-project",
+        ),
+    ):
+        with pytest.raises(Unreadable) as refused:
+            files.read(tmp_path, path, 100)
+        assert str(refused.value).startswith(text)
+        assert (refused.value.remedy, refused.value.code) == (remedy, code)
+
+
+def test_reading_leaves_no_file_open(tmp_path: Path) -> None:
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/b/c").write_bytes(b"x")
+    os.mkfifo(tmp_path / "a/pipe")
+    before = set(Path("/dev/fd").iterdir())
+    for _ in range(3):
+        assert files.read(tmp_path, "a/b/c", 100) == b"x"
+        for wrong in ("a/b", "a/b/d", "a/pipe", "a/x/c"):
+            told(tmp_path, wrong)
+    assert set(Path("/dev/fd").iterdir()) == before
+
+
+def test_a_file_is_not_written_through_a_symlink(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    files.refuse_symlink(tmp_path, "real/new.yaml")
+    files.refuse_symlink(tmp_path, "real/deep/./new.yaml")
+    with pytest.raises(Unreadable, match=r"^link/new.yaml leads through a symlink$") as refused:
+        files.refuse_symlink(tmp_path, "link/new.yaml")
+    assert (refused.value.remedy, refused.value.code) == ("use a folder that is not a symlink", "path-outside-project")
+
+
+def test_manifests_are_found_at_a_file_and_below_folders_in_order(tmp_path: Path) -> None:
+    for name in ("m/b/y.yml", "m/a/x.yaml", "m/.h/z.yaml", "m/note.yaml.txt", "single.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert list(files.find_manifests(tmp_path, "single.txt")) == ["single.txt"]
+    assert list(files.find_manifests(tmp_path, "absent")) == ["absent"]
+    assert list(files.find_manifests(tmp_path, "m")) == ["m/a/x.yaml", "m/b/y.yml"]
+    (tmp_path / "m/link").symlink_to("a")
+    with pytest.raises(Unreadable, match=r"^m/link is a symlink to a folder$") as refused:
+        list(files.find_manifests(tmp_path, "m"))
+    assert refused.value.remedy == "list its target under manifests: instead"
+    (tmp_path / "out").symlink_to("..")
+    with pytest.raises(Unreadable, match=r"^out is a symlink to a place outside the project$") as refused:
+        list(files.find_manifests(tmp_path, "out"))
+    assert refused.value.code == "path-outside-project"
+
+
+# --- written files ----------------------------------------------------------------------------------------------------
+
+
+def mode_of(file: Path) -> int:
+    return stat.S_IMODE(file.lstat().st_mode)
+
+
+def test_a_file_is_replaced_with_the_mode_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    for mode in (0o600, 0o644, 0o640):
+        atomic_write.write(file, f"é\r\n{mode}", mode)
+        assert (file.read_bytes(), mode_of(file)) == (f"é\r\n{mode}".encode(), mode)
+    atomic_write.write(file, "")
+    assert (file.read_bytes(), mode_of(file)) == (b"", 0o600)
+    atomic_write.write_output(file, "text")
+    assert (file.read_bytes(), mode_of(file)) == (b"text", 0o644)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_with_a_long_name_is_written(tmp_path: Path) -> None:
+    file = tmp_path / ("n" * 255)
+    atomic_write.write(file, "text")
+    assert file.read_text() == "text"
+
+
+def test_a_write_that_fails_leaves_the_file_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.write_text("before")
+    with pytest.raises(UnicodeEncodeError):
+        atomic_write.write(file, "\ud800")
+    assert ([each.name for each in tmp_path.iterdir()], file.read_text()) == (["out"], "before")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for write in (atomic_write.write, atomic_write.write_output):
+        with pytest.raises(IsADirectoryError) as failed:
+            write(folder, "text")
+        assert failed.value.filename == str(folder)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "out"]
+
+
+def test_a_device_pipe_or_socket_is_written_into_and_never_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("pipe")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        for file, name in (
+            (pipe, "a pipe"),
+            (link, "a pipe"),
+            (Path("/dev/null"), "a device"),
+            (tmp_path / "socket", "a socket"),
+        ):
+            assert atomic_write.describe_non_file(file) == name
+            with pytest.raises(OSError, match=f"{name}, not a regular file") as refused:
+                atomic_write.write(file, "text")
+            assert refused.value.filename == str(file)
+        with pytest.raises(OSError, match="No such device") as failed:
+            atomic_write.write_output(tmp_path / "socket", "text")
+        assert failed.value.filename == str(tmp_path / "socket")
+    atomic_write.write_output(link, "é")
+    assert os.read(reader, 10) == "é".encode()
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_of_ones_own_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("before")
+    for name, target in (("link", "target"), ("dangling", "absent")):
+        (tmp_path / name).symlink_to(target)
+        assert atomic_write.describe_non_file(tmp_path / name) == ""
+        atomic_write.write(tmp_path / name, "text")
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "target").read_text() == "before"
+    assert not (tmp_path / "absent").exists()
+
+
+# --- the project of a folder ------------------------------------------------------------------------------------------
+
+
+def test_the_nearest_file_within_the_repository_is_found(tmp_path: Path) -> None:
+    for name in ("reconciler.yaml", "a/reconciler.yaml", "a/b/c/x", "r/.git/x", "r/s/x"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert discovery.find_project(tmp_path / "a/b/c") == Path("../..")
+    assert discovery.find_project(tmp_path / "a") == Path()
+    assert discovery.find_folder(tmp_path / "a/b/c", "x", "--file") == Path()
+    assert discovery.find_project(tmp_path / "r/s") == Path()  # none, within the repository
+    assert discovery.find_folder(tmp_path / "r/s", "reconciler.yaml", "--project") is None
+    (tmp_path / "r/reconciler.yaml").symlink_to("nowhere")
+    assert discovery.find_project(tmp_path / "r/s") == Path("..")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes the owner of a file")
+def test_a_file_of_another_user_is_refused_with_the_option_that_uses_it(tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    for name, option, place in (
+        ("reconciler.yaml", "--project", tmp_path),
+        ("fleet.yaml", "--file", tmp_path / "fleet.yaml"),
+    ):
+        (tmp_path / name).touch()
+        os.chown(tmp_path / name, 12345, 12345)
+        with pytest.raises(Unreadable, match=f"^{tmp_path / name} belongs to another user$") as refused:
+            discovery.find_folder(tmp_path / "below", name, option)
+        assert refused.value.remedy == f"pass {option} {place} to use it"
