@@ -97,3 +97,32 @@ def test_wherever_the_expression_stands_in_the_document_its_place_is_within_the_
         assert (only.position.line, only.position.column) == place_of(text, "mehtod")
     else:
         assert only.position.line == 5
+
+
+def test_a_place_in_a_file_is_told_only_if_the_file_still_holds_the_text(tmp_path: Path) -> None:
+    """The text of a file may differ from what was read: a line break at its end is left out, another text is not."""
+    policy = "on_http_request:\n  - expressions:\n      - req.mehtod == 'GET'\n    actions: [{type: deny}]"
+    for end in ("", "\n", "\r\n"):
+        (tmp_path / "policy.yaml").write_bytes(f"{policy}{end}".encode())
+        (only,) = problems(f"{HEAD} {{from_file: ./policy.yaml}}\n", tmp_path)
+        assert only.position == Position("policy.yaml", *place_of(policy, "mehtod"))
+
+
+@pytest.mark.parametrize(
+    ("written", "place", "where"),
+    [
+        ("\"on_http_request: [{expressions: ['req.mehtod == 1'], actions: [{type: deny}]}]\"", (5, 58), ""),
+        ("'on_http_request: [{expressions: [\"req.mehtod == 1\"], actions: [{type: deny}]}]'", (5, 58), ""),
+        (
+            '"on_http_request:\\n- expressions: [req.mehtod == 1]\\n  actions: [{type: deny}]"',
+            (5, 19),
+            " (line 2, column 17 of the text)",
+        ),
+    ],
+)
+def test_a_mistake_in_a_quoted_document_is_told_in_the_file_or_in_the_text(
+    written: str, place: tuple[int, int], where: str
+) -> None:
+    (only,) = problems(f"{HEAD} {written}\n")
+    assert only.position == Position("m.yaml", *place)
+    assert only.text == f"on_http_request[0].expressions[0]: req has no member 'mehtod'{where}"

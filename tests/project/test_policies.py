@@ -151,3 +151,121 @@ def test_the_schema_takes_the_starter_set_and_refuses_what_reading_refuses() -> 
         {"check": True},
     ]
     assert not any(schema.is_valid({**good, **wrong}) for wrong in wrongs)
+
+
+FULL = """\
+# ours
+policy: full.name-1
+description: why
+severity: warning
+scope:
+  kinds: [TLSEdge, IPPolicy]
+  addresses: ["TLSEdge/a*"]
+  actions: [create, replace]
+check: >-
+  resource.kind != ''
+message: "${resource.name}${resource.kind} in ${ plan } {x} ${"
+remedy: do it
+field: tls_termination.min_version
+exemptions:
+  - {address: TLSEdge/a, reason: old, until: 2030-12-31}
+  - address: "*"
+    reason: new
+    until: '2031-01-01'
+"""
+
+
+def test_a_policy_is_read_with_all_its_parts(tmp_path: Path) -> None:
+    (rule,) = load(tmp_path, FULL)
+    assert (rule.name, rule.severity, rule.remedy, rule.field) == (
+        "full.name-1",
+        "warning",
+        "do it",
+        "tls_termination.min_version",
+    )
+    assert (rule.kinds, rule.addresses) == (("TLSEdge", "IPPolicy"), ("TLSEdge/a*",))
+    assert [str(action) for action in rule.actions] == ["create", "replace"]
+    assert [(each.addresses, each.reason, str(each.until), str(each.position)) for each in rule.exemptions] == [
+        ("TLSEdge/a", "old", "2030-12-31", "policies/a.yaml:15:5"),
+        ("*", "new", "2031-01-01", "policies/a.yaml:16:5"),
+    ]
+    assert [part if isinstance(part, str) else type(part).__name__ for part in rule.message] == [
+        "Expression",
+        "Expression",
+        " in ",
+        "Expression",
+        " {x} ${",
+    ]
+    assert (rule.position, rule.places["check"]) == (
+        Position("policies/a.yaml", 2, 1),
+        Position("policies/a.yaml", 10, 3),
+    )
+
+
+def test_a_policy_of_the_least_parts_has_defaults(tmp_path: Path) -> None:
+    (rule,) = load(tmp_path, "policy: a\ncheck: 'true'\nmessage: m\n")
+    assert (rule.severity, rule.remedy, rule.field, rule.message) == ("error", "", "", ("m",))
+    assert (rule.kinds, rule.addresses, rule.actions, rule.exemptions) == ((), (), (), ())
+
+
+@pytest.mark.parametrize(
+    ("name", "is_valid"),
+    [("a" * 100, True), ("a" * 101, False), ("1._-", True), ("-a", False), (".a", False), ("a/b", False)],
+)
+def test_the_name_of_a_policy_is_short_and_plain(tmp_path: Path, name: str, is_valid: bool) -> None:
+    text = f"policy: {name}\ncheck: 'true'\nmessage: m\n"
+    if is_valid:
+        assert [rule.name for rule in load(tmp_path, text)] == [name]
+    else:
+        (line,) = refused(tmp_path, text)
+        assert "is not a valid name; use up to 100 letters" in line
+
+
+@pytest.mark.parametrize("day", ["2030-13-01", "20301231", "2030-1-1", "2030-W01-1", "soon"])
+def test_the_last_day_of_an_exemption_is_written_in_one_form(tmp_path: Path, day: str) -> None:
+    text = f"policy: a\ncheck: 'true'\nmessage: m\nexemptions: [{{address: x, reason: y, until: '{day}'}}]\n"
+    assert refused(tmp_path, text) == [
+        "policies/a.yaml:4:45: a.exemptions[0].until: is not a date; write it as 2030-12-31"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("policy: [a]\ncheck: x\nmessage: m\n", "1:9: policy: expected text, found a list; "),
+        ("policy: a\ncheck: 'true'\nmessag: m\nmessage: x\n", "3:1: a.messag: unknown field; did you mean me"),
+        ("policy: a\ncheck: ''\nmessage: m\n", "2:8: a.check: "),
+        ("policy: a\ncheck: 'true'\nmessage: ''\n", "3:10: a.message: "),
+        (
+            "policy: a\ncheck: 'true'\nmessage: m\nscope: {kinds: [X]}\n",
+            "4:17: a.scope.kinds[0]: unknown kind 'X'; `reco",
+        ),
+        ("policy: a\ncheck: 'true'\nmessage: ${ }\n", "3:13: a.message: the expression "),
+        (
+            "policy: a\ncheck: 'true'\nmessage: |\n  x\n  ${nope}\n",
+            "5:5: a.message: the expression uses the unknown na",
+        ),
+        ("text\n", "1:1: expected a map, found text; begin with policy:"),
+    ],
+)
+def test_a_policy_that_cannot_be_read_is_reported_at_its_place(tmp_path: Path, text: str, line: str) -> None:
+    found = refused(tmp_path, f"{text}---\n# nothing\n---\npolicy: z\npolicy: z\nchek: 1\n")
+    (other,) = (each for each in found if "duplicate key" not in each)
+    assert other.startswith(f"policies/a.yaml:{line}")
+
+
+def test_policies_come_from_every_listed_file_once_and_in_the_order_of_their_names(tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more/x.yaml").write_text(GOOD.replace("policy: a", "policy: c"), encoding="utf-8")
+    text = f"{GOOD.replace('policy: a', 'policy: d')}---\n{GOOD.replace('policy: a', 'policy: b')}"
+    settings = "policies: [policies, policies/a.yaml, ./policies, more]\n"
+    assert [rule.name for rule in load(tmp_path, text, settings)] == ["b", "c", "d"]
+
+
+def test_a_file_of_policies_that_cannot_be_read_is_reported_where_it_is_listed(tmp_path: Path) -> None:
+    load(tmp_path)
+    (tmp_path / "policies/a.yaml").write_text(" " * (5 * 1024 * 1024 + 1), encoding="utf-8")
+    for settings, where in (("", "reconciler.yaml:1:1"), ("policies: [policies]\n", "reconciler.yaml:3:12")):
+        with pytest.raises(Rejected) as caught:
+            load(tmp_path, None, settings)
+        assert str(caught.value) == f"{where}: policies/a.yaml is larger than 5 MiB; use a smaller file"
