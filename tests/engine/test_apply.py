@@ -12,6 +12,7 @@ import pytest
 
 from reconciler import kinds
 from reconciler.engine.ports import Check, Conflict, Gone, Lost, NotSent, Refused, Transient
+from reconciler.engine.retry import RetryPolicy
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
@@ -384,11 +385,30 @@ async def test_a_stop_cuts_the_wait_for_another_attempt_short(world: EngineHarne
 
 
 async def test_closing_the_stream_cancels_what_runs(world: EngineHarness) -> None:
+    before = asyncio.all_tasks()
     async with aclosing(world.run(plan(create(str(EDGE), "/edges/tls")))) as events:  # type: ignore[type-var]
         async for _ in events:
             break
+    assert asyncio.all_tasks() == before
     await asyncio.sleep(0)
     assert world.platform.log == []
+
+
+async def test_whoever_reads_slowly_gets_every_event(world: EngineHarness) -> None:
+    """Also those of calls that have all ended by then."""
+    calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(5)]
+    events = []
+    async for event in world.run(plan(*calls)):
+        for _ in range(50):
+            await asyncio.sleep(0)
+        events.append(type(event))
+    assert sorted(events, key=str) == [Ended] * 5 + [Started] * 5
+
+
+async def test_the_caller_says_how_often_a_request_is_tried(world: EngineHarness) -> None:
+    world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=503), times=99)]
+    outcomes = await world.outcomes(plan(create(str(EDGE), "/edges/tls")), retries=RetryPolicy(attempts=3))
+    assert (set(outcomes.values()), len(world.platform.sent("POST"))) == ({Outcome.FAILED}, 3)
 
 
 async def heard(events: AsyncIterator[Event], told: list[Event]) -> None:

@@ -59,6 +59,9 @@ def test_the_last_attempt_is_the_one_that_the_policy_names() -> None:
 
 def test_a_long_series_of_attempts_does_not_overflow() -> None:
     assert wait_seconds(5000, Transient("502"), 1.0, RetryPolicy(attempts=10_000)) == POLICY.cap
+    endless = RetryPolicy(attempts=10_000, base=1, cap=1e12)
+    waits = [wait_seconds(attempt, Transient("502"), 1.0, endless) for attempt in (30, 31, 32, 5000)]
+    assert waits == [2.0**29, 2.0**30, 2.0**30, 2.0**30]
 
 
 def test_a_refusal_for_the_budget_is_given_time_to_refill() -> None:

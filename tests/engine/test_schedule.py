@@ -153,3 +153,18 @@ def test_what_was_abandoned_is_not_taken_and_not_abandoned_again() -> None:
     assert (schedule.take(), schedule.abandon()) == (None, [])
     assert schedule.end("a", Outcome.FAILED) == []
     assert schedule.is_over
+
+
+def test_what_was_abandoned_does_not_start_when_its_need_succeeds() -> None:
+    schedule = Schedule([call("a"), call("b", "a")])
+    schedule.take()
+    schedule.abandon()
+    schedule.end("a", Outcome.DONE)
+    assert (schedule.take(), schedule.state("b")) == (None, State.ENDED)
+
+
+def test_a_failure_skips_all_that_wait_for_it_although_one_was_skipped_before() -> None:
+    schedule = Schedule([call("a"), call("b"), call("c", "a", "b"), call("d", "a"), call("e", "d")])
+    taken(schedule)
+    assert [skipped.id for skipped, _ in schedule.end("b", Outcome.FAILED)] == ["c"]
+    assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["d", "e"]
