@@ -275,3 +275,61 @@ async def test_a_ticket_that_nobody_waits_for_any_more_is_given_back(tmp_path: P
     await ledger.close()
     holder.communicate()
     assert Ledger(tmp_path / "requests.db").enter(at(161.0), 1, 60.0)[0], "it counts as on its way still"
+
+
+async def test_two_requests_that_are_sent_together_count_as_two_in_the_ledger(tmp_path: Path) -> None:
+    clock, ledger = VirtualClock(), SharedLedger(tmp_path / "requests.db")
+    clients = [Limiter(3, clock, ledger=ledger) for _ in range(3)]
+    async with clients[0].slot(2) as slot:
+        slot.used = 0  # the check refused the request
+    async with clients[1].slot(2):
+        assert clock.now() == 0
+    async with clients[2].slot():
+        assert clock.now() == 0
+    async with clients[2].slot(2):
+        assert clock.now() == 60
+    await ledger.close()
+
+
+async def test_without_a_limit_nothing_is_counted(tmp_path: Path) -> None:
+    ledger = SharedLedger(tmp_path / "requests.db")
+    async with Limiter(0, VirtualClock(), ledger=ledger).slot():
+        pass
+    await ledger.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_request_leaves_the_window_after_it_and_no_earlier(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "requests.db")
+    tickets = [ledger.enter(at(moment), 2, 60.0)[0] for moment in (100.0, 101.0)]
+    ledger.record_answers({ticket: moment for ticket, moment in zip(tickets, (102.0, 105.0), strict=True) if ticket})
+    assert ledger.enter(at(110.0), 2, 60.0) == (None, 52.0)
+    assert ledger.enter(at(161.5), 2, 60.0) == (None, 0.5)
+    assert ledger.enter(at(161.5), 3, 60.0)[0] is not None
+    ledger.record_answers({})
+    ticket, wait = ledger.enter(at(165.0), 2, 60.0)
+    assert (ticket, wait) != (None, 0.0)
+    ledger.close()
+    ledger.close()
+
+
+def test_a_budget_that_requests_under_way_use_up_is_tried_again_soon(tmp_path: Path) -> None:
+    """How long they take is not known."""
+    ledger = Ledger(tmp_path / "folder" / "requests.db")
+    assert ledger.enter(at(100.0), 1, 60.0)[1] == 0.0
+    ticket, wait = ledger.enter(at(100.0), 1, 60.0)
+    assert ticket is None
+    assert 0 < wait < 1
+    ticket, wait = ledger.enter(at(100.0 + FLIGHT), 1, 60.0)
+    assert (ticket, wait) == (None, 60.0)
+    assert ledger.enter(at(100.0 + FLIGHT + 60.0), 1, 60.0)[0] is not None
+
+
+def test_the_file_is_for_its_owner_only_and_no_link_is_followed(tmp_path: Path) -> None:
+    file = tmp_path / "requests.db"
+    Ledger(file).enter(at(100.0), 1, 60.0)
+    assert file.stat().st_mode & 0o777 == 0o600
+    link = tmp_path / "link.db"
+    link.symlink_to(tmp_path / "elsewhere")
+    assert Ledger(link).enter(at(100.0), 1, 60.0)[1] == 0.0
+    assert not (tmp_path / "elsewhere").exists()
