@@ -101,6 +101,16 @@ def test_an_edge_lets_go_of_a_domain_before_the_domain_goes() -> None:
     assert world.log[0] == "update TLSEdge/e"
 
 
+def test_an_edge_that_changes_and_keeps_the_host_name_is_said_to_use_the_domain() -> None:
+    world = settle(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    made = plan_on(world, domain("b.x"), edge("e", "a.x"))
+    assert [(problem.subject, problem.code, str(problem.severity)) for problem in made.problems] == [
+        ("ReservedDomain/a", "still-in-use", "warning")
+    ]
+    forced = plan_on(world, domain("a.x"), domain("b.x"), edge("e", "a.x"), options=replace_options("ReservedDomain/a"))
+    assert [(problem.code, str(problem.severity)) for problem in forced.problems] == [("still-in-use", "error")]
+
+
 def test_an_edge_goes_before_the_domain_it_names_where_both_are_declared_absent() -> None:
     world = settle(domain("a.x"), edge("e", "a.x"))
     apply_to(world, *(replace(declaration, ensure=Ensure.ABSENT) for declaration in (domain("a.x"), edge("e", "a.x"))))

@@ -20,6 +20,7 @@ from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.matching.references import find_live_references
 from reconciler.planning.ordering import dependencies
 from reconciler.planning.ordering.calls import build_calls
+from reconciler.planning.ordering.dependencies import HostIndex
 
 
 class Wait(NamedTuple):
@@ -119,6 +120,11 @@ class CallGraph:
         """The decision about each live object that has one."""
         return {decision.live.key: decision for decision in self.decisions if decision.live is not None}
 
+    @cached_property
+    def hosts(self) -> HostIndex[LiveKey]:
+        """The live reserved domains and addresses by host name."""
+        return index_live_hosts(self.index)
+
     def own_calls(self, decision: Decision) -> list[str]:
         """The calls that create or update the object of a decision."""
         creator = self.creators.get(decision.address)
@@ -152,9 +158,9 @@ def find_live_edges(index: LiveIndex) -> Iterator[tuple[LiveKey, str, LiveKey]]:
                 yield from ((live.key, mentioning.name, holder) for holder in hosts.holders(name))
 
 
-def index_live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
+def index_live_hosts(index: LiveIndex) -> HostIndex[LiveKey]:
     """The live reserved domains and addresses by host name."""
-    hosts: dependencies.HostIndex[LiveKey] = dependencies.HostIndex()
+    hosts: HostIndex[LiveKey] = HostIndex()
     for live in index.by_locator.values():
         name = index.kinds[live.kind].host
         if name is not None:
@@ -162,10 +168,15 @@ def index_live_hosts(index: LiveIndex) -> dependencies.HostIndex[LiveKey]:
     return hosts
 
 
-def drops_reference(decision: Decision, through: str, target: LiveKey) -> bool:
-    """Whether the decision updates the field `through` so that it no longer refers to the target."""
-    differs = any(difference.field.name == through for difference in decision.differences)
-    return differs and target[1].rpartition("/")[2] not in find_texts(decision.want.get(through))
+def drops_reference(graph: CallGraph, decision: Decision, through: str, target: LiveKey) -> bool:
+    """Whether the decision updates the field `through` so that neither an id nor a host name leads to the target."""
+    value = decision.want.get(through)
+    if all(difference.field.name != through for difference in decision.differences):
+        return False
+    if target[1].rpartition("/")[2] in find_texts(value):
+        return False
+    names = dependencies.find_mentions(decision.kind.by_name[through], value)
+    return not any(target in graph.hosts.holders(name) for name in names)
 
 
 def find_texts(value: Value) -> Iterator[str]:

@@ -50,7 +50,7 @@ def order_deletes(graph: CallGraph) -> Iterator[PassResult]:
             parts[target].append(graph.deleters[referrer])
         elif referrer in graph.deleters:
             yield Wait(delete, graph.deleters[referrer])
-        elif decision is not None and drops_reference(decision, through, target):
+        elif decision is not None and drops_reference(graph, decision, through, target):
             yield from (Wait(delete, setter) for setter in graph.setters.get(decision.address, ()))
         elif is_part:
             staying[referrer, target] = problem = _report_included_part(

@@ -102,7 +102,7 @@ def _order_part_deletes(graph: CallGraph, wholes: Mapping[LiveKey, _Whole]) -> G
         decision, whole = graph.holders.get(referrer), wholes[key]
         if referrer in graph.deleters:
             before: Sequence[str] = [graph.deleters[referrer]]
-        elif decision is not None and drops_reference(decision, through, key):
+        elif decision is not None and drops_reference(graph, decision, through, key):
             before = graph.setters.get(decision.address, ())
         else:
             before = _find_first_create(graph, whole)
