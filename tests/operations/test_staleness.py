@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -12,10 +13,16 @@ import pytest
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, Reason
+from reconciler.model.manifest import Manifest
 from reconciler.model.owner_record import Owner
-from reconciler.model.plan import Approval, Forecast, Observed, Plan
+from reconciler.model.plan import Approval, Call, Forecast, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.snapshot import Binding, Live, Snapshot
+from reconciler.model.value import Template
 from reconciler.operations.applying import remaining_plan, staleness
+from reconciler.operations.applying.plan_files import PlanFile
+from reconciler.project.manifests.load import Loaded
+from reconciler.project.settings.config import Config
+from reconciler.rendering.wire import plan_json
 from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, ref, snapshot
 
 
@@ -359,3 +366,318 @@ def test_a_child_conflicts_with_one_of_the_same_parent_only(parent: str) -> None
     edges = [live("HTTPSEdge", id) for id in ("e1", "e2")]
     found = staleness.find_changed_objects(plan, snapshot(*edges, live("HTTPSEdgeRoute", "r1", shown, parent=parent)))
     assert bool(found) is (parent == "e1")
+
+
+# --- what a plan names ------------------------------------------------------------------------------------------------
+
+
+def ksuid(prefix: str, letter: str) -> str:
+    return prefix + letter * 27
+
+
+def call_to(path: str | Template, body: Any = None, target: str | None = None, **more: Any) -> Call:
+    return Call(f"update {EDGE}", EDGE, Verb.UPDATE, path, target, body, **more)
+
+
+@pytest.mark.parametrize(
+    ("call", "kinds"),
+    [
+        (call_to("/edges/tls/e", {"description": "ipp_1"}), set()),
+        (call_to("/edges/tls/e", {"description": f"see {ksuid('ipp_', 'a')}"}), set()),
+        (call_to("/edges/tls/e", {"description": ksuid("xyz_", "a")}), set()),
+        (call_to("/edges/tls/e", {"ip_restriction": {"ip_policy_ids": [ksuid("ipp_", "a")]}}), {"IPPolicy"}),
+        (call_to("/edges/tls/e", {"description": ksuid("ipp_", "a")}, ksuid("ipp_", "a")), set()),
+        (call_to("/edges/tls/e", {"description": ksuid("ipp_", "b")}, ksuid("ipp_", "a")), {"IPPolicy"}),
+        (call_to("/edges/tls/e", {"description": ksuid("ipp_", "a")}, ksuid("ipp_", "b")), {"IPPolicy"}),
+        (call_to(f"/vaults/{ksuid('vault_', 'a')}/x"), {"Vault"}),
+        (call_to(Template((f"/vaults/{ksuid('vault_', 'a')}/", ref("IPPolicy/p"), "/x"))), {"Vault"}),
+        (call_to("/edges/tls/e", [(ksuid("bot_", "a"),), ksuid("rd_", "a")]), {"BotUser", "ReservedDomain"}),
+    ],
+)
+def test_the_kinds_of_every_id_that_a_call_names_are_read(call: Call, kinds: set[str]) -> None:
+    changed = Change(at("TLSEdge/a"), Action.UPDATE, Reason.FIELDS)
+    assert staleness.kinds_of(Plan("laws", changes=(changed,), calls=(call,))) == {"TLSEdge"} | kinds
+
+
+def test_objects_of_which_only_modules_are_managed_are_read_by_id() -> None:
+    seen = {
+        at("HTTPSEdgeRoute/a"): Observed("e1/r1", {}),
+        at("HTTPSEdgeRoute/b"): Observed("e2/r2", {}),
+        at("IPPolicy/a"): Observed("ipp_1", {}),
+        at("EventSource/a"): Observed("esb_1/type", {}),
+    }
+    assert staleness.by_id(Plan("laws", observed=seen)) == {"HTTPSEdgeRoute": [("r1", "e1"), ("r2", "e2")]}
+
+
+def test_the_live_fields_of_what_a_plan_observed_are_found_by_their_ids() -> None:
+    seen = {at("IPPolicy/a"): Observed("ipp_1", {}), at("IPPolicy/b"): Observed("ipp_9", {})}
+    found = staleness.live_fields(
+        Plan("laws", observed=seen),
+        snapshot(live("IPPolicy", "ipp_1", {"description": "a"}), live("IPPolicy", "ipp_2", {"description": "b"})),
+    )
+    assert {address: form["description"] for address, form in found.items()} == {at("IPPolicy/a"): "a"}
+
+
+@pytest.mark.parametrize(
+    ("objects", "cut", "lines"),
+    [
+        ([], [], [f"TLSEdge/a: {ksuid('ipp_', 'a')}, which it refers to, was deleted"]),
+        ([live("IPPolicy", ksuid("ipp_", "a"))], [], []),
+        ([live("IPPolicy", ksuid("ipp_", "b"))], ["IPPolicy"], []),  # it may be there
+    ],
+)
+def test_what_a_call_refers_to_must_exist(objects: list[Live], cut: list[str], lines: list[str]) -> None:
+    restriction = {"ip_restriction": {"ip_policy_ids": [ksuid("ipp_", "a")]}}
+    edge = live("TLSEdge", "e", {}, owner=record(str(EDGE), {}))
+    there = live("IPPolicy", ksuid("ipp_", "a"))
+    plan = make_plan(declare(str(EDGE), restriction), seen=snapshot(edge, there))
+    found = staleness.find_changed_objects(plan, snapshot(edge, *objects, cut=cut))
+    assert [line for each in found.values() for line in each] == lines
+    done = [call.id for call in plan.calls]
+    assert staleness.find_changed_objects(plan, snapshot(edge), done) == {}
+
+
+def edge_with_modules(**more: Any) -> Live:
+    shown = {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}}
+    return live("TLSEdge", "e", {"description": "was", **shown, **more.pop("body", {})}, **more)
+
+
+def plan_of_two_calls() -> Plan:
+    """An update of the edge that writes its record, and the removal of a module, which does not."""
+    was = {"description": "was", "mutual_tls": {"certificate_authority_ids": ["ca_1"]}}
+    there = edge_with_modules(owner=record(str(EDGE), was))
+    plan = make_plan(declare(str(EDGE), {"description": "now"}), seen=snapshot(there))
+    assert [call.verb for call in plan.calls] == [Verb.UPDATE, Verb.REMOVE]
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("done", "owner", "body", "told"),
+    [
+        (0, record(str(EDGE), {}), {"description": "now"}, []),
+        (0, record(str(EDGE), {}), {"description": "now", "hostports": ["a.x:443"]}, ["hostports"]),
+        (0, record(str(EDGE), {}, protect=True), {"description": "now"}, []),  # the update wrote the record
+        (1, record(str(EDGE), {}), {"mutual_tls": None}, []),
+        (1, record(str(EDGE), {}), {}, []),
+        (1, record(str(EDGE), {}), {"mutual_tls": None, "description": "by hand"}, ["description"]),
+        (1, record(str(EDGE), {}, protect=True), {"mutual_tls": None}, [""]),  # the removal did not
+        (1, record(str(EDGE), {}), {"mutual_tls": None, "metadata": "by hand"}, ["metadata"]),
+        (0, record(str(EDGE), {}), {"description": "now", "metadata": "by hand"}, []),
+    ],
+)
+def test_of_what_earlier_runs_wrote_only_the_rest_is_compared(
+    done: int, owner: Owner, body: dict[str, Any], told: list[str]
+) -> None:
+    plan = plan_of_two_calls()
+    now = snapshot(edge_with_modules(owner=owner, body=body), live("CertificateAuthority", "ca_1"))
+    found = staleness.find_changed_objects(plan, now, {plan.calls[done].id})
+    names = [line.partition(":")[0].partition(".")[2] for lines in found.values() for line in lines]
+    assert names == told
+
+
+def test_a_duplicate_that_is_gone_or_free_by_now_is_told_apart() -> None:
+    was, now = {"domain": "a.example.com"}, {"domain": "b.example.com"}
+    old = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/a", was, intent="i0"))
+    new = live("ReservedDomain", "rd_new", now, owner=record("ReservedDomain/a", now, intent="i1", replaces="rd_old"))
+    declared = declare("ReservedDomain/a", {**now, "description": "changed as well"})
+    plan = make_plan(declared, seen=snapshot(old, new), options=LENIENT)
+    (lines,) = staleness.find_changed_objects(plan, snapshot(new)).values()
+    assert lines == ["ReservedDomain/a: rd_old was deleted"]
+    free = live("ReservedDomain", "rd_old", was)
+    other = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/other", was))
+    assert staleness.find_changed_objects(plan, snapshot(free, new)) == {}
+    (lines,) = staleness.find_changed_objects(plan, snapshot(other, new)).values()
+    assert lines == ["ReservedDomain/a: rd_old is now managed by laws ReservedDomain/other"]
+    done = [call.id for call in plan.calls if call.verb is Verb.DELETE]
+    assert staleness.find_changed_objects(plan, snapshot(new), done) == {}
+
+
+def test_an_object_that_an_earlier_run_deleted_to_replace_it_is_not_missed() -> None:
+    delete = Call(f"delete {EDGE}", EDGE, Verb.DELETE, "/edges/tls/e", "e")
+    create = Call(f"create {EDGE}", EDGE, Verb.CREATE, "/edges/tls", body={}, needs=(delete.id,))
+    change = Change(EDGE, Action.REPLACE, Reason.REQUESTED, "e")
+    plan = Plan("laws", changes=(change,), calls=(delete, create), observed={EDGE: Observed("e", {}, f"laws {EDGE}")})
+    assert staleness.find_changed_objects(plan, snapshot(), {delete.id}) == {}
+    (lines,) = staleness.find_changed_objects(plan, snapshot()).values()
+    assert lines == ["TLSEdge/a: e was deleted"]
+    (lines,) = staleness.find_changed_objects(plan, snapshot(), {create.id}).values()
+    assert lines == [
+        "TLSEdge/a: e was deleted",
+        "TLSEdge/a: the object that this plan created does not exist any more",
+    ]
+
+
+def test_an_object_that_a_list_shows_is_compared_though_the_list_broke_off() -> None:
+    plan = update_of({"description": "was"}, {"description": "now"})
+    edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record(str(EDGE), {}))
+    (lines,) = staleness.find_changed_objects(plan, snapshot(edge, cut=["TLSEdge"])).values()
+    assert lines == ['TLSEdge/a.description: was "was", is now "by hand"']
+    (lines,) = staleness.find_changed_objects(plan, snapshot(cut=["TLSEdge"])).values()
+    assert lines == ["TLSEdge/a: cannot be read: cut"]
+
+
+def test_the_differences_of_an_object_are_in_the_order_of_their_names() -> None:
+    plan = update_of({"description": "was"}, {"description": "now"})
+    body = {"description": "by hand", "hostports": ["a.x:443"], "metadata": "m"}
+    (lines,) = staleness.find_changed_objects(
+        plan, snapshot(live("TLSEdge", "e", body, owner=record(str(EDGE), {})))
+    ).values()
+    assert [line.partition(":")[0] for line in lines] == [
+        "TLSEdge/a.description",
+        "TLSEdge/a.hostports",
+        "TLSEdge/a.metadata",
+    ]
+
+
+def test_a_kind_without_owner_records_is_compared_by_its_fields() -> None:
+    bot = live("BotUser", "bot_1", {"name": "ci"})
+    bindings = {"BotUser/a": Binding("bot_1")}
+    plan = make_plan(declare("BotUser/a", {"name": "cd"}), seen=snapshot(bot, bindings=bindings), options=LENIENT)
+    assert staleness.find_changed_objects(plan, snapshot(bot)) == {}
+    (lines,) = staleness.find_changed_objects(plan, snapshot(live("BotUser", "bot_1", {"name": "x"}))).values()
+    assert lines == ['BotUser/a.name: was "ci", is now "x"']
+
+
+@pytest.mark.parametrize(
+    ("owners", "line"),
+    [
+        ((None,), "rd_1 exists now, with the same domain, and is not managed by any stack"),
+        (("theirs",), "rd_1 exists now, with the same domain, and is managed by theirs ReservedDomain/d"),
+        (("laws",), "rd_1 exists now"),
+    ],
+)
+def test_what_exists_by_now_is_told_with_whose_it_is(owners: tuple[str | None, ...], line: str) -> None:
+    plan = make_plan(declare("ReservedDomain/d", {"domain": "a.x"}))
+    (stack,) = owners
+    owner = record("ReservedDomain/d", {}, stack=stack) if stack else None
+    (lines,) = staleness.find_changed_objects(
+        plan, snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=owner))
+    ).values()
+    assert lines == [f"ReservedDomain/d: {line}"]
+
+
+def test_objects_that_exist_by_now_are_told_in_the_order_of_their_ids() -> None:
+    plan = make_plan(declare("ReservedDomain/d", {"domain": "a.x"}))
+    objects = [
+        live("ReservedDomain", "rd_3", {"domain": "c.x"}, owner=record("ReservedDomain/d", {}, intent="i3")),
+        live("ReservedDomain", "rd_1", {"domain": "a.x"}),
+        live("ReservedDomain", "rd_2", {"domain": "b.x"}, owner=record("ReservedDomain/d", {}, intent="i2")),
+    ]
+    (lines,) = staleness.find_changed_objects(plan, snapshot(*objects)).values()
+    assert [line.split()[1] for line in lines] == ["rd_1", "rd_2", "rd_3"]
+
+
+# --- the rest of a plan -----------------------------------------------------------------------------------------------
+
+
+def remaining(
+    plan: Plan, seen: Snapshot, done: tuple[str, ...] = (), **allow: int
+) -> tuple[remaining_plan.RemainingPlan, list[str]]:
+    """The rest of a plan that was in a file, and the approvals that it still needs."""
+    loaded = Loaded(Manifest("laws", {}), ())
+    file = PlanFile("p", plan, "", False, loaded, plan_json.write_plan(plan), secrets=0)
+    allowed = {(what.replace("_", "-"), "*"): count for what, count in allow.items()}
+    rest = remaining_plan.find_remaining_plan(file, seen, Config(Path(), "laws"), allowed, done)
+    return rest, [approval.flag for approval in rest.plan.missing_approvals]
+
+
+def many_updates(count: int) -> tuple[Plan, list[Live]]:
+    was, now = {"description": "was"}, {"description": "now"}
+    names = [f"a{number}" for number in range(count)]
+    there = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
+    return make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there)), there
+
+
+def test_an_approval_is_granted_by_at_least_as_many_as_are_left() -> None:
+    plan, there = many_updates(12)
+    for allowed, missing in ((0, ["--allow update:*=12"]), (11, ["--allow update:*=12"]), (12, []), (13, [])):
+        assert remaining(plan, snapshot(*there), update=allowed)[1] == missing
+    granted = replace(plan, approvals=tuple(replace(approval, granted=True) for approval in plan.approvals))
+    assert remaining(granted, snapshot(*there))[1] == []
+    assert remaining(plan, snapshot(*there[1:]), update=11)[1] == []  # one of them changed
+
+
+@pytest.mark.parametrize(
+    ("approved", "missing"),
+    [(None, ["--allow account:*=1"]), (False, ["--allow account:*=1"]), (True, ["--allow account:*=1"])],
+)
+def test_a_doubt_about_the_account_needs_an_approval_of_its_own(approved: bool | None, missing: list[str]) -> None:
+    """That of the file was given for another doubt, if any."""
+    plan, there = many_updates(1)
+    if approved is not None:
+        plan = replace(plan, approvals=(Approval("account", "*", 1, "another", granted=approved),))
+    doubtful = replace(snapshot(*there), doubt="another account")
+    rest, flags = remaining(plan, doubtful)
+    assert (flags, [approval.why for approval in rest.plan.approvals]) == (missing, ["another account"])
+    assert remaining(plan, doubtful, account=1)[1] == []
+    assert remaining(replace(plan, changes=(), calls=(), observed={}), doubtful)[1] == (
+        ["--allow account:*=1"] if approved is False else []
+    )
+
+
+def test_what_changed_is_told_in_the_order_of_the_addresses_with_a_summary() -> None:
+    plan, there = many_updates(3)
+    by_hand = [each.with_body({**each.body, "description": f"by hand {number}"}) for number, each in enumerate(there)]
+    rest, _ = remaining(plan, snapshot(by_hand[2], there[1], by_hand[0]))
+    assert [line.partition(".")[0] for line in rest.lines] == ["IPPolicy/a0", "IPPolicy/a2"]
+    assert rest.reason == "the platform changed after the plan was created"
+    assert [call.id for call in rest.plan.calls] == ["update IPPolicy/a1"]
+    assert {skipped.call.id: skipped.why for skipped in rest.skipped} == {
+        f"update IPPolicy/{name}": "it changed since the plan was created" for name in ("a0", "a2")
+    }
+    same, _ = remaining(plan, snapshot(*there))
+    assert (same.lines, same.skipped, len(same.plan.calls)) == ((), (), 3)
+
+
+def test_what_needs_something_that_changed_is_left_out_with_all_that_needs_it() -> None:
+    rule = {"ip_policy_id": ref("IPPolicy/a"), "cidr": "10.0.0.0/8", "action": "allow"}
+    edge = {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}}
+    declared = [
+        declare("IPPolicy/a"),
+        declare("IPPolicyRule/r", rule),
+        declare("TLSEdge/e", edge),
+        declare("IPPolicy/b"),
+    ]
+    plan = make_plan(*declared)
+    taken = live("IPPolicy", "ipp_1", owner=record("IPPolicy/a", {}, intent="i9"))
+    rest, _ = remaining(plan, snapshot(taken))
+    assert [call.id for call in rest.plan.calls] == ["create IPPolicy/b"]
+    assert {skipped.call.id: skipped.why for skipped in rest.skipped} == {
+        "create IPPolicy/a": "it changed since the plan was created",
+        "create IPPolicyRule/r": "it needs a resource that changed",
+        "create TLSEdge/e": "it needs a resource that changed",
+    }
+
+
+def test_outputs_of_what_an_earlier_run_created_are_read_from_the_account() -> None:
+    address, edge = at("ReservedAddress/r"), at("TCPEdge/e")
+    text = Template(
+        ("at ", ref(str(address), "addr"), " of ", ref(str(address), "region.name"), " as ", ref(str(address)))
+    )
+    create = Call(f"create {address}", address, Verb.CREATE, "/reserved_addrs", body={}, owner=OwnerDraft(address))
+    after = Call(
+        f"create {edge}",
+        edge,
+        Verb.CREATE,
+        "/edges/tcp",
+        body={"description": text},
+        needs=(create.id,),
+        owner=OwnerDraft(edge),
+    )
+    changes = tuple(Change(each, Action.CREATE, Reason.DECLARED) for each in (address, edge))
+    plan = Plan("laws", changes=changes, calls=(create, after), resolved={"Vault/v.id": "vault_1"})
+    made = live("ReservedAddress", "ra_1", {"addr": "1.tcp:9", "region": "eu"}, owner=record(str(address), {}))
+    rest, lost = resumed(plan, snapshot(made), create.id)
+    assert rest.resolved == {
+        "Vault/v.id": "vault_1",
+        f"{address}.addr": "1.tcp:9",
+        f"{address}.region.name": None,
+        f"{address}.id": "ra_1",
+    }
+    assert ([call.needs for call in rest.calls], lost, [change.address for change in rest.changes]) == (
+        [()],
+        {},
+        [edge],
+    )
+    whole, nothing = resumed(plan, snapshot(made))
+    assert (whole is plan, nothing) == (True, {})
