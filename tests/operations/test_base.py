@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from reconciler import Runtime, Selection, Workspace
 from reconciler.model.change import Cause
 from reconciler.model.plan import Base, Plan
 from reconciler.operations.errors import UnusableBase
+from reconciler.operations.opening.commits import Commit
 from reconciler.testing import Sandbox
 from tests.operations.projects import Document, bot, domain, open_on, policy, write_project
 
@@ -239,3 +243,147 @@ async def test_a_base_that_is_no_commit_is_an_error(sandbox: Sandbox, repository
     with pytest.raises(UnusableBase, match=r"no such commit|not a branch"):
         await open_on(sandbox, repository.root).plan(base=ref)
     assert repository.git("status", "--porcelain") == ""
+
+
+# --- files of a commit ------------------------------------------------------------------------------------------------
+
+
+def files_of(commit: Commit, folder: Path) -> dict[str, str]:
+    """What a commit writes into an empty folder, by path; of a link, where it leads."""
+    folder.mkdir()
+    commit.write_files(folder)
+    return {
+        file.relative_to(folder).as_posix(): f"→ {file.readlink()}" if file.is_symlink() else file.read_bytes().decode()
+        for file in sorted(folder.rglob("*"))
+        if file.is_symlink() or file.is_file()
+    }
+
+
+def test_the_files_below_the_project_are_those_of_the_commit(repository: Repository, tmp_path: Path) -> None:
+    root = repository.root
+    texts = {
+        "a.txt": "a\n",
+        "empty": "",
+        "deep/er/b c.txt": "no newline",
+        "été.txt": "é\r\n\nblob 3\n",
+        "run.sh": "#!/bin/sh\n",
+    }
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())
+    (root / "run.sh").chmod(0o755)
+    (root / "link").symlink_to("a.txt")
+    (root / "large").write_bytes(b"x" * (8 * 1024 * 1024 + 1))
+    (root / "just-right").write_bytes(b"x" * 16)
+    (repository.folder / "outside.txt").write_text("of another folder")
+    repository.git("add", "--all")
+    repository.git("commit", "--quiet", "--message=one")
+    inner = repository.git("rev-parse", "HEAD")
+    repository.git("update-index", "--add", "--cacheinfo", f"160000,{inner},infra/tunnels/module")
+    repository.git("commit", "--quiet", "--message=with a module")
+    (root / "a.txt").write_text("not committed")
+    commit = Commit.resolve(root, os.environ, "HEAD")
+    found = files_of(commit, tmp_path / "copy")
+    assert found == {**texts, "link": "→ a.txt", "just-right": "x" * 16}
+    assert files_of(Commit.resolve(root, os.environ, "HEAD^"), tmp_path / "before") == found
+
+
+def test_a_commit_is_found_by_any_of_its_names(repository: Repository) -> None:
+    repository.commit(policy("a"))
+    repository.git("tag", "v1")
+    first = repository.git("rev-parse", "HEAD")
+    repository.commit(policy("b"))
+    repository.commit(policy("c"))
+    for name in ("v1", "main~2", first, first[:10], "HEAD^^"):
+        commit = Commit.resolve(repository.root, os.environ, name)
+        assert (commit.id, commit.ref, commit.count_missing()) == (first, name, 0)
+    repository.git("checkout", "--quiet", "v1")
+    assert Commit.resolve(repository.root, os.environ, "main").count_missing() == 2
+
+
+@pytest.mark.parametrize(
+    ("ref", "text"),
+    [
+        ("--all", "--base '--all' is not a branch, tag or commit"),
+        ("", "--base '' is not a branch, tag or commit"),
+        (
+            "origin/nowhere",
+            "Git repository of {root}\nfetch it first, for example `git fetch origin nowhere`",
+        ),
+        ("HEAD:README", "there is no such commit in the Git repository of {root}"),
+    ],
+)
+def test_a_name_of_no_commit_is_told_with_what_to_do(repository: Repository, ref: str, text: str) -> None:
+    repository.commit(policy("a"))
+    with pytest.raises(UnusableBase) as refused:
+        Commit.resolve(repository.root, os.environ, ref)
+    assert text.format(root=repository.root) in str(refused.value)
+
+
+def test_what_git_says_about_a_commit_it_cannot_read_is_told(repository: Repository, tmp_path: Path) -> None:
+    repository.commit(policy("a"))
+    commit = Commit.resolve(repository.root, os.environ, "HEAD")
+    with pytest.raises(UnusableBase, match=r"--base HEAD: git rev-list failed: fatal"):
+        replace(commit, id="0" * 40).count_missing()
+    with pytest.raises(UnusableBase, match="not a git repository"):
+        Commit.resolve(tmp_path, {**os.environ, "GIT_CEILING_DIRECTORIES": "/"}, "HEAD")
+
+
+# --- manifests of a base ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (
+            "",
+            "platform: {account: b}\n",
+            "platform.account is not set in the base and b here; changes cannot be attributed",
+        ),
+        ("platform: {account: a}\n", "platform: {account: b}\n", "platform.account is a in the base and b here; "),
+    ],
+)
+async def test_a_base_about_another_account_is_not_compared(
+    sandbox: Sandbox, repository: Repository, before: str, after: str, text: str
+) -> None:
+    repository.commit(policy("a"), settings=before)
+    repository.commit(policy("a"), settings=after)
+    (problem,) = base_of((await open_on(sandbox, repository.root).plan(base="HEAD^")).plan).problems
+    assert (text in str(problem), problem.subject, problem.code) == (True, "reconciler.yaml", "different-account")
+
+
+async def test_a_base_of_another_stack_is_not_compared(sandbox: Sandbox, repository: Repository) -> None:
+    repository.commit(policy("a"))
+    text = (repository.root / "reconciler.yaml").read_text()
+    (repository.root / "reconciler.yaml").write_text(text.replace("stack: prod", "stack: other"))
+    repository.git("commit", "--quiet", "--all", "--message=renamed")
+    (problem,) = base_of((await open_on(sandbox, repository.root).plan(base="HEAD^")).plan).problems
+    assert "stack is prod in the base and other here" in str(problem)
+
+
+async def test_the_base_is_read_in_the_same_environment_with_the_same_variables(
+    sandbox: Sandbox, repository: Repository
+) -> None:
+    settings = "variables: {text: {type: string}}\n"
+    (repository.root / "environments").mkdir()
+    (repository.root / "environments/eu.yaml").write_text("IPPolicy/a: {spec: {metadata: eu}}\n")
+    repository.commit(policy("a", "${{ var.text }}"), settings=settings)
+    runtime = Runtime(environ={**os.environ, **sandbox.environ}, platform=sandbox)
+
+    def opened() -> Workspace:
+        return Workspace.open(repository.root, environment="eu", variables={"text": "x"}, runtime=runtime)
+
+    await opened().apply()
+    repository.commit(policy("a", "${{ var.text }}"), policy("b"), settings=settings)
+    plan = (await opened().plan(base="HEAD^")).plan
+    assert (base_of(plan).problems, causes(plan)) == ((), {"IPPolicy/b": "this_change"})
+
+
+async def test_a_replacement_that_was_requested_comes_from_no_commit(sandbox: Sandbox, repository: Repository) -> None:
+    repository.commit(policy("a"))
+    await open_on(sandbox, repository.root).apply()
+    repository.commit(policy("a"))
+    plan = (
+        await open_on(sandbox, repository.root).plan(selection=Selection(replace=("IPPolicy/a",)), base="HEAD^")
+    ).plan
+    assert causes(plan) == {"IPPolicy/a": "this_change"}
