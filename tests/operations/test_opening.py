@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -331,6 +332,23 @@ def test_the_settings_of_the_project_reach_its_plans_and_its_requests(sandbox: S
     assert workspace.account_name == f"{sandbox.base_url} (prod)"
     asked = Workspace.open(root, parallelism=9, runtime=workspace.runtime)
     assert (asked.parallelism, asked.account.connections) == (9, 9)
+
+
+def test_without_a_runtime_the_environment_is_that_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write_project(tmp_path, policy("a")))
+    monkeypatch.setenv("RECONCILER_BASE_URL", "https://api.example.com/v2/")
+    monkeypatch.setenv("RECONCILER_API_KEY", "key-of-the-process")
+    workspace = Workspace.open()
+    assert (workspace.account.base_url, workspace.account_name) == (
+        "https://api.example.com/v2/",
+        "https://api.example.com/v2",
+    )
+    assert (workspace.account.key.reveal(), workspace.variables) == ("key-of-the-process", {})
+    assert abs(workspace.options.now - time.time()) < 600
+    (result,) = Workspace.validate()
+    assert (result.is_valid, result.resources) == (True, 1)
 
 
 def test_the_secrets_of_the_manifests_are_hidden_in_what_the_platform_says(sandbox: Sandbox, tmp_path: Path) -> None:
