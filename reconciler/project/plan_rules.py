@@ -172,7 +172,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
             if is_whole
             else []
         )
-    later = {field.name for field in kind.fields if UpdateOnly in field or PathOnly in field}
+    later = {field.name for field in kind.fields if UpdateOnly in field}
     for finding in found:
         value = validation.value_at(spec, finding.path)
         is_missing = (

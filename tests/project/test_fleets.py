@@ -603,3 +603,341 @@ def test_paths_are_relative_to_the_fleet_file(folder: Path) -> None:
 @pytest.mark.parametrize("text", ["", "[]\n", "a: [\n", "a: 1\n---\nb: 1\n"])
 def test_a_file_that_is_no_map(folder: Path, text: str) -> None:
     assert len(problems(folder, text)) == 1
+
+
+# --- the whole --------------------------------------------------------------------------------------------------------
+
+MANY = "members: [" + ", ".join(f"{{name: m{n:02}, labels: {{n: 'v{n:02}'}}}}" for n in range(12)) + "]\n"
+FEW = "members: [{name: a, labels: {t: x}}, {name: b, labels: {t: x}}, {name: c, labels: {t: y}}, {name: d}]\n"
+
+WHOLE = [
+    (FEW + "projects: [{name: p}, {name: q, path: ./}]\n", ["projects[1]: 4 members (a, b, c, …) would get the same"]),
+    (
+        FEW + "projects: [{name: p, select: {t: [x, y]}}, {name: q, path: ./shop/.}, {name: r, path: shop}]\n",
+        ["projects[2]: 4 members (a, b, c, …) would get the same project as with q; "],
+    ),
+    (FEW + "projects: [{name: p, select: {t: x}}, {name: q, select: {t: [x, y]}}]\n", ["2 members (a, b) would get"]),
+    (FEW + "projects: [{name: p, select: {t: [x, y]}}, {name: q}]\n", ["3 members (a, b, c) would get the same"]),
+    (FEW + "projects: [{name: p, select: {t: y}}, {name: q}]\n", ["projects[1]: member c would get the same"]),
+    (FEW + "projects: [{name: p, select: {t: x}}, {name: q, select: {t: y}}]\n", []),
+    (FEW + "projects: [{name: p, environment: dev}, {name: q, environment: prod}, {name: r}]\n", []),
+    (
+        FEW + "projects: [{name: p, path: nowhere}, {name: q, path: base}]\n",
+        ["there is no reconciler.yaml in nowhere;"],
+    ),
+    (
+        FEW + "projects: [{name: p, path: base, after: [p]}]\n",
+        ["projects[0].after: projects wait for each other: p → p"],
+    ),
+    (
+        FEW
+        + "projects: [{name: p, path: base, after: [q]}, {name: q, path: shop, after: [r]}, {name: r, after: [q]}]\n",
+        ["fleet.yaml:5:41: projects[0].after: projects wait for each other: q → r → q; remove one of them"],
+    ),
+    (FEW + "projects: [{name: p, after: [r, q]}, {name: q, path: base, after: [r]}, {name: r, path: shop}]\n", []),
+    (
+        FEW + "projects: [{name: p, after: [xyz]}, {name: q, path: base, after: [p, xyz]}]\n",
+        ["projects[0].after[0]: unknown project xyz", "projects[1].after[1]: unknown project xyz"],
+    ),
+    (FEW + "waves: [{name: w, select: {t: zzz}}]\n", ["warning: waves[0].select.t: no member has t: zzz; known: x, y"]),
+    (FEW + "waves: [{name: w, select: {zzz: x}}]\n", ["waves[0].select.zzz: no member has the label zzz; known: t"]),
+    (MANY + "waves: [{name: w, select: {n: zzz}}]\n", ["no member has n: zzz; correct it, or label members so"]),
+    (
+        MANY + "workers: [{select: {n: v01}, needs: a}, {select: {n: zzz}, needs: b}]\n",
+        ["workers[1].select.n: no member"],
+    ),
+    (
+        MANY + "projects: [{name: p, select: {name: m0*}}, {name: q, path: base, select: {name: x*}}]\n",
+        ["projects[1].sel"],
+    ),
+    (MANY + "projects: [{name: p, select: {name: m0*, n: v11}}]\n", ["projects[0].select: no member has all of these"]),
+    (MANY + "waves: [{name: v, percent: 1}, {name: w, percent: 1}, {name: x, select: {name: '*'}}]\n", []),
+    (
+        MANY + "waves: [{name: v, percent: 99}, {name: w, percent: 1}, {name: x, select: {name: '*'}, percent: 1}]\n",
+        [
+            "waves[2]: all members that x selects are in earlier waves",
+        ],
+    ),
+    (MANY + "waves: [{name: v, select: {name: '*'}}, {name: w}]\n", []),
+    (
+        MANY + "waves: [{name: v, percent: 100}, {name: w}]\n",
+        ["fleet.yaml:5:9: waves[0]: v takes all members, and leaves"],
+    ),
+    (MANY + "waves: [{name: v, percent: 1}, {name: rest, percent: 100}]\n", []),
+    (MANY + "waves: [{name: v, percent: 1}, {name: rest}]\n", []),
+    (
+        MANY + "waves: [{name: v}, {name: v}, {name: w}]\n",
+        [
+            "waves[0]: v takes all",
+            "waves[1]: v takes all",
+            "waves[1].name: duplicate name v; rename",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), WHOLE)
+def test_a_fleet_is_checked_as_a_whole(folder: Path, text: str, expected: list[str]) -> None:
+    found = problems(folder, HEAD + text)
+    assert len(found) == len(expected), found
+    for one, part in zip(found, expected, strict=True):
+        assert part in one
+
+
+SHARED = [
+    ("{from_env: 'K_${{ member.labels.t }}'}", "[{name: a, labels: {t: x}}, {name: b, labels: {t: y}}]", []),
+    ("{from_env: 'K_${{ member.labels.t }}'}", "[{name: a, labels: {t: ./x}}]", []),
+    (
+        "{from_file: '${{ member.labels.t }}'}",
+        "[{name: a, labels: {t: x}}, {name: b}]",
+        ["member b has no label t; set"],
+    ),
+    (
+        "{from_file: 'k/${{ member.labels.t }}'}",
+        "[{name: a, labels: {t: ..}}, {name: b, labels: {t: x/y}}, {name: c, labels: {t: ok}}, {name: d}]",
+        ["member d has no label t", "the label t of 2 members (a, b) cannot be part of a path"],
+    ),
+    (
+        "{from_vault: {path: '${{ member.labels.t }}/${{ member.labels.u }}'}}",
+        "[{name: a, labels: {t: x}}, {name: b, labels: {u: y}}]",
+        ["api_key.from_vault: member a has no label u", "api_key.from_vault: member b has no label t"],
+    ),
+    (
+        "{from_file: 'k/${{ member.labels.t }}'}",
+        "[{name: a, labels: {t: x}}, {name: b, labels: {t: x}}, {name: c, labels: {t: y}}, {name: d, labels: {t: y}}]",
+        [
+            "2 members (a, b) would use the same API key for the project main: the file k/x; use ${{ member.name }}",
+            "2 members (c, d) would use the same API key for the project main: the file k/y; use ${{ member.name }}",
+        ],
+    ),
+    (
+        "{from_vault: {path: k}}",
+        "[{name: a}, {name: b}, {name: c}, {name: d}]",
+        ["4 members (a, b, c, …) would use the same API key for the project main: the secret in Vault k; use"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("key", "members", "expected"), SHARED)
+def test_keys_are_those_of_one_member_each(folder: Path, key: str, members: str, expected: list[str]) -> None:
+    found = problems(folder, f"version: 1\nfleet: shops\napi_key: {key}\nmembers: {members}\n")
+    assert len(found) == len(expected), found
+    for one, part in zip(sorted(found), sorted(expected), strict=True):
+        assert part in one
+    assert {one[:13] for one in found} <= {"fleet.yaml:3:"}
+
+
+def test_members_with_one_key_may_not_share_a_project(folder: Path) -> None:
+    """Each would change the objects of the other."""
+    head = "version: 1\nfleet: shops\napi_key: {from_env: K}\nmembers: [{name: a}, {name: b}]\n"
+    apart = "projects: [{name: p, select: {name: a}}, {name: q, path: base, select: {name: b}}"
+    assert problems(folder, f"{head}{apart}]\n") == []
+    (found,) = problems(folder, f"{head}{apart}, {{name: r, path: shop}}]\n")
+    assert "2 members (a, b) would use the same API key for the project r: the environment variable K" in found
+
+
+def test_at_most_twenty_shared_keys_are_told(folder: Path) -> None:
+    members = ", ".join(f"{{name: m{n}, labels: {{t: 'v{n // 2}'}}}}" for n in range(44))
+    text = f"version: 1\nfleet: shops\napi_key: {{from_env: 'K_${{{{ member.labels.t }}}}'}}\nmembers: [{members}]\n"
+    assert len(problems(folder, text)) == 20
+
+
+@pytest.mark.parametrize(
+    ("section", "entry"),
+    [
+        ("projects", "{{name: p{0}, path: base, environment: e{0}}}"),
+        ("workers", "{{select: {{name: '*'}}, needs: n{0}}}"),
+    ],
+)
+def test_a_hundred_entries_of_a_section_are_accepted(folder: Path, section: str, entry: str) -> None:
+    for count in (100, 101):
+        entries = "".join(f"  - {entry.format(number)}\n" for number in range(count))
+        found = problems(folder, f"{HEAD}{TWO}{section}:\n{entries}")
+        told = f"fleet.yaml:106:5: {section}[100]: more than 100 {section}; remove some, or split the fleet"
+        assert found == ([] if count == 100 else [f"{told} [limit-exceeded]"])
+
+
+VALUES = [
+    ("labels: {'a b': x}", "'a b' is not a valid label; use up to 63 letters, digits, '.', '_' and '-'"),
+    (f"labels: {{{'l' * 63}: x}}", ""),
+    (f"labels: {{{'l' * 64}: x}}", " is not a valid label; use up to 63 letters"),
+    (f"labels: {{t: {'v' * 1024}}}", ""),
+    (f"labels: {{t: {'v' * 1025}}}", "the value of t is not a valid label value; use up to 1024 printable characters"),
+    ('labels: {t: "a\\tb"}', "the value of t is not a valid label value"),
+    ("labels: {t: ''}", "the value of t is empty; leave the label out"),
+    ("variables: {t: }", "members[0].variables.t: expected a value, found nothing; remove the line to keep"),
+    ("variables: {t: {x: 1}}", ""),
+    ("variables: {t: {from_env: X, x: 1}}", ""),
+    ("variables: {t: [1, {a: b}], _u-v9: 0, w: false, x: ''}", ""),
+    ("variables: {9t: 1}", "members[0].variables.9t: '9t' is not a valid variable name"),
+]
+
+
+@pytest.mark.parametrize(("entry", "expected"), VALUES)
+def test_labels_and_variables_of_a_member(folder: Path, entry: str, expected: str) -> None:
+    found = problems(folder, f"{HEAD}members: [{{name: a, {entry}}}]\n")
+    assert len(found) == bool(expected), found
+    assert expected in "".join(found)
+
+
+FORMS = [
+    ("members: [{name: a}]\nguards: {max_changed: 100%, max_deletes: 0}\n", ""),
+    ("members: [{name: a}]\nguards: {max_changed: 0}\n", ""),
+    ("members: [{name: a}]\nguards: {max_changed: 1000%}\n", "neither a number nor a percentage up to 100%"),
+    ("members: [{name: a}]\nguards: {max_deletes: -1}\n", "max_deletes"),
+    ("members: [{name: a}]\nlimits: {members_at_once: 0}\n", "members_at_once"),
+    ("members: [{name: a}]\nstore: postgresql://me@db/fleet\n", ""),
+    ("members: [{name: a}]\nstore: state/password=x.db\n", ""),
+    ("", "members: missing required field"),
+    ("members: a.CSV\n", "there is no file a.CSV"),
+    ("members: members\n", "members has an unknown format"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), FORMS)
+def test_limits_of_the_form(folder: Path, text: str, expected: str) -> None:
+    found = problems(folder, HEAD + text)
+    assert len(found) == bool(expected), found
+    assert expected in "".join(found)
+
+
+SOURCES = [
+    ("{from_env: 'K_${{ member.name }}_${{member.labels.t}}'}", "K_A_1_EU_1"),
+    ("{from_file: '/k/${{ member.name }}'}", "/k/a.1"),
+    ("{from_file: k}", "k"),
+    ("{from_vault: {path: 'a/${{ member.name }}'}}", "a/a.1"),
+]
+
+
+@pytest.mark.parametrize(("key", "place"), SOURCES)
+def test_where_the_key_of_a_member_is(folder: Path, key: str, place: str) -> None:
+    (folder / "fleet.yaml").write_text(
+        f"version: 1\nfleet: shops\napi_key: {key}\nmembers: [{{name: a.1, labels: {{t: eu-1}}}}]\n"
+    )
+    fleet = load_fleet(folder)
+    assert fleet.api_key.locate(fleet.members["a.1"]) == place
+    if fleet.api_key.method is KeyMethod.VAULT:
+        assert (fleet.api_key.mount, fleet.api_key.field) == ("secret", "value")
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ("{from_env: 'K ${{ member.name }}'}", "is not the name of an environment variable"),
+        ("{from_env: '${{ member.labels.t }'}", "is not an expression of a fleet file"),
+        ("{from_file: ''}", "is not the path of a file"),
+        ("{from_file: 'a/../b'}", "is not the path of a file"),
+        ("{from_file: '${{ x }}'}", "is not an expression of a fleet file"),
+        ("{from_vault: {path: ''}}", "is not the path of a secret in Vault"),
+        ("{from_vault: {path: /a}}", "is not the path of a secret in Vault"),
+        ("{from_vault: {path: ./a}}", "is not the path of a secret in Vault"),
+        ("{from_vault: {path: '${{ x }}'}}", "is not an expression of a fleet file"),
+        ("{from_vault: {path: a, mount: ../b}}", "is not the mount of a KV engine; write its path, such as secret"),
+        ("{from_vault: {path: a, mount: 'b c'}}", "is not the mount of a KV engine"),
+        ("{from_vault: {path: a, field: ''}}", "field"),
+        ("{from_env: A, from_vault: {path: a}}", "from_env and from_vault exclude each other; keep one of them"),
+    ],
+)
+def test_a_place_of_keys_that_cannot_be_one(folder: Path, key: str, told: str) -> None:
+    (found,) = problems(folder, f"version: 1\nfleet: shops\napi_key: {key}\nmembers: [{{name: a}}]\n")
+    assert told in found
+
+
+# --- more files of members --------------------------------------------------------------------------------------------
+
+MORE_FILES = [
+    ("m.json", "[]", ["there are no members"]),
+    ("m.json", " [ ] \n", ["there are no members"]),
+    ("m.json", '[{"name": "a"} , \n\n {"name": "A"}]', ["m.json:3:2: name: 'A' is not a valid name"]),
+    ("m.json", '\n\n[\n{"name": "a"}, {"name": "A"}]', ["m.json:4:16: name: 'A' is not a valid name"]),
+    ("m.json", '[{"name": "a"},]', ["m.json:1:16: invalid JSON: Expecting value"]),
+    ("m.json", '[{"name": "a"}', ["m.json:1:15: invalid JSON: expected ',' or ']'"]),
+    ("m.json", "[", ["m.json:1:2: invalid JSON: Expecting value"]),
+    ("m.json", "[]x", ["m.json:1:3: invalid JSON: text after the list; remove it"]),
+    ("m.json", '[{"name": "a", "variables": {"x": NaN}}]', ["m.json:1:2: invalid JSON: NaN is not a number of JSON"]),
+    ("m.json", '[{"name": "a", "variables": {"x": "\\u00e9", "y": 1.5}}]', []),
+    (
+        "m.json",
+        '[{"name": "a", "variables": {"x": {"k": 1, "k": 2}}}]',
+        ["m.json:1:2: invalid JSON: duplicate key 'k'"],
+    ),
+    ("m.json", "", ["m.json:1:1: expected a list of members; begin with ["]),
+    ("m.json", '["a"]', ["m.json:1:2: "]),
+    (
+        "m.json",
+        '[{"name": "a"}, {"name": "b"}, {"name": "a"}]',
+        ["m.json:1:32: name: duplicate member a, first at line 1"],
+    ),
+    ("m.yml", "- {name: a}\n", []),
+    ("m.YAML", "- {name: a}\n", []),
+    (
+        "m.yaml",
+        "- {name: a}\n---\n- {name: b}\n",
+        ["m.yaml:1:1: expected one document, found 2; write one list of members"],
+    ),
+    ("m.yaml", "", ["m.yaml:1:1: expected"]),
+    ("m.yaml", "- {name: a\n", ["m.yaml:"]),
+    ("m.csv", "\n,,\nname,labels.t\n\na,x\n", []),
+    ("m.csv", "name,labels.t\na,x,\n", ["m.csv:2:1: expected 2 cells, found 3 cells; write one cell"]),
+    ("m.csv", "name,labels.t,labels.u\na\n", ["m.csv:2:1: expected 3 cells, found 1 cell"]),
+    ("m.csv", "name,,labels.t\na,,x\nb, ,y\n", []),
+    ("m.csv", "name\n\n\nA\n", ["m.csv:4:1: name: 'A' is not a valid name"]),
+    ("m.csv", "name,labels\na,x\n", ["m.csv:1:1: unknown column 'labels'; write labels.labels or variables.labels"]),
+    ("m.csv", "name,labels.\na,x\n", ["m.csv:1:1: unknown column 'labels.'; "]),
+    ("m.csv", "name,.t\na,x\n", ["m.csv:1:1: unknown column '.t'; name columns `name`, `labels.NAME` or"]),
+    ("m.csv", "name,x y\na,x\n", ["m.csv:1:1: unknown column 'x y'; name columns `name`"]),
+    ("m.csv", "name,a.b,c.d\na,x,y\n", ["unknown column 'a.b'", "unknown column 'c.d'"]),
+    ("m.csv", "a.b\nx\n", ["unknown column 'a.b'"]),
+    ("m.csv", "name,labels.t,labels.t\na,x,y\n", ["m.csv:1:1: duplicate column 'labels.t'; remove one of the two"]),
+    ("m.csv", " name , variables.x \n a , y \n", []),
+    ("m.csv", "name;x,labels.t\na,b\n", ["m.csv:1:1: unknown column 'name;x'"]),
+    ("m.csv", "a;b\n", ["columns are separated with ';'; save the file with commas"]),
+    ("m.csv", "name\n" + "a,b\n" * 101, ["found 2 cells"] * 100),
+    ("m.csv", "name\n" + "".join(f"A{n}\n" for n in range(100)), ["is not a valid name"] * 100),
+    (
+        "m.csv",
+        "name\n" + "".join(f"A{n}\n" for n in range(102)),
+        [*["is not a valid name"] * 100, "m.csv:102:1: more than 100 problems with members; correct the others first"],
+    ),
+    (
+        "m.csv",
+        "name,variables.api_token\na,x\nb,y\nc,\n",
+        ["m.csv:2:1: warning: variables.api_token: api_token of 2 mem"],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"), MORE_FILES, ids=[str(number) for number in range(len(MORE_FILES))]
+)
+def test_files_of_members_are_read_whole_or_told_with_a_line(
+    folder: Path, name: str, text: str, expected: list[str]
+) -> None:
+    (folder / name).write_text(text)
+    found = problems(folder, f"{HEAD}members: {name}\n")
+    assert len(found) == len(expected), found[:3]
+    for one, part in zip(found, expected, strict=True):
+        assert part in one
+
+
+@pytest.mark.parametrize("name", ["m.csv", "m.json"])
+def test_a_file_of_members_is_text(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"name\n\xff\n")
+    (found,) = problems(folder, f"{HEAD}members: {name}\n")
+    assert found.startswith(f"{name}:")
+
+
+def test_cells_are_text_without_space_and_empty_ones_set_nothing(folder: Path) -> None:
+    (folder / "m.csv").write_text('name,labels.t,variables.x,variables.y\n a , u ,"1, 2 ",\nb,,, \n')
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: m.csv\n")
+    members = load_fleet(folder).members
+    assert (members["a"].labels, members["a"].variables) == ({"t": "u"}, {"x": "1, 2"})
+    assert (members["b"].labels, members["b"].variables) == ({}, {})
+    (folder / "m.json").write_bytes(b'\xef\xbb\xbf[{"name": "a"}]')
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: m.json\n")
+    assert list(load_fleet(folder).members) == ["a"]
+
+
+def test_problems_are_told_in_the_order_of_the_file(folder: Path) -> None:
+    text = "version: 1\nfleet: A\napi_key: {from_env: K}\nmembers: [{name: B}]\nwaves: [{name: C}]\n"
+    assert [one.split(":")[1] for one in problems(folder, text)] == ["2", "4", "5"]

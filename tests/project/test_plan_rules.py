@@ -101,6 +101,13 @@ VALID = {
     "an id with a character that a path encodes": change(
         POLICY, Action.UPDATE, Verb.UPDATE, "/ip_policies/ipp%201", {"description": "b"}, id="ipp 1"
     ),
+    "an update of a kind with a fixed field": change(
+        ENDPOINT, Action.UPDATE, Verb.UPDATE, "/endpoints/ep_1", {"description": "b"}, id="ep_1"
+    ),
+    "a duplicate that is deleted": replace(
+        change(POLICY, Action.DELETE, Verb.DELETE, "/ip_policies/ipp_2", None, id="ipp_2", reason=Reason.DUPLICATE),
+        observed={POLICY: Observed("ipp_1", {}, "prod IPPolicy/a")},
+    ),
     "a module": MODULE,
     "the end of a module": DETACHED,
     "a deletion": DELETED,
