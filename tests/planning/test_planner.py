@@ -332,3 +332,22 @@ def test_a_deletion_tells_its_object_apart_and_no_other_change_does() -> None:
         "ReservedDomain/0": {},
         "ReservedDomain/1": {"domain": "1.x"},
     }
+
+
+def test_what_refers_to_a_credential_that_exists_twice_waits_and_nothing_else_does() -> None:
+    """Which of the two is meant is for a user to say."""
+    twice = [
+        live("TunnelCredential", f"cr_{n}", owner=record("TunnelCredential/c", {}, intent=f"i{n}")) for n in (1, 2)
+    ]
+    made = make_plan(
+        declare("TunnelCredential/c"),
+        declare("TLSEdge/refers", {"description": ref("TunnelCredential/c")}),
+        declare("TLSEdge/other", {"description": ref("IPPolicy/p")}),
+        declare("IPPolicy/p"),
+        seen=snapshot(*twice),
+    )
+    assert actions(made) == {"IPPolicy/p": "create", "TLSEdge/other": "create"}
+    assert [(problem.subject, problem.code) for problem in made.errors] == [
+        ("TunnelCredential/c", "credential-created-twice"),
+        ("TLSEdge/refers", "credential-created-twice"),
+    ]
