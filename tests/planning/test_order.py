@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from graphlib import CycleError
 from itertools import pairwise
 from typing import Any
@@ -100,6 +101,13 @@ def test_a_reference_among_hostports_names_no_host_and_hides_none() -> None:
 )
 def test_a_value_that_is_not_known_yet_names_no_host(value: Any) -> None:
     assert list(find_mentions(kind("CloudEndpoint").by_name["url"], value)) == []
+
+
+def test_fields_inside_an_object_name_hosts_too() -> None:
+    hostports = kind("TLSEdge").by_name["hostports"]
+    outer = replace(kind("TLSEdge").by_name["mutual_tls"], fields=(hostports, kind("TLSEdge").by_name["description"]))
+    assert "a.x" in list(find_mentions(outer, {"hostports": ["a.x:443"], "description": "b.x:443"}))
+    assert list(find_mentions(outer, {"hostports": None})) == list(find_mentions(outer, "a.x:443")) == []
 
 
 def test_a_declaration_needs_the_others_that_it_refers_to_or_whose_host_it_names_each_once() -> None:

@@ -10,6 +10,7 @@ import pytest
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan, Verb
+from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding
 from reconciler.planning.deciding.options import PlanOptions
 from tests.planning.builders import (
@@ -609,6 +610,85 @@ def test_the_last_rule_of_a_policy_goes_if_restrictions_are_about_another_policy
     made = plan_on(world, declare("IPPolicy/office"), *other, restriction("r", "other"))
     assert made.errors == ()
     assert [call.address for call in made.calls if call.verb is Verb.DELETE] == [at("IPPolicyRule/a")]
+
+
+def test_a_referrer_that_can_do_without_rules_does_not_keep_the_last_one() -> None:
+    edge = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/office")]}})
+    made = plan_on(settle(*rules(a=A), edge), declare("IPPolicy/office"), edge)
+    assert (made.problems, [str(call.address) for call in made.calls]) == ((), ["IPPolicyRule/a"])
+
+
+def test_rules_that_flip_wait_for_one_that_can_be_made_at_once() -> None:
+    world = settle(*rules(a=A, b=B), restriction("r", "office"))
+    flips = [deny_rule("a", A), deny_rule("b", B)]
+    free = declare("IPPolicyRule/c", {"ip_policy_id": ref("IPPolicy/office"), "action": "allow", "cidr": "12.0.0.0/8"})
+    made = plan_on(world, declare("IPPolicy/office"), *flips, free, restriction("r", "office"))
+    deletes = [call for call in made.calls if call.verb is Verb.DELETE]
+    assert [set(call.needs) for call in deletes] == [{"create IPPolicyRule/c"}] * 2
+
+
+def test_rules_that_flip_wait_for_none_while_another_one_stays() -> None:
+    world = settle(*rules(a=A, b=B), restriction("r", "office"))
+    rule = {"ip_policy_id": id_of(world, "IPPolicy"), "cidr": "12.0.0.0/8", "action": "allow"}
+    world.put(world.by_name["IPPolicyRule"], rule)
+    made = plan_on(world, declare("IPPolicy/office"), deny_rule("a", A), deny_rule("b", B), restriction("r", "office"))
+    assert [set(call.needs) for call in made.calls if call.verb is Verb.DELETE] == [set(), set()]
+
+
+def test_routes_are_no_rules_and_go_whatever_is_made_beside_them() -> None:
+    edge = live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))
+    spec = {"edge_id": "e_1", "match": "/stays", "match_type": "exact_path"}
+    routes = [
+        live("HTTPSEdgeRoute", name, {**spec, "match": f"/{name}"}, owner=route_record(name), parent="e_1")
+        for name in ("goes", "stays")
+    ]
+    made = make_plan(
+        declare("HTTPSEdge/e"),
+        declare("HTTPSEdgeRoute/stays", spec),
+        declare("HTTPSEdgeRoute/new", {**spec, "match": "/new"}),
+        seen=snapshot(edge, *routes),
+        options=LENIENT,
+    )
+    assert {call.id: call.needs for call in made.calls} == {
+        "create HTTPSEdgeRoute/new": (),
+        "delete HTTPSEdgeRoute/goes e_1/goes": (),
+    }
+
+
+def route_record(name: str) -> Owner:
+    spec = {"edge_id": "e_1", "match": f"/{name}", "match_type": "exact_path"}
+    return record(f"HTTPSEdgeRoute/{name}", spec)
+
+
+RULE = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": A}, owner=record("IPPolicyRule/r", {}))
+THEIRS = live("IPRestriction", "ipx_1", {"type": "dashboard", "enforced": True, "ip_policies": [{"id": "ipp_1"}]})
+
+
+def test_the_last_rule_of_a_policy_that_nobody_here_owns_is_told_by_ids() -> None:
+    made = make_plan(seen=snapshot(live("IPPolicy", "ipp_1"), RULE, THEIRS), options=LENIENT)
+    assert [(problem.subject, problem.text, problem.remedy) for problem in made.errors] == [
+        (
+            "IPPolicyRule/r",
+            "IPPolicy ipp_1 would be left without any IPPolicyRule for a moment, but IPRestriction ipx_1 requires one",
+            "declare another IPPolicyRule of IPPolicy ipp_1 until this is applied, "
+            "or remove IPPolicy ipp_1 from IPRestriction ipx_1 first",
+        )
+    ]
+
+
+def test_a_policy_that_goes_itself_is_not_said_to_be_left_without_rules() -> None:
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
+    made = make_plan(seen=snapshot(policy, RULE, THEIRS), options=LENIENT)
+    assert [problem.code for problem in made.problems] == ["still-in-use"]
+
+
+def test_a_last_rule_is_told_of_where_it_is_declared() -> None:
+    world = settle(*rules(a=A), restriction("r", "office"))
+    where = Position("rules.yaml", 7, 3)
+    flipped = replace(deny_rule("a", A), position=where)
+    for rule, position in (([flipped], where), ([], None)):
+        (problem,) = plan_on(world, declare("IPPolicy/office"), *rule, restriction("r", "office")).errors
+        assert (problem.subject, problem.position) == ("IPPolicyRule/a", position)
 
 
 @pytest.mark.parametrize("id", ["a reference", "an id"])
