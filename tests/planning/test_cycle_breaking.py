@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.change import Action, Order, Reason
+from reconciler.model.problem import Position
+from reconciler.planning.comparing.compare import Difference
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.ordering.call_graph import CallGraph, Wait
 from reconciler.planning.ordering.creates import keep_predecessors
 from reconciler.planning.ordering.cycle_breaking import delete_first, replace_instead
+from reconciler.planning.ordering.sequence import Sequenced, sequence
 from tests.planning.builders import (
     KINDS,
     apply_to,
@@ -166,6 +169,30 @@ def test_an_update_of_what_others_refer_to_becomes_no_replacement() -> None:
     graph.add(Wait(cycle[1], cycle[0], HANDOVER))
     graph.dependencies = {graph.decisions[1].address: (graph.decisions[0].address,)}
     assert replace_instead(graph, cycle) is None
+
+
+def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() -> None:
+    beside = decision("IPPolicyRule/beside", Action.DELETE, Order.DELETE_FIRST)  # in no cycle
+    where = Position("policies.yaml", 3, 5)
+    whole = replacement("IPPolicy/whole", Order.DELETE_FIRST)
+    whole = replace(whole, declaration=replace(declare("IPPolicy/whole"), position=where))
+    users = []
+    for name in ("two", "one"):
+        user = decision(f"TLSEdge/{name}", Action.UPDATE)
+        body = {"ip_restriction": {"ip_policies": [{"id": "id-whole"}]}}
+        there = live("TLSEdge", f"id-{name}", body, owner=record(f"TLSEdge/{name}", {}))
+        drops = Difference(user.kind.by_name["ip_restriction"], ())
+        users.append(replace(user, live=there, differences=(drops,), moves_record=True, want={"ip_restriction": None}))
+    decisions = [beside, whole, *users]
+    needs = {user.address: (whole.address,) for user in users}
+    found = sequence(decisions, needs, graph_of(*decisions).index)
+    assert isinstance(found, Sequenced)
+    assert found.calls == ()
+    (problem,) = found.problems
+    assert (problem.subject, problem.position, problem.code) == ("IPPolicy/whole", where, "circular-calls")
+    user = next(name for name in ("TLSEdge/one", "TLSEdge/two") if name in problem.text)
+    assert problem.text.startswith(f"it must be deleted before it is created again, but {user} cannot be without it: ")
+    assert problem.remedy.startswith(f"remove {user} from the manifests, apply, ")
 
 
 # --- released items ---------------------------------------------------------------------------------------------------
