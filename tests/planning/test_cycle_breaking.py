@@ -190,9 +190,9 @@ def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() 
     assert found.calls == ()
     (problem,) = found.problems
     assert (problem.subject, problem.position, problem.code) == ("IPPolicy/whole", where, "circular-calls")
-    user = next(name for name in ("TLSEdge/one", "TLSEdge/two") if name in problem.text)
-    assert problem.text.startswith(f"it must be deleted before it is created again, but {user} cannot be without it: ")
-    assert problem.remedy.startswith(f"remove {user} from the manifests, apply, ")
+    named = next(name for name in ("TLSEdge/one", "TLSEdge/two") if name in problem.text)
+    assert problem.text.startswith(f"it must be deleted before it is created again, but {named} cannot be without it: ")
+    assert problem.remedy.startswith(f"remove {named} from the manifests, apply, ")
 
 
 # --- released items ---------------------------------------------------------------------------------------------------
