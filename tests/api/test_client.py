@@ -8,6 +8,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -15,10 +16,12 @@ import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
 from reconciler.api import transport
+from reconciler.api.budget import Ledger
 from reconciler.api.client import Account, open_client
 from reconciler.api.platform import open_platform, open_reader
 from reconciler.engine.ownership import SendTime
 from reconciler.engine.ports import Conflict, Failure, Gone, Lost, NotSent, Refused, Transient
+from reconciler.engine.retry import READS
 from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
 from tests.engine.world import SeededChance, VirtualClock
@@ -201,6 +204,30 @@ async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_t
     assert there.asked[-1].body == b'{"kept":1,"a":1}'
     assert check.read_at == check.confirmed_at == clock.now() == 60
     assert check.prepared == used - 1, "a check that became due in the wait waits again, for two requests"
+
+
+class NeverFresh(FiveSeconds):
+    """What `prepare` reads is too old after each wait, however short."""
+
+    fresh: bool = False
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        self.fresh = True
+
+    def is_due(self) -> bool:
+        was_fresh, self.fresh = self.fresh, False
+        return not was_fresh
+
+
+async def test_a_check_that_becomes_due_in_each_wait_is_made_in_the_third_turn_at_the_latest() -> None:
+    clock = VirtualClock()
+    check = NeverFresh(clock)
+    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
+        await asyncio.wait_for(platform.send("PATCH", "/object", {"a": 1}, check=check), 5)
+        await platform.get("/x")
+    assert (check.prepared, [request.method for request in there.asked]) == (3, ["GET", "PATCH", "GET"])
+    assert clock.now() == 60
 
 
 async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
@@ -596,6 +623,21 @@ async def test_a_read_that_is_tried_again_is_told_with_its_wait_and_reason() -> 
     assert [why for _, why in told] == ["away (status 503)"] * 2
     assert [seconds for seconds, _ in told] == clock.slept
     assert 7 <= told[1][0] <= 7.5
+
+
+async def test_a_read_is_tried_as_often_as_its_policy_says() -> None:
+    async with wire(answer({}, 503)) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
+        with pytest.raises(Transient):
+            await reader.get("/x")
+    assert len(there.asked) == READS.attempts
+
+
+async def test_a_response_that_came_last_is_in_the_ledger_when_the_client_is_closed(tmp_path: Path) -> None:
+    clock, file = VirtualClock(), tmp_path / "requests.db"
+    account = {"ledger": file, "requests_per_minute": 1}
+    async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:
+        await reader.get("/x")
+    assert Ledger(file).enter(lambda: 1.0, 1, 60.0) == (None, 59.0)
 
 
 async def test_a_cancelled_request_stays_cancelled() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.operations.sinks import find_existing
-from tests.secret_stores import GitHubServer, VaultServer, serving
+from tests.secret_stores import Answer, GitHubServer, VaultServer, serving
 
 TOKEN = Secret("canary-token-4Hs8", "test")
 TO_VAULT = Delivery(
@@ -253,6 +253,157 @@ async def test_without_pynacl_nothing_is_sent_to_github(github: GitHubServer, mo
 def test_github_without_a_token_is_refused() -> None:
     with pytest.raises(Undeliverable, match="GITHUB_TOKEN is not set"):
         GitHubSecrets({})
+
+
+# --- answers that no server of theirs gives ---------------------------------------------------------------------------
+
+
+@dataclass
+class OddVault(VaultServer):
+    """Answers requests whose path contains a key of `odd` with its value."""
+
+    odd: dict[str, Answer] = field(default_factory=dict)
+
+    def answer(self, method: str, path: str, headers: Any, body: Any) -> Answer:
+        found = next((told for part, told in self.odd.items() if f"{method} {path}".startswith(part)), None)
+        return found or super().answer(method, path, headers, body)
+
+
+MOUNTS = "GET /v1/sys/internal/ui/mounts/secret"
+KV = {"path": "secret/", "type": "kv", "options": {"version": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("request_", "told", "text"),
+    [
+        (MOUNTS, (200, {"data": {**KV, "type": "pki"}}), "has no KV engine of version 2 at secret/"),
+        (MOUNTS, (200, {"data": {**KV, "path": "sec/"}}), "has no KV engine of version 2 at secret/"),
+        (MOUNTS, (200, {"data": {**KV, "options": None}}), "has no KV engine of version 2 at secret/"),
+        (MOUNTS, (200, {"data": {**KV, "options": {}}}), "has no KV engine of version 2 at secret/"),
+        (MOUNTS, (200, {"data": ["x"]}), "has no KV engine of version 2 at secret/"),
+        (MOUNTS, (400, {}), "returned status 400 for secret/data/agents/berlin"),
+        (f"GET /v1/{DATA}", (200, {"data": {"data": {}, "metadata": {}}}), "returned no version of the secret"),
+        (f"GET /v1/{DATA}", (200, {"data": {"data": {}, "metadata": {"version": "1"}}}), "returned no version"),
+        (f"GET /v1/{DATA}", (404, {"data": {"metadata": {}}}), "returned no version of the secret"),
+        (f"GET /v1/{DATA}", (400, {}), "returned status 400 for secret/data/agents/berlin"),
+        (f"GET /v1/{DATA}", (404, {"errors": ["no handler for route x"]}), "has no engine at secret/; correct `mount`"),
+        (f"GET /v1/{DATA}", (404, ["x"]), "is not a JSON object"),
+        ("POST /v1/sys/capabilities-self", (400, {}), "returned status 400 for secret/data/agents/berlin"),
+        ("POST /v1/sys/capabilities-self", (200, {"data": {DATA: "root"}}), "its policy must allow `create`"),
+        ("POST /v1/sys/capabilities-self", (200, {"data": {}}), "its policy must allow `create`"),
+    ],
+)
+async def test_a_vault_that_answers_oddly_is_not_delivered_to(request_: str, told: Answer, text: str) -> None:
+    server = OddVault(odd={request_: told})
+    with serving(server), pytest.raises(Undeliverable) as caught:
+        await Vault(server.environ).check(TO_VAULT, overwrites=False)
+    assert text in str(caught.value)
+
+
+async def test_the_check_of_vault_asks_for_what_the_delivery_needs() -> None:
+    """A new secret is created; an existing one, deleted or not, is updated."""
+    for former, needed in (([], "create"), ([{"a": 1}], "update"), ([None], "update")):
+        server = OddVault(policy={"default": [], DATA: ["read", needed]})
+        for version in former:
+            server.set("secret/agents/berlin", version)
+        with serving(server):
+            await Vault(server.environ).check(TO_VAULT, overwrites=False)
+            await Vault(server.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
+        assert server.value("secret/agents/berlin")["token"] == "canary-token-4Hs8"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "text", "writes"),
+    [
+        (400, {"errors": ["check-and-set parameter did not match"]}, "other writers keep changing secret/agents", 8),
+        (400, {"errors": ["invalid"]}, "returned status 400 for secret/data/agents/berlin", 1),
+        (403, {"errors": ["check-and-set"]}, "denies access to secret/data/agents/berlin", 1),
+        (503, {}, "returned status 503", 4),
+    ],
+)
+async def test_a_write_that_vault_rejects_is_repeated_only_for_other_writers_and_failures(
+    status: int, body: Any, text: str, writes: int
+) -> None:
+    server = OddVault(odd={f"POST /v1/{DATA}": (status, body)})
+    with serving(server), pytest.raises(Undeliverable) as caught:
+        await Vault(server.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert text in str(caught.value)
+    assert [method for method, _ in server.log].count("POST") == writes
+
+
+async def test_a_value_that_vault_has_already_is_not_written_again(vault: VaultServer) -> None:
+    vault.set("secret/agents/berlin", {"token": TOKEN.reveal()})
+    await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
+    assert vault.writes() == []
+
+
+@dataclass
+class OddGitHub(GitHubServer):
+    odd: dict[str, Answer] = field(default_factory=dict)
+
+    def answer(self, method: str, path: str, headers: Any, body: Any) -> Answer:
+        found = next((told for part, told in self.odd.items() if f"{method} {path}".startswith(part)), None)
+        return found or super().answer(method, path, headers, body)
+
+
+OF_WEB = "/repos/acme/web/actions/secrets"
+
+
+@pytest.mark.parametrize(
+    ("request_", "told", "text"),
+    [
+        (f"GET {OF_WEB}/public-key", (200, {"key": "x"}), "returned a public key that cannot be used"),
+        (f"GET {OF_WEB}/public-key", (200, {"key": "AAAA"}), "returned a public key that cannot be used"),
+        (f"GET {OF_WEB}/public-key", (200, {}), "returned a public key that cannot be used"),
+        (f"GET {OF_WEB}/public-key", (200, ["x"]), "is not a JSON object"),
+        (f"GET {OF_WEB}/public-key", (418, {}), "returned status 418 for the secrets of acme/web"),
+        (f"PUT {OF_WEB}/{PROBE}", (422, {}), "returned status 422 for the secrets of acme/web"),
+        (f"DELETE {OF_WEB}/{PROBE}", (418, {}), "returned status 418 for the secrets of acme/web"),
+        (f"GET {OF_WEB}/AGENT", (418, {}), "returned status 418 for the secrets of acme/web"),
+        (f"GET {OF_WEB}/AGENT", (307, {}), "the GitHub repository acme/web was renamed"),
+        (f"GET {OF_WEB}/AGENT", (308, {}), "the GitHub repository acme/web was renamed"),
+    ],
+)
+async def test_a_github_that_answers_oddly_is_not_delivered_to(request_: str, told: Answer, text: str) -> None:
+    server = OddGitHub(odd={request_: told})
+    with serving(server), pytest.raises(Undeliverable) as caught:
+        await GitHubSecrets(server.environ).check(TO_GITHUB, overwrites=False)
+    assert text in str(caught.value)
+
+
+async def test_a_probe_that_another_run_deleted_proves_as_much() -> None:
+    server = OddGitHub(odd={f"DELETE {OF_WEB}/{PROBE}": (404, {})})
+    with serving(server):
+        sink = GitHubSecrets(server.environ)
+        await sink.check(TO_GITHUB, overwrites=False)
+        await sink.check(TO_GITHUB, overwrites=False)
+        await sink.check(TO_PROD, overwrites=False)
+    assert [write.split()[0] for write in server.writes()] == ["PUT", "DELETE"] * 2
+
+
+@pytest.mark.parametrize(
+    ("environ", "path"),
+    [
+        ({}, "https://api.github.com/repos/acme/web/actions/secrets"),
+        (
+            {"GITHUB_API_URL": " https://Git.example/api/v3/ "},
+            "https://git.example/api/v3/repos/acme/web/actions/secrets",
+        ),
+    ],
+)
+def test_a_place_at_github_is_the_same_in_any_spelling(environ: dict[str, str], path: str) -> None:
+    spelled = Delivery("to_github_secret", "Acme/Web", settings={"name": "agent"})
+    assert github_place(spelled, environ).is_same(github_place(TO_GITHUB, environ))
+    assert (github_place(spelled, environ).path, github_place(spelled, environ).entry) == (path, "AGENT")
+    prod = Delivery("to_github_secret", "acme/web", settings={"name": "AGENT", "environment": "a/b c"})
+    assert github_place(prod, {}).path.endswith("/repos/acme/web/environments/a%2fb%20c/secrets")
+
+
+def test_a_place_at_vault_has_its_namespace() -> None:
+    environ = {"VAULT_ADDR": " https://vault.example.com/ ", "VAULT_NAMESPACE": " /team/ "}
+    assert vault_place(TO_VAULT, environ).path == "https://vault.example.com/v1/team/secret/agents/berlin"
+    with pytest.raises(Undeliverable, match="VAULT_NAMESPACE contains characters that no namespace has"):
+        Vault({"VAULT_ADDR": "https://vault.example.com", "VAULT_TOKEN": "x", "VAULT_NAMESPACE": "te\nam"})
 
 
 # --- both -------------------------------------------------------------------------------------------------------------
