@@ -86,6 +86,19 @@ def test_each_value_of_a_text_has_the_cause_that_the_three_values_tell() -> None
         assert found == ([] if now == want else [combine(now != was, want != was)]), (was, now, want)
 
 
+@pytest.mark.parametrize(
+    ("before", "cause"),
+    [(None, ChangedBy.UNKNOWN), ({}, ChangedBy.GIT), ({"tls_termination": {}}, ChangedBy.PLATFORM)],
+)
+def test_a_missing_module_of_defaults_has_the_cause_of_the_module(
+    before: dict[str, Any] | None, cause: ChangedBy
+) -> None:
+    there = live("TLSEdge", "e", {}, owner=record("TLSEdge/e", before) if before is not None else None)
+    declared = declare("TLSEdge/e", {"tls_termination": {}}, id="e" if before is None else None)
+    found = fields(make_plan(declared, seen=snapshot(there)))
+    assert {change.changed_by for change in found.values()} == {cause}
+
+
 # --- what was last applied --------------------------------------------------------------------------------------------
 
 

@@ -178,3 +178,10 @@ def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() 
 def test_another_spelling_of_the_same_is_known(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
     there = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
     assert is_known(declare(f"{kind}/a", declared), there)
+
+
+@pytest.mark.parametrize(("region", "is_same"), [("eu", True), ("us", False)])
+def test_a_value_that_responses_do_not_show_is_known_by_the_record_alone(region: str, is_same: bool) -> None:
+    was = {"domain": "a.x", "region": region}
+    there = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": "eu"}, owner=record("ReservedDomain/d", was))
+    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "region": "eu"}), there) is is_same
