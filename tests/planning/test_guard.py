@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.model.approved import ApprovedItem
-from reconciler.model.change import Risk
+from reconciler.model.change import Action, Risk
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Plan
@@ -312,3 +312,34 @@ def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | No
     made = make_plan(seen=snapshot(policy, rule), options=PlanOptions(targets=("IPPolicy/p",), destroy=True))
     assert list_approvals(made) == flags
     assert made.unmanaged == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "protect", "flags"),
+    [
+        ("ReservedAddress", False, ["--allow delete:ReservedAddress=1"]),
+        ("ReservedAddress", True, ["--allow delete-protected:ReservedAddress=1"]),
+        ("IPPolicy", False, []),
+        ("IPPolicy", True, ["--allow delete-protected:IPPolicy=1"]),
+    ],
+)
+@pytest.mark.parametrize("replaces", [False, True])
+def test_what_a_run_made_twice_or_replaced_is_cleared_up_only_with_the_approval_of_its_kind(
+    kind: str, protect: bool, flags: list[str], replaces: bool
+) -> None:
+    first, second = (
+        live(
+            kind,
+            f"id-{n}",
+            {"created_at": f"2026-01-01T00:00:0{n}Z"},
+            owner=record(
+                f"{kind}/a", {}, intent=f"i{n}", protect=protect, replaces="id-1" if replaces and n == 2 else None
+            ),
+        )
+        for n in (1, 2)
+    )
+    made = make_plan(declare(f"{kind}/a", protect=protect), seen=snapshot(first, second))
+    assert [(change.action, change.id, change.protected) for change in made.changes] == [
+        (Action.DELETE, "id-1" if replaces else "id-2", protect)
+    ]
+    assert list_approvals(made) == flags
