@@ -60,7 +60,7 @@ def read(root: Path, path: str, limit: int) -> bytes:
     except FileNotFoundError:
         raise Unreadable(f"there is no file {cut(path)}", "paths are relative to the project's root") from None
     except OSError as error:
-        raise Unreadable(f"{cut(path)} cannot be read: {(error.strerror or 'unknown').lower()}", "") from None
+        raise Unreadable(f"{cut(path)} cannot be read: {str(error.strerror).lower()}", "") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         raise Unreadable(f"{cut(path)} is not a regular file", "name a file")
@@ -123,7 +123,7 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
 
 
 def _raise_unlistable(error: OSError) -> None:
-    raise Unreadable(f"{error.filename} cannot be listed: {(error.strerror or 'unknown').lower()}", "make it readable")
+    raise Unreadable(f"{error.filename} cannot be listed: {str(error.strerror).lower()}", "make it readable")
 
 
 def _size(limit: int) -> str:

@@ -137,6 +137,28 @@ def test_reading_leaves_no_file_open(tmp_path: Path) -> None:
     assert set(Path("/dev/fd").iterdir()) == before
 
 
+@pytest.mark.parametrize("swapped", ["a", "a/b", "a/b/c"])
+def test_what_becomes_a_symlink_after_the_check_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    for folder, text in ((root, b"ours"), (outside, b"secret")):
+        (folder / "a/b").mkdir(parents=True)
+        (folder / "a/b/c").write_bytes(text)
+    realpath = os.path.realpath
+
+    def swap_afterwards(path: str) -> str:
+        found = realpath(path)
+        if str(path).endswith("a/b/c"):
+            (root / swapped).rename(tmp_path / "away")
+            (root / swapped).symlink_to(outside / swapped)
+        return found
+
+    assert files.read(root, "a/b/c", 100) == b"ours"
+    monkeypatch.setattr(os.path, "realpath", swap_afterwards)
+    assert told(root, "a/b/c").startswith("a/b/c cannot be read: ")
+
+
 def test_a_file_is_not_written_through_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -868,6 +868,7 @@ MORE_FILES = [
         '[{"name": "a"}, {"name": "b"}, {"name": "a"}]',
         ["m.json:1:32: name: duplicate member a, first at line 1"],
     ),
+    ("m.json", "[" + ",\n".join(f'{{"name": "m{n}"}}' for n in range(30)) + "]\n", []),
     ("m.yml", "- {name: a}\n", []),
     ("m.YAML", "- {name: a}\n", []),
     (

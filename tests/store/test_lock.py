@@ -276,6 +276,18 @@ async def test_a_lock_is_free_from_its_end_on(store: Store, now: Now, later: flo
                 pass
 
 
+async def test_expired_locks_of_other_stacks_stay_as_they_are(store: Store, now: Now) -> None:
+    async with store.lock("dev", on_loss=lambda _: None) as dev, store.lock("test", on_loss=lambda _: None) as test:
+        now.time += 61
+        async with store.lock("prod", on_loss=fail) as prod:
+            with store._engine.connect() as connection:
+                rows = connection.exec_driver_sql("SELECT stack, holder FROM locks ORDER BY stack").all()
+            assert [tuple(row) for row in rows] == [("dev", dev.token), ("prod", prod.token), ("test", test.token)]
+            with pytest.raises(Locked):
+                async with store.lock("prod", on_loss=fail):
+                    pass
+
+
 @pytest.mark.parametrize(("later", "left"), [(20.0, 40), (59.4, 1), (59.9, 1)])
 async def test_the_rest_of_the_time_is_told(store: Store, now: Now, later: float, left: int) -> None:
     async with store.lock("prod", on_loss=fail):
