@@ -233,6 +233,24 @@ async def test_a_value_that_no_manifest_may_have_is_left_out_and_others_are_not(
     assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
 
 
+@pytest.mark.parametrize("name", ["description", "metadata"])
+async def test_a_value_that_a_default_would_set_again_is_left_out(
+    project: Project, sandbox: Sandbox, name: str
+) -> None:
+    vault_of_it = "kind: Vault\nname: v\nspec: {name: v, description: v}\n"
+    manifest = f"kind: IPPolicy\nname: a\nspec:\n  {name}: text\n---\n{vault_of_it}"
+    await project.apply(manifest, f"defaults: {{IPPolicy: {{spec: {{{name}: default}}}}}}\n")
+    (policy,) = sandbox.get("/ip_policies")["ip_policies"]
+    (vault,) = sandbox.get("/vaults")["vaults"]
+    emptied = "" if name == "description" else policy["metadata"].replace("text", "", 1).lstrip("\n")
+    sandbox.patch(f"/ip_policies/{policy['id']}", {name: emptied})
+    sandbox.patch(f"/vaults/{vault['id']}", {"description": "by hand"})
+    found = await project.accept()
+    assert told(found) == [f"IPPolicy/a.{name}: the field would still differ from the platform"]
+    assert [str(offer) for offer in found.accepted] == ["Vault/v.description"]
+    assert [after for _, after in found.texts.values()] == [manifest.replace("description: v", "description: by hand")]
+
+
 async def test_manifests_that_became_invalid_otherwise_are_an_error(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")

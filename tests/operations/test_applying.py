@@ -271,6 +271,29 @@ async def test_what_is_changed_by_hand_during_an_apply_is_reported_at_its_end(sa
     assert (result.status, [str(change.address) for change in result.remaining]) == (Status.FAILED, ["IPPolicy/a"])
 
 
+@pytest.mark.parametrize("planned_before", [False, True])
+@pytest.mark.parametrize("stolen", ["a", "b"])
+async def test_an_object_that_is_taken_away_after_the_calls_is_an_error_if_the_run_is_about_it(
+    sandbox: Sandbox, tmp_path: Path, stolen: str, planned_before: bool
+) -> None:
+    root = write_project(tmp_path / "project", domain("b"))
+    await open_on(sandbox, root).apply()
+    write_project(root, domain("a"), domain("b"))
+
+    def steal(event: OperationEvent) -> None:
+        for found in sandbox.get("/reserved_domains")["reserved_domains"] if isinstance(event, CallsEnded) else ():
+            if found["domain"] == f"{stolen}.example.com":
+                owner = Owner("theirs", Address("ReservedDomain", stolen), "intent-of-theirs")
+                sandbox.patch(f"/reserved_domains/{found['id']}", {"metadata": owners.write("", owner)})
+
+    workspace = open_on(sandbox, root)
+    result = await workspace.apply(await workspace.plan() if planned_before else None, on_event=steal)
+    is_concerned = stolen == "a" or not planned_before
+    assert result.status is (Status.FAILED if is_concerned else Status.APPLIED)
+    assert [problem.subject for problem in result.problems] == ([f"ReservedDomain/{stolen}"] if is_concerned else [])
+    assert result.remaining == ()
+
+
 async def test_a_replacement_that_was_requested_is_made_once(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     before = descriptions(sandbox)

@@ -237,6 +237,23 @@ async def test_files_of_the_base_come_from_git_and_untracked_secrets_from_here(
     assert causes(plan) == {"CloudEndpoint/a": "this_change"}
 
 
+async def test_a_file_that_git_does_not_keep_is_read_from_here_for_the_base_too(
+    sandbox: Sandbox, repository: Repository
+) -> None:
+    noted = {"kind": "IPPolicy", "name": "a", "spec": {"description": {"from_file": "note.txt"}}}
+    repository.folder.joinpath(".gitignore").write_text("note.txt\n")
+    (repository.root / "note.txt").write_text("noted")
+    repository.commit(noted)
+    await open_on(sandbox, repository.root).apply()
+    repository.commit(noted, policy("b"))
+    plan = (await open_on(sandbox, repository.root).plan(base="HEAD^")).plan
+    assert (base_of(plan).problems, causes(plan)) == ((), {"IPPolicy/b": "this_change"})
+    repository.commit(policy("a", "noted"), policy("b"))
+    (repository.root / "note.txt").unlink()
+    (problem,) = base_of((await open_on(sandbox, repository.root).plan(base="HEAD^")).plan).problems
+    assert "note.txt" in str(problem)
+
+
 @pytest.mark.parametrize("ref", ["nowhere", "--all", ""])
 async def test_a_base_that_is_no_commit_is_an_error(sandbox: Sandbox, repository: Repository, ref: str) -> None:
     repository.commit(bot("a"))

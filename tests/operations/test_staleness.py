@@ -89,6 +89,25 @@ def test_a_consent_is_never_about_more_than_is_left(
     assert [approval.count for approval in rest.approvals] == left
 
 
+def test_each_approval_of_a_plan_is_kept_or_reduced_by_itself() -> None:
+    plan = Plan(
+        "prod",
+        changes=(
+            Change(at("BotUser/a"), Action.DELETE, Reason.REMOVED),
+            Change(at("BotUser/b"), Action.DELETE, Reason.REMOVED),
+        ),
+        approvals=tuple(Approval(what, "*", 2, "why") for what in ("update", "empty", "delete", "account")),
+    )
+    rest, _ = remaining_plan.without_changed(plan, {at("BotUser/a")})
+    assert [approval.flag for approval in rest.approvals] == [
+        "--allow empty:*=2",
+        "--allow delete:*=1",
+        "--allow account:*=2",
+    ]
+    same, _ = remaining_plan.without_changed(plan, ())
+    assert same.approvals == plan.approvals
+
+
 @pytest.mark.parametrize("work", ["compare", "leave out"])
 def test_the_work_of_the_staleness_check_grows_with_the_plan_and_not_with_its_square(work: str) -> None:
     """Counts the lines of Python that run for a plan and for one of twice its size."""
