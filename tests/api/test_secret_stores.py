@@ -18,7 +18,7 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
-from reconciler.operations.sinks import find_existing
+from reconciler.operations.sinks import RemoteSinks, find_existing, remote_place
 from tests.secret_stores import Answer, GitHubServer, VaultServer, serving
 
 TOKEN = Secret("canary-token-4Hs8", "test")
@@ -541,3 +541,38 @@ async def test_a_plan_asks_a_store_that_is_away_only_once_for_each_connection(va
     vault.sealed = True
     assert await find_existing(deliveries, vault.environ) == frozenset()
     assert len(vault.log) <= 8
+
+
+async def test_a_delivery_goes_to_the_store_that_it_names_and_overwrites_only_if_told(
+    vault: VaultServer, github: GitHubServer
+) -> None:
+    sinks = RemoteSinks({**vault.environ, **github.environ})
+    for delivery in (TO_VAULT, TO_GITHUB):
+        assert not await sinks.exists(delivery)
+        await sinks.check(delivery)
+        await sinks.deliver(delivery, TOKEN)
+        assert await sinks.exists(delivery)
+        with pytest.raises(Undeliverable):
+            await sinks.check(delivery)
+        await sinks.check(delivery, overwrites=True)
+        await sinks.deliver(delivery, Secret("another-token-4Hs8", "test"), overwrites=True)
+    assert vault.value("secret/agents/berlin") == {"token": "another-token-4Hs8"}
+    assert github.secrets == {("", "AGENT"): "another-token-4Hs8"}
+    with pytest.raises(Undeliverable):
+        await sinks.deliver(TO_VAULT, Secret("third-token-4Hs8", "test"))
+    environ = {"VAULT_ADDR": "https://vault.example.com"}
+    assert sinks.place(TO_VAULT) == vault_place(TO_VAULT, vault.environ)
+    assert remote_place(TO_VAULT, environ) == vault_place(TO_VAULT, environ)
+    assert remote_place(TO_GITHUB, environ) == github_place(TO_GITHUB, environ)
+
+
+async def test_a_plan_tells_the_targets_that_exist_from_those_that_do_not(
+    vault: VaultServer, github: GitHubServer
+) -> None:
+    vault.set("secret/agents/berlin", {"token": "x"})
+    other = replace(TO_VAULT, settings={**TO_VAULT.settings, "key": "other"})
+    there, free, denied = (Address("TunnelCredential", name) for name in ("there", "free", "denied"))
+    deliveries = {free: other, denied: TO_GITHUB, there: TO_VAULT}
+    assert await find_existing(deliveries, {**vault.environ, "GITHUB_TOKEN": "wrong"}) == {there}
+    github.secrets["", "AGENT"] = "x"
+    assert await find_existing(deliveries, {**vault.environ, **github.environ}) == {there, denied}
