@@ -16,7 +16,7 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live
-from reconciler.planning.matching.index import LiveIndex, parent_stack
+from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import (
     KINDS,
@@ -1053,6 +1053,26 @@ OURS = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}
 )
 def test_the_parent_says_whose_a_child_without_metadata_is(there: list[Live], about: Live, stack: str) -> None:
     assert parent_stack(LiveIndex.of(manifest(), snapshot(*there, about), KINDS), about) == stack
+
+
+def test_the_owner_of_an_object_is_told_with_its_protection() -> None:
+    owners = [None, record("TLSEdge/a", {}), record("TLSEdge/a", {}, stack="theirs", protect=True)]
+    assert [describe_owner(live("TLSEdge", EDGE, owner=owner)) for owner in owners] == [
+        "",
+        "laws TLSEdge/a",
+        "theirs TLSEdge/a, protected",
+    ]
+
+
+@pytest.mark.parametrize("bound", ["esb_0", "esb_2"])
+def test_a_source_below_the_declared_subscription_is_kept_wherever_the_bound_one_is(bound: str) -> None:
+    parents = [live("EventSubscription", id, owner=record(f"EventSubscription/{id}", {})) for id in (bound, "esb_1")]
+    sources = [live("EventSource", "a.v0", parent=id) for id in (bound, "esb_1")]
+    declared = [declare(f"EventSubscription/{id}") for id in (bound, "esb_1")]
+    declared.append(declare("EventSource/x", {"subscription_id": "esb_1", "type": "a.v0"}))
+    seen = snapshot(*parents, *sources, bindings={"EventSource/x": Binding(f"{bound}/a.v0")})
+    made = make_plan(*declared, seen=seen, options=LENIENT)
+    assert [call.method for call in made.calls if "esb_1" in str(call.path)] == []
 
 
 @pytest.mark.parametrize(
