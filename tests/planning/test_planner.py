@@ -351,3 +351,4 @@ def test_what_refers_to_a_credential_that_exists_twice_waits_and_nothing_else_do
         ("TunnelCredential/c", "credential-created-twice"),
         ("TLSEdge/refers", "credential-created-twice"),
     ]
+    assert made.blocking_errors == ()
