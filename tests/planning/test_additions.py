@@ -201,3 +201,46 @@ def test_long_names_of_the_platforms_stay_apart() -> None:
         f"ipr_{'9' * 90}-2",
         f"ipr_{'9' * 90}-3",
     ]
+
+
+@pytest.mark.parametrize(
+    ("targets", "excludes", "is_told"),
+    [
+        ((), (), True),
+        (("IPPolicy/office",), (), True),
+        (("IPPolicyRule/ipr_9",), (), True),
+        (("TLSEdge/*",), (), False),
+        ((), ("IPPolicy/office",), False),
+        ((), ("IPPolicyRule/ipr_9",), False),
+        ((), ("TLSEdge/*",), True),
+        (("IPPolicy/*",), ("IPPolicyRule/*",), False),
+        (("IPPolicyRule/*",), ("IPPolicy/*",), False),
+    ],
+)
+def test_an_addition_is_covered_by_its_own_address_or_that_of_its_parent(
+    targets: tuple[str, ...], excludes: tuple[str, ...], is_told: bool
+) -> None:
+    made = make_plan(office(), seen=snapshot(POLICY, ADDED), options=PlanOptions(targets=targets, excludes=excludes))
+    assert list_additions(made) == ([("IPPolicyRule/ipr_9", "IPPolicy/office")] if is_told else [])
+
+
+@pytest.mark.parametrize(("allowed", "deleted"), [(0, 0), (1, 0), (2, 2), (3, 2)])
+def test_all_additions_of_a_kind_are_deleted_or_none(allowed: int, deleted: int) -> None:
+    second = live("IPPolicyRule", "ipr_8", {**RULE, "cidr": "10.0.0.0/8"})
+    made = make_plan(office("delete"), seen=snapshot(POLICY, ADDED, second), options=allow(allowed))
+    assert sorted(requests(made)) == [f"DELETE /ip_policy_rules/ipr_{n}" for n in (8, 9)][:deleted]
+    assert len(made.additions) == 2 - deleted
+    assert make_plan(office("delete"), seen=snapshot(POLICY, ADDED, second), options=allow(9, "Secret")).calls == ()
+
+
+def test_whose_additions_are_unknown_is_told_by_the_parent_or_if_there_are_several_by_their_kind() -> None:
+    other = live("IPPolicy", "ipp_2", owner=record("IPPolicy/home", {}))
+
+    def find_subjects(*declared: Declaration) -> list[str | None]:
+        made = make_plan(*declared, seen=snapshot(POLICY, other, cut=["IPPolicyRule"]))
+        return [problem.subject for problem in made.problems if problem.code == "additions-unknown"]
+
+    assert find_subjects(office(), declare("IPPolicy/home")) == ["IPPolicy"]
+    assert find_subjects(office(), declare("IPPolicy/home", unmanaged_children="ignore")) == ["IPPolicy/office"]
+    assert find_subjects(declare("IPPolicy/home")) == ["IPPolicy/home"]
+    assert find_subjects(declare("TLSEdge/e")) == []

@@ -10,7 +10,7 @@ import pytest
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Rotation
 from reconciler.model.plan import Plan
-from reconciler.model.snapshot import Live, Snapshot
+from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import INTENT, LENIENT, at, change_of, declare, errors, live, make_plan, record, snapshot
 
@@ -174,3 +174,20 @@ def test_an_update_of_a_field_writes_the_owner_record_that_is_out_of_date_too() 
     assert outcomes(plan) == [(Action.UPDATE, Reason.FIELDS)]
     assert plan.calls[0].owner is not None
     assert plan.calls[0].owner.protect
+
+
+def test_of_a_route_whose_modules_are_as_declared_nothing_is_adopted_or_bound() -> None:
+    there = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "compression": {"enabled": True}}, parent="e_1")
+    for protect in (False, True):
+        declared = declare("HTTPSEdgeRoute/r", MODULES, id="rt_1", protect=protect, adopt=True)
+        plan = make_plan(declared, seen=snapshot(there), options=replace(LENIENT, adopt=True))
+        assert (plan.changes, plan.calls, plan.problems, plan.bindings) == ((), (), (), {})
+
+
+def test_a_field_that_is_ignored_is_no_part_of_a_binding() -> None:
+    bot = live("BotUser", "bot_1", {"name": "b", "active": False})
+    declared = declare("BotUser/b", {"name": "b", "active": True}, ignore=("active",))
+    plan = make_plan(declared, seen=snapshot(bot, bindings={"BotUser/b": Binding("bot_1")}))
+    (binding,) = plan.bindings.values()
+    assert binding is not None
+    assert list(binding.applied) == ["name"]
