@@ -61,7 +61,5 @@ _ELSE = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pi
 def _write(draft: Path, text: str, mode: int) -> None:
     descriptor = os.open(draft, _NEW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as out:
-        os.fchmod(out.fileno(), 0o600)
         out.write(text)
-        out.flush()
         os.fchmod(out.fileno(), mode)

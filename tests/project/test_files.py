@@ -1,6 +1,7 @@
 import os
 import socket
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -285,9 +286,21 @@ def test_a_file_of_another_user_is_refused_with_the_option_that_uses_it(tmp_path
     for name, option, place in (
         ("reconciler.yaml", "--project", tmp_path),
         ("fleet.yaml", "--file", tmp_path / "fleet.yaml"),
+        ("shops.yaml", "--file", tmp_path / "shops.yaml"),
     ):
         (tmp_path / name).touch()
         os.chown(tmp_path / name, 12345, 12345)
         with pytest.raises(Unreadable, match=f"^{tmp_path / name} belongs to another user$") as refused:
             discovery.find_folder(tmp_path / "below", name, option)
         assert refused.value.remedy == f"pass {option} {place} to use it"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changes the owner of a file")
+def test_a_file_of_the_administrator_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reconciler.yaml").touch()
+    (tmp_path / "below").mkdir()
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    for owner, is_used in ((0, True), (12345, True), (1, False), (12346, False)):
+        os.chown(tmp_path / "reconciler.yaml", owner, owner)
+        with nullcontext() if is_used else pytest.raises(Unreadable, match="belongs to another user"):
+            assert discovery.find_project(tmp_path / "below") == Path("..")

@@ -732,7 +732,8 @@ def test_members_with_one_key_may_not_share_a_project(folder: Path) -> None:
     head = "version: 1\nfleet: shops\napi_key: {from_env: K}\nmembers: [{name: a}, {name: b}]\n"
     apart = "projects: [{name: p, select: {name: a}}, {name: q, path: base, select: {name: b}}"
     assert problems(folder, f"{head}{apart}]\n") == []
-    (found,) = problems(folder, f"{head}{apart}, {{name: r, path: shop}}]\n")
+    both = "{name: r, path: shop}, {name: s, path: shop, environment: e}"
+    (found,) = problems(folder, f"{head}{apart}, {both}]\n")
     assert "2 members (a, b) would use the same API key for the project r: the environment variable K" in found
 
 

@@ -366,8 +366,9 @@ def _report_length(found: int, expected: int, where: Position) -> Problem:
 
 
 def _line_of(finding: Finding, positions: Sequence[Position]) -> Position:
-    index = finding.path[1] if len(finding.path) > 1 else 0
-    return positions[index if isinstance(index, int) else 0]
+    _, index, *_ = finding.path
+    assert isinstance(index, int), "the first part is `members`, and the second the place in the list"
+    return positions[index]
 
 
 def _report_not_a_list(value: Json, where: Position) -> MemberReading:
