@@ -147,6 +147,20 @@ def test_of_several_objects_with_one_address_the_documented_one_stays(
     assert index.pending_elsewhere == set()
 
 
+def test_a_copied_record_keeps_no_other_address_from_being_settled() -> None:
+    copies = [edge(id, "a", intent="i") for id in ("e1", "e2")]
+    each_other = [edge("e3", "b", "e4"), edge("e4", "b", "e3")]
+    twice = [edge(id, "c", second=second) for id, second in (("e5", 2), ("e6", 1))]
+    index = read(snapshot(*copies, *each_other, *twice), *map(declared, "abc"))
+    assert owned(index) == {"a": ["e1", "e2"], "b": ["e3", "e4"], "c": ["e6"]}
+    assert (replaced(index), index.duplicates) == ([("c", "e5")], {("TLSEdge", "e5")})
+
+
+def test_an_object_without_a_date_is_the_oldest() -> None:
+    undated = live("TLSEdge", "e9", {"created_at": None}, owner=record("TLSEdge/a", {}, intent="i9"))
+    assert owned(read(snapshot(edge("e1", "a"), undated), declared("a"))) == {"a": ["e9"]}
+
+
 def source(name: str) -> Live:
     return live("EventSource", f"{name}.v0", parent="esb_1")
 
