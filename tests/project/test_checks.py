@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model.dialect import DIALECTS
 from reconciler.model.manifest import Declaration
@@ -181,6 +183,12 @@ def test_a_kubernetes_secret_that_shares_file_and_key_is_one_problem() -> None:
     assert [names for _, names in shared({"x": both, "y": both})] == [["x", "y"]]
 
 
+def test_a_secret_of_github_is_shared_however_its_name_is_written() -> None:
+    one = declared("to_github_secret: {repository: Acme/web, name: a, environment: Prod}")
+    other = declared("to_github_secret: {repository: acme/Web, name: A, environment: prod}")
+    assert [names for _, names in shared({"x": one, "y": other})] == [["x", "y"]]
+
+
 def test_deliveries_within_one_environment_are_not_shared_between_environments() -> None:
     command = "to_command: {run: [put, %s]}"
     assert shared({"x": declared(command % "a", command % "b")}) == []
@@ -282,10 +290,11 @@ def test_endpoints_share_a_url_only_if_both_pool() -> None:
         assert line.endswith("keep one of the two, or set pooling_enabled in both")
 
 
-def test_a_former_address_belongs_to_one_declaration() -> None:
-    text = documents(*(f"{{kind: IPPolicy, name: {name}, moved: [IPPolicy/x, IPPolicy/{name}1]}}" for name in "ab"))
-    assert told(text) == [
-        "a.yaml:3:34: IPPolicy/b.moved: IPPolicy/x is also a former address of IPPolicy/a (a.yaml:1:1); "
+@pytest.mark.parametrize("former", ["x", "0"])
+def test_a_former_address_belongs_to_one_declaration(former: str) -> None:
+    policy = "{{kind: IPPolicy, name: {0}, moved: [IPPolicy/{1}, IPPolicy/{0}1]}}"
+    assert told(documents(*(policy.format(name, former) for name in "ab"))) == [
+        f"a.yaml:3:34: IPPolicy/b.moved: IPPolicy/{former} is also a former address of IPPolicy/a (a.yaml:1:1); "
         "remove one of the two"
     ]
 
@@ -315,6 +324,36 @@ def test_children_are_declared_in_their_parent_or_on_their_own() -> None:
     load(documents(parent % within, source % "esb_1"))
     load(documents(parent % within, (parent % "").replace("name: s", "name: t"), source % "{ref: EventSubscription/t}"))
     assert len(told(documents(parent % within, source % "{ref: EventSubscription/s}"))) == 1
+
+
+NAMES = "abcd"
+
+
+@given(st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=8))
+def test_every_circular_reference_is_reported_and_without_their_first_references_none_is_left(
+    edges: set[tuple[str, str]],
+) -> None:
+    def is_circular(left: set[tuple[str, str]]) -> bool:
+        names = {*NAMES}
+        while free := {name for name in names if not any(one == name and other in names for one, other in left)}:
+            names -= free
+        return bool(names)
+
+    texts = []
+    for name in NAMES:
+        references = ", ".join(f"{{ref: FailoverBackend/{other}}}" for one, other in sorted(edges) if one == name)
+        texts.append(f"{{kind: FailoverBackend, name: {name}, spec: {{backends: [{references}]}}}}")
+    try:
+        load(documents(*texts))
+        cycles = []
+    except Rejected as rejected:
+        assert {problem.code for problem in rejected.problems} == {"circular-reference"}  # noqa: PT017
+        cycles = [[address[-1] for address in problem.values["addresses"]] for problem in rejected.problems]
+    assert bool(cycles) == is_circular(edges)
+    for cycle in cycles:
+        assert cycle[0] == min(cycle)
+        assert {*zip(cycle, [*cycle[1:], cycle[0]], strict=True)} <= edges
+    assert not is_circular(edges - {(cycle[0], cycle[1 % len(cycle)]) for cycle in cycles})
 
 
 # --- retired kinds ----------------------------------------------------------------------------------------------------

@@ -409,6 +409,12 @@ def test_a_map_that_several_layers_set_has_the_position_of_the_manifest_or_else_
     assert isinstance(merged.places, MergedDocument)
     with pytest.raises(KeyError):
         merged.places.layer(("spec", "f", "x"))
+    removing = document("spec: {a: null, d: {y: null}}\n", "environment.yaml")
+    removed = merge([*layers[:2], Layer(Role.ENVIRONMENT, removing.value, removing.places)], layers[1])
+    assert removed.value["spec"]["d"] == {}
+    assert [path for path in (("spec", "a"), ("spec", "d", "y"), ("spec", "b")) if path in removed.places] == [
+        ("spec", "b")
+    ]
     assert object() not in merged.places
     assert layers_of(merged.places) == tuple(layers)
     assert [each.value for each in layers_of(own.places)] == [own.value]
@@ -503,6 +509,12 @@ def findings(more: str, kind: str = "TunnelCredential") -> list[str]:
              "IPPolicy or Vault"],
         ),
         ("lifecycle: {unmanaged_children: report}", []),
+        (f"deliver: {{token: {{to_github_secret: {{repository: a/b, name: {'A' * 255}}}}}}}", []),
+        (
+            f"deliver: {{token: {{to_github_secret: {{repository: a/b, name: {'A' * 256}}}}}}}",
+            [f"deliver.token.to_github_secret.name: '{'A' * 256}' is not a valid name of a GitHub secret; "
+             "use letters, digits and '_'"],
+        ),
         ("id: cr_1", []),
         ("id: cr_", ["id: 'cr_' is not an id of TunnelCredential; its ids begin with cr_"]),
         ("id: xcr_1", ["id: 'xcr_1' is not an id of TunnelCredential; its ids begin with cr_"]),

@@ -109,6 +109,8 @@ def test_a_value_outside_the_spec_keeps_its_type_but_a_name_is_text() -> None:
         ("{k: v}", "${{ each.value.name }}", "each.value.name does not exist for 'k'; add it to each item"),
         ("[{a: 1}]", "${{ each.value.name }}", "each.value.name does not exist for an item without a key; add it"),
         ("[{a: 1}]", "${{ each.key }}", "items that are maps in a list have no key; use each.value.name, or write"),
+        ("{k: abc}", "${{ each.value.b }}", "each.value.b does not exist for 'k'; add it to each item"),
+        ("{k: [b]}", "${{ each.value.b }}", "each.value.b does not exist for 'k'; add it to each item"),
         ("{k: v}", "${{ each }}", "unknown expression each; use each.key, each.value or each.value.name"),
         ("{k: v}", "${{ each.values }}", "unknown expression each.values; use each.key, each.value or each.value.name"),
         ("{k: v}", "${{ lower(each.value.n) }}", "each.value.n does not exist for 'k'; add it to each item"),

@@ -126,3 +126,17 @@ def test_a_mistake_in_a_quoted_document_is_told_in_the_file_or_in_the_text(
     (only,) = problems(f"{HEAD} {written}\n")
     assert only.position == Position("m.yaml", *place)
     assert only.text == f"on_http_request[0].expressions[0]: req has no member 'mehtod'{where}"
+
+
+def test_a_mistake_at_the_very_beginning_of_a_text_is_told_at_the_text() -> None:
+    text = HEAD + RULE.format('"\\x6eope == 1"')
+    (only,) = problems(text)
+    assert only.position == Position("m.yaml", *place_of(text, '"\\x6e'))
+    assert "of the text" not in only.text
+
+
+@pytest.mark.parametrize("start", ["", " |"])
+def test_a_wrong_value_of_a_document_is_told_at_the_value_and_not_at_its_key(start: str) -> None:
+    text = HEAD + start + RULE.format("'true'").replace("type: deny", "type: deni")
+    (only,) = problems(text)
+    assert only.position == Position("m.yaml", *place_of(text, "deni"))

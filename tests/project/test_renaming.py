@@ -39,7 +39,8 @@ def renaming(old: Address = OLD, new: Address = NEW, more: Iterable[Address] = (
     ],
 )
 def test_a_reference_is_renamed_if_it_names_the_resource(text: str, renamed: str | None) -> None:
-    assert renaming(more=[Address("IPPolicy", "a.x")]).rename_reference(text) == renamed
+    more = [Address("IPPolicy", "a.x"), Address("Vault", "a")]
+    assert renaming(more=more).rename_reference(text) == renamed
 
 
 def test_a_name_with_dots_is_renamed_and_not_the_shorter_one() -> None:
@@ -145,6 +146,8 @@ def test_a_name_that_is_no_text_without_quotes_gets_quotes(name: str) -> None:
         ("kind: IPPolicy\nname: [a]\n", False),
         ("- kind: IPPolicy\n  name: a\n", False),
         ("IPPolicy/a\n", False),
+        ("name: a\n", False),
+        ("kind: IPPolicy\n", False),
         ("", False),
     ],
 )

@@ -114,6 +114,9 @@ def test_nothing_is_created_where_a_file_is_only_read_or_tried(root: Path) -> No
     assert files.read(root, "a/b/c") is None
     files.prove(root, "a/b/c", put("x"))
     assert tree(root) == []
+    (root / "c").write_text("of another folder")
+    assert files.read(root, "a/b/c") is None
+    (root / "c").unlink()
     (root / "a").mkdir()
     assert files.read(root, "a/b") is None
     files.prove(root, "a/b", put("x"))
@@ -137,7 +140,7 @@ def test_trying_asks_for_the_content_with_the_present_text(root: Path) -> None:
         raise Undeliverable("no")
 
     (root / "file").write_text("here")
-    for target in ("file", "none", "missing/none"):
+    for target in ("file", "none", "missing/file"):
         with pytest.raises(Undeliverable, match=f"^{target}: no$"):
             files.prove(root, target, content)
     assert asked == ["here", None, None]
@@ -210,6 +213,26 @@ def test_a_failed_write_leaves_no_part_of_the_secret(root: Path, monkeypatch: py
             with pytest.raises(Undeliverable, match="file: No space left on device"):
                 files.write(root, "file", put("canary"))
         assert (tree(root), (root / "file").read_text()) == (["file"], "old;")
+
+
+def test_the_file_and_its_folder_are_synced_before_a_delivery_counts(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A created object whose token is lost with the power cannot be used, and its token is never shown again."""
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def note(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()).removeprefix(f"{root.resolve()}"))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    files.write(root, "a/file", put("x"))
+    files.write(root, "a/file", put("y"))
+    assert [name.partition("unfinished")[0] for name in synced] == [
+        "",
+        *["/a/.reconciler-", "/a"] * 2,
+    ]
 
 
 def test_a_file_system_without_locks_is_written_to(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

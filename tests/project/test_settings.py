@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.model.known_drift import KnownDrift
 from reconciler.model.problem import Position, Problem, Rejected
-from reconciler.model.value import PENDING, Secret
-from reconciler.project.manifests.load import load_manifests, own_places
+from reconciler.model.value import PENDING, Secret, secrets_in
+from reconciler.project.manifests.load import load_manifests, load_manifests_with, own_places
 from reconciler.project.settings import environments, variables
 from reconciler.project.settings.config import Config, load_config
 from reconciler.project.settings.variables import Setting
@@ -56,6 +56,7 @@ def told(project: ProjectFolder, settings: str, environment: str | None = None) 
         ("stack: a\nsnapshots: {public_key: x}", "2:25: snapshots.public_key: "),
         ("stack: a\nstore: {from_env: NONE}", "2:8: store: the environment variable NONE is not set; export NONE "),
         ("stack: a\nstore: {from_env: RECONCILER_X}", "2:8: store: RECONCILER_X is an environment variable of recon"),
+        ("stack: a\nagent: {base_url: {from_env: NONE}}", "2:19: agent.base_url: the environment variable NONE is not"),
         ("stack: a\nmanifests: []\npolicies: ['']", "3:12: policies[0]: not a path; write a path below the project's"),
         ("stack: a\n---\nb: 1\n---\nc: 1", "1:1: expected one document, found 3; remove what follows the second '---'"),
         ("stack: a\nplatform: {base_url: 'https://a?b'}", "2:22: platform.base_url: has a query or fragment; write "),
@@ -107,11 +108,24 @@ def test_defaults_of_the_settings_are_those_of_the_documentation(project: Projec
     assert (read.snapshots.public_key, read.known_drift, read.warnings, read.unmet != ()) == (None, (), (), True)
 
 
+def test_a_wrong_override_is_reported_before_what_is_wrong_in_the_file(project: ProjectFolder) -> None:
+    project.write("reconciler.yaml", "stack: a b\nlimits: {concurrency: 0}\nstore: {from_env: NONE}\n")
+    with pytest.raises(Rejected) as caught:
+        project.config(environ={"RECONCILER_AGENT_URL": "nowhere"})
+    assert [problem.subject for problem in caught.value.problems] == [
+        "RECONCILER_AGENT_URL",
+        "stack",
+        "limits.concurrency",
+        "store",
+    ]
+
+
 def test_one_empty_environment_and_settings_file_differ(project: ProjectFolder) -> None:
     assert told(project, "# nothing\n") == ["1:1: expected a map, found nothing; begin with version: 1"]
     project.write("reconciler.yaml", "stack: shop\n")
-    project.write("environments/x.yaml", "# nothing\n")
-    assert project.config("x").stack == "shop"
+    for nothing in ("# nothing\n", "---\n", "null\n"):
+        project.write("environments/x.yaml", nothing)
+        assert project.config("x").stack == "shop"
     project.write("environments/x.yaml", "- a\n")
     with pytest.raises(Rejected, match=r"environments/x\.yaml:1:1: expected a map, found a list; write settings, "):
         project.config("x")
@@ -157,7 +171,10 @@ def test_a_key_in_plain_text_is_warned_of_unless_it_is_that_of_a_sandbox(
     project: ProjectFolder, platform: str, codes: list[str]
 ) -> None:
     project.write("reconciler.yaml", f"stack: shop\nplatform: {platform}\n")
-    assert [warning.code for warning in project.config(environ={"KEY": "k"}).warnings] == codes
+    read = project.config(environ={"KEY": "k"})
+    assert [warning.code for warning in read.warnings] == codes
+    assert bool(read.unmet) == (read.base_url is None)
+    assert project.config(environ={"RECONCILER_API_KEY": "other"}).api_key == Secret("other", "env:RECONCILER_API_KEY")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +201,7 @@ def test_an_override_replaces_a_setting_that_could_not_be_read(project: ProjectF
     project.write("reconciler.yaml", "stack: s\nplatform: {base_url: {from_env: URL}, api_key: {from_env: KEY}}\n")
     read = project.config()
     assert [problem.subject for problem in read.unmet] == ["platform.base_url", "platform.api_key"]
+    assert read.warnings == ()
     read = project.config(environ={"RECONCILER_API_KEY": "k"})
     assert [problem.subject for problem in read.unmet] == ["platform.base_url"]
     with pytest.raises(Rejected):
@@ -502,6 +520,13 @@ def test_patches_of_undeclared_resources_are_reported_with_the_nearest_of_their_
     ]
 
 
+def test_a_patch_is_compared_with_resources_of_its_own_kind_first(project: ProjectFolder) -> None:
+    project.write("manifests/a.yaml", "kind: TLSEdge\nname: xyz\n---\nkind: TCPEdge\nname: abcdef\n")
+    project.write("environments/prod.yaml", "TLSEdge/abcdef: {}\n")
+    (line,) = project.told("prod")
+    assert line.endswith("not declared in any manifest; did you mean TLSEdge/xyz?")
+
+
 def test_a_resource_that_must_be_absent_takes_no_defaults(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml", "stack: s\ndefaults: {IPPolicy: {lifecycle: {protect: true}, spec: {metadata: m}}}\n"
@@ -516,6 +541,41 @@ def test_a_resource_that_must_be_absent_takes_no_defaults(project: ProjectFolder
         found = project.declared(environment)
         assert [each.lifecycle.protect for each in found.values()] == [True, False, False]
         assert [each.spec.get("metadata") for each in found.values()] == ["m", None, None]
+
+
+def test_expressions_in_defaults_are_resolved_in_each_manifest(project: ProjectFolder) -> None:
+    project.write(
+        "reconciler.yaml",
+        "stack: s\nvariables: {v: one}\ndefaults:\n  IPPolicy: {spec: {metadata: '${{ var.v }}'}}\n"
+        "  Secret: {spec: {vault_id: vault_1, name: n, value: {from_env: HIDDEN}}}\n",
+    )
+    project.write("manifests/a.yaml", f"{POLICY}---\nkind: Secret\nname: s\n")
+    found = load_manifests(project.config(), {"HIDDEN": "canary"}, {"v": "two"}).manifest.declarations
+    assert [dict(each.spec) for each in found.values()] == [
+        {"description": "base", "metadata": "two"},
+        {"vault_id": "vault_1", "name": "n", "value": Secret("canary", "env:HIDDEN")},
+    ]
+    assert [each.reveal() for each in secrets_in(list(found.values())[1].spec)] == ["canary"]
+
+
+def test_a_wrong_variable_is_reported_before_what_is_wrong_in_a_manifest(project: ProjectFolder) -> None:
+    project.write("manifests/a.yaml", POLICY.replace("description", "descripton"))
+    assert [line.partition(":")[0] for line in project.told(zzz="1")] == ["--var zzz", "manifests/a.yaml"]
+
+
+def test_manifests_can_be_loaded_together_with_those_that_do_not_exist_yet(project: ProjectFolder) -> None:
+    added = {"more/b.yaml": b"kind: IPPolicy\nname: b\nspec: {description: {from_file: note}}\n"}
+    included = {"note": b"text\n"}
+    project.write("reconciler.yaml", "stack: s\nmanifests: [manifests, more]\n")
+    loaded = load_manifests_with(project.config(), {}, None, added, included)
+    assert [(str(address), each.spec["description"]) for address, each in loaded.manifest.declarations.items()] == [
+        ("IPPolicy/office", "base"),
+        ("IPPolicy/b", "text"),
+    ]
+    assert loaded.files == ("manifests/a.yaml", "more/b.yaml")
+    project.write("reconciler.yaml", "stack: s\nmanifests: [manifests, none.yaml]\n")
+    with pytest.raises(Rejected, match=r"there is no file none\.yaml"):
+        load_manifests_with(project.config(), {}, None, added, included)
 
 
 def test_manifests_are_found_where_the_settings_say_and_read_once(project: ProjectFolder) -> None:

@@ -152,6 +152,8 @@ def test_a_rule_that_fails_for_a_secret_does_not_repeat_it() -> None:
         (("labels", "any"), "", False),
         (("labels", "any", "deep"), None, False),
         (("names", 0), "", False),
+        (("names", "a"), None, False),
+        (("parts", "key"), None, False),
         (("none",), None, False),
         (("text", "deep"), None, False),
         (("secret",), "secret", True),
@@ -660,6 +662,19 @@ def test_an_unknown_target_is_an_error_only_if_every_document_could_be_read() ->
         except Rejected as rejected:
             lines = [str(problem) for problem in rejected.problems]
         assert any(unknown in line for line in lines) == is_reported, other
+
+
+def test_a_nested_key_is_not_taken_for_one_beside_the_spec() -> None:
+    assert told("kind: TLSEdge\nname: a\nspec: {backend: {backend_id: bkd_1, name: x}}\n") == [
+        "a.yaml:3:37: TLSEdge/a.backend.name: unknown field; use enabled or backend_id"
+    ]
+
+
+def test_a_patch_is_no_error_while_its_resource_may_be_in_a_file_that_cannot_be_read(project: ProjectFolder) -> None:
+    project.write("environments/prod.yaml", "IPPolicy/zzz: {}\n")
+    assert [line for line in project.told("prod") if "not declared in any manifest" in line]
+    project.write("manifests/b.yaml", "kind: [\n")
+    assert [line for line in project.told("prod") if "not declared in any manifest" in line] == []
 
 
 def test_problems_are_sorted_by_their_position() -> None:

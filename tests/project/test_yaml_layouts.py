@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.languages.yaml_fast_path import MAX_DEPTH
+from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR
 from reconciler.model.problem import Position, Rejected
 from reconciler.planning.drift_acceptance import OMITTED
 from reconciler.project.yaml import emit, patch
@@ -64,6 +64,8 @@ from tests.project.test_yaml import JSON
         ("a: 1\nb: 2\n", "a", OMITTED, "b: 2\n"),
         ("a: 1\nb: 2", "b", OMITTED, "a: 1\n"),
         ("a:\nb: 2\n", "a", OMITTED, "b: 2\n"),
+        ("\na: 1\nb: 2\n", "a", OMITTED, "\nb: 2\n"),
+        ("\n- a: 1\n", "0.a", 2, "\n- a: 2\n"),
         ("a: 1 # x\nb: 2\n", "a", OMITTED, "b: 2\n"),
         ("a: {b: 1, c: 2, d: 3}\n", "a.b", OMITTED, "a: {c: 2, d: 3}\n"),
         ("a: {b: 1, c: 2, d: 3}\n", "a.c", OMITTED, "a: {b: 1, d: 3}\n"),
@@ -92,6 +94,11 @@ from tests.project.test_yaml import JSON
         ("a:\n  - 1 # x\n  - 2\n", "a", [1, {"b": 9}, 2], "a:\n  - 1 # x\n  - {b: 9}\n  - 2\n"),
         ("a:\n  - b: 1\n    c: 1\n  - b: 2\n", "a", [{"b": 1, "c": 9}, {"b": 2}], "a:\n  - b: 1\n    c: 9\n  - b: 2\n"),
         ("a:\n  - [1, 2]\n  - 3\n", "a", [[1, 9], 3], "a:\n  - [1, 9]\n  - 3\n"),
+        ("a:\n- 1 # x\n- 2 # y\n- 3 # z\n", "a", [1, 8, 9], "a:\n- 1 # x\n- 8 # y\n- 9 # z\n"),
+        ("a: [\n  1, # x\n  2\n]\n", "a", [1], "a: [\n  1, # x\n]\n"),
+        ("a: [\n  1,\n  2 # y\n]\n", "a", [1], "a: [\n  1,\n]\n"),
+        ("a: [\n  1,\n  2\n]\n", "a", [1], "a: [\n  1\n]\n"),
+        ("a: [\n  1, # x\n  2\n]\n", "a", [2], "a: [\n  2\n]\n"),
         ("a:\n  - x\n", "a", ["y, z"], 'a:\n  - "y, z"\n'),
         ("a: [\n  1, # x\n  2, # y\n  3 # z\n]\n", "a", [1, 3], "a: [\n  1, # x\n  3 # z\n]\n"),
         ("a: [1, 2,\n  3, 4]\n", "a", [1, 2, 4], "a: [1, 2, 4]\n"),
@@ -270,6 +277,7 @@ def test_a_file_is_formatted(before: str, after: str) -> None:
         ("%YAML 1.2\n---\na: 1\n", "1:1: directives and '...' are not supported by fmt; remove them"),
         ("a: 1\n...\n", "2:1: directives and '...' are not supported by fmt; remove them"),
         ("a: [\n", "2:1: invalid YAML: "),
+        ("kind: a\nname:\tb\n", "1:1: cannot be formatted; replace tab characters by spaces"),
         (
             "a: &x 1\nd: # y\n  *x\n",
             "2:1: cannot be formatted without losing this comment; move it above the key",
@@ -428,7 +436,18 @@ def test_limits_of_a_file_are_exact() -> None:
     many = b"a\n" + b"---\na\n" * (yaml.MAX_DOCUMENTS - 1)
     assert len(yaml.read(many, "f").documents) == yaml.MAX_DOCUMENTS == 20_000
     (problem,) = yaml.read(many + b"---\na\n", "f").problems
-    assert problem.text == "more than 20,000 documents in one file"
+    assert str(problem) == "f:1:1: more than 20,000 documents in one file; split the file"
+
+
+@pytest.mark.parametrize("start", ["a: ", "a: &x "])
+def test_a_text_has_at_most_a_mebibyte(start: str) -> None:
+    text = "x" * MAX_SCALAR
+    reading = yaml.read(f"{start}{text}\nb: {text}\n".encode(), "f")
+    assert (reading.problems, reading.documents[0].value) == ([], {"a": text, "b": text})
+    (problem,) = yaml.read(f"b: 1\n{start}{text}x\n".encode(), "f").problems
+    assert str(problem).startswith(
+        f"f:2:{len(start) + 1 - 3 * ('&' in start)}: text longer than 1 MiB; move it to a file"
+    )
 
 
 def test_the_first_hundred_problems_of_a_file_are_reported() -> None:
