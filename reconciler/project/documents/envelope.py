@@ -317,7 +317,7 @@ def _check_vault_mount(entry: VaultEntry) -> None:
         if entry.path.startswith(prefix):
             raise files.Unreadable(
                 f"the path {entry.path} begins with the mount {entry.mount}",
-                f"write the path within the mount, as in `path: {entry.path.removeprefix(prefix) or 'NAME'}`",
+                f"write the path within the mount, as in `path: {entry.path.removeprefix(prefix)}`",
                 code="invalid-value",
             )
 

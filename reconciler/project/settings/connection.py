@@ -27,7 +27,7 @@ def check_platform_url(text: str) -> str | None:
         return "is not a URL; write it like https://api.example.com"
     if parts.scheme not in ("http", "https") or not host:
         return "is not a URL; write it like https://api.example.com"
-    if parts.username is not None or parts.password is not None:
+    if parts.username is not None:  # a password implies one, if only an empty one
         return "contains a user or password; remove them, and set api_key"
     if parts.query or parts.fragment:
         return "has a query or fragment; write only the base URL"
