@@ -193,8 +193,10 @@ def _document(text: str, file: str) -> str:
     out = io.StringIO()
     try:
         writer.dump(writer.load(text), out)
-    except YAMLError:
-        raise Rejected([_cannot_format(file)]) from None
+    except YAMLError:  # unlike libyaml, ruamel.yaml accepts no tab between a key and its value
+        where = Position(file, 1, 1)
+        remedy = "replace tab characters by spaces"
+        raise Rejected([Problem("cannot be formatted", remedy, "", where, code="cannot-format")]) from None
     return _END.sub("", out.getvalue()).strip("\n") + "\n"
 
 
