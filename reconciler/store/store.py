@@ -106,7 +106,7 @@ class Store:
     async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
         """Objects of these kinds that have a binding of another stack: kind and locator → stack."""
         table = schema.bindings
-        of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/") for kind in kinds))
         in_scope = self._scope.contains(table.c.stack, self._engine.dialect.name)
         others = (table.c.stack != self._key(stack)) & in_scope
         rows = await self._rows(select(table).where(others, of_kinds))
@@ -124,7 +124,7 @@ class Store:
         """Ids of the intents of these kinds, which have a one-time secret, without a receipt. During a run of the stack
         the delivery may still follow."""
         intents, receipts = schema.intents, schema.receipts
-        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/") for kind in kinds))
         arrived = select(receipts.c.intent).where(receipts.c.stack == self._key(stack))
         found = select(intents.c.id).where(intents.c.stack == self._key(stack), of_kinds, intents.c.id.not_in(arrived))
         return frozenset(row.id for row in await self._rows(found))
@@ -132,7 +132,7 @@ class Store:
     async def find_issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
         """Creates of these kinds, which have a one-time secret, whose secret was or may have been delivered."""
         intents, receipts = schema.intents, schema.receipts
-        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/", autoescape=True) for kind in kinds))
+        of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/") for kind in kinds))
         joined = select(intents, receipts.c.intent).join_from(
             intents, receipts, receipts.c.intent == intents.c.id, isouter=True
         )
