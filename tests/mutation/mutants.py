@@ -76,10 +76,10 @@ def mutate(source: str, mutant: MutationSpec) -> str | None:
     line, column = mutant.start_pos
     if source.splitlines()[line - 1].startswith("TYPE_CHECKING", column):  # is false whenever the program runs
         return None
-    mutated: str | None = mutate_code(source, load_operators()[mutant.operator_name], mutant.occurrence)
     try:
+        mutated: str | None = mutate_code(source, load_operators()[mutant.operator_name], mutant.occurrence)
         return None if mutated is None or ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(source)) else mutated
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # the latter: cosmic-ray cannot replace a dotted name in `except (a.B, C)`
         return None
 
 
