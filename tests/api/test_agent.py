@@ -27,6 +27,8 @@ def refused(why: str) -> dict[str, Any]:
         ("/api/tunnels", True),
         ("/api/tunnels/orders", True),
         ("/api_keys", False),
+        ("/agent_ingresses", False),
+        ("/api", False),
         ("/api/tunnelsome", False),
         ("/tunnels", False),
         ("/endpoints/api/tunnels", False),

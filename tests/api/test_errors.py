@@ -43,6 +43,7 @@ def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> 
         (400, {"msg": ["no"], "details": ["x"]}, "Bad Request (status 400)", ""),
         (400, {"msg": "no", "details": {"operation_id": "op_1"}}, "no (status 400, op_1)", ""),
         (400, {"msg": "no", "details": {"operation_id": 7}}, "no (status 400)", ""),
+        (400, {"msg": "no", "details": {"operation_id": "o" * 61}}, f"no (status 400, {'o' * 59}…)", ""),
         (400, {"msg": "no", "error_code": "E" * 99}, f"no (status 400, {'E' * 59}…)", f"{'E' * 59}…"),
         (400, None, "Bad Request (status 400)", ""),
         (400, ["no"], "Bad Request (status 400)", ""),

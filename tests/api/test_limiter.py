@@ -167,3 +167,14 @@ async def test_a_slot_that_fails_counts_as_sent() -> None:
         async with limiter.slot():
             raise ValueError("broken")
     assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
+
+
+async def test_one_that_gives_up_later_does_not_count_as_sent() -> None:
+    clock = VirtualClock()
+    limiter = Limiter(1, clock)
+    await sent(limiter, clock, 1)
+    waiting = asyncio.ensure_future(sent(limiter, clock, 1))
+    await clock.sleep(30)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert [time for time, _ in await sent(limiter, clock, 1)] == [60]

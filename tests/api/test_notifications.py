@@ -106,6 +106,22 @@ def test_a_recipient_that_the_server_rejects_is_named() -> None:
     assert server.message
 
 
+@pytest.mark.parametrize(("scheme", "port"), [("smtp", 587), ("smtps", 465)])
+def test_a_mail_server_without_a_port_has_that_of_its_scheme(
+    monkeypatch: pytest.MonkeyPatch, scheme: str, port: int
+) -> None:
+    tried: list[tuple[str, int]] = []
+
+    def connect(address: tuple[str, int], *_: object) -> socket.socket:
+        tried.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(Transient):
+        Mail(f"{scheme}://127.0.0.1", "drift@example.com", ["ops@example.com"]).send("subject", "text")
+    assert tried == [("127.0.0.1", port)]
+
+
 BEGIN = "mail to ops@example.com: the server cannot be reached or rejected the mail: "
 
 
