@@ -148,6 +148,13 @@ def test_the_spec_has_the_write_shape_without_defaults_and_with_references(
             {"oauth": {"provider": {"github": {"email_addresses": ["a@b.c"]}}}},
             [],
         ),
+        (
+            "HTTPSEdgeRoute",
+            {"oauth": {"provider": {"github": {"client_secret": "hush"}}}},
+            (),
+            {"oauth": {"provider": {"github": {}}}},
+            ["oauth.provider.github.client_secret"],
+        ),
         # Not shown, and yet set: without it the provider is not valid.
         (
             "HTTPSEdgeRoute",

@@ -88,7 +88,9 @@ def test_the_rules_of_a_policy_belong_to_the_service_that_alone_uses_the_policy(
     policies = [live("IPPolicy", id) for id in ("ipp_1", "ipp_2", "ipp_3")]
     rules = [rule(f"ipr_{n}", f"ipp_{n}") for n in (1, 2, 3)]
     domain = live("ReservedDomain", "rd_1", {"domain": "a.x"})
-    index = LiveIndex.of(manifest(), snapshot(*edges, *policies, *rules, domain), KINDS)
+    # A route is part of its edge, and not of the policies that it uses.
+    web, route = live("HTTPSEdge", "e_4"), live("HTTPSEdgeRoute", "r_1", use("ipp_2"), parent="e_4")
+    index = LiveIndex.of(manifest(), snapshot(*edges, *policies, *rules, domain, web, route), KINDS)
     first, second, third = (edge.key for edge in edges)
     assert find_services(index) == {
         first: first,
@@ -97,4 +99,6 @@ def test_the_rules_of_a_policy_belong_to_the_service_that_alone_uses_the_policy(
         policies[0].key: first,
         rules[0].key: first,
         domain.key: first,
+        web.key: web.key,
+        route.key: web.key,
     }
