@@ -67,6 +67,7 @@ def rotate() -> Declaration:
     return declared
 
 
+TLS = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
 ROWS = [
     Row("a field, changed in Git", (edge("new"),), snapshot(EDGE), True),
     Row("a field, changed on the platform", (edge(),), snapshot(MOVED), False),
@@ -125,6 +126,24 @@ ROWS = [
         "removed from Git, a module removed on the platform",
         (),
         snapshot(live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", {**WAS, "mutual_tls": {}}))),
+        False,
+    ),
+    Row(
+        "removed from Git, a text added on the platform",
+        (),
+        snapshot(live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/e", {}))),
+        False,
+    ),
+    Row(
+        "removed from Git, with a choice of the platform",
+        (),
+        snapshot(live("TLSEdge", "e", TLS, owner=record("TLSEdge/e", {"tls_termination": {}}))),
+        True,
+    ),
+    Row(
+        "removed from Git, with a declared value that the platform chose anew",
+        (),
+        snapshot(live("TLSEdge", "e", TLS, owner=record("TLSEdge/e", {"tls_termination": {"min_version": "1.3"}}))),
         False,
     ),
     Row("a secret removed from Git", (), snapshot(SECRET), True),
