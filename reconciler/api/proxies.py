@@ -6,26 +6,16 @@ Hosts on this machine need no proxy. A proxy's URL may contain a password, so no
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from yarl import URL
+import httpx
 
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Refused
 
 
-@dataclass(frozen=True, slots=True)
-class Proxy:
-    """A proxy, with the header of its login."""
-
-    url: URL
-    headers: Mapping[str, str]
-
-
-def proxy_of(origin: Origin) -> Proxy | None:
+def proxy_of(origin: Origin) -> httpx.Proxy | None:
     """The proxy for an origin, or None; raises Refused if its URL is invalid."""
     if origin.is_loopback or any(proxy_bypass(host) for host in (origin.host, f"{origin.host}:{origin.port}")):
         return None
@@ -34,7 +24,7 @@ def proxy_of(origin: Origin) -> Proxy | None:
     return _parse_proxy(address if "://" in address else f"http://{address}") if address else None
 
 
-def _parse_proxy(address: str) -> Proxy:
+def _parse_proxy(address: str) -> httpx.Proxy:
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port
@@ -47,11 +37,11 @@ def _parse_proxy(address: str) -> Proxy:
     if ":" in user:  # basic authentication does not allow it
         raise _unusable_proxy()
     place = f"[{host}]" if ":" in host else host
+    url = f"{parts.scheme}://{place}" + (f":{port}" if port else "")
     try:
-        url = URL(f"{parts.scheme}://{place}" + (f":{port}" if port else ""))
-    except ValueError:
+        return httpx.Proxy(url, headers=_login(user, password) if user or password else None)
+    except (httpx.InvalidURL, ValueError):
         raise _unusable_proxy() from None
-    return Proxy(url, _login(user, password) if user or password else {})
 
 
 def _login(user: str, password: str) -> dict[str, str]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from reconciler.api import platform
 from reconciler.api.client import Account
-from reconciler.api.exchange import Transport
 from reconciler.api.platform import HTTPPlatform, OnRetry, OnWait, ReadOnlyClient
 from reconciler.engine.ports import Clock, Random
 from reconciler.model.value import Secret
@@ -33,7 +32,7 @@ class Emulator(ABC):
     accounts: Mapping[str, Emulator] = {}
     """The accounts besides the first, by name: the same platform, used with the API key of that account."""
     agent_url: str = ""  # address of the agent's local API; empty without an agent
-    _transport: Transport | None = None  # None: the network
+    _transport: httpx.AsyncBaseTransport | None = None  # None: the network
     _clock: Clock | None = None
     _random: Random | None = None
 
@@ -65,7 +64,7 @@ class Emulator(ABC):
         return {"RECONCILER_BASE_URL": self.base_url, "RECONCILER_API_KEY": self.api_key}
 
     @property
-    def transport(self) -> Transport | None:
+    def transport(self) -> httpx.AsyncBaseTransport | None:
         """What the requests of a client go through, for `reconciler.api.client.open_client`; None: the network."""
         return self._transport
 

@@ -1,17 +1,14 @@
-"""A transport to ASGI applications in this process, without sockets and threads."""
+"""An httpx transport to ASGI applications in this process, without sockets and threads."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 from starlette.types import ASGIApp, Message, Scope
-
-from reconciler.api.exchange import Incoming, NoResponse
 
 _CUT = "reconciler.testing.cut"
 
@@ -22,10 +19,7 @@ def cut(scope: Scope) -> None:
 
 
 class AppTransport(httpx.AsyncBaseTransport):
-    """Passes each request to the application of its host. A response is complete before it is returned.
-
-    It is a transport of `reconciler.api`, and one of httpx for requests of a test.
-    """
+    """Passes each request to the application of its host. A response is complete before it is returned."""
 
     def __init__(self, apps: Mapping[str, ASGIApp]) -> None:
         self._apps = apps
@@ -33,18 +27,10 @@ class AppTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         app = self._apps.get(request.url.host)
         if app is None:
-            raise NoResponse(f"no application serves {request.url.host}", sent=False)
+            raise httpx.ConnectError(f"no application serves {request.url.host}", request=request)
         exchange = _Exchange(request, await request.aread())
         await app(exchange.scope, exchange.receive, exchange.send)
         return exchange.response()
-
-    @asynccontextmanager
-    async def send(
-        self, method: str, address: str, headers: Mapping[str, str], content: bytes
-    ) -> AsyncIterator[Incoming]:
-        request = httpx.Request(method, address, headers=headers, content=content)
-        response = await self.handle_async_request(request)
-        yield Incoming(response.status_code, response.headers, response.aiter_bytes())
 
 
 class _Exchange:
@@ -89,8 +75,10 @@ class _CutStream(httpx.AsyncByteStream):
         raise _reset()
 
 
-def _reset() -> ConnectionResetError:
-    return ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+def _reset() -> httpx.ReadError:
+    failure = httpx.ReadError("the connection was reset")
+    failure.__cause__ = ConnectionResetError(errno.ECONNRESET, "Connection reset by peer")
+    return failure
 
 
 def _scope_of(request: httpx.Request) -> dict[str, Any]:

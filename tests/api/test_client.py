@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
+import httpx
 import pytest
-from aiohttp.client_reqrep import ConnectionKey
 
 from reconciler.api import transport
 from reconciler.api.budget import Ledger
@@ -26,7 +25,6 @@ from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
 from tests.engine.world import SeededChance, VirtualClock
 
-WHERE = ConnectionKey("api.example.com", 443, True, True, None, None, None)
 METHODS = ["POST", "PATCH", "PUT", "DELETE"]
 
 
@@ -300,16 +298,13 @@ async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> No
 @pytest.mark.parametrize(
     ("failure", "sent"),
     [
-        (aiohttp.ClientConnectorError(WHERE, OSError("x")), False),
-        (aiohttp.ClientProxyConnectionError(WHERE, OSError("x")), False),
-        (aiohttp.InvalidUrlClientError("x"), False),
-        (aiohttp.ConnectionTimeoutError("x"), False),
-        (aiohttp.ClientConnectionError("x"), True),
-        (aiohttp.ClientOSError("x"), True),
-        (aiohttp.ClientPayloadError("x"), True),
-        (aiohttp.SocketTimeoutError("x"), True),
-        (aiohttp.ServerDisconnectedError("x"), True),
-        (ConnectionResetError(104, "x"), True),
+        (httpx.ConnectError("x"), False),
+        (httpx.UnsupportedProtocol("x"), False),
+        (httpx.ProxyError("x"), False),
+        (httpx.ReadError("x"), True),
+        (httpx.WriteError("x"), True),
+        (httpx.ReadTimeout("x"), True),
+        (httpx.RemoteProtocolError("x"), True),
         (OSError("x"), True),
         (RuntimeError("x"), True),
     ],
@@ -317,6 +312,9 @@ async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> No
 def test_an_error_that_is_not_known_to_come_before_sending_counts_as_sent(failure: Exception, sent: bool) -> None:
     """A create that may have been sent is looked for, and not repeated."""
     assert transport.explain(failure, 10).sent is sent
+    wrapped = httpx.ConnectError("as httpx-aiohttp reports a connection that broke after sending")
+    wrapped.__cause__ = ConnectionResetError(104, "reset")
+    assert transport.explain(wrapped, 10).sent is True
 
 
 async def test_an_address_is_told_whole_although_a_secret_is_like_it() -> None:

@@ -6,17 +6,17 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
+import httpx
 import pytest
 
 from reconciler.api import transport
 from reconciler.api.errors import Unreachable
-from reconciler.api.exchange import Incoming, NoResponse, Response, open_connection
+from reconciler.api.exchange import NoResponse, Response, open_connection
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
 
@@ -24,7 +24,7 @@ ORIGIN = Origin.parse("https://api.example.com")
 WHERE: Any = SimpleNamespace(host="proxy.example", port=3128, ssl=None)
 
 
-class Scripted:
+class Scripted(httpx.AsyncBaseTransport):
     """A transport that answers with chunks, or raises."""
 
     def __init__(self, *chunks: bytes | Exception) -> None:
@@ -32,11 +32,8 @@ class Scripted:
         self.read = 0
         self.closed = 0
 
-    @asynccontextmanager
-    async def send(
-        self, method: str, address: str, headers: Mapping[str, str], content: bytes
-    ) -> AsyncIterator[Incoming]:
-        yield Incoming(200, {}, self._iterate())
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=self._iterate())
 
     async def _iterate(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
@@ -51,7 +48,7 @@ class Scripted:
 
 async def sent(through: Scripted, largest: int, **more: Any) -> Response:
     async with open_connection(ORIGIN, seconds=5, transport=through, **more) as connection:
-        return await connection.send("POST", f"{ORIGIN}/x", {}, b"", largest=largest)
+        return await connection.send("POST", f"{ORIGIN}/x", httpx.Headers(), b"", largest=largest)
 
 
 async def test_a_body_may_be_as_large_as_allowed_and_no_larger() -> None:
@@ -85,7 +82,7 @@ async def test_an_error_names_the_peer_and_the_connection_is_closed() -> None:
 
 @pytest.mark.parametrize(("status", "success"), [(199, False), (200, True), (299, True), (300, False)])
 def test_a_2xx_is_success(status: int, success: bool) -> None:
-    assert Response(status, {}, b"").is_success is success
+    assert Response(status, httpx.Headers(), b"").is_success is success
 
 
 @pytest.mark.parametrize(

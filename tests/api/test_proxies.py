@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import pytest
 
 from reconciler.api.client import Account
@@ -189,7 +190,7 @@ def test_a_proxy_s_login_is_sent_in_a_header(
     monkeypatch.setenv("HTTPS_PROXY", address)
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert proxy is not None
-    sent = dict(proxy.headers).get("Proxy-Authorization")
+    sent = proxy.headers.get("Proxy-Authorization")
     assert str(proxy.url) == url
     assert sent == (login and f"Basic {b64encode(login.encode()).decode()}")
 
@@ -226,7 +227,7 @@ def test_a_proxy_without_a_scheme_is_one_of_http(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert proxy is not None
-    assert str(proxy.url) == "http://proxy.example:3128"
+    assert proxy.url == httpx.URL("http://proxy.example:3128")
 
 
 async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,7 +113,7 @@ def test_a_plan_without_store_and_changes_loads_what_a_look_needs(
     assert shell("apply", "--auto-approve").code == 0
     found = modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
-    assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "pydantic", "yaml"}
+    assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
 
 
 def test_a_sandbox_says_its_address_first_and_ends_with_success() -> None:

@@ -677,5 +677,8 @@ def test_a_shape_of_many_members_is_written_once(tmp_path: Path, monkeypatch: py
     async def act(world: FleetWorld) -> None:
         await world.plan()
 
-    play(tmp_path, [member(name) for name in "abcde"], act)
+    async def pause(method: str, path: str) -> None:
+        await asyncio.sleep(0.001)  # so that all of them are planned before the first is stored
+
+    play(tmp_path, [member(name) for name in "abcde"], act, on_request=pause)
     assert len(written) == 1

@@ -14,7 +14,6 @@ from reconciler.cli.main import main
 from reconciler.cli.terminal import exit_codes
 from reconciler.sandbox.server.accounts import read_accounts
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
-from reconciler.testing.transport import AppTransport
 from tests.sandbox.account import BODIES, Account
 
 FIRST, SECOND = "sandbox-0001", "sandbox-0002"
@@ -222,7 +221,6 @@ async def test_concurrent_requests_count_in_their_account() -> None:
     with Sandbox(accounts=2, on_request=hold) as platform:
         one, two = platform.accounts[FIRST], platform.accounts[SECOND]
         platform.put("/_sandbox/budget", {"at_once": 1})
-        assert isinstance(platform.transport, AppTransport)
         async with httpx.AsyncClient(transport=platform.transport, base_url=platform.base_url) as client:
             first = asyncio.ensure_future(client.get("/bot_users", headers=one.headers))
             await arrived.wait()
