@@ -610,6 +610,15 @@ async def test_an_observer_is_told_of_each_request_and_wait_without_content() ->
     assert waits == [60]
 
 
+async def test_an_observer_alone_is_told_of_a_wait() -> None:
+    observer, clock = Noting(), VirtualClock()
+    account = {"observer": observer, "requests_per_minute": 1}
+    async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:
+        for _ in range(2):
+            await reader.get("/x")
+    assert observer.noted == [("GET", "/x"), 200, "wait 60", ("GET", "/x"), 200]
+
+
 async def test_a_read_that_is_tried_again_is_told_with_its_wait_and_reason() -> None:
     told: list[tuple[float, str]] = []
     clock = VirtualClock()

@@ -281,6 +281,7 @@ KV = {"path": "secret/", "type": "kv", "options": {"version": "2"}}
         (MOUNTS, (200, {"data": {**KV, "options": None}}), "has no KV engine of version 2 at secret/"),
         (MOUNTS, (200, {"data": {**KV, "options": {}}}), "has no KV engine of version 2 at secret/"),
         (MOUNTS, (200, {"data": ["x"]}), "has no KV engine of version 2 at secret/"),
+        (MOUNTS, (301, {}), "returned status 301 for secret/data/agents/berlin"),
         (MOUNTS, (400, {}), "returned status 400 for secret/data/agents/berlin"),
         (f"GET /v1/{DATA}", (200, {"data": {"data": {}, "metadata": {}}}), "returned no version of the secret"),
         (f"GET /v1/{DATA}", (200, {"data": {"data": {}, "metadata": {"version": "1"}}}), "returned no version"),
