@@ -18,7 +18,18 @@ from reconciler.model.problem import Position, Severity
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.policies import evaluate as policies
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
-from tests.planning.builders import KINDS, declare, make_plan, manifest, ref, secret, settle
+from tests.planning.builders import (
+    KINDS,
+    declare,
+    live,
+    make_plan,
+    manifest,
+    record,
+    ref,
+    secret,
+    settle,
+    snapshot,
+)
 
 HERE = Position("policies/a.yaml", 1, 1)
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC).timestamp()
@@ -144,6 +155,25 @@ def test_a_change_tells_its_fields_and_what_is_live() -> None:
         "plan.changes[0].address == resource.address && plan.stack == 'laws' && now.getMonth() == 5"
     )
     assert policies.check_plan([rule(check)], plan, KINDS, NOW, manifest(changed)) == ()
+
+
+def test_a_change_tells_the_id_and_the_former_address_of_its_object_as_text() -> None:
+    there = live("IPPolicy", "ipp_1", owner=record("IPPolicy/old", {}))
+    declared = [declare("IPPolicy/moved", moved=["IPPolicy/old"]), declare("IPPolicy/new")]
+    plan = make_plan(*declared, seen=snapshot(there))
+    asked = rule("false", "", "change.id + '|' + change.former", actions=(Action.CREATE, Action.MOVE))
+    found = policies.check_plan([asked], plan, KINDS, NOW, manifest(*declared))
+    assert {problem.subject: problem.text for problem in found} == {
+        "IPPolicy/moved": "ipp_1|IPPolicy/old (policy a)",
+        "IPPolicy/new": "| (policy a)",
+    }
+
+
+def test_a_field_of_what_is_no_longer_declared_is_shown_at_the_rule() -> None:
+    plan = make_plan(seen=settle(OFFICE).snapshot())
+    asked = rule("false", field="description", actions=(Action.DELETE,))
+    (told,) = policies.check_plan([asked], plan, KINDS, NOW, manifest())
+    assert (told.subject, told.position) == ("IPPolicy/office", HERE)
 
 
 def test_what_is_no_longer_declared_is_as_it_was_seen() -> None:
