@@ -108,6 +108,9 @@ VALID = {
         change(POLICY, Action.DELETE, Verb.DELETE, "/ip_policies/ipp_2", None, id="ipp_2", reason=Reason.DUPLICATE),
         observed={POLICY: Observed("ipp_1", {}, "prod IPPolicy/a")},
     ),
+    "an update of what only a deletion loses": change(
+        DOMAIN, Action.UPDATE, Verb.UPDATE, "/reserved_domains/rd_1", {"description": "b"}, id="rd_1", protected=True
+    ),
     "a module": MODULE,
     "the end of a module": DETACHED,
     "a deletion": DELETED,
@@ -193,6 +196,10 @@ BROKEN: dict[str, tuple[Plan, str]] = {
     "a module that the kind does not have": (
         edit(MODULE, path=f"{ROUTES}/edghtsrt_1/mutual_tls"),
         "/mutual_tls is not a path of HTTPSEdgeRoute for this call",
+    ),
+    "a field that is no module": (
+        edit(MODULE, path=f"{ROUTES}/edghtsrt_1/match", body={}),
+        "/match is not a path of HTTPSEdgeRoute for this call",
     ),
     "a module of a kind without any": (
         replace(

@@ -134,6 +134,7 @@ def test_an_account_without_a_name_is_told_as_such() -> None:
         (119, "1 minute"),
         (120, "2 minutes"),
         (3599, "59 minutes"),
+        (3599.9, "59 minutes"),
         (3600, "1 hour"),
         (7200, "2 hours"),
         (86399, "23 hours"),
