@@ -97,15 +97,20 @@ async def test_a_caller_that_goes_takes_its_waiting_tasks_along(tmp_path: Path) 
         for member in MEMBERS:
             yield make_task(tmp_path, member)
 
-    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.wait, scheduler.address) as pool:
+    async with (
+        start_cluster() as scheduler,
+        Worker(scheduler.address, host="127.0.0.1", nthreads=2, memory_limit=0) as worker,
+        open_cluster_pool(stand_in.wait, scheduler.address) as pool,
+    ):
         ends = pool.run(give())
         first = asyncio.create_task(anext(ends))
         await until(lambda: len(stand_in.runs(tmp_path)) == 2)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await ends.aclose()
+        await until(lambda: not scheduler.tasks and len(worker.state.tasks) == 2)  # the two that run
         (tmp_path / "go").touch()
-        await until(lambda: not scheduler.tasks)
+        await until(lambda: not worker.state.tasks)
     assert len(stand_in.runs(tmp_path)) == 2
 
 
