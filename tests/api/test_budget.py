@@ -168,6 +168,12 @@ def test_a_ledger_that_says_nothing_of_use_holds_nobody_up(tmp_path: Path, text:
     assert Ledger(tmp_path / "requests.db").enter(at(100.0), 1, 60.0)[0]
 
 
+def test_a_file_that_is_no_database_is_replaced_and_counts_from_then_on(tmp_path: Path) -> None:
+    (tmp_path / "requests.db").write_bytes(b"no database at all" * 100)
+    ledger = Ledger(tmp_path / "requests.db")
+    assert [ledger.enter(at(100.0), 1, 60.0)[0] is not None for _ in range(3)] == [True, True, False]
+
+
 def test_a_ledger_that_cannot_be_made_anew_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_path: Path, **_more: Any) -> None:
         raise PermissionError
@@ -262,6 +268,18 @@ async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: 
         ledger.record_answers(ticket, moment)
     await ledger.close()
     assert Ledger(tmp_path / "requests.db").enter(at(110.0), 2, 60.0) == (None, 50.0)
+
+
+async def test_what_was_answered_is_written_soon_for_other_processes(tmp_path: Path) -> None:
+    ledger, other = SharedLedger(tmp_path / "requests.db"), Ledger(tmp_path / "requests.db")
+    ticket, _ = await ledger.enter(at(100.0), 1, 60.0)
+    assert ticket is not None
+    ledger.record_answers(ticket, 101.0)
+    deadline = time.monotonic() + 10
+    while other.enter(at(110.0), 1, 60.0) != (None, 51.0):  # until then the request is in flight
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    await ledger.close()
 
 
 async def test_a_ticket_that_nobody_waits_for_any_more_is_given_back(tmp_path: Path) -> None:
