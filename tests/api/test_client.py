@@ -561,7 +561,7 @@ async def test_before_a_change_and_only_then_it_is_asked_whether_it_may_be_sent(
 
 
 class Noting:
-    """An observer that notes what it is told."""
+    """An observer that records its events."""
 
     def __init__(self) -> None:
         self.noted: list[Any] = []

@@ -73,7 +73,7 @@ def test_a_comment_is_added_found_and_updated(host: CodeHost, review: Opening) -
 
 @each_review
 def test_the_first_own_comment_that_begins_with_the_marker_is_the_one(host: CodeHost, review: Opening) -> None:
-    host.say(ALICE, f"{MARK} of somebody else")
+    host.say(ALICE, f"{MARK} of another user")
     host.say(US, f"quoted: {MARK}")
     host.comments.append({"id": "4", "body": f"{MARK} odd", "user": US, "author": US})
     host.comments.append({"id": 8, "body": None, "user": US, "author": US})
@@ -126,7 +126,7 @@ def test_issues_of_others_and_without_the_marker_are_left_alone(host: CodeHost, 
         told = {"number": number, "iid": number, "title": "t", "body": body, "description": body}
         return {**told, "user": author, "author": author, "state": "open", **more}
 
-    host.issues.append(issue(ALICE, f"{MARK} of somebody else"))
+    host.issues.append(issue(ALICE, f"{MARK} of another user"))
     host.issues.append(issue(US, f"quoted: {MARK}"))
     host.issues.append(issue(US, None))
     host.issues.append(issue(US, f"{MARK} odd", number="4", iid=None))
@@ -147,10 +147,10 @@ def test_an_issue_that_a_code_host_does_not_name_is_compared_as_an_empty_one(hos
 
 def test_a_workflow_s_token_takes_for_its_own_what_a_bot_wrote(host: CodeHost) -> None:
     host.me = None
-    host.say(ALICE, f"{MARK} of somebody else")
+    host.say(ALICE, f"{MARK} of another user")
     assert github(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.ADDED
     assert github(host).upsert_comment(f"{MARK} two", MARK) is CommentResult.UPDATED
-    assert host.bodies == [f"{MARK} of somebody else", f"{MARK} two"]
+    assert host.bodies == [f"{MARK} of another user", f"{MARK} two"]
 
 
 @each_review
