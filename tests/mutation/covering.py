@@ -17,6 +17,7 @@ from cosmic_ray.work_item import MutationSpec
 from coverage.numbits import numbits_to_nums
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+IMPORTING = 60  # tests that import the module of a mutant: each may be in another file, which takes time to load
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,15 @@ class Record:
         """The part of a test's lines that is in the file; less for a slow test."""
         return lines / max(1, self._breadth[test]) / (0.1 + self.tests[test].cpu)
 
+    def order_by_file(self, files: Iterable[str]) -> list[str]:
+        """The quickest test of each file, then the second of each, and so on."""
+        tests: dict[str, list[str]] = {file: [] for file in files}
+        for test in sorted(self.tests, key=lambda test: (self.tests[test].cpu, test)):
+            if (file := test.partition("::")[0]) in tests:
+                tests[file].append(test)
+        turns = zip_longest(*map(self._spread, tests.values()))
+        return [test for turn in turns for test in turn if test is not None]
+
     @staticmethod
     def _spread(tests: list[str]) -> list[str]:
         """The first case of each test function, then the second of each, and so on."""
@@ -121,6 +131,40 @@ class Source:
         chain = _enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
         return not any(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in chain[:-1])
 
+    def is_function(self, mutant: MutationSpec) -> bool:
+        """Whether the innermost statement is a function, of which the mutant changes the head."""
+        chain = _enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
+        return isinstance(chain[-1], ast.FunctionDef | ast.AsyncFunctionDef)
+
+    def find_importing(self, path: str) -> Iterator[list[str]]:
+        """The files of tests that import a module: first those that import the whole program, and those in the folder
+        of the module's package; then the others; then those that import another module which imports this one."""
+        module, folder = _name(path), path.split("/")[1]
+        importers = {_name(file) for file, names in self._imports.items() if module in names}
+        tests = {file: names for file, names in self._imports.items() if file.startswith("tests/")}
+        whole = [file for file, names in tests.items() if f"{module.partition('.')[0]}.*" in names]
+        direct = [file for file, names in tests.items() if module in names and file not in whole]
+        near = [file for file in direct if file.startswith(f"tests/{folder}/")]
+        yield [*whole, *near]
+        yield [file for file in direct if file not in near]
+        yield [file for file, names in tests.items() if names & importers and file not in {*whole, *direct}]
+
+    @cached_property
+    def _imports(self) -> dict[str, set[str]]:
+        """By file: what it imports, modules of the program at their top level. `import a` is also `a.*`."""
+        found: dict[str, set[str]] = {}
+        for folder, pattern in (("reconciler", "*.py"), ("tests", "test_*.py")):
+            for file in sorted((self._root / folder).rglob(pattern)):
+                path = file.relative_to(self._root).as_posix()
+                tree = self._tree(path)
+                names = found[path] = set()
+                for node in ast.walk(tree) if folder == "tests" else tree.body:
+                    if isinstance(node, ast.Import):
+                        names |= {name for alias in node.names for name in (alias.name, f"{alias.name}.*")}
+                    elif isinstance(node, ast.ImportFrom) and node.module:
+                        names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        return found
+
     def find_uses(self, mutant: MutationSpec) -> Iterator[list[tuple[str, set[int]]]]:
         """The lines that use a name which the statement defines, or the definition around it; then those that use the
         names which such lines define."""
@@ -149,6 +193,11 @@ class Source:
                     elif isinstance(node, ast.Attribute):
                         found[node.attr].add((node.lineno, defined))
         return uses
+
+
+def _name(path: str) -> str:
+    """The name of a module."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _enclosing(tree: ast.Module, place: tuple[int, int]) -> list[ast.stmt]:
@@ -203,13 +252,19 @@ def _defined(chain: list[ast.stmt]) -> set[str]:
 
 def choose_tests(mutant: MutationSpec, record: Record, source: Source) -> list[str]:
     """The tests that run the mutant's lines. For lines that are run when the module is imported, the tests that run
-    lines which use what they define. Nothing if no test runs them."""
+    lines which use what they define; outside functions, one of the tests that import the module after every third.
+    Nothing if no test runs them."""
     path, lines = source.find_lines(mutant)
-    if tests := record.find_tests(path, lines):
-        return record.order(tests, path)
-    if source.is_outside_functions(mutant) or lines & record.imported[path]:
-        for step in source.find_uses(mutant):
-            if tests := set().union(*(record.find_tests(file, uses) for file, uses in step)):
-                return record.order(tests, path)
+    tests = record.find_tests(path, lines)
+    is_outside = source.is_outside_functions(mutant)
+    if not tests and (is_outside or lines & record.imported[path]):
+        steps = (set().union(*(record.find_tests(*use) for use in step)) for step in source.find_uses(mutant))
+        tests = next(filter(None, steps), set())
+    chosen = record.order(tests, path)
+    if is_outside and not source.is_function(mutant):
+        importing = [test for files in source.find_importing(path) for test in record.order_by_file(files)]
+        ways = [*(chosen[start::3] for start in range(3)), importing[:IMPORTING]]
+        chosen = list(dict.fromkeys(test for turn in zip_longest(*ways) for test in turn if test is not None))
+    if not chosen and (is_outside or lines & record.imported[path]):
         return record.order(record.tests, path)[:5]  # importing the module may fail
-    return []
+    return chosen

@@ -13,6 +13,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.work_item import MutationSpec
 
 from tests.mutation.__main__ import main
+from tests.mutation.covering import Record, Source, choose_tests
 from tests.mutation.mutants import draw_sample, find_mutants, mutate
 from tests.mutation.operators import OWN
 from tests.mutation.score import Limits, Verdict, load_equivalents, render_report
@@ -133,6 +134,34 @@ def test_the_seed_of_the_sample_is_the_commit(repository: Path) -> None:
     main(["reconciler", "--count", "0", "--report"], repository)
     heading = (repository / "build/mutation/report.md").read_text().splitlines()[0]
     assert heading == f"# Mutation score of {commit.stdout[:12]}, seed {commit.stdout[:12]}"
+
+
+def test_what_is_run_at_import_is_tested_by_tests_that_import_the_module(tmp_path: Path) -> None:
+    files = {
+        "reconciler/store/tables.py": "TABLES = [1]\nNUMBER = 2\n",
+        "reconciler/store/files.py": "from reconciler.store import tables\n\nFILES = tables.TABLES\n",
+        "reconciler/store/late.py": "def load():\n    from reconciler.store import tables\n",
+        "tests/store/test_tables.py": "from reconciler.store.tables import TABLES\n",
+        "tests/plan/test_tables.py": "from reconciler.store import tables\n",
+        "tests/store/test_files.py": "from reconciler.store.files import FILES\n",
+        "tests/store/test_late.py": "from reconciler.store.late import load\n",
+        "tests/test_program.py": "import reconciler\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    passed = [
+        {"test": f"{file}::test_{number}", "passed": True, "cpu": 0.1 * number}
+        for file in files
+        if file.startswith("tests/")
+        for number in (1, 2)
+    ]
+    (tmp_path / "tests-1.jsonl").write_text("".join(f"{json.dumps(entry)}\n" for entry in passed))
+    mutant = MutationSpec(Path("reconciler/store/tables.py"), "core/NumberReplacer", 1, (2, 9), (2, 10))
+    chosen = choose_tests(mutant, Record(tmp_path), Source(tmp_path))
+    near = ["tests/test_program.py", "tests/store/test_tables.py"]
+    groups = [near, ["tests/plan/test_tables.py"], ["tests/store/test_files.py"]]
+    assert chosen == [f"{file}::test_{number}" for group in groups for number in (1, 2) for file in group]
 
 
 def population(**sizes: int) -> dict[str, list[list[MutationSpec]]]:
