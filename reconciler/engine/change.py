@@ -93,7 +93,7 @@ async def delete(run: RunContext, call: Call) -> CallResult:
             former = run.facts.former_addresses.get(call.address)
             addresses = [call.address] if former is None else [call.address, former]
             await run.checkpoint("bind", call, lambda: run.ports.journal.bind(dict.fromkeys(addresses)))
-        elif successor is not None and successor.replaces is not None:
+        elif successor is not None and successor.replaces == _locator(run, call, run.facts.kind_of(call)):
             final = replace(successor, replaces=None)
             await run.checkpoint("bind", call, lambda: run.ports.journal.bind({call.address: final}))
     return result

@@ -137,7 +137,9 @@ async def settle(
         known = snapshot.bindings.get(intent.address)
         # An open intent is newer than any binding, which then names an object that was deleted or is being replaced.
         if not kind.keeps_owner and len(found) == 1 and (known is None or known.id != found[0].locator):
-            replaced = known.id if known and any(live.locator == known.id for live in listing.objects) else None
+            existing = {live.locator for live in listing.objects if live is not found[0]}
+            former = [known.id, known.replaces] if known is not None else []
+            replaced = next((locator for locator in former if locator in existing), None)
             bound[intent.address] = Binding(found[0].locator, replaces=replaced)
             await journal.bind({intent.address: bound[intent.address]})
         if len(found) <= 1:

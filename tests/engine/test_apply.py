@@ -326,6 +326,18 @@ class TestKindsWithoutMetadata:
         assert (("before bind", Verb.DELETE) in points) is (replaces is not None)
         assert world.journal.bindings == {BOT: Binding("bot_0001", {"name": digest("berlin")}, protect=True)}
 
+    async def test_the_delete_of_another_object_leaves_what_is_replaced_in_the_binding(
+        self, world: EngineHarness
+    ) -> None:
+        """Or else nothing would delete the replaced object, if its own delete fails in this run."""
+        world.journal.bindings[BOT] = Binding("bot_7", replaces="bot_6")
+        new = create(str(BOT), "/bot_users", {"name": "berlin"})
+        assert new.owner is not None
+        new = replace(new, owner=replace(new.owner, replaces="bot_7"))
+        oldest = delete(str(BOT), "/bot_users/bot_6", "bot_6", needs=(new.id,), unbinds=False)
+        await world.apply(plan(new, oldest))
+        assert world.journal.bindings == {BOT: Binding("bot_0001", replaces="bot_7")}
+
 
 async def test_no_more_calls_run_at_once_than_allowed(world: EngineHarness) -> None:
     calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(20)]

@@ -256,18 +256,29 @@ class TestSettling:
         journal, bound = await self.settled(replace(self.bot(), identity={}), there)
         assert (bound, journal.concluded) == ({}, {"i": None})
 
-    async def test_what_it_was_to_replace_is_remembered_while_it_is_there(self) -> None:
+    @pytest.mark.parametrize(
+        ("known", "replaces"),
+        [
+            (Binding("esb_1/old.v0"), "esb_1/old.v0"),
+            (Binding("esb_1/old.v0", replaces="esb_1/oldest.v0"), "esb_1/old.v0"),
+            (Binding("esb_1/gone.v0", replaces="esb_1/oldest.v0"), "esb_1/oldest.v0"),
+            (Binding("esb_1/gone.v0", replaces="esb_1/new.v0"), None),
+            (Binding("esb_1/gone.v0"), None),
+        ],
+    )
+    async def test_what_it_was_to_replace_is_remembered_while_it_is_there(
+        self, known: Binding, replaces: str | None
+    ) -> None:
         intent = Intent(
             "i", Address("EventSource", "s"), "prod", "/event_subscriptions/esb_1/sources", identity={"type": "new.v0"}
         )
         journal = MemoryJournal()
         await journal.intend(intent)
-        there = Listing(
-            tuple(Live("EventSource", f"{name}.v0", {"type": f"{name}.v0"}, "esb_1") for name in ("old", "new"))
-        )
-        snapshot = Snapshot({"EventSource": there}, {intent.address: Binding("esb_1/old.v0")})
+        types = [f"{name}.v0" for name in ("oldest", "old", "new")]
+        there = Listing(tuple(Live("EventSource", type, {"type": type}, "esb_1") for type in types))
+        snapshot = Snapshot({"EventSource": there}, {intent.address: known})
         bound = await settle([intent], snapshot, kinds.every(), journal)
-        assert bound == {intent.address: Binding("esb_1/new.v0", replaces="esb_1/old.v0")}
+        assert bound == {intent.address: Binding("esb_1/new.v0", replaces=replaces)}
 
     async def test_of_two_that_fit_none_is_bound_and_the_intent_stays_open(self) -> None:
         there = Listing(tuple(Live("BotUser", id, {"id": id, "name": "berlin"}) for id in ("bot_1", "bot_2")))

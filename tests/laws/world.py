@@ -110,7 +110,7 @@ class RandomAccount:
             _show(shown, kind.by_name[name], value)
 
     def remove(self, kind: Kind, locator: str) -> None:
-        users = list(self._users(kind, locator))
+        users = list(self.find_users(kind, locator))
         if users:
             raise RefusedCall(f"{kind.name} {locator} is still used by {users}")
         if users := list(self._find_users_of_last_part(kind, locator)):
@@ -247,7 +247,7 @@ class RandomAccount:
             if shared:
                 raise RefusedCall(f"{shared} is held by {name} {locator}")
 
-    def _users(self, kind: Kind, locator: str) -> Iterator[str]:
+    def find_users(self, kind: Kind, locator: str) -> Iterator[str]:
         object_id = locator.rsplit("/", 1)[-1]
         for name, other in self.objects:
             known = self.read(name, other)

@@ -298,6 +298,42 @@ def test_a_binding_forgets_what_was_replaced_once_that_is_gone(is_there: bool) -
     assert (binding.id, binding.replaces) == (new.locator, old.locator if is_there else None)
 
 
+def test_a_source_that_returns_to_its_former_subscription_remembers_the_one_to_delete() -> None:
+    """A delete may be refused: the next plan finds the other source by the binding alone."""
+    subscriptions = [live("EventSubscription", f"esb_{n}", owner=record(f"EventSubscription/s{n}", {})) for n in (1, 2)]
+    first, second = (live("EventSource", "a.v0", {"type": "a.v0"}, parent=f"esb_{n}") for n in (1, 2))
+    declared = [
+        *(declare(f"EventSubscription/s{n}") for n in (1, 2)),
+        declare("EventSource/a", {"subscription_id": ref("EventSubscription/s1"), "type": "a.v0"}),
+    ]
+    bindings: dict[str, Binding] = {"EventSource/a": Binding(second.locator, replaces=first.locator)}
+    for _ in range(2):
+        seen = snapshot(*subscriptions, first, second, bindings=bindings)
+        made = make_plan(*declared, seen=seen, options=LENIENT)
+        assert [call.path for call in made.calls] == ["/event_subscriptions/esb_2/sources/a.v0"]
+        bindings |= {str(address): binding for address, binding in made.bindings.items() if binding is not None}
+        bound = bindings["EventSource/a"]
+        assert (bound.id, bound.replaces) == (first.locator, second.locator)
+
+
+def test_a_binding_does_not_call_replaced_what_another_declaration_has() -> None:
+    subscription = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
+    sources = [live("EventSource", f"{type}.v0", {"type": f"{type}.v0"}, parent="esb_1") for type in ("a", "b")]
+    declared = [
+        declare(f"EventSource/{name}", {"subscription_id": ref("EventSubscription/s"), "type": f"{name}.v0"})
+        for name in ("a", "b")
+    ]
+    bindings = {
+        "EventSource/a": Binding(sources[0].locator, replaces=sources[1].locator),
+        "EventSource/b": Binding(sources[1].locator),
+    }
+    made = make_plan(
+        declare("EventSubscription/s"), *declared, seen=snapshot(subscription, *sources, bindings=bindings)
+    )
+    assert made.calls == ()
+    assert {binding.replaces for binding in made.bindings.values() if binding is not None} == {None}
+
+
 def test_what_is_forgotten_is_no_longer_an_orphan() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
     made = make_plan(declare("TLSEdge/a", ensure=Ensure.FORGOTTEN), seen=snapshot(there))

@@ -16,5 +16,7 @@ FOUND: dict[int, str] = {
     23933: "the same of an event source: tests/engine/test_apply.py",
     49735: "a token was overwritten by that of a replacement, which somebody deleted: tests/planning/test_identify.py",
     2514: "an object on its way out was taken for the one that is to have its key: tests/planning/test_identify.py",
+    91252: "an event source that returned to its former subscription forgot the one that it left there: "
+    "tests/planning/test_decide.py",
     506628: "two event sources were bound to one object, and each blocked the other: tests/planning/test_identify.py",
 }

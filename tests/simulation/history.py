@@ -330,6 +330,20 @@ class History:
         for stack in self.stacks:
             stack.plain = True
         await asyncio.sleep(10 * LAG)
-        for key in self.account.made_by(HUMAN):
+        for key in [*self.account.made_by(HUMAN), *self._find_contested_names()]:
             self.account.vanish(key)
         self.tell("calm")
+
+    def _find_contested_names(self) -> list[Key]:
+        """The names of theirs that ours took, and that edges of theirs use: only the two teams can say whose they are.
+
+        Ours cannot delete such a name while it is used, and theirs is told that another stack owns it.
+        """
+        kind = self.account.by_name.get("ReservedDomain")
+        return [
+            key
+            for key, record in self.account.records()
+            if kind is not None and key[0] == kind.name and record.stack == self.ours.name
+            if str(self.account.objects[key]["domain"]).endswith(f".{self.theirs.home}.example.com")
+            if any(self.account.find_users(kind, key[1]))
+        ]

@@ -7,13 +7,11 @@ from collections.abc import Iterator, Mapping
 from reconciler.model.address import Address
 from reconciler.model.canonical import collect_applied, digests
 from reconciler.model.change import Action
-from reconciler.model.kind import Kind
 from reconciler.model.manifest import Ensure
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.assignments import Assignments
-from reconciler.planning.matching.index import LiveIndex
 
 
 def find_binding_updates(
@@ -36,7 +34,7 @@ def find_binding_updates(
             continue
         elif decision.is_kept and not decision.differences:
             digested = digests(collect_applied(decision.kind, decision.want), str(address))
-            replaces = _find_replaced_id(index, decision.kind, address)
+            replaces = _find_replaced_id(assignments, address, live)
             binding = Binding(live.locator, digested, decision.protect, replaces)
             if binding != index.snapshot.bindings.get(address):
                 updates[address] = binding
@@ -45,11 +43,16 @@ def find_binding_updates(
     return updates
 
 
-def _find_replaced_id(index: LiveIndex, kind: Kind, address: Address) -> str | None:
-    """The locator of the object that the bound one replaces, if it still exists and has to be deleted."""
+def _find_replaced_id(assignments: Assignments, address: Address, live: Live) -> str | None:
+    """The locator of the object that the matched one replaces, if it still exists and has to be deleted.
+
+    It is the bound one if the declaration was matched with another, as when it returns to its former parent.
+    """
+    index = assignments.index
     binding = index.snapshot.bindings.get(address)
-    old = binding.replaces if binding is not None else None
-    return old if (kind.name, str(old)) in index.by_locator else None
+    former = [binding.id, binding.replaces] if binding is not None else []
+    existing = (index.by_locator.get((live.kind, str(locator))) for locator in former)
+    return next((old.locator for old in existing if old is not None and not assignments.is_assigned(old)), None)
 
 
 def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[Address]:
