@@ -143,7 +143,8 @@ class _OfferCollector:
         while value is not OMITTED and len(path) > 1 and _value_at(declared, path[:-1]) is None:
             path = path[:-1]  # the enclosing object is not declared either
             value = _value_at(spec, path)
-        unknown_id = next(_find_undeclared_ids(leaf, value, _value_at(declared, path)), None)
+        declared_ids = set(_find_ids(leaf, _value_at(declared, path)))
+        unknown_id = next((id for id in _find_ids(leaf, value) if id not in declared_ids), None)
         if unknown_id is not None:
             self._decline(
                 f"{address}.{change.path}",
@@ -179,18 +180,17 @@ def _value_at(value: Value, path: Sequence[str]) -> Value:
     return value
 
 
-def _find_undeclared_ids(field: Field, value: Value, declared: Value) -> Iterator[str]:
-    """The ids in reference fields that belong to no declaration and are not declared as plain ids."""
+def _find_ids(field: Field, value: Value) -> Iterator[str]:
+    """The plain ids in reference fields."""
     match value:
-        case str() if field.refs and value != declared:
+        case str() if field.refs:
             yield value
         case list() if field.item is not None:
-            declared_items = declared if isinstance(declared, list) else []
             for item in value:
-                yield from _find_undeclared_ids(field.item, item, item if item in declared_items else None)
+                yield from _find_ids(field.item, item)
         case dict() if field.shape is Shape.OBJECT:
             for inner in field.fields:
-                yield from _find_undeclared_ids(inner, value.get(inner.name), _value_at(declared, (inner.name,)))
+                yield from _find_ids(inner, value.get(inner.name))
 
 
 def _write_value(value: Value) -> Json:

@@ -158,6 +158,22 @@ def test_an_offer_says_how_its_list_is_compared_and_what_text_a_document_was() -
     assert (backends.value, backends.unordered) == (["ca_8", "ca_9"], False)
 
 
+@pytest.mark.parametrize(("now", "unknown"), [(("ca_9", 7), None), (("ca_8", 5), "ca_8")])
+def test_a_plain_id_may_stay_with_another_weight(now: tuple[str, int], unknown: str | None) -> None:
+    def weighted(id: str, weight: int) -> dict[str, Any]:
+        return {"backends": [{"backend_id": id, "weight": weight}]}
+
+    was, shown = weighted("ca_9", 5), {"backends": {now[0]: now[1]}}
+    offers, declined = accept(was, shown, was, kind="WeightedBackend")
+    if unknown is None:
+        assert ([(offer.path, offer.value) for offer in offers], declined) == (
+            [(("backends",), weighted(*now)["backends"])],
+            [],
+        )
+    else:
+        assert (offers, [each.why for each in declined]) == ([], [undeclared(unknown)])
+
+
 GIT_TOO = "Git changed it too; --both takes the platform's value"
 UNKNOWN = "what changed it is unknown; --both takes the platform's value"
 
