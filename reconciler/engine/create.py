@@ -40,14 +40,13 @@ async def create(run: RunContext, call: Call) -> CallResult:
     """Creates an object. After a Failure no object exists, or its intent stays open and the next run settles it."""
     await delivery.check_sinks(run, call)
     path = run.memory.values.path(call.path)
-    for attempt in range(1, run.ports.retries.attempts + 1):
-        result = await _Create(run, call, path).execute()
-        if result is not None:
-            return result
+    attempt = 1
+    while (result := await _Create(run, call, path).execute()) is None:
         await run.back_off(
             call, attempt, Lost("the response with its secret was lost, so the object was deleted; creating it again")
         )
-    raise Lost("every response with its secret was lost; each object was deleted again")
+        attempt += 1
+    return result
 
 
 class _Create:

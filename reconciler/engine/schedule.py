@@ -77,12 +77,11 @@ class Schedule:
         The call with the longest chain of waiting calls comes first, so that long chains start early; otherwise in the
         order of the plan.
         """
-        while self._ready:
-            call = self._calls[heapq.heappop(self._ready)[1]]
-            if self._states[call.id] is State.READY:
-                self._states[call.id] = State.RUNNING
-                return call
-        return None
+        if not self._ready:
+            return None
+        call = self._calls[heapq.heappop(self._ready)[1]]
+        self._states[call.id] = State.RUNNING
+        return call
 
     def end(self, call_id: str, outcome: Outcome) -> list[tuple[Call, str]]:
         """Records how a call ended; returns the calls that are skipped because of it, each with the reason."""

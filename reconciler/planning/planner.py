@@ -81,9 +81,7 @@ class _Planning:
         self.options = options
         self.kinds: Mapping[str, Kind] = {kind.name: kind for kind in kinds}
         resolved = resolve_names(manifest.declarations, self.kinds, lambda kind: snapshot.of(kind).objects)
-        if resolved:
-            manifest = replace(manifest, declarations={**manifest.declarations, **resolved})
-        self.manifest = manifest
+        self.manifest = manifest = replace(manifest, declarations={**manifest.declarations, **resolved})
         self.index = LiveIndex.of(manifest, snapshot, kinds)
         self.dependencies: Mapping[Address, Collection[Address]] = order.find_dependencies(
             manifest, self.kinds, _index_declared_hosts(self.index)

@@ -46,9 +46,10 @@ def compare_leaves(field: Field, want: Value, have: Value, last_applied: LastApp
             cause = find_removal_cause(path, leaf, field, removed, last_applied, bundle)
             yield LeafDifference(path, removed, None, cause)
             continue
-        absent = path not in old_leaves and InputOnly not in leaf
-        old = UNREAD if InputOnly in leaf else old_leaves.get(path)
-        if InputOnly in leaf or (agrees(leaf, new, old) and not (absent and new != canonicalize(leaf, leaf.default))):
+        if InputOnly in leaf:
+            continue
+        absent, old = path not in old_leaves, old_leaves.get(path)
+        if agrees(leaf, new, old) and not (absent and new != canonicalize(leaf, leaf.default)):
             continue
         is_leaf_found = True
         cause = find_cause(path, leaf, field, old, new, last_applied, bundle, have_absent=absent)

@@ -112,7 +112,7 @@ def _find_existing_child(
 
     Two runs may each have created the parent and the child; the first parent is kept.
     """
-    if kind.keeps_owner or kind.parent is None:
+    if kind.keeps_owner:
         return None
     if natural_key(kind, want) == natural_key(kind, assignments.index.form(kind, bound)):
         return None

@@ -102,8 +102,7 @@ class CallGraph:
         if isinstance(result, Cascade):
             self.deleted_with[result.part] = result.whole
             return
-        if result.need != result.call:
-            self.needs[result.call].add(result.need)
+        self.needs[result.call].add(result.need)
         if result.key is not None:
             self.handovers[result.call, result.need].add(result.key)
 

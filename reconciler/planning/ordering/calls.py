@@ -87,22 +87,23 @@ def _draft_record(decision: Decision, *, pending: bool = False, without: Collect
     pending   says that the one-time secret is not delivered yet
     """
     sent = {name: value for name, value in decision.want.items() if name not in without}
-    owner = decision.live.owner if decision.live is not None and not decision.is_new else None
-    keeps_record = owner is not None and decision.action in (Action.UPDATE, Action.MOVE)
-    metadata = decision.spec.get("metadata") if "metadata" in decision.want else None
-    if metadata is None and "metadata" not in decision.want and decision.live is not None:
+    keeps_record = decision.action in (Action.UPDATE, Action.MOVE)
+    owner = decision.live.owner if decision.live is not None and keeps_record else None
+    if "metadata" in decision.want or decision.live is None:
+        metadata = decision.spec.get("metadata")
+    else:
         metadata = decision.live.metadata  # ignored, therefore unchanged
     return OwnerDraft(
         address=decision.address,
         text=metadata or "",
-        intent=owner.intent if owner is not None and keeps_record else None,
+        intent=owner.intent if owner is not None else None,
         applied=collect_applied(decision.kind, sent),
         protect=decision.protect,
         pending=pending,
         replaces=(_require_live(decision).id if decision.kind.keeps_owner else _require_live(decision).locator)
         if decision.action is Action.REPLACE
         else owner.replaces
-        if owner is not None and keeps_record
+        if owner is not None
         else None,
     )
 
@@ -173,8 +174,7 @@ def _build_module_call(
 def _build_update(decision: Decision) -> Iterator[Call]:
     set_, removed = _split_fields(decision)
     swaps = _is_swap(decision.kind, set_, removed)
-    closing = swaps and decision.have.get(str(decision.kind.traffic_module)) is not None
-    if closing and (opening := _find_reopening(decision)) is not None:
+    if swaps and (opening := _find_reopening(decision)) is not None:
         set_ = [*(field for field in set_ if field is not opening), opening]
     text_moves = any(field.name == "metadata" for field in set_)
     writes_record = decision.kind.keeps_owner and (decision.moves_record or text_moves)
@@ -265,9 +265,9 @@ def _is_swap(kind: Kind, set_: Collection[Field], removed: Collection[Field]) ->
 
 def _plan_closing(decision: Decision, removed: Collection[Field]) -> list[Field]:
     """The fields to remove before a new exclusive module is set: first the traffic module, if it is set."""
-    traffic = decision.kind.traffic_module
+    traffic = str(decision.kind.traffic_module)
     rest = [field for field in removed if field.name != traffic]
-    return [decision.kind.by_name[traffic], *rest] if traffic and decision.have.get(traffic) is not None else rest
+    return [decision.kind.by_name[traffic], *rest] if decision.have.get(traffic) is not None else rest
 
 
 def _find_reopening(decision: Decision) -> Field | None:
@@ -328,9 +328,7 @@ def _build_module_calls(decision: Decision) -> Iterator[Call]:
     first: list[Field] = []
     if _is_swap(decision.kind, put, removed):
         first = _plan_closing(decision, [field for field in removed if field.name in decision.kind.exclusive_modules])
-        opening = (
-            _find_reopening(decision) if decision.have.get(str(decision.kind.traffic_module)) is not None else None
-        )
+        opening = _find_reopening(decision)
         put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
         removed = [field for field in removed if field not in first]
     position = decision.kind.modules_by_id.index

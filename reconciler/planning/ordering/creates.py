@@ -50,7 +50,7 @@ def order_references(graph: CallGraph) -> Iterator[PassResult]:
 def keep_predecessors(graph: CallGraph) -> Iterator[Wait]:
     """The old object of an interrupted replacement stays until the new one is complete: it may still serve traffic."""
     for decision in graph.decisions:
-        if decision.action is not Action.DELETE or decision.live is None:
+        if decision.action is not Action.DELETE:
             continue
         delete, calls = graph.deleter(decision), graph.own_calls(decision)
         if not any(_waits(graph, call, delete) for call in calls):
