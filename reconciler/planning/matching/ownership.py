@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
+from reconciler.model.owner_record import Owner
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 
 
@@ -88,14 +89,14 @@ def follow_renames(ownership: Ownership, account: Account) -> Ownership:
 def _find_successors(ownership: Ownership) -> Mapping[LiveKey, Live]:
     """The objects that replaced another one, by the kind and id of the replaced object."""
     replacing = [
-        live
+        (replaced, live)
         for lives in ownership.by_owner.values()
         for live in lives
-        if live.owner is not None and live.owner.replaces is not None
+        if (replaced := _record(live).replaces) is not None
     ]
     successors: dict[LiveKey, Live] = {}
-    for live in sorted(replacing, key=lambda live: (_address(live), live.locator)):
-        successors.setdefault((live.kind, str(live.owner.replaces if live.owner else None)), live)
+    for replaced, live in sorted(replacing, key=lambda pair: (_address(pair[1]), pair[1].locator)):
+        successors.setdefault((live.kind, replaced), live)
     return successors
 
 
@@ -123,8 +124,13 @@ def _find_heirs(manifest: Manifest) -> Callable[[Address], set[Address]]:
 
 
 def _address(live: Live) -> Address:
+    return _record(live).address
+
+
+def _record(live: Live) -> Owner:
+    """The owner record, which every object in `Ownership.by_owner` has."""
     assert live.owner is not None
-    return live.owner.address
+    return live.owner
 
 
 # --- replacements -----------------------------------------------------------------------------------------------------
@@ -156,7 +162,7 @@ def set_aside_replaced_bindings(ownership: Ownership, account: Account) -> Owner
 
 
 def _drop_replaced(lives: Sequence[Live]) -> list[Live]:
-    replaced = {live.owner.replaces for live in lives if live.owner is not None}
+    replaced = {_record(live).replaces for live in lives}
     return [live for live in lives if live.id not in replaced]
 
 
@@ -181,7 +187,7 @@ def settle_duplicates(ownership: Ownership, account: Account) -> Ownership:
     duplicates: set[LiveKey] = set()
     pending: set[Address] = set()
     for address, lives in ownership.find_shared():
-        if len({live.owner.intent for live in lives if live.owner is not None}) < len(lives):
+        if len({_record(live).intent for live in lives}) < len(lives):
             continue  # the owner record was copied
         heads = sorted(_drop_replaced(lives), key=lambda live: (str(live.body.get("created_at") or ""), live.id))
         if not heads:
@@ -219,10 +225,10 @@ def _select_kept_credentials(account: Account, address: Address, heads: Sequence
 
 
 def _is_delivered(account: Account, live: Live) -> bool:
-    owner = live.owner
-    return owner is not None and (not owner.pending or owner.intent in account.snapshot.receipts)
+    owner = _record(live)
+    return not owner.pending or owner.intent in account.snapshot.receipts
 
 
 def _is_undelivered(account: Account, live: Live) -> bool:
-    owner = live.owner
-    return owner is not None and owner.pending and owner.intent in account.snapshot.undelivered
+    owner = _record(live)
+    return owner.pending and owner.intent in account.snapshot.undelivered
