@@ -114,8 +114,7 @@ class _Planning:
         )
         if not self.options.selects(declaration.address):
             return unchanged
-        is_any_confined = any(problem.confined for problem in self.problems)
-        if is_any_confined and (target := self.references.find_confined(spec)) is not None:
+        if (target := self.references.find_confined(spec)) is not None:
             self.problems.append(problem := report_skipped_referrer(declaration, target))
             return replace(unchanged, problem=problem)
         resolved = ResolvedDeclaration(kind, declaration, spec, want)

@@ -30,9 +30,7 @@ def find_binding_updates(
         if decision.action is Action.FORGET:
             others = [other for other in index.find_bound_addresses(live) if other not in index.manifest.declarations]
             updates |= dict.fromkeys((address, *others))  # its former addresses too
-        elif decision.kind.keeps_owner or decision.is_new:
-            continue
-        elif decision.is_kept and not decision.differences:
+        elif not decision.kind.keeps_owner and decision.is_kept and not decision.differences:
             digested = digests(collect_applied(decision.kind, decision.want), str(address))
             replaces = _find_replaced_id(assignments, address, live)
             binding = Binding(live.locator, digested, decision.protect, replaces)

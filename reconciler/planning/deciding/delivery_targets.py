@@ -9,9 +9,10 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import FILE_WAYS, REMOTE_WAYS, Declaration, Delivery, Ensure, Manifest
+from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Call
 from reconciler.model.problem import Problem, Severity
-from reconciler.model.snapshot import IssuedSecret, Live, Place, Snapshot, Target
+from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
 from reconciler.planning.deciding.approval_items import describe_item
 from reconciler.planning.deciding.decision import Decision
 
@@ -50,7 +51,7 @@ def find_targets(
     for address, delivery in deliveries.items():
         place, exists = place_of(delivery), is_there(delivery)
         owned = _find_owned(snapshot, manifest.stack, address)
-        intents = {live.owner.intent for live in owned if live.owner is not None and not live.owner.pending}
+        intents = {owner.intent for owner in owned if not owner.pending}
         explaining = _select_issued(manifest.declarations[address], owned, issued)
         targets[address] = Target(
             delivery.label,
@@ -71,20 +72,17 @@ def _may_be_at(issued: IssuedSecret, delivery: Delivery, place: Place) -> bool:
     return issued.place.is_same(place)
 
 
-def _find_owned(snapshot: Snapshot, stack: str, address: Address) -> list[Live]:
-    return [
-        live
-        for live in snapshot.of(address.kind).objects
-        if live.owner is not None and live.owner.stack == stack and live.owner.address == address
-    ]
+def _find_owned(snapshot: Snapshot, stack: str, address: Address) -> list[Owner]:
+    owners = (live.owner for live in snapshot.of(address.kind).objects)
+    return [owner for owner in owners if owner is not None and owner.stack == stack and owner.address == address]
 
 
 def _select_issued(
-    declaration: Declaration, owned: Sequence[Live], issued: Iterable[IssuedSecret]
+    declaration: Declaration, owned: Sequence[Owner], issued: Iterable[IssuedSecret]
 ) -> list[IssuedSecret]:
     """The creates of this resource, under its present and former addresses."""
     addresses = {declaration.address, *declaration.moved}
-    intents = {live.owner.intent for live in owned if live.owner is not None}
+    intents = {owner.intent for owner in owned}
     return [entry for entry in issued if entry.address in addresses or entry.intent in intents]
 
 

@@ -97,8 +97,8 @@ def _is_same(field: Field, declared: Value, value: Json, resolve: Resolve) -> bo
         return field.is_exact or declared.__class__ is str
     if not field.is_exact:
         return False
-    if declared.__class__ is list and value.__class__ is list:
-        return [resolve(item) if item.__class__ is Ref else item for item in declared] == value
+    if declared.__class__ is list:
+        return bool([resolve(item) if item.__class__ is Ref else item for item in declared] == value)
     if field.shape is Shape.OBJECT and declared.__class__ is dict and value.__class__ is dict:
         for sub in field.fields:
             inner = declared.get(sub.name)
