@@ -52,7 +52,7 @@ def _load_manifest(workspace: Workspace, commit: Commit) -> Manifest:
         if is_secret and source in secrets:
             return secrets[source]  # of a plan from a snapshot file it may be known by its digest only
         word, _, path = source.partition(":")
-        if word != "file" or not here.has("from_file", path, is_secret=is_secret):
+        if word != "file":
             return None
         text = here.read("from_file", path, is_secret=is_secret)
         return Secret(text, source) if is_secret else text

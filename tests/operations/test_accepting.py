@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,27 @@ async def test_a_list_in_any_order_keeps_the_order_of_the_manifest(project: Proj
     assert found.remaining.changes == ()
 
 
+async def test_a_list_whose_order_counts_takes_that_of_the_platform(project: Project, sandbox: Sandbox) -> None:
+    backends = [
+        {"kind": "HTTPResponseBackend", "name": name, "spec": {"description": name, "body": name}} for name in "ab"
+    ]
+    first = {"kind": "FailoverBackend", "name": "f", "spec": {"backends": [
+        {"ref": f"HTTPResponseBackend/{name}"} for name in "ab"
+    ]}}  # fmt: skip
+    await project.apply("---\n".join(f"{json.dumps(document)}\n" for document in (*backends, first)))
+    (live,) = sandbox.get("/backends/failover")["backends"]
+    sandbox.patch(f"/backends/failover/{live['id']}", {"backends": live["backends"][::-1]})
+    found = await project.accept()
+    ((before, after),) = found.texts.values()
+    assert [
+        text.rindex("HTTPResponseBackend/a") < text.rindex("HTTPResponseBackend/b") for text in (before, after)
+    ] == [
+        True,
+        False,
+    ]
+    assert (told(found), found.remaining.changes) == ([], ())
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
@@ -276,12 +298,12 @@ async def test_a_manifest_that_cannot_be_read_any_more_is_told(project: Project,
 async def test_accepted_values_are_written_and_the_file_keeps_its_mode(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")
-    project.file.chmod(0o640)
+    project.file.chmod(0o641)
     workspace = project.workspace()
     found = await workspace.accept_drift()
     accept_drift.write(workspace, found)
     assert "The new office" in project.file.read_text()
-    assert project.file.stat().st_mode & 0o7777 == 0o640
+    assert project.file.stat().st_mode & 0o7777 == 0o641
 
 
 async def test_no_file_is_written_through_a_symbolic_link(project: Project, sandbox: Sandbox, tmp_path: Path) -> None:

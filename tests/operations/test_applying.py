@@ -218,6 +218,22 @@ async def test_a_store_that_fails_alone_ends_the_run(
     assert [ended.outcome for ended in result.outcomes].count(Outcome.SKIPPED) >= 6
 
 
+async def test_the_first_failure_of_the_store_is_reported(
+    sandbox: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results of calls are recorded at the same time, so that more than one of them may fail."""
+    both, raised = asyncio.Barrier(2), list[str]()
+
+    async def fail(*_: object) -> None:
+        await both.wait()
+        raised.append(f"failure {len(raised)}")
+        raise StoreError(raised[-1])
+
+    monkeypatch.setattr(StoreJournal, "record", fail)
+    result = await open_on(sandbox, root).apply()
+    assert (raised, result.failure) == (["failure 0", "failure 1"], "failure 0")
+
+
 async def test_a_run_that_lost_its_lock_sends_no_further_change(sandbox: Sandbox, tmp_path: Path) -> None:
     root = one_at_a_time(tmp_path)
 

@@ -126,6 +126,14 @@ async def test_a_token_that_cannot_be_read_back_is_told_where_it_is_named(
     await agent_config.render_agent_config(source(root), ["berlin"], with_token=False)
 
 
+async def test_a_credential_that_was_created_elsewhere_needs_a_delivery(tmp_path: Path) -> None:
+    credential = {"kind": "TunnelCredential", "name": "t", "id": "cr_1", "spec": {}}
+    root = write_project(tmp_path, credential, agent(**SIGNED_IN))
+    with pytest.raises(IncompleteAgentConfig, match="has no delivery; add `deliver:` to the credential") as refused:
+        await agent_config.render_agent_config(source(root), ["berlin"], with_token=True)
+    assert str(refused.value).endswith("(manifests/all.yaml:1:1)")
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -149,7 +157,7 @@ async def test_configurations_that_contradict_each_other_are_refused(tmp_path: P
 
 
 def test_a_configuration_is_written_for_its_owner_only(tmp_path: Path) -> None:
-    file = tmp_path / "new" / "agent.yml"
+    file = tmp_path / "not" / "yet" / "agent.yml"
     for text in ("a", "b"):
         agent_config.write_agent_config(file, text)
         assert (file.read_text(), file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (
@@ -239,6 +247,7 @@ async def test_an_import_extends_manifests_only_if_asked_to(sandbox: Sandbox, tm
     workspace = open_on(sandbox, root)
     with pytest.raises(UnwritableProposal, match=f"{path} exists with other content"):
         import_files.write(root, await workspace.propose_import())
+    assert "office" not in "".join((await workspace.propose_import()).manifests.values())
     extended = await workspace.propose_import(append=True)
     assert [str(item.address) for item in extended.imported] == ["IPPolicy/home"]
     with pytest.raises(
@@ -267,6 +276,17 @@ async def test_documents_that_an_import_would_change_stay(sandbox: Sandbox, tmp_
     (root / path).write_text("---\n# nothing yet\n")  # an empty document
     assert import_files.write(root, proposal, append=True) == {path}
     assert (root / path).read_text() == text
+
+
+async def test_manifests_that_became_invalid_are_not_what_keeps_an_object_from_import(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    sandbox.post("/ip_policies", {"description": "office"})
+    root = write_project(tmp_path, policy("home"))
+    workspace = open_on(sandbox, root)
+    (root / "manifests" / "all.yaml").write_text("kind: IPPolicy\nname: home\nspec: {color: red}\n")
+    with pytest.raises(InvalidProject, match="color"):
+        await workspace.propose_import()
 
 
 async def test_an_import_is_not_written_through_a_link(sandbox: Sandbox, tmp_path: Path) -> None:

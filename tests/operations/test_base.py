@@ -254,6 +254,17 @@ async def test_a_file_that_git_does_not_keep_is_read_from_here_for_the_base_too(
     assert "note.txt" in str(problem)
 
 
+async def test_a_variable_that_only_the_base_needs_is_not_looked_for_in_a_file(
+    sandbox: Sandbox, repository: Repository
+) -> None:
+    repository.folder.joinpath(".gitignore").write_text("NOTE\n")
+    (repository.root / "NOTE").write_text("noted")
+    repository.commit({"kind": "IPPolicy", "name": "a", "spec": {"description": {"from_env": "NOTE"}}})
+    repository.commit(policy("a", "noted"))
+    (problem,) = base_of((await open_on(sandbox, repository.root).plan(base="HEAD^")).plan).problems
+    assert "the environment variable NOTE is not set" in str(problem)
+
+
 @pytest.mark.parametrize("ref", ["nowhere", "--all", ""])
 async def test_a_base_that_is_no_commit_is_an_error(sandbox: Sandbox, repository: Repository, ref: str) -> None:
     repository.commit(bot("a"))

@@ -267,6 +267,22 @@ async def test_an_account_is_remembered_once_something_was_applied_to_it(sandbox
     assert (seen.is_remembered, seen.doubt) == (True, "")
 
 
+async def test_a_file_of_the_project_is_not_taken_for_the_entry_of_a_secret_store(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    deliver = {"token": {"to_vault": {"path": "agents/berlin"}}}
+    root = write_project(tmp_path, {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": deliver})
+    snapshots = []
+    for text in (None, "another secret"):
+        if text is not None:
+            (root / "secret/agents").mkdir(parents=True)
+            (root / "secret/agents/berlin").write_text(text)
+        environ = {**sandbox.environ, "VAULT_ADDR": "http://127.0.0.1:1"}
+        workspace = Workspace.open(root, runtime=Runtime(environ=environ, platform=sandbox))
+        snapshots.append(await workspace.take_snapshot())
+    assert [[target.is_there for target in seen.targets.values()] for seen in snapshots] == [[False], [False]]
+
+
 # --- the project ------------------------------------------------------------------------------------------------------
 
 

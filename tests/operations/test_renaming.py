@@ -153,6 +153,12 @@ def test_what_only_an_environment_declares_or_patches_is_renamed_there_too(root:
     assert after(only_there).keys() == {"eu/b.yaml"}
 
 
+def test_a_manifest_in_a_folder_of_folders_is_renamed(root: Path) -> None:
+    (root / "manifests/a.yaml").unlink()
+    write(root, {"manifests/teams/web/a.yaml": OFFICE})
+    assert after(rename(root, "IPPolicy/office", "IPPolicy/hq")).keys() == {"manifests/teams/web/a.yaml"}
+
+
 def test_a_project_whose_variables_only_environments_set_is_renamed_in_these(root: Path) -> None:
     settings = "version: 1\nstack: prod\nvariables: {text: {type: string}}\n"
     write(

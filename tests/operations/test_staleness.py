@@ -418,6 +418,12 @@ def test_the_kinds_of_every_id_that_a_call_names_are_read(call: Call, kinds: set
     assert staleness.kinds_of(Plan("laws", changes=(changed,), calls=(call,))) == {"TLSEdge"} | kinds
 
 
+def test_a_kind_is_read_that_is_changed_and_named_in_a_call() -> None:
+    changed = Change(at("IPPolicy/p"), Action.UPDATE, Reason.FIELDS)
+    call = call_to("/edges/tls/e", {"ip_restriction": {"ip_policy_ids": [ksuid("ipp_", "a")]}})
+    assert staleness.kinds_of(Plan("laws", changes=(changed,), calls=(call,))) == {"IPPolicy"}
+
+
 def test_objects_of_which_only_modules_are_managed_are_read_by_id() -> None:
     seen = {
         at("HTTPSEdgeRoute/a"): Observed("e1/r1", {}),
@@ -509,6 +515,47 @@ def test_a_duplicate_that_is_gone_or_free_by_now_is_told_apart() -> None:
     assert lines == ["ReservedDomain/a: rd_old is now managed by laws ReservedDomain/other"]
     done = [call.id for call in plan.calls if call.verb is Verb.DELETE]
     assert staleness.find_changed_objects(plan, snapshot(new), done) == {}
+
+
+def duplicated(kind: str, spec: dict[str, Any], count: int, *parents: Live) -> tuple[Plan, list[Live]]:
+    """A plan to replace an object of which interrupted replacements left duplicates."""
+    parent = parents[0].id if parents else None
+    body = {name: value for name, value in spec.items() if name != "edge_id"}
+    found: list[Live] = []
+    for number in range(count):
+        owner = record(f"{kind}/a", spec, intent=f"i{number}", replaces=found[-1].locator if found else "")
+        found.append(live(kind, f"x{number}", body, owner=owner, parent=parent))
+    options = replace(LENIENT, to_replace=frozenset({at(f"{kind}/a")}))
+    return make_plan(declare(f"{kind}/a", spec), seen=snapshot(*parents, *found), options=options), found
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "spec", "parents"),
+    [
+        ("ReservedDomain", {"domain": "a.example.com"}, []),
+        ("HTTPSEdgeRoute", {"edge_id": "e1", "match": "/", "match_type": "exact_path"}, [live("HTTPSEdge", "e1")]),
+    ],
+)
+def test_an_object_that_is_replaced_does_not_conflict_with_itself_or_its_duplicates(
+    kind: str, spec: dict[str, Any], parents: list[Live], count: int
+) -> None:
+    plan, found = duplicated(kind, spec, count, *parents)
+    assert len(plan.changes) == count
+    assert staleness.find_changed_objects(plan, snapshot(*parents, *found)) == {}
+
+
+def test_a_source_that_goes_to_another_subscription_conflicts_with_one_that_is_there() -> None:
+    """The id of a source is its type, which only its subscription tells apart."""
+    there = [live("EventSubscription", id, {"description": id}) for id in ("s1", "s2")]
+    source = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="s1")
+    moved = declare("EventSource/a", {"subscription_id": "s2", "type": "ip_policy_created.v0"})
+    bindings = {"EventSource/a": Binding(source.locator)}
+    plan = make_plan(moved, seen=snapshot(*there, source, bindings=bindings), options=LENIENT)
+    assert staleness.find_changed_objects(plan, snapshot(*there, source)) == {}
+    taken = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="s2")
+    (lines,) = staleness.find_changed_objects(plan, snapshot(*there, source, taken)).values()
+    assert "ip_policy_created.v0 exists now" in lines[0]
 
 
 def test_an_object_that_an_earlier_run_deleted_to_replace_it_is_not_missed() -> None:

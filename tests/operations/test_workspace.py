@@ -43,6 +43,7 @@ async def test_an_apply_succeeds_and_a_second_one_is_unchanged(sandbox: Sandbox,
     result = await open_on(sandbox, root).apply(on_event=events.append)
     assert result.status is Status.APPLIED
     assert [outcome.outcome for outcome in result.outcomes] == [Outcome.DONE] * 2
+    assert (result.failure, result.unverified, result.lost_store) == ("", "", False)
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 2
     told = [type(event) for event in events]
     assert told[0] is Planned

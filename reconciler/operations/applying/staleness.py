@@ -56,8 +56,10 @@ def find_changed_objects(plan: Plan, snapshot: Snapshot, done: Collection[str] =
     done  ids of calls of the plan that succeeded in earlier runs: what they wrote is not compared
     """
     comparison = Comparison(plan, snapshot, done)
-    lines_of = {change.address: list(dict.fromkeys(comparison.compare(change))) for change in plan.changes}
-    return {address: lines for address, lines in lines_of.items() if lines}
+    lines_of: dict[Address, list[str]] = {}
+    for change in plan.changes:  # an address with duplicates has several
+        lines_of.setdefault(change.address, []).extend(comparison.compare(change))
+    return {address: list(dict.fromkeys(lines)) for address, lines in lines_of.items() if lines}
 
 
 def calls_by_address(plan: Plan) -> Mapping[Address, list[Call]]:
@@ -77,6 +79,9 @@ class Comparison:
         self._snapshot = snapshot
         self._index = _build_index(plan, snapshot)
         self._calls = calls_by_address(plan)
+        self._changed_ids: dict[Address, set[str | None]] = {}
+        for change in plan.changes:
+            self._changed_ids.setdefault(change.address, set()).add(change.id)
         self._by_id: dict[tuple[str, str], Live] = {}
         self._by_owner: dict[Address, list[Live]] = {}
         for live in self._index.by_locator.values():
@@ -121,7 +126,7 @@ class Comparison:
                 continue
             yield from self._check_references(call)
             if call.verb is Verb.CREATE:
-                yield from self._find_conflicts(call, kind, seen, change)
+                yield from self._find_conflicts(call, kind, seen)
 
     def _compare_observed(self, address: Address, kind: Kind, seen: Observed, done: Sequence[Call]) -> Iterator[str]:
         live = self._index.by_locator.get((kind.name, seen.id))
@@ -159,8 +164,8 @@ class Comparison:
             if id != call.target and (kind, id) not in self._by_id and self._snapshot.of(kind).complete:
                 yield f"{call.address}: {id}, which it refers to, was deleted"
 
-    def _find_conflicts(self, call: Call, kind: Kind, seen: Observed | None, change: Change) -> Iterator[str]:
-        known = {seen.id if seen else None, change.id}
+    def _find_conflicts(self, call: Call, kind: Kind, seen: Observed | None) -> Iterator[str]:
+        duplicates = self._changed_ids.get(call.address, set()) - {_id(seen) if seen else None}
         owned = self._by_owner.get(call.address, [])
         key = self._key(call, kind)
         alike = [] if key is None else self._index.by_key.get((kind.name, key), [])
@@ -171,7 +176,7 @@ class Comparison:
         }
         lines |= {live.key: f"{live.id} exists now" for live in owned}
         for live in sorted({live.key: live for live in (*owned, *alike)}.values(), key=lambda live: live.locator):
-            if live.locator not in known and live.id not in known:
+            if live.id not in duplicates and (seen is None or live.locator != seen.id):
                 yield f"{call.address}: {lines[live.key]}"
 
     def _key(self, call: Call, kind: Kind) -> tuple[object, ...] | None:

@@ -8,9 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.kind import Home
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Rejected
 from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template, Value
@@ -173,8 +171,6 @@ def _comparable(declaration: Declaration, renaming: rename.Renaming) -> tuple[ob
     """What a declaration says, with the new address, without positions."""
     address = renaming.new if declaration.address == renaming.old else declaration.address
     moved = {*declaration.moved} - {renaming.old, renaming.new}
-    if address == renaming.new and kinds.get(address.kind).home is not Home.FILE:
-        moved |= {renaming.old}
     deliver = {name: replace(delivery, position=None) for name, delivery in declaration.deliver.items()}
     spec = {name: _rename_refs(value, renaming) for name, value in declaration.spec.items()}
     return (
