@@ -48,6 +48,11 @@ def test_an_approval_of_one_change_is_none_of_another(other: str) -> None:
     assert describe_item(replace(ITEM, **OTHERS[other])).digest != describe_item(ITEM).digest  # type: ignore[arg-type]
 
 
+def test_an_approval_of_a_move_from_one_address_is_none_of_a_move_from_another() -> None:
+    moves = [replace(ITEM, action=Action.MOVE, former=at(f"ReservedDomain/{name}")) for name in ("y", "z")]
+    assert len({describe_item(move).digest for move in moves}) == len(moves)
+
+
 def test_an_approval_of_all_changes_does_not_depend_on_their_order() -> None:
     second = replace(ITEM, address=at("ReservedDomain/b"), live=live("ReservedDomain", "rd_2"))
     assert describe_all([ITEM, second]) == describe_all([second, ITEM])

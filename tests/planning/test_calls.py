@@ -288,6 +288,13 @@ def test_upstream_termination_is_sent_without_the_version_it_must_not_have() -> 
     ]
 
 
+def test_termination_keeps_the_version_that_the_platform_chose_unless_it_excludes_one() -> None:
+    shown = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}}
+    declared = {"tls_termination": {"enabled": False}}
+    ((request, body),) = list_requests("TLSEdge", {"tls_termination": {}}, shown, declared)
+    assert (request, body["tls_termination"]["min_version"]) == ("PATCH", "1.3")
+
+
 @pytest.mark.parametrize(
     ("was", "now", "declared", "calls"),
     [
@@ -427,6 +434,14 @@ def test_a_login_of_our_route_is_exchanged_without_a_backend_and_beside_what_els
     assert on_own_route(SAML, LIVE_SAML, OIDC) == [("DELETE /saml", []), ("PATCH", ["oidc"])]
     calls = on_own_route({**SAML, **HOOK}, {**LIVE_SAML, **LIVE_HOOK}, OIDC)
     assert calls == [("DELETE /saml", []), ("PATCH", ["oidc"]), ("DELETE /webhook_verification", [])]
+
+
+def test_a_value_of_a_part_that_is_declared_no_more_is_reverted_to_its_documented_default() -> None:
+    """Fields that cannot be changed come before it in the spec."""
+    was = {"circuit_breaker": {"error_threshold_percentage": 0.5, "tripped_duration": 20}}
+    declared = {"circuit_breaker": {"error_threshold_percentage": 0.5}}
+    (call,) = on_own_route(was, was, declared)
+    assert call == ("PATCH", ["circuit_breaker"])
 
 
 def test_the_backend_is_removed_before_protection() -> None:

@@ -16,6 +16,7 @@ from reconciler.model.fields.field import Field
 from reconciler.model.value import Ref, Value
 from reconciler.planning.comparing.causes import find_cause
 from reconciler.planning.comparing.last_applied import ABSENT, SERVER_CHOICE, LastApplied, is_record_current
+from reconciler.planning.comparing.leaf_differences import compare_hidden_leaves
 from tests.planning.builders import LENIENT, declare, fields, live, make_plan, record, ref, secret, snapshot
 
 EDGE = kinds.get("TLSEdge")
@@ -207,11 +208,24 @@ def test_a_bundled_reference_that_is_not_resolved_may_have_changed_in_git() -> N
     assert (compared.platform, compared.git) == (False, None)
     leaf = find_leaf("ip_restriction.ip_policy_ids")
     assert find_cause(*leaf, ["p"], [ref("IPPolicy/p")], bundled, compared) is ChangedBy.FOLLOWS
+    # The leaf beside it differs from what was applied: the bundle does not say which of the leaves Git changed.
+    assert find_cause(*find_leaf("ip_restriction.enabled"), False, True, bundled, compared) is ChangedBy.GIT
     moved = bundled.compare_bundle(field, want, None)
     assert moved is not None
     assert (moved.platform, moved.git) == (True, None)
     assert was.compare_bundle(field, want, same) is None
     assert LastApplied(None).compare_bundle(field, want, same) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "cause"), [(ref("TLSEdge/new"), ChangedBy.GIT), ("ec_1", ChangedBy.UNKNOWN), (None, None)]
+)
+def test_what_responses_never_show_and_was_never_applied_is_new_if_it_refers_to_what_is_new(
+    value: Value, cause: ChangedBy | None
+) -> None:
+    _, _, field = find_leaf("endpoint_configuration_id", "ReservedAddress")
+    found = compare_hidden_leaves(field, value, LastApplied(None))
+    assert [difference.changed_by for difference in found] == ([cause] if cause is not None else [])
 
 
 @pytest.mark.parametrize(

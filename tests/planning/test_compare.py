@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.model.change import Action, ChangedBy, FieldChange
+from reconciler.model.snapshot import Binding
 from reconciler.model.value import Hidden
 from reconciler.planning.planner import PlanOptions
 from reconciler.rendering.wire.plan_json import write_plan
@@ -152,6 +153,22 @@ def test_a_document_is_told_place_by_place() -> None:
     assert [(path, each.old, each.new) for path, each in told.items()] == [
         ("traffic_policy.on_http_request[0].actions[0].config.status_code", 403, 404)
     ]
+
+
+def test_a_document_with_a_reference_that_is_not_resolved_is_told_as_a_whole() -> None:
+    def of(domain: Any) -> Shown:
+        rule = {"actions": [{"type": "forward-internal", "config": {"url": domain}}]}
+        return {"url": "https://a.x", "traffic_policy": {"on_http_request": [rule]}}
+
+    told = find_changes("CloudEndpoint", of("https://b.x"), of("https://b.x"), of(ref("ReservedDomain/new", "domain")))
+    assert list(told) == ["traffic_policy"]
+
+
+def test_a_required_value_that_a_response_lacks_is_sent_unless_only_a_new_object_could_have_it() -> None:
+    bots = snapshot(live("BotUser", "bot_1", {}), bindings={"BotUser/b": Binding("bot_1")})
+    assert requests(make_plan(declare("BotUser/b", {"name": "b"}), seen=bots)) == ["PATCH /bot_users/bot_1"]
+    domains = snapshot(live("ReservedDomain", "rd_1", {}, owner=record("ReservedDomain/d", {"domain": "a.x"})))
+    assert make_plan(declare("ReservedDomain/d", {"domain": "a.x"}), seen=domains).changes == ()
 
 
 # --- secrets ----------------------------------------------------------------------------------------------------------

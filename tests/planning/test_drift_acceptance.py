@@ -214,6 +214,13 @@ def test_what_only_git_changed_is_neither_offered_nor_declined() -> None:
     assert accept(WAS, WAS, {"description": "in Git"}, both=True) == ([], [])
 
 
+def test_a_value_that_responses_never_show_is_declined_though_it_is_no_secret() -> None:
+    declared = {"region": "eu", "endpoint_configuration_id": "ec_1"}
+    offers, declined = accept(None, {"region": "eu"}, declared, both=True, kind="ReservedAddress")
+    why = "it is secret or write-only, and cannot be written to a manifest"
+    assert (offers, declined) == ([], [Declined("ReservedAddress/e.endpoint_configuration_id", why)])
+
+
 def test_a_secret_that_was_changed_on_the_platform_is_declined() -> None:
     spec = {"edge_id": "e1", "match": "/", "match_type": "exact_path"}
     hook = {"webhook_verification": {"provider": "github", "secret": secret("ours")}}

@@ -115,6 +115,25 @@ def test_another_object_needs_a_close_look(there: Live) -> None:
     assert not is_known(DECLARED, there)
 
 
+ATTACHED = {"domain": "a.x", "certificate": {"id": "cert_1"}}
+
+
+@pytest.mark.parametrize(
+    ("was", "declared"),
+    [
+        ({"domain": "a.x"}, {"domain": "a.x"}),
+        ({"domain": "a.x"}, {"domain": "a.x", "certificate_id": ""}),
+        ({"domain": "a.x", "certificate_id": "cert_2"}, {"domain": "a.x", "certificate_id": "cert_2"}),
+    ],
+)
+def test_a_value_that_responses_show_elsewhere_needs_a_close_look(
+    was: dict[str, Any], declared: dict[str, Any]
+) -> None:
+    there = live("ReservedDomain", "rd_1", ATTACHED, owner=record("ReservedDomain/d", was))
+    assert not is_known(declare("ReservedDomain/d", declared), there)
+    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "certificate_id": "cert_1"}), there)
+
+
 def test_an_object_beside_another_with_its_record_needs_a_close_look() -> None:
     assert not is_known(DECLARED, EDGE, live("TLSEdge", "e2", WAS, owner=EDGE.owner))
     successor = live("TLSEdge", "e2", WAS, owner=record("TLSEdge/e", WAS, intent="i2", replaces="e"))

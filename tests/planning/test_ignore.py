@@ -23,6 +23,15 @@ def test_an_ignored_field_is_not_sent_with_another() -> None:
     assert (made.calls[0].body or {}).keys() == {"hostports"}
 
 
+def test_an_ignored_field_is_no_part_of_the_record_of_an_object_that_is_adopted_as_it_is() -> None:
+    there = live("TLSEdge", "e", {"description": "theirs", "hostports": ["a.x:443"]})
+    declared = {"description": "ours", "hostports": ["a.x:443"]}
+    made = make_plan(declare("TLSEdge/e", declared, id="e", adopt=True, ignore=["description"]), seen=snapshot(there))
+    (call,) = made.calls
+    assert call.owner is not None
+    assert (call.body, list(call.owner.applied)) == ({}, ["hostports"])
+
+
 def test_an_ignored_field_is_set_when_the_object_is_made() -> None:
     made = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("description",)))
     assert (made.calls[0].body or {})["description"] == "x"

@@ -728,6 +728,12 @@ def test_whoever_holds_what_is_wanted_is_told_with_what_to_do(owner: Owner | Non
     assert [(problem.text.partition(" has ")[0], problem.remedy) for problem in told] == [(whose, remedy)]
 
 
+def test_an_object_of_another_kind_that_holds_what_is_wanted_is_not_offered_for_adoption() -> None:
+    there = live("TLSEdge", "edgtls_9", {"hostports": ["a.x:443"]})
+    told = make_plan(web("a", "a.x"), seen=snapshot(there)).errors
+    assert [problem.remedy for problem in told] == ["remove it from TLSEdge edgtls_9"]
+
+
 def test_a_hostport_that_an_edge_of_nobody_holds_is_a_problem_that_names_the_edge() -> None:
     made = make_plan(edge("a", "a.x"), seen=snapshot(live("TLSEdge", "edgtls_9", {"hostports": ["A.x.:443"]})))
     assert errors(made) == ["TLSEdge edgtls_9 has a.x:443 already, and the platform allows it on one object at a time"]

@@ -185,6 +185,16 @@ def test_a_file_that_will_be_delivered_anew_is_not_told_to_be_gone() -> None:
     )
 
 
+@pytest.mark.parametrize(("way", "is_gone"), [("to_file", True), ("to_dotenv", True), ("to_vault", False)])
+def test_only_a_file_is_told_to_be_gone(way: str, is_gone: bool) -> None:
+    """An entry of a secret store that cannot be seen may be one that this key must not read."""
+    settings = {"name": "AGENT", "mount": "secret", "path": "agent", "key": "token"}
+    declared = replace(declare(str(AGENT)), deliver={"token": Delivery(way, "x", settings=settings)})
+    place = replace(HERE, way=way)
+    issued = IssuedSecret("i1", AGENT, place, True)
+    assert facts(declared, False, issued, seen=owned_credential(), here=place).targets[AGENT].is_gone is is_gone
+
+
 def test_several_are_counted_by_kind() -> None:
     declared = [declare(f"TunnelCredential/{name}") for name in "abcde"]
     state = Target("secrets/x", is_there=True)
