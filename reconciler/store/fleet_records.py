@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from sqlalchemy import (
@@ -209,8 +210,9 @@ class FleetRecords:
             row = connection.execute(select(_TASKS, self._moment.label("moment")).where(is_task)).first()
             if row is None:
                 raise UnknownTask(f"{run_id}/{member}/{project}", self._place)
-            if self._task(row).state.is_final:
-                return self._task(row)
+            task = self._task(row)
+            if task.state.is_final:
+                return task
             alive, sent = fleet_requests.sum_of_tries(row)
             claimed = {
                 "state": TaskState.RUNNING.value,
@@ -223,7 +225,7 @@ class FleetRecords:
                 "earlier_sent": sent,
             }
             connection.execute(update(_TASKS).where(is_task).values(**claimed))
-            return self._task(connection.execute(select(_TASKS).where(is_task)).one())
+            return replace(task, state=TaskState.RUNNING, tries=task.tries + 1, worker=worker, started=row.moment)
 
         return await self._write(write)
 

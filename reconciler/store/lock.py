@@ -10,15 +10,17 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Engine,
+    Row,
     and_,
     delete,
     insert,
@@ -133,19 +135,25 @@ class _LockRow:
             "expires": moment + self.lasts,
         }
         with database.explain_errors(self.place):
-            dead = self._find_dead_holder()
-            with self.engine.begin() as connection:
-                # A lock that expires far in the future was written with a wrong clock.
-                expires = _LOCKS.c.expires
-                expired = or_(expires <= moment, expires > moment + 10 * self.lasts, _LOCKS.c.holder == dead)
-                takeover = update(_LOCKS).where(_LOCKS.c.stack == self.stack, expired).values(**content)
-                if connection.execute(takeover).rowcount:
-                    return
+            row = self._find_row()
+            if row is not None and self._take_over(row, moment, content):
+                return
             try:
                 with self.engine.begin() as connection:
                     connection.execute(insert(_LOCKS).values(stack=self.stack, **content))
             except IntegrityError as failure:
                 raise self._explain_refusal(moment) from failure
+
+    def _take_over(self, row: Row[Any], moment: ColumnElement[float], content: Mapping[str, Any]) -> bool:
+        """Acquires the lock if it has expired, or its holder is dead. Returns whether it did."""
+        # A lock that expires far in the future was written with a wrong clock.
+        expires = _LOCKS.c.expires
+        expired = or_(expires <= moment, expires > moment + 10 * self.lasts)
+        if self._is_dead(row):
+            expired = or_(expired, _LOCKS.c.holder == row.holder)
+        takeover = update(_LOCKS).where(_LOCKS.c.stack == self.stack, expired).values(**content)
+        with self.engine.begin() as connection:
+            return connection.execute(takeover).rowcount == 1
 
     def renew(self) -> None:
         """Extends the lock; raises LockLost if another run acquired it."""
@@ -165,19 +173,21 @@ class _LockRow:
     def _is_ours(self) -> ColumnElement[bool]:
         return and_(_LOCKS.c.stack == self.stack, _LOCKS.c.holder == self.holder.token)
 
-    def _find_dead_holder(self) -> str:
-        """The token of the holder if it is a process of this machine that no longer exists; empty otherwise."""
+    def _find_row(self) -> Row[Any] | None:
         with self.engine.connect() as connection:
-            row = connection.execute(select(_LOCKS).where(_LOCKS.c.stack == self.stack)).first()
-        if row is None or row.machine != self.holder.machine or row.pid == self.holder.pid:
-            return ""
+            return connection.execute(select(_LOCKS).where(_LOCKS.c.stack == self.stack)).first()
+
+    def _is_dead(self, row: Row[Any]) -> bool:
+        """Whether the holder is a process of this machine that no longer exists."""
+        if row.machine != self.holder.machine or row.pid == self.holder.pid:
+            return False
         try:
             os.kill(row.pid, 0)
         except ProcessLookupError:
-            return str(row.holder)
+            return True
         except OSError:
-            return ""
-        return ""
+            return False
+        return False
 
     def _explain_refusal(self, moment: ColumnElement[float]) -> Locked:
         with self.engine.connect() as connection:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import resource
@@ -33,6 +34,7 @@ def main() -> int:
     parser.add_argument("--applied", type=int, default=100, help="members that are applied too")
     parser.add_argument("--processes", type=int, default=10, help="members that are planned as a process each")
     asked = parser.parse_args()
+    gc.set_threshold(1_000_000, 20, 100)  # as the command line does
     print(", ".join(measure.machine().values()), flush=True)
     with tempfile.TemporaryDirectory(prefix="bench-fleet-") as folder:
         root = Path(folder)
