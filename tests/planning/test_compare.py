@@ -122,6 +122,28 @@ def test_declaring_bindings_that_the_platform_had_filled_in_is_a_change_in_git()
     assert [(path, each.changed_by) for path, each in told.items()] == [("bindings", ChangedBy.GIT)]
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "cause"),
+    [
+        (404, 404, ChangedBy.GIT),
+        (404, 500, ChangedBy.BOTH),
+        (200, 500, ChangedBy.PLATFORM),
+    ],
+)
+def test_what_is_declared_no_more_goes_back_to_its_documented_default(was: int, now: int, cause: ChangedBy) -> None:
+    found = find_changes("HTTPResponseBackend", {"status_code": was}, {"status_code": now}, {})
+    told = [(path, each.old, each.new, each.changed_by) for path, each in found.items()]
+    assert told == [("status_code", now, 200, cause)]
+
+
+@pytest.mark.parametrize("shown", [{"status_code": 200}, {"status_code": None}, {}])
+def test_what_is_declared_no_more_and_has_its_documented_default_or_no_value_is_left_alone(shown: Shown) -> None:
+    there = live("HTTPResponseBackend", "b", shown, owner=record("HTTPResponseBackend/a", {"status_code": 404}))
+    assert all(
+        not change.fields for change in make_plan(declare("HTTPResponseBackend/a"), seen=snapshot(there)).changes
+    )
+
+
 def test_a_reference_to_what_is_made_anew_follows_it() -> None:
     first = [declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge()]
     world = settle(*first)
@@ -144,14 +166,30 @@ def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
     assert [field.changed_by for field in change_of(made, "TLSEdge/e").fields] == [ChangedBy.GIT]
 
 
-def test_a_document_is_told_place_by_place() -> None:
-    def of(status: int) -> Shown:
-        rule = {"actions": [{"type": "deny", "config": {"status_code": status}}]}
-        return {"url": "https://a.x", "traffic_policy": {"on_http_request": [rule]}}
+@pytest.mark.parametrize(
+    ("was", "declared", "places"),
+    [
+        ([{"code": 403}], [{"code": 404}], [("[0].actions[0].config.code", 403, 404)]),
+        (
+            [{"code": 403}, {"code": 403}],
+            [{"code": 500}, {"code": 404}],
+            [("[0].actions[0].config.code", 403, 500), ("[1].actions[0].config.code", 403, 404)],
+        ),
+        ([{"code": 403}], [{"code": 403, "text": "no"}], [("[0].actions[0].config.text", None, "no")]),
+        ([{"code": 403, "text": "no"}], [{"code": 403}], [("[0].actions[0].config.text", "no", None)]),
+        ([{"code": 403, "again": [1]}], [{"code": 403}], [("[0].actions[0].config.again", [1], None)]),
+    ],
+)
+def test_a_document_is_told_place_by_place(
+    was: list[Shown], declared: list[Shown], places: list[tuple[str, Any, Any]]
+) -> None:
+    def of(configs: list[Shown]) -> Shown:
+        rules = [{"actions": [{"type": "deny", "config": config}]} for config in configs]
+        return {"url": "https://a.x", "traffic_policy": {"on_http_request": rules}}
 
-    told = find_changes("CloudEndpoint", of(403), of(403), of(404))
+    told = find_changes("CloudEndpoint", of(was), of(was), of(declared))
     assert [(path, each.old, each.new) for path, each in told.items()] == [
-        ("traffic_policy.on_http_request[0].actions[0].config.status_code", 403, 404)
+        (f"traffic_policy.on_http_request{place}", old, new) for place, old, new in places
     ]
 
 
@@ -207,6 +245,12 @@ def test_another_target_member_is_told_with_its_secret_and_replaces() -> None:
     told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, declared)
     assert "target.stream.auth.creds.cloud_secret_access_key" in told
     assert all(field_change.forces_replacement for field_change in told.values())
+
+
+def test_of_a_target_only_the_member_that_somebody_added_is_told() -> None:
+    shown = {"target": {"metrics": {"service": "edge"}, "logs": {"log_group_arn": "arn:1"}}}
+    told = find_changes("EventDestination", metrics(KEY_ONE), shown, metrics(KEY_ONE))
+    assert [(path, each.new) for path, each in told.items()] == [("target.logs", None)]
 
 
 def test_a_new_private_key_replaces_the_certificate() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.model import owner_record
 from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, Order, Reason, Risk
 from reconciler.model.manifest import Ensure
@@ -468,6 +469,33 @@ def test_metadata_that_leaves_just_enough_room_is_taken() -> None:
     world = fill_metadata(fits)
     world.carry_out(plan_on(world, declared))
     assert len(world.objects["IPPolicy", "ipp_1"]["metadata"].encode()) == 4096
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_metadata_that_leaves_just_enough_room_for_the_record_of_a_credential_is_taken(is_replaced: bool) -> None:
+    """The record of a new one says for a while that its token is pending, and which one it replaces."""
+    declared = declare("TunnelCredential/c", {"description": "y"}, ignore=("metadata",))
+    options = PlanOptions(to_replace=frozenset([declared.address] if is_replaced else []))
+
+    def plan_beside(length: int) -> Plan:
+        there = {"description": "x", "metadata": "m" * length}
+        owner = record("TunnelCredential/c", {"description": "x"}, intent="0123456789abcdef")
+        return make_plan(declared, seen=snapshot(live("TunnelCredential", "cr_1", there, owner=owner)), options=options)
+
+    made = next(made for length in range(4050, 3000, -1) if not (made := plan_beside(length)).errors)
+    drafts = [call.owner for call in made.calls if call.owner is not None]
+    records = (
+        (
+            draft.text,
+            record(str(draft.address), intent="0123456789abcdef", pending=draft.pending, replaces=draft.replaces),
+        )
+        for draft in drafts
+    )
+    sizes = [
+        len(owner_record.write(str(text), owner._replace(applied={"description": "0123456789"})).encode())
+        for text, owner in records
+    ]
+    assert max(sizes) == 4096
 
 
 def test_an_exchange_of_logins_interrupts_nothing_where_nothing_is_attached() -> None:

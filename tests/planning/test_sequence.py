@@ -540,6 +540,13 @@ def test_a_restriction_comes_after_the_rules_of_its_policy_and_leaves_before_the
     assert any(need.startswith("delete IPRestriction/r") for need in needs_of(gone, rule))
 
 
+@pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.PRESENT])
+def test_a_restriction_that_is_declared_absent_does_not_keep_the_rules_of_its_policy(ensure: Ensure) -> None:
+    world = settle(*rules(a="10.0.0.0/8"), restriction("r", "office"))
+    made = plan_on(world, declare("IPPolicy/office"), replace(restriction("r", "office"), ensure=ensure))
+    assert len(made.errors) == (0 if ensure is Ensure.ABSENT else 1)
+
+
 def test_a_policy_in_use_gets_a_new_rule_before_its_last_old_one_goes() -> None:
     world = settle(*rules(a="10.0.0.0/8"), restriction("r", "office"))
     made = plan_on(world, *rules(b="11.0.0.0/8"), restriction("r", "office"))

@@ -79,8 +79,9 @@ def _compare_reverted(
     if old is None or old is UNREAD or old == new:
         return
     recorded = last_applied.digest_at(path, field, top)
-    was_changed = recorded is None or not last_applied.matches(recorded, old)
-    had_default = new is not None and recorded is not None and last_applied.matches(recorded, new)
+    assert recorded is not None  # only what was applied is reverted
+    was_changed = not last_applied.matches(recorded, old)
+    had_default = new is not None and last_applied.matches(recorded, new)
     yield FieldChange(
         path=path,
         old=hide_secrets(old, declaration.address, path),

@@ -85,10 +85,11 @@ def _build_release(decision: Decision, contested: Collection[ExclusiveKey]) -> C
     """The call that removes contested items from a list and changes nothing else; None without such a list."""
     for field in decision.kind.fields:
         held = decision.have.get(field.name)
-        if Exclusive not in field or not isinstance(held, list) or decision.live is None:
+        if Exclusive not in field or not isinstance(held, list):
             continue
         remaining = [item for item in held if (field.name, canonical(item)) not in contested]
         if len(remaining) < len(held):
+            assert decision.live is not None
             return Call(
                 id=f"release {field.name} of {decision.address}",
                 address=decision.address,
