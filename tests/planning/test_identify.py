@@ -111,6 +111,26 @@ def test_of_an_interrupted_replacement_the_newer_object_is_the_declared_one_and_
     )
     made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}), seen=snapshot(newer, older))
     assert (requests(made), errors(made)) == (["DELETE /certificate_authorities/ca_1"], [])
+    assert [change.reason for change in made.changes] == [Reason.SUPERSEDED]
+
+
+def test_the_older_object_stays_while_a_declaration_that_the_newer_moved_to_has_a_problem() -> None:
+    older = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
+    owner = record("CertificateAuthority/a", {"ca_pem": "NEW"}, intent="intent-2", replaces="ca_1")
+    newer = live("CertificateAuthority", "ca_2", {"ca_pem": "NEW"}, owner=owner)
+    declared = declare("CertificateAuthority/b", {"ca_pem": "NEWEST"}, id="ca_2", replace=False)
+    made = make_plan(declared, seen=snapshot(newer, older), options=LENIENT)
+    assert (requests(made), [problem.code for problem in made.errors]) == ([], ["cannot-be-replaced"])
+
+
+@pytest.mark.parametrize("targets", [("TLSEdge/old1",), ("TLSEdge/old1", "TLSEdge/new")])
+def test_of_two_objects_that_one_declaration_may_have_none_is_deleted_whatever_is_selected(
+    targets: tuple[str, ...],
+) -> None:
+    pair = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old{n}", {}, intent=f"i{n}")) for n in (1, 2)]
+    declared = declare("TLSEdge/new", moved=["TLSEdge/old1", "TLSEdge/old2"])
+    made = make_plan(declared, seen=snapshot(*pair), options=replace(LENIENT, targets=targets))
+    assert (made.changes, made.calls) == ((), ())
 
 
 def test_of_three_in_a_row_the_last_stays() -> None:

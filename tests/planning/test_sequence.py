@@ -793,8 +793,9 @@ def test_two_bots_that_swap_names_are_a_problem() -> None:
 def test_a_name_that_a_bot_of_nobody_has_is_a_problem() -> None:
     world = settle(bot("a", "x"))
     world.put(world.by_name["BotUser"], {"name": "y", "active": True})
-    made = plan_on(world, bot("a", "y"))
-    assert len(made.errors) == 1
+    (problem,) = plan_on(world, bot("a", "y")).errors
+    assert problem.text.endswith(" has y already, and the platform allows it on one object at a time")
+    assert problem.remedy.startswith("remove it from BotUser ")
 
 
 def test_a_flipped_rule_goes_before_it_comes_anew() -> None:
@@ -1087,7 +1088,8 @@ def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(there: list[Declarati
     world = settle(*HOSTS, *there)
     made = plan_on(world, *HOSTS, web("e", "a.x"), endpoint("p", "a.x"))
     assert len(made.errors) == 1
-    assert "a.x:443 already, and the platform allows it on one object at a time" in made.errors[0].text
+    assert made.errors[0].text.endswith("a.x:443 already, and the platform allows it on one object at a time")
+    assert not made.errors[0].remedy.endswith("in both")
 
 
 # --- replacements that have to make room ------------------------------------------------------------------------------
