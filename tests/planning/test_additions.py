@@ -52,6 +52,7 @@ def test_a_child_that_nobody_declares_is_told_with_its_parent_and_stays(
     (addition,) = made.additions
     assert (addition.address.kind, str(addition.parent)) == (child.kind, parent)
     assert (addition.reason, addition.risks) == (Reason.ADDED, (Risk.ADDED,))
+    assert "value" not in [field.path for field in addition.fields]  # of a secret, which no response shows
     assert (made.changes, made.calls, made.missing_approvals, made.unmanaged) == ((), (), (), ())
     assert made.has_drift
 

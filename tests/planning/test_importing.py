@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.manifest import Declaration
+from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Problem
 from reconciler.model.snapshot import NOT_OFFERED, Binding, Listing, Live, Snapshot
 from reconciler.model.value import Template
@@ -26,7 +28,7 @@ from reconciler.planning.importing.survey import (
     survey,
 )
 from reconciler.planning.planner import PlanOptions, plan
-from tests.planning.builders import KINDS, declare, live, manifest, record, ref, snapshot
+from tests.planning.builders import KINDS, at, declare, live, manifest, record, ref, snapshot
 
 POLICY = live("IPPolicy", "ipp_1", {"description": "Office", "created_at": "2030-01-01T00:00:00Z"})
 RULE = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"})
@@ -299,6 +301,22 @@ def test_a_user_is_proposed_as_neither_kind_if_it_is_declared_as_one() -> None:
     for address in ("BotUser/x", "ServiceUser/x"):
         seen = snapshot(*USERS, bindings={address: Binding("bot_1" if address[0] == "B" else "service_1")})
         assert propose(seen=seen, declared=(declare(address, {"name": "b"}),)).imported == ()
+
+
+def test_what_a_plan_would_change_of_a_proposal_is_an_objection_though_no_field_differs() -> None:
+    proposal = only(propose(POLICY))
+    change = Change(proposal.address, Action.ADOPT, Reason.UNOWNED, POLICY.id)
+    field = FieldChange("description", "", "x", ChangedBy.UNKNOWN)
+
+    def find(change: Change) -> list[str]:
+        return list(find_objections(Plan("laws", changes=(change,)), [proposal]).values())
+
+    assert find(change) == []
+    assert find(replace(change, action=Action.UPDATE)) == ["a plan would update it"]
+    assert find(replace(change, action=Action.REPLACE)) == ["a plan would replace it"]
+    (objection,) = find(replace(change, fields=(field,)))
+    assert objection.startswith("a plan would adopt it")
+    assert find(replace(change, action=Action.UPDATE, address=at("IPPolicy/other"))) == []
 
 
 def test_a_service_user_that_is_listed_only_as_such_is_proposed() -> None:

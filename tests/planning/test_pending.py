@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconciler.model.change import Reason
+from reconciler import kinds
+from reconciler.model.change import Action, ChangedBy, FieldChange, Reason
 from reconciler.model.manifest import Declaration, Ensure, Rotation
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.model.value import digest
+from reconciler.planning.comparing.compare import Difference
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.pending import is_pending
+from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import INTENT, declare, live, make_plan, record, ref, secret, snapshot
+from tests.planning.builders import (
+    INTENT,
+    KINDS,
+    at,
+    declare,
+    live,
+    make_plan,
+    manifest,
+    record,
+    ref,
+    secret,
+    snapshot,
+)
 
 WAS = {"hostports": ["a.x:443"], "description": "was"}
 PLATFORM = {**WAS, "description": "by hand"}
@@ -176,6 +193,46 @@ def test_a_row_of_the_table(row: Row) -> None:
     assert made.errors == ()
     assert made.has_pending is row.pending
     assert made.has_drift is not row.pending
+
+
+CAUSES = [(), (ChangedBy.GIT,), (ChangedBy.FOLLOWS,), (ChangedBy.GIT, ChangedBy.PLATFORM), (ChangedBy.UNKNOWN,)]
+
+
+@pytest.mark.parametrize("causes", CAUSES)
+@pytest.mark.parametrize(
+    ("reason", "is_pending_by_itself"),
+    [
+        (Reason.FIELDS, None),
+        (Reason.IMMUTABLE, True),
+        (Reason.RENAMED, True),
+        (Reason.ROTATION, True),
+        (Reason.EXCHANGED, True),
+        (Reason.PARENT, True),
+        (Reason.REQUESTED, False),
+        (Reason.UNDELIVERED, False),
+        (Reason.OVERWRITTEN, False),
+        (Reason.UNOWNED, False),
+    ],
+)
+def test_a_reason_of_git_is_pending_unless_something_else_changed_a_field(
+    reason: Reason, is_pending_by_itself: bool | None, causes: tuple[ChangedBy, ...]
+) -> None:
+    kind = kinds.get("TLSEdge")
+    changes = tuple(FieldChange(f"field{number}", 1, 2, cause) for number, cause in enumerate(causes))
+    decision = Decision(
+        at("TLSEdge/e"),
+        kind,
+        Action.REPLACE,
+        reason,
+        live=EDGE,
+        differences=(Difference(kind.by_name["description"], changes),) if changes else (),
+    )
+    index = LiveIndex.of(manifest(), snapshot(EDGE), KINDS)
+    only_git = set(causes) <= {ChangedBy.GIT, ChangedBy.FOLLOWS}
+    is_git = bool(causes) if is_pending_by_itself is None else is_pending_by_itself
+    assert is_pending(decision, index) is (is_git and only_git)
+    # What is not ours was never applied.
+    assert not is_pending(replace(decision, live=STRIPPED), index)
 
 
 def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:

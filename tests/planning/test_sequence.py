@@ -790,6 +790,14 @@ def test_two_bots_that_swap_names_are_a_problem() -> None:
     assert (made.calls, len(made.errors)) == ((), 1)
 
 
+@pytest.mark.parametrize(
+    "first", [declare("IPPolicy/a"), declare("ReservedDomain/0", {"domain": "z.x"}, ensure=Ensure.ABSENT)]
+)
+def test_a_domain_is_made_before_what_names_its_host_whatever_is_declared_before_it(first: Declaration) -> None:
+    made = make_plan(first, domain("a.x"), edge("e", "a.x"))
+    assert needs_of(made, "create TLSEdge/e") == {"create ReservedDomain/a"}
+
+
 def test_a_name_that_a_bot_of_nobody_has_is_a_problem() -> None:
     world = settle(bot("a", "x"))
     world.put(world.by_name["BotUser"], {"name": "y", "active": True})
