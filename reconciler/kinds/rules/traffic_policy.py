@@ -10,15 +10,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from reconciler.languages import cel_check, traffic_catalog, yaml_fast_path
+from reconciler.languages import traffic_catalog, yaml_fast_path
 from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Json, Ref, Secret, Template
+
+if TYPE_CHECKING:
+    from reconciler.languages import cel_check
 
 _RULE_KEYS = ("name", "expressions", "actions")
 _ACTION_KEYS = ("type", "config")
@@ -243,7 +246,15 @@ def _expressions(written: Any, at: Path) -> Iterator[Finding]:
         if not isinstance(expression, str) or not expression.strip():
             yield Finding((*at, index), "is not an expression", "write it as text, in quotes", code="traffic-shape")
         else:
-            yield from (_place_flaw(flaw, (*at, index)) for flaw in cel_check.find_flaws(expression))
+            yield from (_place_flaw(flaw, (*at, index)) for flaw in _find_flaws(expression))
+
+
+def _find_flaws(expression: str, *, is_condition: bool = True) -> Iterable[cel_check.Flaw]:
+    from reconciler.languages import (
+        cel_check,
+    )  # 3% of a start, which few manifests need
+
+    return cel_check.find_flaws(expression, is_condition=is_condition)
 
 
 def _place_flaw(flaw: cel_check.Flaw, at: Path, text: str = "", begin: int = 0) -> Finding:
@@ -308,6 +319,8 @@ def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, 
         if name in known:
             yield from _setting(value, known[name], (*at, key), action, (*above, name))
             continue
+        from reconciler.languages import cel_check
+
         meant = cel_check.find_misspelling(key, known)
         what = f"{action} has no setting {_format_path((*above, key))!r}"
         if meant is not None:
@@ -330,7 +343,7 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
         return
     if known.is_expression:
         for path, text in _texts(value, at):
-            yield from (_place_flaw(flaw, path) for flaw in cel_check.find_flaws(text, is_condition=False))
+            yield from (_place_flaw(flaw, path) for flaw in _find_flaws(text, is_condition=False))
         return
     if known.settings and isinstance(value, (dict, list)):
         items = [(at, value)] if isinstance(value, dict) else [((*at, index), item) for index, item in enumerate(value)]
@@ -354,7 +367,7 @@ def _check_embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding
     """
     for path, text in _texts(value, at):
         for match in _EMBEDDED.finditer(text):
-            for flaw in cel_check.find_flaws(match[1], is_condition=False):
+            for flaw in _find_flaws(match[1], is_condition=False):
                 finding = _place_flaw(flaw, path, text, match.start(1))
                 is_text = flaw.code == "traffic-syntax"
                 foreign = is_text or (flaw.line, flaw.column) == (1, 1)
