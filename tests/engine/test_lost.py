@@ -64,6 +64,18 @@ async def test_any_number_of_losses_makes_one_object(world: EngineHarness, seed:
     assert len(world.platform.all("/edges/tls")) == 1
 
 
+async def test_a_request_that_was_not_carried_out_for_certain_is_sent_again_with_its_intent(
+    world: EngineHarness,
+) -> None:
+    world.platform.faults = [
+        Fault("POST", "/edges/tls", RESET),
+        Fault("POST", "/edges/tls", Transient("503", status=503), times=2),
+    ]
+    ended = await only(world, EDGE)
+    assert len(world.platform.sent("POST")) == 4
+    assert list(world.journal.concluded.values()) == [None, ended.id]
+
+
 async def test_a_name_that_was_there_before_is_not_taken_for_ours(world: EngineHarness) -> None:
     world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}
     world.platform.faults = [Fault("POST", "/bot_users", RESET)]

@@ -249,6 +249,36 @@ def exempt(until: date) -> Rule:
     )
 
 
+def test_breaches_come_with_errors_first_and_then_in_the_order_of_their_places() -> None:
+    declared = manifest(
+        *(
+            replace(declare(f"IPPolicy/{name}"), position=Position(file, line, 1))
+            for name, file, line in (("a", "b.yaml", 9), ("b", "b.yaml", 2), ("c", "a.yaml", 3))
+        )
+    )
+    rules = [
+        replace(rule("resource.kind == ''"), name="warns", severity=Severity.WARNING),
+        replace(rule("resource.name != 'b'"), name="fails"),
+    ]
+    found = policies.check_manifest(rules, declared, KINDS, NOW)
+    assert [(problem.rule, problem.subject[-1]) for problem in found] == [
+        ("fails", "b"),
+        ("warns", "c"),
+        ("warns", "b"),
+        ("warns", "a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("remedy", "shown"),
+    [("ask the team", "ask the team"), ("", "correct it, or add an exemption at policies/a.yaml:1")],
+)
+def test_a_breach_says_what_to_do(remedy: str, shown: str) -> None:
+    asked = replace(rule("resource.kind == ''"), remedy=remedy)
+    (problem,) = policies.check_manifest([asked], manifest(OFFICE), KINDS, NOW)
+    assert problem.remedy == shown
+
+
 def test_an_exemption_holds_to_the_end_of_its_day() -> None:
     assert offline(exempt(date(2026, 6, 15)), OFFICE, EDGE) == ["TLSEdge/pay"]
 

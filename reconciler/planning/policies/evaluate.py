@@ -213,7 +213,7 @@ def _describe_value(field: Field, value: Value, default: Json = None) -> Json:
             return _fill_fields(field.fields, value)
         case Shape.LIST if value is None:
             return []
-        case Shape.LIST if isinstance(value, list) and field.item is not None and field.item.shape is Shape.OBJECT:
+        case Shape.LIST if isinstance(value, list) and field.item is not None:
             return [_describe_value(field.item, item) for item in value]
         case Shape.ANY if isinstance(value, str) and field.canonical is canonical.policy:
             return traffic.parse(value) or value  # the document, from YAML, JSON or text
