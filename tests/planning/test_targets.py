@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.change import Action
 from reconciler.model.manifest import Declaration, Delivery, Ensure
@@ -14,6 +15,7 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
 from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
 from reconciler.planning.deciding import delivery_targets
+from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.planner import PlanOptions
 from tests.planning.builders import KINDS, at, declare, live, make_plan, manifest, record, snapshot
 
@@ -193,6 +195,20 @@ def test_only_a_file_is_told_to_be_gone(way: str, is_gone: bool) -> None:
     place = replace(HERE, way=way)
     issued = IssuedSecret("i1", AGENT, place, True)
     assert facts(declared, False, issued, seen=owned_credential(), here=place).targets[AGENT].is_gone is is_gone
+
+
+@pytest.mark.parametrize("action", [None, *Action])
+@pytest.mark.parametrize("is_there", [True, False])
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_only_a_new_secret_overwrites_and_only_what_is_there_and_not_ours(
+    action: Action | None, is_there: bool, is_ours: bool
+) -> None:
+    decision = Decision(AGENT, kinds.get(AGENT.kind), action)
+    seen = replace(snapshot(), targets={AGENT: Target("secrets/agent", is_there=is_there, is_ours=is_ours)})
+    is_new = action in (Action.CREATE, Action.REPLACE)
+    overwrites = is_new and is_there and not is_ours
+    assert delivery_targets.overwrites_foreign_target(decision, seen) is overwrites
+    assert not delivery_targets.overwrites_foreign_target(decision, snapshot())
 
 
 def test_several_are_counted_by_kind() -> None:
