@@ -410,6 +410,13 @@ def test_an_object_whose_record_was_written_over_is_known_by_its_binding_and_mar
     assert [(call.verb, call.owner is not None) for call in made.calls] == [(Verb.UPDATE, True)]
 
 
+def test_a_credential_whose_record_was_removed_is_marked_again_and_keeps_its_token() -> None:
+    there = live("TunnelCredential", "cr_1", {"description": "x"})
+    seen = snapshot(there, bindings={"TunnelCredential/c": Binding("cr_1")})
+    made = make_plan(declare("TunnelCredential/c", {"description": "x"}), seen=seen)
+    assert [(change.action, change.reason) for change in made.changes] == [(Action.UPDATE, Reason.RECORD)]
+
+
 def test_without_a_declaration_an_object_without_a_record_is_nobodys() -> None:
     made = make_plan(seen=snapshot(live("TLSEdge", "edgtls_1"), bindings={"TLSEdge/a": Binding("edgtls_1")}))
     assert made.changes == ()

@@ -67,6 +67,12 @@ def test_an_owned_object_that_is_no_longer_declared_is_deleted() -> None:
     assert (actions(made), requests(made)) == ({"TLSEdge/a": "delete"}, [f"DELETE /edges/tls/{EDGE}"])
 
 
+def test_objects_that_are_no_longer_declared_come_in_the_order_of_their_addresses() -> None:
+    lives = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/{name}", {})) for n, name in enumerate("cab")]
+    made = make_plan(seen=snapshot(*lives), options=LENIENT)
+    assert list(actions(made)) == ["TLSEdge/a", "TLSEdge/b", "TLSEdge/c"]
+
+
 def test_two_objects_with_one_record_are_a_problem_that_names_both() -> None:
     twins = [live("TLSEdge", id, owner=record("TLSEdge/a", {})) for id in ("edgtls_2", "edgtls_1")]
     made = make_plan(declare("TLSEdge/a"), seen=snapshot(*twins))
