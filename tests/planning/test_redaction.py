@@ -120,6 +120,12 @@ def test_a_secret_that_is_not_set_stays_so(empty: str | None) -> None:
     assert redact(there).body["oidc"]["client_secret"] is None
 
 
+@pytest.mark.parametrize("odd", [{"value": "s3cret"}, ["s3cret"], 12345])
+def test_a_secret_that_is_no_text_is_left_out(odd: object) -> None:
+    there = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": odd}}, parent="e_1")
+    assert redact(there).body["oidc"]["client_secret"] is None
+
+
 # --- declared secrets -------------------------------------------------------------------------------------------------
 
 
