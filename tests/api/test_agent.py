@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.api import agent
 from reconciler.api.origin import Origin
-from reconciler.api.platform import HTTPPlatform, open_platform
+from reconciler.api.platform import HTTPPlatform, open_platform, open_reader
 from reconciler.engine.ports import Failure, Gone, Lost, Refused, Transient
 from tests.api.wire import CUT, answer, wire
 
@@ -96,6 +96,16 @@ async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do
     assert [request.target for request in beside.asked] == ["/api/tunnels"]
     assert [request.target for request in platform.asked] == ["/ip_policies"]
     assert "authorization" not in beside.asked[0].headers
+
+
+async def test_what_is_read_of_the_agent_comes_from_there() -> None:
+    async with (
+        wire() as platform,
+        wire(answer({"name": "orders"})) as beside,
+        open_reader(platform.account(agent=beside.base_url)) as reader,
+    ):
+        assert await reader.get("/api/tunnels/orders") == {"name": "orders"}
+    assert ([request.target for request in beside.asked], platform.asked) == (["/api/tunnels/orders"], [])
 
 
 async def test_a_connection_that_breaks_after_a_start_was_sent_leaves_it_in_doubt() -> None:

@@ -106,6 +106,7 @@ def test_a_missing_response_leaves_a_change_in_doubt_if_it_may_have_been_sent(
     )
     assert (type(failure), str(failure)) == (kind, "what: why (key)")
     assert str(NoResponse("what", sent=sent).as_failure(method)) == "what"
+    assert str(NoResponse("what", "why canary", sent=sent)) == "what"
 
 
 @pytest.mark.parametrize(
@@ -182,3 +183,10 @@ def test_a_certificate_that_is_not_trusted_is_lasting(code: int, message: str, w
     assert (found.sent, found.lasting, "set SSL_CERT_FILE" in found.why) == (False, True, code == 20)
     assert found.why.startswith(f"its certificate is not trusted: {why}")
     assert not found.why.endswith(".")
+
+
+def test_what_a_certificate_says_of_itself_is_shortened() -> None:
+    error = ssl.SSLCertVerificationError(1, "x")
+    error.verify_code, error.verify_message = 10, "x" * 300
+    found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
+    assert found.why == f"its certificate is not trusted: {'x' * 199}…"

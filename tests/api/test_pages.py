@@ -112,7 +112,8 @@ async def test_pages_that_show_nothing_new_and_lead_on_are_no_list() -> None:
 async def test_a_list_that_never_ends_stops_at_a_bound_and_is_unknown(
     bound: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(platform, bound, 40)
+    for each in ("MAX_PAGES", "MAX_OBJECTS"):
+        monkeypatch.setattr(platform, each, 40 if each == bound else 80)
     count = itertools.count()
 
     def endless(there: Wire) -> bytes:

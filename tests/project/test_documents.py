@@ -133,6 +133,7 @@ KNOWN = {
         ("ReservedAddress/x.addr.addr", (), "ReservedAddress/x.addr addr"),
         ("ReservedAddress/x.id", (), "ReservedAddress/x id"),
         ("IPPolicy/a", ("Vault",), "refers to the kind IPPolicy; this field takes a reference to Vault"),
+        ("IPPolicy/a", ("Vault", "BotUser"), "refers to the kind IPPolicy; this field takes a reference to Vault or B"),
         (
             "ReservedAddress/x.addr.addr",
             ("ReservedAddress",),
@@ -191,6 +192,12 @@ def test_the_remedy_for_a_wrong_reference_names_what_was_probably_meant(
         references(KNOWN).find(text, ())
     found = raised.value
     assert (found.remedy, dict(found.values)) == (remedy, values)
+
+
+def test_the_remedy_for_a_reference_to_the_wrong_kind_names_the_first_that_fits() -> None:
+    with pytest.raises(Unresolved) as raised:
+        references(KNOWN).find("IPPolicy/a", ("Vault", "BotUser"))
+    assert raised.value.remedy == "write {ref: Vault/NAME}"
 
 
 def test_an_unknown_target_is_accepted_while_a_file_could_not_be_read() -> None:

@@ -132,6 +132,10 @@ def test_each_document_has_the_line_for_editors_once(text: str, told: str) -> No
     assert add_modeline(told, "s") == told
 
 
+def test_a_comment_beside_a_marker_stays_with_the_document_that_it_begins() -> None:
+    assert format_text("a: 1\n--- # two\nb: 2\n", "f.yaml") == "a: 1\n---\n# two\nb: 2\n"
+
+
 def test_nothing_but_comments_stays() -> None:
     assert format_text("# later\n", "f.yaml") == "# later\n"
 

@@ -314,6 +314,10 @@ WARNINGS = {
         "fleet.yaml:5:42: warning: waves[1]: all members that b selects are in earlier waves; correct the selector, "
         "or remove the entry [selects-no-member]"
     ),
+    "waves: [{name: a, select: {tier: gold}}, {name: b, select: {name: berlin}}, {name: c}]\n": (
+        "fleet.yaml:5:42: warning: waves[1]: all members that b selects are in earlier waves; correct the selector, "
+        "or remove the entry [selects-no-member]"
+    ),
 }
 
 

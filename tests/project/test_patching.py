@@ -125,6 +125,23 @@ def test_the_last_key_of_a_map_leaves_an_empty_map() -> None:
     assert patch.patch_text(text, 1, ("spec", "a", "b"), OMITTED) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "path", "why"),
+    [
+        ("", ("spec", "a"), "the result would not be valid YAML"),
+        ("# nothing\n", ("a",), "the result would not be valid YAML"),
+        ("a: 1\n", (), "there is no document"),
+    ],
+)
+def test_without_a_document_or_a_path_nothing_is_changed(text: str, path: tuple[str, ...], why: str) -> None:
+    with pytest.raises(Unpatchable, match=why):
+        patch.patch_text(text, 1, path, 1)
+
+
+def test_a_value_on_a_line_of_its_own_in_brackets_stays_there() -> None:
+    assert patch.patch_text("a: {b:\n  1}\n", 1, ("a", "b"), 2) == "a: {b:\n  2}\n"
+
+
 def test_what_has_no_value_gets_one() -> None:
     assert patch.patch_text("kind: a\nspec:\n", 1, ("spec",), {"a": 1}) == "kind: a\nspec:\n  a: 1\n"
 

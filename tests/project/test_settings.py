@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -249,6 +250,10 @@ def test_the_own_files_of_a_project_are_all_reserved(project: ProjectFolder) -> 
     assert own(project) == fixed | paths | store("data/own.db")
     assert own(project, environ={"RECONCILER_STORE": "other.db"}) == fixed | paths | store("other.db")
     assert own(project, environ={"RECONCILER_STORE": "postgresql://h/d"}) == fixed | paths
+    assert (
+        own_places(replace(project.config(), store="a\0b")).keys()
+        == own_places(replace(project.config(), store="postgresql://h/d")).keys()
+    )
 
 
 def test_files_that_settings_include_are_own_files_except_that_of_the_key(project: ProjectFolder) -> None:
@@ -411,6 +416,11 @@ def test_text_of_the_command_line_is_converted_to_the_type(kind: str, text: str,
         assert mismatch[0].endswith("found invalid YAML") == (value == "invalid")
     else:
         assert (converted, type(converted), mismatch) == (value, type(value), None)
+
+
+@pytest.mark.parametrize(("kind", "value"), [("integer", 3), ("boolean", True), ("list", ["a"])])
+def test_a_value_that_a_program_gives_is_taken_as_it_is(kind: str, value: Any) -> None:
+    assert variables.convert(value, kind) == (value, None)
 
 
 def test_values_of_the_command_line_are_settled_with_their_problems() -> None:

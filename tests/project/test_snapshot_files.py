@@ -66,6 +66,7 @@ def test_an_unsigned_snapshot_is_read_only_where_no_signature_is_demanded() -> N
     [
         ("stack", "dev", "it was changed after it was written"),
         ("integrity", "blake2b:00", "it was changed after it was written"),
+        ("integrity", "blake2b:zz", "it was changed after it was written"),
         ("format", "another", "it is not a snapshot file"),
         ("signature", None, "it is not signed"),
         ("signature", 3, "it is not signed"),

@@ -52,6 +52,7 @@ class Sample(StrictModel):
     one: Literal[1] = 1
     size: Annotated[int, Between(1, 5)] = 3
     most: Annotated[int, PydanticField(le=9, gt=1)] = 2
+    least: Annotated[int | None, PydanticField(ge=2)] = None
     flag: bool = False
     names: list[str] = PydanticField(default_factory=list)
     labels: dict[str, str] = PydanticField(default_factory=dict)
@@ -89,6 +90,7 @@ def findings(value: Any) -> list[str]:
         ({"size": 1.5}, ["size: expected a whole number, found a number; write digits without quotes, as in 10 (wr"]),
         ({"size": 0}, ["size: 0 is out of range; write a number from 1 to 5 (value-out-of-range)"]),
         ({"most": 10}, ["most: must be at most 9; the default is 2 (value-out-of-range)"]),
+        ({"least": 1}, ["least: must be at least 2;  (value-out-of-range)"]),
         ({"most": 1}, ["most: must be more than 1; the default is 2 (value-out-of-range)"]),
         ({"flag": "true"}, ["flag: expected true or false, found text; remove the quotes (wrong-type)"]),
         ({"flag": 1}, ["flag: expected true or false, found a whole number; write true or false (wrong-type)"]),
@@ -258,6 +260,7 @@ VARIABLES = {"t": "x", "n": 3, "f": True, "l": ["a", 1], "m": {"a": 1, "b": None
         ("IPPolicy", "description", "${{ IPPolicy/p }}", Ref(Address("IPPolicy", "p"))),
         ("IPPolicy", "description", "${{ IPPolicy/p }}${{ var.e }}", Ref(Address("IPPolicy", "p"))),
         ("IPPolicy", "description", "x ${{ IPPolicy/p }}", Template(("x ", Ref(Address("IPPolicy", "p"))))),
+        ("IPPolicy", "description", "${{ IPPolicy/p }} x", Template((Ref(Address("IPPolicy", "p")), " x"))),
         ("IPPolicy", "description", "${{ var.none }}", Template(())),
         ("IPPolicy", "description", "x ${{ lower(var.none) }}", Template(())),
         ("HTTPResponseBackend", "status_code", "${{ var.n }}", 3),
@@ -335,6 +338,14 @@ def test_a_secret_stays_secret_and_names_its_source(written: Any, text: str, sou
     found, told = resolve("Secret", spec, {"S": "canary"}, variables=given, sources={"given": "--var"})
     assert isinstance(found["value"], Secret)
     assert (found["value"].reveal(), found["value"].source, told) == (text, source, problems)
+
+
+def test_the_remedy_for_a_secret_in_plain_text_names_its_field() -> None:
+    resolver = Resolver(Path(), {}, {}, Declared())
+    resolver.resolve(kinds.get("HTTPSEdgeRoute").spec, Address("HTTPSEdgeRoute", "a"), {"oidc": {"client_secret": "s"}})
+    assert [finding.remedy for finding in resolver.findings] == [
+        "write client_secret: {from_env: NAME} or {from_file: PATH}"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,30 @@ def test_an_alias_repeats_what_its_anchor_names() -> None:
     }
 
 
+def test_an_anchor_inside_another_is_one_of_its_own() -> None:
+    assert value("a: &x {b: &y [1], c: 2}\nd: *y\ne: *x") == {
+        "a": {"b": [1], "c": 2},
+        "d": [1],
+        "e": {"b": [1], "c": 2},
+    }
+
+
+def test_the_tags_of_the_core_schema_may_be_written_out() -> None:
+    assert value("a: !!map {b: !!seq [!!str 1]}") == {"a": {"b": ["1"]}}
+    assert "unknown tag" in told("a: !!seq {b: 1}")[0]
+    assert "unknown tag" in told("a: !!map [1]")[0]
+
+
+def test_an_alias_of_a_quoted_merge_key_is_text() -> None:
+    assert value("a: &x '<<'\n*x : 1") == {"a": "<<", "<<": 1}
+
+
+def test_an_item_that_a_list_does_not_have_has_the_place_of_the_list() -> None:
+    places = yaml.read(b"a:\n  - 1\n", "f.yaml").documents[0].places
+    for index in (1, 2, 5):
+        assert places.nearest(("a", index)) == places[("a",)]
+
+
 def test_an_anchor_is_known_in_its_own_document_only() -> None:
     assert told("a: &x 1\n---\nb: *x") == [
         "f.yaml:3:4: undefined alias (*); define the anchor first, or quote the text"

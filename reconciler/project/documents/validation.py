@@ -195,7 +195,7 @@ def _make_finding(path: Path, details: list[ErrorDetails], value: Value, fields:
         return Finding(path, f"must be {words} {context[key]}", remedy, code="value-out-of-range", values=values)
     expected = list(dict.fromkeys(_EXPECTED[detail["type"]] for detail in details if detail["type"] in _EXPECTED))
     rules = [detail for detail in details if detail["type"] not in _EXPECTED]
-    if expected and not rules:
+    if not rules:
         return _report_wrong_type(path, phrases.join_words(expected), here)
     text, _, remedy = _message(rules[0]).partition("; ")
     if has_secret(here) or sensitive:

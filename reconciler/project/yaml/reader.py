@@ -142,7 +142,6 @@ class _Reader:
         self._expanded = 0
         self._known: dict[str, str] = {}  # interns equal texts
         self._is_long = len(text) > MAX_SCALAR
-        self._begin()
 
     def _begin(self) -> None:
         self._start = len(self._marks)
