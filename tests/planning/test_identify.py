@@ -14,6 +14,7 @@ from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
+from reconciler.model.plan import Verb
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Live
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
@@ -155,7 +156,30 @@ def test_of_three_in_a_row_the_last_stays() -> None:
         for n in (3, 1, 2)
     ]
     made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "P"}), seen=snapshot(*row))
-    assert sorted(requests(made)) == ["DELETE /certificate_authorities/ca_1", "DELETE /certificate_authorities/ca_2"]
+    assert requests(made) == ["DELETE /certificate_authorities/ca_1", "DELETE /certificate_authorities/ca_2"]
+    assert made.calls[1].needs == (made.calls[0].id,)
+
+
+def test_a_credential_that_is_replaced_again_is_deleted_after_the_one_before_it() -> None:
+    """The record of the second is all that says that the first is not in use any more: its delete may fail."""
+    first = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/c", intent="i1"))
+    owner = record("TunnelCredential/c", intent="i2", pending=True, replaces="cr_1")
+    second = live("TunnelCredential", "cr_2", owner=owner)
+    made = make_plan(declare("TunnelCredential/c"), seen=snapshot(second, first), options=LENIENT)
+    deletes = {call.target: call for call in made.calls if call.verb is Verb.DELETE}
+    assert [change.action for change in made.changes].count(Action.REPLACE) == 1
+    assert (set(deletes), deletes["cr_1"].id in deletes["cr_2"].needs) == ({"cr_1", "cr_2"}, True)
+
+
+def test_credentials_that_seem_to_replace_each_other_are_deleted_all_the_same() -> None:
+    """As after their records were changed by hand."""
+    pair = [
+        live("TunnelCredential", f"cr_{n}", owner=record("TunnelCredential/c", intent=f"i{n}", replaces=f"cr_{other}"))
+        for n, other in ((1, 2), (2, 1))
+    ]
+    newest = live("TunnelCredential", "cr_3", owner=record("TunnelCredential/c", intent="i3", replaces="cr_2"))
+    made = make_plan(declare("TunnelCredential/c"), seen=snapshot(*pair, newest), options=LENIENT)
+    assert (sorted(requests(made)), errors(made)) == (["DELETE /credentials/cr_1", "DELETE /credentials/cr_2"], [])
 
 
 def test_all_of_an_interrupted_replacement_goes_when_the_declaration_is_gone() -> None:

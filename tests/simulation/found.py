@@ -18,5 +18,7 @@ FOUND: dict[int, str] = {
     2514: "an object on its way out was taken for the one that is to have its key: tests/planning/test_identify.py",
     91252: "an event source that returned to its former subscription forgot the one that it left there: "
     "tests/planning/test_decide.py",
+    343402: "a credential was replaced twice, and the second was deleted before the first, whose delete was refused: "
+    "tests/planning/test_identify.py",
     506628: "two event sources were bound to one object, and each blocked the other: tests/planning/test_identify.py",
 }

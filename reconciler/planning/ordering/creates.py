@@ -57,6 +57,25 @@ def keep_predecessors(graph: CallGraph) -> Iterator[Wait]:
             yield from [Wait(delete, call) for call in calls]
 
 
+def delete_oldest_first(graph: CallGraph) -> Iterator[Wait]:
+    """Deletes an object that was or is replaced after the one that it had replaced itself.
+
+    Its owner record connects the older one with its address. Without it, an older credential whose delete fails would
+    count as a second one in use.
+    """
+    replaced = [
+        decision.live
+        for decision in graph.decisions
+        if decision.live is not None and (decision.action is Action.REPLACE or decision.address_reused)
+    ]
+    by_id = {(live.kind, live.id): live.key for live in replaced}
+    for live in replaced:
+        older = by_id.get((live.kind, str(live.owner.replaces))) if live.owner is not None else None
+        delete, first = graph.deleters.get(live.key), graph.deleters.get(older) if older is not None else None
+        if delete is not None and first is not None and not _waits(graph, first, delete):
+            yield Wait(delete, first)
+
+
 def _waits(graph: CallGraph, call: str, need: str) -> bool:
     """Whether a call waits for another, directly or through others."""
     visited: set[str] = set()

@@ -17,6 +17,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.ordering.call_graph import CallGraph, Pass
 from reconciler.planning.ordering.creates import (
+    delete_oldest_first,
     keep_predecessors,
     order_references,
     order_replacements,
@@ -35,7 +36,9 @@ PASSES: tuple[Pass, ...] = (
     order_deletes,  # the calls of the referrers of an object, before its delete
     order_handovers,  # the release of an exclusive key, before another object takes it
     order_parts,  # parts and referrers of their parent; reads the waits of the passes above
-    keep_predecessors,  # last: adds only waits that close no cycle with all others
+    # Last, as they add only waits that close no cycle with all others:
+    keep_predecessors,  # what a replacement has to complete, before the delete of the old object
+    delete_oldest_first,  # the delete of an older object, before that of the one that replaced it
 )
 
 
