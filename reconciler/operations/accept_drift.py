@@ -116,7 +116,9 @@ def _patch_manifests(workspace: Workspace, offers: list[Offer], found: Acceptanc
             before, text = found.texts[file]
             found.texts[file] = (before, _patch_manifest(workspace, offer, file, text))
         except (Unpatchable, files.Unreadable) as why:
-            found.declined.append(Declined(str(offer), f"{declaration.at(*offer.path)}: {why}; edit the manifest"))
+            at = declaration.at(*offer.path)
+            place = "the manifest" if at.file == file else at.file
+            found.declined.append(Declined(str(offer), f"{at}: {why}; edit {place}"))
         else:
             found.accepted.append(offer)
     found.texts = {path: texts for path, texts in found.texts.items() if texts[0] != texts[1]}
@@ -135,7 +137,7 @@ def _patch_manifest(workspace: Workspace, offer: Offer, file: str, text: str) ->
         value_before = value_before.get(part, OMITTED) if isinstance(value_before, dict) else OMITTED
     at = declaration.at(*offer.path)
     if at.file != file:
-        raise Unpatchable("the value is set outside the manifest")
+        raise Unpatchable("the value is set here, outside the manifest")
     if (source := _find_expression(value_before)) is not None:
         raise Unpatchable(f"the value is the expression {source}")
     value = offer.value

@@ -220,7 +220,7 @@ async def test_an_expression_inside_a_list_counts_and_a_reference_does_not(proje
         (
             "defaults: {IPPolicy: {spec: {description: Office}}}\n",
             "kind: IPPolicy\nname: office\nspec: {}\n",
-            "reconciler.yaml:3:43: the value is set outside the manifest; edit the manifest",
+            "reconciler.yaml:3:43: the value is set here, outside the manifest; edit reconciler.yaml",
         ),
         (
             "",
@@ -238,6 +238,22 @@ async def test_a_value_that_no_document_says_itself_is_left_to_a_person(
     ((_, _, reason),) = [line.partition(": ") for line in told(found)]
     assert (reason, found.texts, found.accepted) == (why, {}, [])
     assert found.remaining.changes != ()
+
+
+async def test_a_value_that_an_environment_sets_is_named_where_it_is_set(project: Project, sandbox: Sandbox) -> None:
+    (project.root / "environments").mkdir(parents=True)
+    overlay = "IPPolicy/office:\n  spec:\n    description: Staging\n"
+    (project.root / "environments" / "staging.yaml").write_text(overlay)
+    project.file.parent.mkdir()
+    project.file.write_text("kind: IPPolicy\nname: office\nspec: {description: Office}\n")
+    (project.root / "reconciler.yaml").write_text("version: 1\nstack: prod\n")
+    runtime = Runtime(environ=sandbox.environ, platform=sandbox)
+    workspace = Workspace.open(project.root, environment="staging", runtime=runtime)
+    await workspace.apply()
+    project.describe("Staging", "The new office")
+    found = await workspace.accept_drift()
+    why = "environments/staging.yaml:3:18: the value is set here, outside the manifest; edit environments/staging.yaml"
+    assert (told(found), found.texts, found.accepted) == ([f"IPPolicy/office.description: {why}"], {}, [])
 
 
 async def test_a_value_that_no_manifest_may_have_is_left_out_and_others_are_not(
