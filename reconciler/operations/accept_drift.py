@@ -143,9 +143,10 @@ def _patch_manifest(workspace: Workspace, offer: Offer, file: str, text: str) ->
     value = offer.value
     if isinstance(value_before, str) and offer.text is not None:
         value = offer.text
-    if offer.unordered and isinstance(value_before, list) and isinstance(value, list):
-        value = patch.order_like(value_before, value)
-    return patch.patch_text(text, document.places[()].line, path, value)
+    line = document.places[()].line
+    if offer.pairs is not None and isinstance(value_before, list):
+        return patch.patch_unordered(text, line, path, value_before, value, offer.pairs, offer.key)
+    return patch.patch_text(text, line, path, value)
 
 
 def _is_of(document: yaml.Document, address: Address) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.model.address import Address
+from reconciler.model.canonical import canonicalize
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, Unordered
 from reconciler.model.fields.field import Field, Shape
@@ -17,7 +18,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import Json, Ref, Value
+from reconciler.model.value import Json, Ref, Value, substitute
 from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.planner import match_all
 
@@ -29,16 +30,18 @@ OMITTED: Final = object()
 class Offer:
     """A live value that a manifest can accept.
 
-    path        of the value below `spec`
-    value       as JSON of a manifest, or OMITTED
-    unordered   whether it is a list in any order
-    text        the text that the platform returned, if it is a document
+    path    of the value below `spec`
+    value   as JSON of a manifest, or OMITTED
+    pairs   of a list in any order: the position of a declared item → that of the same item in `value`; None otherwise
+    key     the field that identifies the items of that list, if they are maps
+    text    the text that the platform returned, if it is a document
     """
 
     address: Address
     path: tuple[str, ...]
     value: Json
-    unordered: bool = False
+    pairs: Mapping[int, int] | None = None
+    key: str | None = None
     text: str | None = None
 
     def __str__(self) -> str:
@@ -88,6 +91,12 @@ class _OfferCollector:
         self._manifest, self._snapshot = manifest, snapshot
         self._kinds = {kind.name: kind for kind in kinds}
         self._names: Mapping[tuple[str, str], Address] = match_all(manifest, snapshot, kinds)
+        self._lives = {
+            address: live
+            for kind in kinds
+            for live in snapshot.of(kind.name).objects
+            if (address := self._names.get(live.key)) is not None
+        }
         self._accepted = {ChangedBy.PLATFORM, ChangedBy.BOTH, ChangedBy.UNKNOWN} if both else {ChangedBy.PLATFORM}
         self.offers: dict[str, Offer] = {}
         self.declined: list[Declined] = []
@@ -114,10 +123,7 @@ class _OfferCollector:
 
     def _live(self, change: Change) -> Live | None:
         objects = self._snapshot.of(change.address.kind).objects
-        return next(
-            (live for live in objects if self._names.get(live.key) == change.address),
-            next((live for live in objects if live.id == change.id), None),
-        )
+        return self._lives.get(change.address) or next((live for live in objects if live.id == change.id), None)
 
     def _find_owner(self, kind: str, id: str) -> Address | None:
         return self._names.get((kind, id))
@@ -152,8 +158,40 @@ class _OfferCollector:
             )
             return
         text = value.text if isinstance(value, Attachment) else None
-        offer = Offer(address, path, _write_value(value), Unordered in leaf, text)
+        pairs = self._pair_items(leaf, _value_at(declared, path), value) if Unordered in leaf else None
+        key = leaf.as_map.key if leaf.as_map else None
+        offer = Offer(address, path, _write_value(value), pairs, key, text)
         self.offers.setdefault(str(offer), offer)
+
+    def _pair_items(self, leaf: Field, declared: Value, value: Value) -> dict[int, int] | None:
+        """The positions of the declared items that the live list has too, each with the position there."""
+        if not isinstance(declared, list) or not isinstance(value, list):
+            return None
+        remaining = {at: self._identify(leaf, item) for at, item in enumerate(value)}
+        pairs = {}
+        for at, item in enumerate(declared):
+            wanted = self._identify(leaf, item)
+            found = next((other for other, identity in remaining.items() if identity == wanted), None)
+            if found is not None:
+                pairs[at] = found
+                del remaining[found]
+        return pairs
+
+    def _identify(self, leaf: Field, item: Value) -> Value:
+        """What makes it the same item of a list: its key or its value, the same for a reference and an id."""
+        field = leaf.item
+        if leaf.as_map is not None and field is not None and isinstance(item, Mapping):
+            name = leaf.as_map.key
+            field, item = next(inner for inner in field.fields if inner.name == name), item.get(name)
+        item = substitute(item, self._resolve)
+        return item if field is None else canonicalize(field, item)
+
+    def _resolve(self, ref: Ref) -> Value:
+        live = self._lives.get(ref.target)
+        if live is None:
+            return ref
+        value = live.id if ref.output == "id" else _value_at(live.body, ref.output.split("."))
+        return ref if value is None else value
 
 
 def _find_leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:

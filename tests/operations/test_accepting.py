@@ -355,3 +355,84 @@ def test_the_difference_of_texts_is_a_patch_without_control_characters(
     printed = accept_drift.diff_texts({"m.yaml": (before, after)})
     assert printed == "".join([*head, *lines])
     assert accept_drift.diff_texts({"m.yaml": (before, after), "n.yaml": ("", "")}) == printed
+
+
+# --- lists of maps in any order ---------------------------------------------------------------------------------------
+
+BACKENDS = """\
+kind: HTTPResponseBackend
+name: stable
+spec: {body: stable}
+---
+kind: HTTPResponseBackend
+name: canary
+spec: {body: canary}
+---
+kind: HTTPResponseBackend
+name: other
+spec: {body: other}
+---
+kind: WeightedBackend
+name: split
+spec:
+  backends:
+"""
+STABLE, CANARY = "{ref: HTTPResponseBackend/stable}", "{ref: HTTPResponseBackend/canary}"
+BELOW = f"""\
+    - backend_id: {STABLE}   # the stable release
+      weight: 95
+    - backend_id: {CANARY}   # the canary
+      weight: 5
+"""
+BESIDE = f"""\
+    - {{backend_id: {STABLE}, weight: 95}}  # the stable release
+    - {{weight: 5, backend_id: {CANARY}}}  # the canary
+"""
+OTHER_BESIDE = "    - {backend_id: {ref: HTTPResponseBackend/other}, weight: 1}\n"
+
+
+@pytest.mark.parametrize("by_id", [False, True], ids=["by reference", "by id"])
+@pytest.mark.parametrize(
+    ("before", "weights", "after"),
+    [
+        (BELOW, {"canary": 20, "stable": 80}, BELOW.replace("95", "80").replace("5\n", "20\n")),
+        (BELOW, {"canary": 5, "stable": 90}, BELOW.replace("95", "90")),
+        (BELOW, {"other": 1, "canary": 5, "stable": 95}, BELOW + OTHER_BESIDE),
+        (BESIDE, {"other": 1, "canary": 10, "stable": 95}, BESIDE.replace(" 5", " 10") + OTHER_BESIDE),
+        (BESIDE, {"canary": 10}, BESIDE.splitlines(keepends=True)[1].replace(" 5", " 10")),
+        (BESIDE, {"other": 1, "stable": 90}, BESIDE.splitlines(keepends=True)[0].replace("95", "90") + OTHER_BESIDE),
+        (BESIDE, {"other": 1}, OTHER_BESIDE),
+        (BESIDE + OTHER_BESIDE, {"other": 1, "canary": 6}, "".join([
+            BESIDE.splitlines(keepends=True)[1].replace(" 5", " 6"), OTHER_BESIDE
+        ])),
+    ],
+)  # fmt: skip
+async def test_the_weight_of_a_backend_is_changed_where_that_backend_is_written(
+    project: Project, sandbox: Sandbox, by_id: bool, before: str, weights: dict[str, int], after: str
+) -> None:
+    await project.apply(BACKENDS + BESIDE)
+    ids = {live["body"]: live["id"] for live in sandbox.get("/backends/http_response")["backends"]}
+    if by_id:
+        for name in ("stable", "canary"):
+            reference = f"{{ref: HTTPResponseBackend/{name}}}"
+            before, after = before.replace(reference, ids[name]), after.replace(reference, ids[name])
+    await project.apply(BACKENDS + before)
+    (live,) = sandbox.get("/backends/weighted")["backends"]
+    changed = {ids[name]: weight for name, weight in weights.items()}
+    sandbox.patch(f"/backends/weighted/{live['id']}", {"backends": changed})
+    found = await project.accept()
+    assert (told(found), found.remaining.changes) == ([], ())
+    assert [text for _, text in found.texts.values()] == [BACKENDS + after]
+
+
+async def test_an_item_that_is_written_by_id_keeps_its_spelling(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    policies = {each["description"]: each["id"] for each in sandbox.get("/ip_policies")["ip_policies"]}
+    written = MANIFEST.replace("{ref: IPPolicy/home}", policies["Home"])
+    await project.apply(written)
+    (edge,) = sandbox.get("/edges/tls")["tls_edges"]
+    ids = [policies["Office"], policies["Home"]]
+    sandbox.patch(f"/edges/tls/{edge['id']}", {"ip_restriction": {"enabled": True, "ip_policy_ids": ids}})
+    found = await project.accept()
+    ((_, after),) = found.texts.values()
+    assert after == written.replace(policies["Home"], f"{policies['Home']}, {{ref: IPPolicy/office}}")

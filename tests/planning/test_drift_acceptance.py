@@ -145,17 +145,27 @@ def test_a_live_value_is_offered_as_a_manifest_would_write_it(
 
 def test_an_offer_says_how_its_list_is_compared_and_what_text_a_document_was() -> None:
     (hostports,), _ = accept({"hostports": ["a.x:443"]}, {"hostports": ["b.x:443"]}, {"hostports": ["a.x:443"]})
-    assert (hostports.unordered, hostports.text) == (True, None)
+    assert (hostports.pairs, hostports.key, hostports.text) == ({}, None, None)
     text = '{"on_tcp_connect":[]}'
     (policy,), _ = accept(POLICY, live_policy(text), POLICY)
-    assert (policy.unordered, policy.text) == (False, text)
+    assert (policy.pairs, policy.text) == (None, text)
     (backends,), _ = accept(
         {"backends": ["ca_9", "ca_8"]},
         {"backends": ["ca_8", "ca_9"]},
         {"backends": ["ca_9", "ca_8"]},
         kind="FailoverBackend",
     )
-    assert (backends.value, backends.unordered) == (["ca_8", "ca_9"], False)
+    assert (backends.value, backends.pairs) == (["ca_8", "ca_9"], None)
+
+
+def test_an_offer_pairs_the_items_of_a_list_in_any_order_by_their_key() -> None:
+    was = {"backends": [{"backend_id": "ca_9", "weight": 1}, {"backend_id": "ca_c", "weight": 2}]}
+    (offer,), _ = accept(was, {"backends": {"ca_c": 3, "ca_9": 1}}, was, kind="WeightedBackend")
+    assert offer.value == [{"backend_id": "ca_c", "weight": 3}, {"backend_id": "ca_9", "weight": 1}]
+    assert (offer.pairs, offer.key) == ({0: 1, 1: 0}, "backend_id")
+    trusted = trust("ca_9", "ca_c")  # written by id, although one of them is declared
+    (offer,), _ = accept(trusted, live_trust("ca_c"), trusted)
+    assert (offer.value, offer.pairs, offer.key) == ([REFERENCE], {1: 0}, None)
 
 
 @pytest.mark.parametrize(("now", "unknown"), [(("ca_9", 7), None), (("ca_8", 5), "ca_8")])

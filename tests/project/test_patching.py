@@ -305,9 +305,43 @@ def test_in_our_own_layout_any_value_of_a_map_can_be_replaced(spec: Any, data: s
     assert canonical(yaml.read(after.encode(), "f").documents[0].value["spec"]) == canonical({**spec, key: value})
 
 
-@given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
-def test_what_was_there_keeps_its_order(old: list[int], new: list[int]) -> None:
-    ordered = patch.order_like(old, new)
-    assert sorted(ordered) == sorted(new)
-    if sorted(old) == sorted(new):
-        assert ordered == old
+# --- lists whose order is not significant -----------------------------------------------------------------------------
+
+WEIGHTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), min_size=1)
+
+
+@given(WEIGHTS, WEIGHTS, st.booleans(), st.data())
+def test_maps_are_paired_by_their_key_and_comments_stay_with_it(
+    old: dict[str, int], weights: dict[str, int], below: bool, data: st.DataObject
+) -> None:
+    new = dict(data.draw(st.permutations([*weights.items()])))
+
+    def line(key: str, weight: int) -> str:
+        return (
+            f"- id: {key} # of {key}\n  weight: {weight}\n"
+            if below
+            else f"- {{id: {key}, weight: {weight}}} # of {key}\n"
+        )
+
+    text = "kind: K\nlist:\n" + "".join(line(*item) for item in old.items()) + "# The end.\n"
+    pairs = {at: [*new].index(key) for at, key in enumerate(old) if key in new}
+    was, wanted = ([{"id": key, "weight": weight} for key, weight in each.items()] for each in (old, new))
+    try:
+        after = patch.patch_unordered(text, 1, ("list",), was, wanted, pairs, "id")
+    except Unpatchable:
+        assert below
+        assert old.keys() - new.keys()  # a comment inside what would be removed
+        return
+    kept = "".join(line(key, new[key]) for key in old if key in new)
+    added = "".join(f"- {{id: {key}, weight: {weight}}}\n" for key, weight in new.items() if key not in old)
+    assert after == f"kind: K\nlist:\n{kept}{added}# The end.\n"
+
+
+@given(st.lists(st.integers(0, 5), unique=True), st.lists(st.integers(0, 5), unique=True))
+def test_what_was_there_keeps_its_order_and_spelling(old: list[int], new: list[int]) -> None:
+    pairs = {at: new.index(item) for at, item in enumerate(old) if item in new}
+    spelt = [{"ref": f"K/{item}"} for item in old]
+    after = patch.patch_unordered(block({"list": spelt}), 1, ("spec", "list"), spelt, new, pairs)
+    kept = [{"ref": f"K/{item}"} for item in old if item in new]
+    added = [item for item in new if item not in old]
+    assert yaml.read(after.encode(), "f").documents[0].value["spec"]["list"] == [*kept, *added]

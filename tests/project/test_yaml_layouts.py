@@ -170,11 +170,23 @@ def test_any_list_becomes_any_other_and_items_that_stay_keep_their_comments(
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "ordered"),
-    [([1, 2, 3], [3, 1], [1, 3]), ([1], [2, 1, 1], [1, 2, 1]), ([], [2, 1], [2, 1]), ([1, 1], [1], [1])],
+    ("before", "new", "pairs", "after"),
+    [
+        ("a: [x, q]\n", ["q", "s"], {1: 0}, "a: [q, s]\n"),
+        ("a:\n- x # x\n- q # q\n", ["q", "s"], {1: 0}, "a:\n- q # q\n- s\n"),
+        ("a: [{k: x, v: 1}, {v: 2, k: q}]\n", [{"k": "q", "v": 3}], {1: 0}, "a: [{v: 3, k: q}]\n"),
+        ("a: [{k: x, v: 1}]\n", [{"k": "q", "v": 1}], {}, "a: [{k: q, v: 1}]\n"),
+        ("a: [{k: x, v: 1}]\n", [{"k": "q", "v": 1}, {"k": "X", "v": 2}], {0: 1}, "a: [{k: x, v: 2}, {k: q, v: 1}]\n"),
+        ("a: []\n", [{"k": "q", "v": 1}], {}, "a:\n  - k: q\n    v: 1\n"),
+        ("a:\n- k: x\n  v: 1 # x\n", [{"k": "q", "v": 1}], {}, "a:\n- {k: q, v: 1}\n"),
+    ],
 )
-def test_items_of_the_file_keep_their_order_and_new_ones_follow(old: Any, new: Any, ordered: Any) -> None:
-    assert patch.order_like(old, new) == ordered
+def test_items_of_the_file_stay_where_they_are_and_new_ones_follow(
+    before: str, new: list[Any], pairs: dict[int, int], after: str
+) -> None:
+    old = yaml.read(before.encode(), "f").documents[0].value["a"]
+    key = "k" if isinstance(new[0], dict) else None
+    assert patch.patch_unordered(before, 1, ("a",), old, new, pairs, key) == after
 
 
 # --- rendering --------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -52,6 +52,31 @@ def patch_text(text: str, line: int, path: Path, value: Json) -> str:
     if canonical(_value(changed)) != canonical(wanted):
         raise Unpatchable("its layout does not allow it")
     return text[:start] + changed + text[end:]
+
+
+def patch_unordered(
+    text: str,
+    line: int,
+    path: Path,
+    old: Sequence[Json],
+    new: Sequence[Json],
+    pairs: Mapping[int, int],
+    key: str | None = None,
+) -> str:
+    """Sets a list whose order is not significant, as `patch_text` does. `old` is the list in the text.
+
+    Items that remain keep their order, spelling and comments; new ones are last.
+
+    pairs   position of an item in `old` → position of the same item in `new`
+    key     the field that identifies an item, if items are maps: their other fields get the values in `new`
+    """
+    kept = {at: item for at, item in enumerate(old) if at in pairs}
+    same = [item if key is None else {**new[pairs[at]], key: item[key]} for at, item in kept.items()]
+    paired = {*pairs.values()}
+    added = [item for at, item in enumerate(new) if at not in paired]
+    if key is not None:  # removed on their own, so that no map becomes another one and gets its comments
+        text = patch_text(text, line, path, [*kept.values()] if kept else [*old, *added])
+    return patch_text(text, line, path, [*same, *added])
 
 
 def _document(text: str, line: int) -> tuple[int, int]:
@@ -353,14 +378,3 @@ def _inside(value: Json) -> str:
 def _entry(name: str, value: Json, column: int) -> str:
     """Renders a key with its value, indented to the column of the key."""
     return "\n".join(emit.block({name: value}, " " * column)).lstrip(" ")
-
-
-def order_like(old: Sequence[Json], new: Sequence[Json]) -> list[Json]:
-    """Returns the items of `new`, those of `old` first and in their order."""
-    remaining = list(new)
-    retained = []
-    for item in old:
-        if item in remaining:
-            remaining.remove(item)
-            retained.append(item)
-    return [*retained, *remaining]
