@@ -139,6 +139,21 @@ async def test_a_value_that_git_changed_too_is_taken_only_if_asked_for(project: 
     ]
 
 
+async def test_an_accepted_value_counts_as_changed_in_git_until_the_next_update(project: Project) -> None:
+    await project.apply(MANIFEST)
+    project.describe("Office", "The new office")
+    accept_drift.write(project.workspace(), await project.accept())
+    applied = await project.workspace().apply()
+    assert (applied.exit_code, applied.plan.changes) == (0, ())
+    project.describe("The new office", "The third office")
+    assert told(await project.accept()) == [
+        "IPPolicy/office.description: Git changed it too; --both takes the platform's value"
+    ]
+    await project.workspace().apply()
+    project.describe("The new office", "The third office")
+    assert [str(offer) for offer in (await project.accept()).accepted] == ["IPPolicy/office.description"]
+
+
 async def test_a_list_in_any_order_keeps_the_order_of_the_manifest(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     (edge,) = sandbox.get("/edges/tls")["tls_edges"]
