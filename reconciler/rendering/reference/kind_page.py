@@ -278,7 +278,10 @@ def _identity(kind: Kind) -> str:
     lines = []
     if kind.identity:
         key = _join(f"`{name}`" for name in kind.identity)
-        lines.append(f"- Without an owner record it is identified by {key}; adopting it needs approval.")
+        approval = "adopting it needs approval"
+        if kind.parent is not None and not kind.keeps_owner:  # planning matches it without approval
+            approval += f", unless its `{kind.parent.kind}` is managed by the stack"
+        lines.append(f"- Without an owner record it is identified by {key}; {approval}.")
         if kind.unique:
             shared = f", unless all of them set `{kind.shared_while}`" if kind.shared_while else ""
             lines.append(f"- {str(kind.home).capitalize()} rejects a second object with the same identity{shared}.")
