@@ -206,6 +206,31 @@ To approve the wave:
     assert shell.fleet("resume") == Said(0, "Nothing to continue: every run of fleet shops has ended.\n", "")
 
 
+def test_a_wave_with_a_member_that_was_skipped_waits_for_its_approval(shell: FleetShell) -> None:
+    write(shell, waves=WAVES)
+    shell.sandbox.accounts["initech"].fault("GET /reserved_domains", times=1, then="status", status=401)
+    said = shell.fleet("apply", "--auto-approve", "--quiet")
+    assert said.code == 4
+    assert said.out.endswith(
+        """\
+Waves:
+  canary  succeeded  1 member: 1 succeeded
+  rest    waiting    2 members: 1 waiting, 1 skipped (needs approval)
+
+3 members: 1 waiting, 1 succeeded, 1 skipped.
+Applied: 1 created, in 1 member.
+Waiting: wave rest needs approval.
+
+To approve the wave:
+  reconciler fleet resume RUN --approve-wave rest
+"""
+    )
+    assert shell.fleet("resume").code == 4  # still
+    resumed = shell.fleet("resume", "--approve-wave", "rest")
+    assert resumed.code == 5  # not for every member
+    assert "rest    succeeded  2 members: 1 succeeded, 1 skipped (approved)" in resumed.out
+
+
 def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
     write(shell)
     paused = shell.fleet("pause", "--reason", "incident 4711")

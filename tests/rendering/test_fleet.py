@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Member, Pause, Run, RunState, RunVerb, TaskState, Wave
+from reconciler.model.fleet import Amount, Member, Pause, Run, RunState, RunVerb, TaskState, Wave
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import junit, markdown, report_json, text
 from reconciler.rendering.fleet.reasons import abstract
@@ -155,6 +155,12 @@ def test_a_run_without_members_says_so() -> None:
 
 CANARY = [task(1), task(2)]
 NEXT = [task(place, TaskState.WAITING, wave=1) for place in (3, 4)]
+ENDED_BEFORE = [  # as `start_run` makes them: the plan failed, nothing is to be changed, the shape is not approved
+    task(5, TaskState.SKIPPED, wave=1),
+    replace(task(6, wave=1), tries=0, counts={}, changes={}, shape=""),
+]
+NOT_APPROVED = replace(task(7, TaskState.BLOCKED, wave=1), tries=0)
+PARTLY_ENDED = roll_up([*CANARY, *NEXT, *ENDED_BEFORE], APPLY, WAVES, now=NOON + 7200)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +179,7 @@ NEXT = [task(place, TaskState.WAITING, wave=1) for place in (3, 4)]
             roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 3600)),
             ("pause", "the fleet is paused since 2026-11-23 12:00 UTC, until 2026-11-23 13:00 UTC"),
         ),
+        (PARTLY_ENDED, ("approval", "wave half needs approval")),
         (roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 30)), None),  # it is over
         (roll_up([*CANARY, *NEXT], replace(APPLY, approved_waves=("half",)), WAVES, now=NOON + 7200), None),
         (roll_up([task(1), task(2, TaskState.RUNNING), *NEXT], APPLY, WAVES, now=NOON + 7200), None),
@@ -183,11 +190,22 @@ def test_an_open_run_says_why_it_waits(seen: RollUp, expected: tuple[str, str] |
     assert (None if seen.wait is None else (str(seen.wait.kind), seen.wait.text)) == expected
 
 
+def test_a_wave_waits_although_some_of_its_members_ended_before_it() -> None:
+    seen = roll_up([*CANARY, *NEXT, *ENDED_BEFORE, NOT_APPROVED], APPLY, WAVES, now=NOON + 7200)
+    wave = seen.waves[1]
+    assert (wave.state, wave.states) == ("waiting", {"waiting": 2, "succeeded": 1, "blocked": 1, "skipped": 1})
+    told = " ".join(text.render_text(seen).split())
+    assert "half waiting 5 members: 2 waiting, 1 succeeded, 1 blocked, 1 skipped (needs approval)" in told
+    begun = roll_up([*CANARY, task(8, wave=1), *NEXT], replace(APPLY, approved_waves=("half",)), WAVES)
+    assert begun.waves[1].state == "running"
+
+
 @pytest.mark.parametrize(
     ("seen", "commands"),
     [
         (PLANNED, [f"reconciler fleet apply {RUN.id} --approve {WIDE}"]),
         (APPLYING, [f"reconciler fleet resume {APPLY.id} --approve-wave half"]),
+        (PARTLY_ENDED, [f"reconciler fleet resume {APPLY.id} --approve-wave half"]),
         (STOPPED, [f"reconciler fleet retry {APPLY.id} --only failed", "reconciler fleet plan"]),
         (DRIFTED, []),
         (roll_up([*CANARY, *NEXT], APPLY, WAVES, pause=Pause("shops", NOON)), ["reconciler fleet resume"]),
@@ -208,6 +226,7 @@ def ended(*states: TaskState, verb: RunVerb = RunVerb.APPLY) -> RollUp:
 
 
 DONE, BAD = TaskState.SUCCEEDED, TaskState.FAILED
+TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
 
 
 @pytest.mark.parametrize(
@@ -223,6 +242,9 @@ DONE, BAD = TaskState.SUCCEEDED, TaskState.FAILED
         (ended(DONE, TaskState.STALE, TaskState.BLOCKED), exit_codes.BLOCKED),
         (ended(DONE, TaskState.SKIPPED), exit_codes.PARTLY),  # its plan failed
         (APPLYING, exit_codes.BLOCKED),
+        (PARTLY_ENDED, exit_codes.BLOCKED),  # whoever waits for 4 approves the wave, and then gets 5
+        (roll_up([*CANARY, task(9, TaskState.STALE), *NEXT], APPLY, WAVES, now=NOON + 7200), exit_codes.BLOCKED),
+        (roll_up([*CANARY, task(9, BAD), *NEXT], APPLY, TOLERANT, now=NOON + 7200), exit_codes.PARTLY),
         (roll_up([*CANARY, *NEXT], APPLY, WAVES, now=NOON + 60), exit_codes.PARTLY),
         (STOPPED, exit_codes.PARTLY),
         (DRIFTED, exit_codes.CHANGES),

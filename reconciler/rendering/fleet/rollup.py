@@ -133,8 +133,6 @@ class RollUp:
         """The exit code of a command that made this run. `changes`: the code of a plan with changes."""
         if code := self._failure_code():
             return code
-        if self.wait is not None and self.wait.wave:
-            return exit_codes.BLOCKED
         if self.run.state is RunState.OPEN and self.ended_members < self.members:
             return exit_codes.PARTLY
         if self.run.verb is RunVerb.DRIFT:
@@ -148,9 +146,10 @@ class RollUp:
                 return exit_codes.PARTLY
             is_unauthorized = all(task.exit_code == exit_codes.AUTH for task in failed)
             return exit_codes.AUTH if is_unauthorized else exit_codes.ERROR
-        for state, code in ((TaskState.BLOCKED, exit_codes.BLOCKED), (TaskState.STALE, exit_codes.STALE)):
-            if self.states.get(state):
-                return code
+        if self.states.get(TaskState.BLOCKED) or (self.wait is not None and self.wait.wave):
+            return exit_codes.BLOCKED
+        if self.states.get(TaskState.STALE):
+            return exit_codes.STALE
         return exit_codes.PARTLY if self.states.get(TaskState.SKIPPED) else exit_codes.DONE
 
 

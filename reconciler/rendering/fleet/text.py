@@ -175,7 +175,7 @@ class _Page:
 
 def _describe_wave(row: WaveRow) -> str:
     """`795 members: 790 succeeded, 5 failed`"""
-    states = f": {phrases.describe_states(row.states)}" if row.state is not WaveState.WAITING else ""
     is_waiting = row.state is WaveState.WAITING
+    states = f": {phrases.describe_states(row.states)}" if not is_waiting or len(row.states) > 1 else ""
     approval = " (approved)" if row.approved else " (needs approval)" if row.approve and is_waiting else ""
     return f"{plan_phrases.count(row.members, 'member')}{states}{approval}"

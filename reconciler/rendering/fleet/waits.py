@@ -126,10 +126,9 @@ def _state(tasks: Sequence[TaskRecord], *, is_failed: bool) -> WaveState:
         return WaveState.FAILED
     if found == {TaskState.SKIPPED}:
         return WaveState.SKIPPED
-    if found == {TaskState.WAITING}:
-        return WaveState.WAITING
     if found & {TaskState.WAITING, TaskState.RUNNING}:
-        return WaveState.RUNNING
+        # Some may have ended when the run was made: without changes, without a plan or not approved.
+        return WaveState.RUNNING if any(task.tries for task in tasks) else WaveState.WAITING
     return WaveState.SUCCEEDED
 
 
