@@ -112,16 +112,22 @@ def _task_of_apply(run: Run, plan: TaskRecord, wave: int) -> TaskRecord:
 
 
 async def reopen_run(
-    run: Run, records: FleetRecords, states: Collection[TaskState], approved_shapes: Iterable[str] = ()
+    run: Run,
+    records: FleetRecords,
+    states: Collection[TaskState],
+    approved_shapes: Iterable[str] = (),
+    *,
+    keep: Collection[tuple[str, str]] = (),
 ) -> Run | None:
     """Lets the tasks in these final states wait again; None if there are none. `execute` continues the run.
 
     approved_shapes  added to those that are approved
+    keep             tasks that stay as they are, by member and project
 
     Raises Locked if a coordinator executes the run.
     """
     async with records.lock(run_lease(run), on_loss=lambda _: None):
-        if not await records.reset(run.id, states):
+        if not await records.reset(run.id, states, keep=keep):
             return None
         return await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved_shapes, reason="")
 

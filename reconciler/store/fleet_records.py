@@ -284,8 +284,10 @@ class FleetRecords:
         ]
         return await self._write(lambda connection: connection.execute(_SKIP, rows).rowcount) if rows else 0
 
-    async def reset(self, run_id: str, states: Collection[TaskState]) -> int:
+    async def reset(self, run_id: str, states: Collection[TaskState], *, keep: Collection[tuple[str, str]] = ()) -> int:
         """Lets tasks in these final states wait again, without their results. Returns how many.
+
+        keep  tasks that stay as they are, by member and project
 
         The number of tries stays, so that a worker of an earlier try cannot finish a later one.
         """
@@ -294,26 +296,23 @@ class FleetRecords:
         chosen = (_TASKS.c.run == run_id) & _TASKS.c.state.in_([state.value for state in states])
         empty = {"counts": "{}", "changes": "{}", "shape": "", "reason": "", "seconds": 0.0, "worker": ""}
         empty |= {"exit_code": None, "started": None, "ended": None, "state": TaskState.WAITING.value}
-        sealed = (
-            update(_TASKS).where(_IS_TASK, _TASKS.c.state == TaskState.WAITING.value).values(seal=bindparam("digest"))
-        )
+        emptied = update(_TASKS).where(_IS_TASK).values(**empty, seal=bindparam("digest"))
 
         def write(connection: Connection) -> int:
             connection.execute(update(_TASKS).where(chosen).values(tries=_TASKS.c.tries))  # locks the rows
-            rows = connection.execute(select(_TASKS.c.member, _TASKS.c.project).where(chosen)).all()
-            if not rows:
-                return 0
-            connection.execute(update(_TASKS).where(chosen).values(**empty))
-            seals = [
+            found = connection.execute(select(_TASKS.c.member, _TASKS.c.project).where(chosen)).all()
+            rows = [
                 {
                     "of_run": run_id,
                     "of_member": row.member,
                     "of_project": row.project,
                     "digest": fleet_rows.seal_task(TaskRecord(run_id, row.member, row.project)),
                 }
-                for row in rows
+                for row in found
+                if (row.member, row.project) not in keep
             ]
-            connection.execute(sealed, seals)
+            if rows:
+                connection.execute(emptied, rows)
             return len(rows)
 
         return await self._write(write)

@@ -231,6 +231,44 @@ To approve the wave:
     assert "rest    succeeded  2 members: 1 succeeded, 1 skipped (approved)" in resumed.out
 
 
+def test_a_member_without_a_plan_is_planned_before_it_is_tried_again(shell: FleetShell) -> None:
+    write(shell, waves=WAVES)
+    initech = shell.sandbox.accounts["initech"]
+    initech.fault("GET /reserved_domains", times=1, then="status", status=401)
+    shell.fleet("plan")
+    planned = shell.newest()
+    shell.fleet("apply", planned, "--auto-approve")
+    applied = shell.newest()
+    before = shell("fleet", "report").out
+    for only in ("skipped", "failed"):
+        assert shell.fleet("retry", applied, "--only", only) == Said(
+            64,
+            "",
+            "error: nothing was changed: 1 member without a plan to apply (initech)\n"
+            "to plan again: reconciler fleet retry RUN, then reconciler fleet retry RUN --only skipped\n",
+        )
+    assert _steady(shell("fleet", "report").out) == _steady(before)
+    done = shell.fleet("resume", "--approve-wave", "rest")
+    assert done.out.endswith("To try skipped members again:\n  reconciler fleet retry RUN --only skipped\n")
+    again = shell("fleet", "retry", applied, "--only", "skipped").err.partition("to plan again: ")[2]
+    for command in again.split(", then "):
+        assert shell.fleet(*command.split()[2:]).code == 0
+    assert len(initech.collection("/reserved_domains", "reserved_domains")) == 1
+
+
+def test_a_member_without_a_plan_is_left_out_when_others_are_tried_again(shell: FleetShell) -> None:
+    write(shell)
+    shell.sandbox.accounts["initech"].fault("GET /reserved_domains", times=1, then="status", status=401)
+    shell.sandbox.accounts["globex"].fault("POST /reserved_domains", times=1, then="status", status=403)
+    shell.fleet("apply", "--auto-approve")
+    said = shell.fleet("retry", shell.newest())
+    assert said.err == (
+        "left out: 1 member without a plan to apply (initech); "
+        "to plan again: reconciler fleet retry RUN, then reconciler fleet retry RUN --only skipped\n"
+    )
+    assert (said.code, "3 members: 2 succeeded, 1 skipped." in said.out) == (5, True)
+
+
 def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
     write(shell)
     paused = shell.fleet("pause", "--reason", "incident 4711")

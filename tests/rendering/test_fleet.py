@@ -144,7 +144,8 @@ def test_an_exemplar_of_another_release_is_counted_without_its_changes() -> None
 
 
 def test_without_success_nothing_is_said_of_changes() -> None:
-    assert text.render_text(roll_up([task(1, BAD)], ENDED)).splitlines()[-1] == "1 member: 1 failed."
+    page = text.render_text(roll_up([task(1, BAD)], ENDED), with_commands=False)
+    assert page.splitlines()[-1] == "1 member: 1 failed."
 
 
 def test_a_run_without_members_says_so() -> None:
@@ -203,11 +204,18 @@ def test_a_wave_waits_although_some_of_its_members_ended_before_it() -> None:
 @pytest.mark.parametrize(
     ("seen", "commands"),
     [
-        (PLANNED, [f"reconciler fleet apply {RUN.id} --approve {WIDE}"]),
+        (
+            PLANNED,
+            [f"reconciler fleet retry {RUN.id} --only failed", f"reconciler fleet apply {RUN.id} --approve {WIDE}"],
+        ),
         (APPLYING, [f"reconciler fleet resume {APPLY.id} --approve-wave half"]),
         (PARTLY_ENDED, [f"reconciler fleet resume {APPLY.id} --approve-wave half"]),
         (STOPPED, [f"reconciler fleet retry {APPLY.id} --only failed", "reconciler fleet plan"]),
         (DRIFTED, []),
+        (
+            roll_up([task(1), task(2, TaskState.SKIPPED)], replace(APPLY, state=RunState.SUCCEEDED)),
+            [f"reconciler fleet retry {APPLY.id} --only skipped"],
+        ),
         (roll_up([*CANARY, *NEXT], APPLY, WAVES, pause=Pause("shops", NOON)), ["reconciler fleet resume"]),
         (roll_up([task(1), task(2, TaskState.RUNNING)], APPLY), [f"reconciler fleet resume {APPLY.id}"]),
     ],

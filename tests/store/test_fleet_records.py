@@ -173,7 +173,14 @@ async def test_only_waiting_tasks_are_skipped_and_only_final_ones_reset(records:
     assert skipped is not None
     assert (skipped.state, skipped.reason) == (TaskState.SKIPPED, "the run ended before")
     assert await records.reset(RUN.id, [TaskState.STALE]) == 0
-    assert await records.reset(RUN.id, [TaskState.FAILED, TaskState.SKIPPED]) == 2
+    both = [TaskState.FAILED, TaskState.SKIPPED]
+    before = await records.tasks(RUN.id)
+    assert await records.reset(RUN.id, both, keep=[("b", "shop"), ("c", "shop")]) == 0
+    assert await records.tasks(RUN.id) == before
+    assert await records.reset(RUN.id, both, keep=[("b", "shop")]) == 1
+    assert (await records.tasks(RUN.id))[1:] == (before[1], TaskRecord(RUN.id, "c", "shop"))
+    assert await records.skip(RUN.id, [("c", "shop")], "again") == 1
+    assert await records.reset(RUN.id, both) == 2
     assert await records.tasks(RUN.id) == (
         running,
         TaskRecord(RUN.id, "b", "shop", tries=1),

@@ -12,6 +12,8 @@ from reconciler.cli.fleets.session import FleetSession, open_session, require_ru
 from reconciler.cli.terminal import exit_codes, output, workspaces
 from reconciler.fleet.guards import find_excess
 from reconciler.model.fleet import Pause, Run, RunState, RunVerb, TaskRecord, TaskState
+from reconciler.rendering.fleet import phrases
+from reconciler.rendering.fleet.reasons import NAMED
 from reconciler.rendering.fleet.waits import format_time
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.store.fleet_records import FleetRecords
@@ -114,7 +116,8 @@ def retry(
         run = await require_run(records, session, text)
         if shapes and run.verb is not RunVerb.APPLY:
             raise exit_codes.Stop(exit_codes.USAGE, "error: --approve requires the run of an apply")
-        of_run = {(task.member, task.project) for task in await records.tasks(run.id)}
+        tasks = await records.tasks(run.id)
+        of_run = {(task.member, task.project) for task in tasks}
         plans = [plan for plan in await records.tasks(run.reviewed) if (plan.member, plan.project) in of_run]
         approved = find_shapes({plan.shape for plan in plans if plan.shape}, shapes)
         if approved or any((plan.ended or 0.0) > run.created for plan in plans):  # more than the apply was checked for
@@ -124,12 +127,31 @@ def retry(
         chosen = {TaskState(state) for state in states}
         if TaskState.FAILED in chosen:
             chosen.add(TaskState.SKIPPED)  # what was not started because of the failures
-        if not (again := await reopen_run(run, records, chosen, approved)):
+        unplanned = {(plan.member, plan.project): plan.state for plan in plans if plan.state is not TaskState.SUCCEEDED}
+        _report_unplanned(run, [task for task in tasks if task.state in chosen], unplanned)
+        if not (again := await reopen_run(run, records, chosen, approved, keep=unplanned)):
             raise exit_codes.Stop(exit_codes.USAGE, f"error: run {run.id} has no member that is {' or '.join(states)}")
         run = again
         return await go_on(session, records, run, wait=wait)
 
     return with_records(options, act)
+
+
+def _report_unplanned(run: Run, tasks: Sequence[TaskRecord], unplanned: Mapping[tuple[str, str], TaskState]) -> None:
+    """Names the members to run again whose plan did not succeed. Raises Stop if there is no other: first they must be
+    planned."""
+    left = [task for task in tasks if (task.member, task.project) in unplanned]
+    if not left:
+        return
+    members = sorted({task.member for task in left})
+    states = sorted({unplanned[task.member, task.project] for task in left})
+    only = "" if states == [TaskState.FAILED] else "".join(f" --only {state}" for state in states)
+    named = phrases.list_first(members[:NAMED], len(members))
+    why = f"{output.count(len(members), 'member')} without a plan to apply ({named})"
+    how = f"reconciler fleet retry {run.reviewed}{only}, then reconciler fleet retry {run.id} --only skipped"
+    if len(left) == len(tasks):
+        raise exit_codes.Stop(exit_codes.USAGE, f"error: nothing was changed: {why}", f"to plan again: {how}")
+    output.print_note(f"left out: {why}; to plan again: {how}")
 
 
 def check_guards(

@@ -129,12 +129,14 @@ def next_commands(rollup: RollUp) -> Iterator[tuple[str, str]]:
         yield ("To approve the wave" if rollup.wait.wave else "To resume"), rollup.wait.command
     elif run.state is RunState.OPEN and rollup.ended_members < rollup.members:
         yield "To continue, if no process works on this run", f"reconciler fleet resume {run.id}"
-    states = rollup.states
-    if run.verb is RunVerb.PLAN and run.state is not RunState.OPEN and rollup.changed:
+    if run.state is RunState.OPEN:
+        return
+    if rollup.states.get("failed"):
+        yield "To try failed members again", f"reconciler fleet retry {run.id} --only failed"
+    elif rollup.states.get("skipped"):
+        yield "To try skipped members again", f"reconciler fleet retry {run.id} --only skipped"
+    if run.verb is RunVerb.PLAN and rollup.changed:
         flags = "".join(f" {approval_flag(row)}" for row in rollup.shapes_to_approve[:3])
         yield "To apply this plan", f"reconciler fleet apply {run.id}{flags}"
-    elif run.verb is RunVerb.APPLY and run.state is not RunState.OPEN:
-        if states.get("failed"):
-            yield "To try failed members again", f"reconciler fleet retry {run.id} --only failed"
-        if states.get("stale"):
-            yield "To plan again", "reconciler fleet plan"
+    elif run.verb is RunVerb.APPLY and rollup.states.get("stale"):
+        yield "To plan again", "reconciler fleet plan"
