@@ -73,6 +73,7 @@ async def apply(
     try:
         if plan.bindings:
             await journal.bind(plan.bindings)
+            memory.bindings.update({address: known for address, known in plan.bindings.items() if known is not None})
         async with aclosing(calls.events()) as stream:
             async for event in stream:
                 yield event

@@ -96,4 +96,5 @@ async def delete(run: RunContext, call: Call) -> CallResult:
         elif successor is not None and successor.replaces == _locator(run, call, run.facts.kind_of(call)):
             final = replace(successor, replaces=None)
             await run.checkpoint("bind", call, lambda: run.ports.journal.bind({call.address: final}))
+            run.memory.bindings[call.address] = final
     return result

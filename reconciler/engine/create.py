@@ -224,8 +224,10 @@ class _Create:
 async def bind(run: RunContext, call: Call, locator: str, record: Owner) -> None:
     """Writes the binding of an address to its object; after a move, removes the binding of the former address."""
     has_record = run.facts.kind_of(call).keeps_owner  # then the owner record holds the applied digests
+    known = run.memory.bindings.get(call.address)
+    replaces = known.replaces if record.replaces is None and known is not None else record.replaces
     applied = {} if has_record else dict(record.applied)
-    binding = Binding(locator, applied, record.protect, None if has_record else record.replaces)
+    binding = Binding(locator, applied, record.protect, None if has_record else replaces)
     former = run.facts.former_addresses.get(call.address)
     bindings = {call.address: binding} if former is None else {call.address: binding, former: None}
     await run.checkpoint("bind", call, lambda: run.ports.journal.bind(bindings))

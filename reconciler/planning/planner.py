@@ -203,9 +203,13 @@ class _Planning:
                 yield replace(change, is_pending=is_pending(decision, self.index))
 
     def _collect_observed(self, decisions: Iterable[Decision]) -> Iterator[tuple[Address, Observed]]:
-        """The live objects that the changes depend on, by address; the declared one if an address has several."""
+        """The live objects that the changes depend on, by address; the declared one if an address has several.
+
+        A replaced object is deleted only because of the declared one, even if that one does not change.
+        """
         for decision in decisions:
-            live = decision.live
+            declared = self.decided.get(decision.address) if decision.address_reused else None
+            live = decision.live if declared is None or declared.live is None else declared.live
             if live is not None and decision.action is not None:
                 fields = show_fields(decision.kind, self.index.form(decision.kind, live), decision.address)
                 owner = describe_owner(live) or parent_stack(self.index, live)

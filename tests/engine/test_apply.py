@@ -338,6 +338,21 @@ class TestKindsWithoutMetadata:
         await world.apply(plan(new, oldest))
         assert world.journal.bindings == {BOT: Binding("bot_0001", replaces="bot_7")}
 
+    @pytest.mark.parametrize("is_refused", [False, True])
+    @pytest.mark.parametrize("is_updated", [False, True])
+    async def test_what_an_earlier_run_replaced_is_in_the_binding_until_it_is_deleted(
+        self, world: EngineHarness, is_updated: bool, is_refused: bool
+    ) -> None:
+        """Afterwards another object may get its id, and would be deleted in its place."""
+        world.journal.bindings[BOT] = Binding("bot_8", replaces="bot_7")
+        world.platform.objects["/bot_users"] = {id: {"id": id} for id in ("bot_7", "bot_8")}
+        world.platform.faults = [Fault("DELETE", "/bot_users/bot_7", Refused("no"))] if is_refused else []
+        old = delete(str(BOT), "/bot_users/bot_7", "bot_7", unbinds=False)
+        change = update(str(BOT), "/bot_users/bot_8", {"active": False}, target="bot_8", owner=OwnerDraft(BOT))
+        calls = [old, replace(change, needs=() if is_refused else (old.id,))] if is_updated else [old]
+        await world.apply(plan(*calls, bindings=dict(world.journal.bindings)))
+        assert world.journal.bindings == {BOT: Binding("bot_8", replaces="bot_7" if is_refused else None)}
+
 
 async def test_no_more_calls_run_at_once_than_allowed(world: EngineHarness) -> None:
     calls = [create(f"TLSEdge/e{n}", "/edges/tls") for n in range(20)]

@@ -558,6 +558,38 @@ def test_a_source_that_goes_to_another_subscription_conflicts_with_one_that_is_t
     assert "ip_policy_created.v0 exists now" in lines[0]
 
 
+def test_a_replaced_object_is_deleted_only_while_the_one_that_replaced_it_is_there() -> None:
+    """Neither is a change of its own in the plan: without this look the last one would be deleted."""
+    was, now = {"ca_pem": "OLD"}, {"ca_pem": "NEW"}
+    old = live("CertificateAuthority", "ca_1", was, owner=record("CertificateAuthority/a", was, intent="i1"))
+    new = live(
+        "CertificateAuthority",
+        "ca_2",
+        now,
+        owner=record("CertificateAuthority/a", now, intent="i2", replaces="ca_1"),
+    )
+    plan = make_plan(declare("CertificateAuthority/a", now), seen=snapshot(old, new))
+    assert [call.target for call in plan.calls] == ["ca_1"]
+    assert staleness.find_changed_objects(plan, snapshot(old, new)) == {}
+    (lines,) = staleness.find_changed_objects(plan, snapshot(old)).values()
+    assert lines == ["CertificateAuthority/a: ca_2 was deleted"]
+
+
+def test_a_source_is_deleted_only_while_the_one_at_its_new_subscription_is_there() -> None:
+    subscriptions = [live("EventSubscription", f"s{n}", owner=record(f"EventSubscription/s{n}", {})) for n in (1, 2)]
+    old, new = (live("EventSource", "a.v0", {"type": "a.v0"}, parent=f"s{n}") for n in (1, 2))
+    declared = [
+        *(declare(f"EventSubscription/s{n}") for n in (1, 2)),
+        declare("EventSource/a", {"subscription_id": ref("EventSubscription/s2"), "type": "a.v0"}),
+    ]
+    bindings = {"EventSource/a": Binding(old.locator)}
+    plan = make_plan(*declared, seen=snapshot(*subscriptions, old, new, bindings=bindings), options=LENIENT)
+    assert [call.path for call in plan.calls] == ["/event_subscriptions/s1/sources/a.v0"]
+    assert staleness.find_changed_objects(plan, snapshot(*subscriptions, old, new)) == {}
+    (lines,) = staleness.find_changed_objects(plan, snapshot(*subscriptions, old)).values()
+    assert lines == ["EventSource/a: a.v0 was deleted"]
+
+
 def test_an_object_that_an_earlier_run_deleted_to_replace_it_is_not_missed() -> None:
     delete = Call(f"delete {EDGE}", EDGE, Verb.DELETE, "/edges/tls/e", "e")
     create = Call(f"create {EDGE}", EDGE, Verb.CREATE, "/edges/tls", body={}, needs=(delete.id,))

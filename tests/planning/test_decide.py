@@ -315,6 +315,7 @@ def test_a_source_that_returns_to_its_former_subscription_remembers_the_one_to_d
         bindings |= {str(address): binding for address, binding in made.bindings.items() if binding is not None}
         bound = bindings["EventSource/a"]
         assert (bound.id, bound.replaces) == (first.locator, second.locator)
+        assert made.unmanaged == ()
 
 
 def test_a_binding_does_not_call_replaced_what_another_declaration_has() -> None:

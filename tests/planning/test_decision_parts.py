@@ -185,6 +185,7 @@ def find_bindings(
 
 
 PRESENT = declare("BotUser/b", {"name": "b"})
+REPLACED = live("BotUser", "bot_0", {"name": "a", "active": True})
 FORGOTTEN, ABSENT = (replace(PRESENT, ensure=ensure) for ensure in (Ensure.FORGOTTEN, Ensure.ABSENT))
 
 
@@ -198,8 +199,14 @@ FORGOTTEN, ABSENT = (replace(PRESENT, ensure=ensure) for ensure in (Ensure.FORGO
         (
             PRESENT,
             {"BotUser/b": bind(replaces="bot_0")},
-            [BOT, live("BotUser", "bot_0", {"name": "a", "active": True})],
-            {},
+            [BOT, REPLACED],
+            {"BotUser/b": bind(replaces="bot_0")},
+        ),
+        (
+            declare("BotUser/b", {"name": "c"}),
+            {"BotUser/b": bind(replaces="bot_0")},
+            [BOT, REPLACED],
+            {"BotUser/b": bind(replaces="bot_0")},
         ),
         # A field differs: the call writes the binding.
         (declare("BotUser/b", {"name": "c"}), {"BotUser/b": bind()}, [BOT], {}),

@@ -317,8 +317,6 @@ class History:
         async for event in events:
             if isinstance(event, Ended):
                 report.ended.append(event)
-        if made.bindings and not stop.is_set():
-            await journal.bind(made.bindings)
         report.fate = "ended"
 
     # --- peace -------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import collect_applied, digests
@@ -30,14 +31,19 @@ def find_binding_updates(
         if decision.action is Action.FORGET:
             others = [other for other in index.find_bound_addresses(live) if other not in index.manifest.declarations]
             updates |= dict.fromkeys((address, *others))  # its former addresses too
-        elif not decision.kind.keeps_owner and decision.is_kept and not decision.differences:
-            digested = digests(collect_applied(decision.kind, decision.want), str(address))
+        elif not decision.kind.keeps_owner and decision.is_kept:
+            stored = index.snapshot.bindings.get(address)
             replaces = _find_replaced_id(assignments, address, live)
-            binding = Binding(live.locator, digested, decision.protect, replaces)
-            if binding != index.snapshot.bindings.get(address):
-                updates[address] = binding
-            if decision.former is not None:
-                updates[decision.former] = None
+            if not decision.differences:
+                digested = digests(collect_applied(decision.kind, decision.want), str(address))
+                binding = Binding(live.locator, digested, decision.protect, replaces)
+                # With an object to delete always: the engine removes its id once that is deleted.
+                if replaces is not None or binding != stored:
+                    updates[address] = binding
+                if decision.former is not None:
+                    updates[decision.former] = None
+            elif stored is not None and replaces is not None:
+                updates[address] = replace(stored, id=live.locator, replaces=replaces)  # the update writes the rest
     return updates
 
 
