@@ -50,6 +50,14 @@ def test_a_bot_that_vanished_is_made_again_and_said_to_have_vanished() -> None:
     )
 
 
+@pytest.mark.parametrize("edge", ["e_1", ref("HTTPSEdge/e", "id")])
+def test_a_create_shows_the_object_that_it_is_part_of(edge: Any) -> None:
+    route = {"edge_id": edge, "match": "/", "match_type": "path_prefix"}
+    made = make_plan(declare("HTTPSEdge/e", {}), declare("HTTPSEdgeRoute/r", route))
+    fields = [(field.path, field.new) for field in change_of(made, "HTTPSEdgeRoute/r").fields]
+    assert fields == [("edge_id", edge), ("match_type", "path_prefix"), ("match", "/")]
+
+
 @pytest.mark.parametrize(("destroy", "why"), [(True, Reason.DESTROYED), (False, Reason.REMOVED)])
 def test_what_goes_is_told_why(destroy: bool, why: Reason) -> None:
     there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", {}))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields, collect_applied
 from reconciler.model.change import ChangedBy, FieldChange
+from reconciler.model.fields.annotations import PathOnly
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Secret, Value, digest, has_secret
@@ -44,5 +47,11 @@ def list_created_fields(kind: Kind, want: CanonicalFields, declaration: Declarat
             ChangedBy.GIT,
             position=declaration.at(*path.split(".")),
         )
-        for path, value in collect_applied(kind, want).items()
+        for path, value in _list_created(kind, want)
     )
+
+
+def _list_created(kind: Kind, want: CanonicalFields) -> Iterator[tuple[str, Value]]:
+    """The place of the object, which no owner record holds, then what one would record."""
+    yield from ((field.name, want[field.name]) for field in kind.fields if PathOnly in field and field.name in want)
+    yield from collect_applied(kind, want).items()
