@@ -226,7 +226,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a binding does not say what it replaces",
         CREATE,
-        (("None if has_record else record.replaces", "None"),),
+        (("None if has_record else replaces", "None"),),
         "engine",
     ),
     Bug(
