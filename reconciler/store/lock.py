@@ -186,7 +186,7 @@ class _LockRow:
         except ProcessLookupError:
             return True
         except OSError:
-            return False
+            pass
         return False
 
     def _explain_refusal(self, moment: ColumnElement[float]) -> Locked:

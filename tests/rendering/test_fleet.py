@@ -250,7 +250,7 @@ TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
         (ended(DONE, TaskState.STALE, TaskState.BLOCKED), exit_codes.BLOCKED),
         (ended(DONE, TaskState.SKIPPED), exit_codes.PARTLY),  # its plan failed
         (APPLYING, exit_codes.BLOCKED),
-        (PARTLY_ENDED, exit_codes.BLOCKED),  # whoever waits for 4 approves the wave, and then gets 5
+        (PARTLY_ENDED, exit_codes.BLOCKED),  # 5 only after the wave was approved
         (roll_up([*CANARY, task(9, TaskState.STALE), *NEXT], APPLY, WAVES, now=NOON + 7200), exit_codes.BLOCKED),
         (roll_up([*CANARY, task(9, BAD), *NEXT], APPLY, TOLERANT, now=NOON + 7200), exit_codes.PARTLY),
         (roll_up([*CANARY, *NEXT], APPLY, WAVES, now=NOON + 60), exit_codes.PARTLY),

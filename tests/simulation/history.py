@@ -333,9 +333,9 @@ class History:
         self.tell("calm")
 
     def _find_contested_names(self) -> list[Key]:
-        """The names of theirs that ours took, and that edges of theirs use: only the two teams can say whose they are.
+        """The domains of the other stack that this stack created and edges of the other use: only people can decide.
 
-        Ours cannot delete such a name while it is used, and theirs is told that another stack owns it.
+        This stack cannot delete such a domain while it is in use, and the other one must not adopt it.
         """
         kind = self.account.by_name.get("ReservedDomain")
         return [

@@ -37,7 +37,7 @@ def find_binding_updates(
             if not decision.differences:
                 digested = digests(collect_applied(decision.kind, decision.want), str(address))
                 binding = Binding(live.locator, digested, decision.protect, replaces)
-                # With an object to delete always: the engine removes its id once that is deleted.
+                # Also an unchanged one, if it names an object to delete: the engine updates it after the delete.
                 if replaces is not None or binding != stored:
                     updates[address] = binding
                 if decision.former is not None:

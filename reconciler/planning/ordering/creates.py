@@ -58,10 +58,10 @@ def keep_predecessors(graph: CallGraph) -> Iterator[Wait]:
 
 
 def delete_oldest_first(graph: CallGraph) -> Iterator[Wait]:
-    """Deletes an object that was or is replaced after the one that it had replaced itself.
+    """Of objects that replaced each other, an older one is deleted before a newer one.
 
-    Its owner record connects the older one with its address. Without it, an older credential whose delete fails would
-    count as a second one in use.
+    Only the owner record of the newer one says that the older one was replaced. Without it, an older credential whose
+    delete fails would count as a second one in use.
     """
     replaced = [
         decision.live
