@@ -36,5 +36,7 @@ class BoundedPlatform:
     async def send(
         self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
     ) -> Json:
+        if check is not None:
+            await check.prepare()  # other requests are sent while a list is read
         async with self._slots:
             return await self._platform.send(method, path, body, check=check)

@@ -42,7 +42,7 @@ class _Collection:
     pages: int  # requests that a list takes: an estimate, then the count
     unconfirmed: dict[str, str] = field(default_factory=dict)  # call id → object path
     requests_saved: int | None = None  # by the latest list; None: not listed yet
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    next_page: asyncio.Event | None = None  # set when a list has its next page or ends; None: no list is being read
 
     @property
     def is_worth_listing(self) -> bool:
@@ -101,26 +101,40 @@ class OwnershipCheck:
         return Check(self, kind, path, lambda live: self._verify(live, was_owned=True)) if kind.keeps_owner else None
 
     async def list_collection(self, path: str) -> None:
-        """Lists the collection of an object if that saves requests. If the list fails, objects are read one by one."""
-        object_path, path = path, _collection_path(path)
-        collection = self._collections.get(path)
+        """Lists the collection of an object if that saves requests, or waits until a list being read shows the object.
+
+        If the list fails, objects are read one by one.
+        """
+        collection = self._collections.get(_collection_path(path))
         if collection is None:
             return
-        async with collection.lock:
-            if self.find_fresh(object_path) is not None or not collection.is_worth_listing:
-                return  # another call has listed it meanwhile
-            began, collection.requests_saved, pages = self.clock.now(), 0, 0
-            wanted = set(collection.unconfirmed.values())
-            try:
-                async for page in self._platform.pages(path, collection.kind.list_key):
-                    pages += 1
-                    for body in page:
-                        live = Live(collection.kind.name, str(body.get(collection.kind.key)), body)
-                        if (object_path := f"{path}/{quote(live.id, safe='')}") in wanted:
-                            self.keep_reading(object_path, _Reading(began, live, listed=True))
-            except Failure:
-                return  # no request was saved, so it is not listed again
+        if collection.next_page is None and collection.is_worth_listing:
+            await self._list(_collection_path(path), collection)
+            return
+        while collection.next_page is not None and self.find_fresh(path) is None:
+            await collection.next_page.wait()
+
+    async def _list(self, path: str, collection: _Collection) -> None:
+        collection.requests_saved, pages = 0, 0
+        wanted = set(collection.unconfirmed.values())
+        next_page = collection.next_page = asyncio.Event()
+        began = self.clock.now()
+        try:
+            async for page in self._platform.pages(path, collection.kind.list_key):
+                pages += 1
+                for body in page:
+                    live = Live(collection.kind.name, str(body.get(collection.kind.key)), body)
+                    if (object_path := f"{path}/{quote(live.id, safe='')}") in wanted:
+                        self.keep_reading(object_path, _Reading(began, live, listed=True))
+                began = self.clock.now()  # a page is requested when it is asked for
+                next_page.set()
+                next_page = collection.next_page = asyncio.Event()
             collection.pages = pages
+        except Failure:
+            del self._collections[path]  # what its pages showed counts; it is not listed again
+        finally:
+            collection.next_page = None
+            next_page.set()
 
     def find_fresh(self, path: str) -> Live | None:
         """The object if it was read at most `FRESH` seconds ago; None otherwise."""

@@ -77,8 +77,11 @@ class Reader(Protocol):
         """The decoded body of the response; raises a Failure."""
 
     def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        """Yields each page of a collection, newest object first. Raises a Failure if a page cannot be read, is not a
-        page, or links to another host or to an earlier page: then the pages so far are incomplete."""
+        """Yields each page of a collection, newest object first, and requests it only when it is asked for.
+
+        Raises a Failure if a page cannot be read, is not a page, or links to another host or to an earlier page: then
+        the pages so far are incomplete.
+        """
 
 
 class Check(Protocol):

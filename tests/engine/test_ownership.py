@@ -680,6 +680,84 @@ async def test_a_list_that_took_too_long_confirms_nothing(world: EngineHarness, 
     assert reads(world) == 1 + 5
 
 
+@dataclass
+class PagingPlatform(DelayingPlatform):
+    """Lists ten objects a page, each page in `page_time` seconds, and notes when the list ended."""
+
+    page_time: float = 1.0
+    fails_after: int | None = None  # pages
+    changed: dict[str, float] = field(default_factory=dict)  # path → when its change was sent
+    listed_at: float = 0.0
+
+    async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
+        objects = [each async for page in super().pages(path, key) for each in page]
+        for place in range(0, len(objects), 10):
+            if place // 10 == self.fails_after:
+                raise Refused("no more pages", status=403)
+            await self.clock.sleep(self.page_time)
+            yield objects[place : place + 10]
+        self.listed_at = self.clock.now()
+
+    async def send(
+        self, method: str, path: str, body: Mapping[str, Json] | None = None, *, check: Check | None = None
+    ) -> Json:
+        answer = await super().send(method, path, body, check=check)
+        self.changed[path] = self.clock.now()
+        return answer
+
+
+async def test_an_object_is_changed_as_soon_as_its_page_is_read(
+    world: EngineHarness, platform: DelayingPlatform
+) -> None:
+    made = updates(world, 40)
+    paging = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
+    world.platform = paging
+    assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
+    times = sorted(paging.changed.values())
+    assert [times[place] < paging.listed_at for place in (0, 9, 19, 29)] == [True] * 4
+    assert paging.sent("GET") == [("GET", "/edges/tls")]
+
+
+async def test_each_page_confirms_from_its_own_request_on(world: EngineHarness, platform: DelayingPlatform) -> None:
+    """A list of eight seconds, in which every page is recent when its objects are changed."""
+    made = updates(world, 40)
+    world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, page_time=2.0)
+    assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
+    assert world.platform.sent("GET") == [("GET", "/edges/tls")]
+
+
+async def test_a_page_confirms_nothing_before_its_own_request(world: EngineHarness, platform: DelayingPlatform) -> None:
+    made = updates(world, 20)
+    world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, page_time=5.1)
+    assert set((await world.outcomes(made, concurrency=20)).values()) == {Outcome.DONE}
+    assert reads(world) == 1 + 20
+
+
+async def test_calls_that_wait_for_a_list_that_fails_read_their_objects(
+    world: EngineHarness, platform: DelayingPlatform
+) -> None:
+    made = updates(world, 40)
+    world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, fails_after=3)
+    assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
+    assert reads(world) == 1 + 10
+
+
+async def test_a_call_that_waits_for_a_list_takes_no_request_s_place(
+    world: EngineHarness, platform: DelayingPlatform
+) -> None:
+    """Other requests are sent meanwhile, although more calls wait than requests may be sent at once."""
+    made = updates(world, 10)
+    other = Address("TunnelCredential", "other")
+    record = owners.write("", Owner("prod", other, "intent-of-other-"))
+    platform.objects["/credentials"] = {"cr_9": {"id": "cr_9", "metadata": record}}
+    change = update(str(other), "/credentials/cr_9", {"description": "x"}, target="cr_9", needs=())
+    paging = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
+    world.platform = paging
+    ended = await world.outcomes(replace(made, calls=(*made.calls, change)), concurrency=10)
+    assert set(ended.values()) == {Outcome.DONE}
+    assert paging.changed["/credentials/cr_9"] < paging.listed_at
+
+
 async def test_a_list_that_fails_leaves_it_to_one_reading_for_each_object(world: EngineHarness) -> None:
     made = updates(world, 5)
     world.platform.faults = [Fault("GET", "/edges/tls", Refused("not this list", status=403))]
