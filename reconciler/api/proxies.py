@@ -34,7 +34,7 @@ def _parse_proxy(address: str) -> httpx.Proxy:
     # There is a path if the password contains a slash that is not encoded.
     if parts.scheme not in ("http", "https") or not host or parts.path.strip("/") or parts.query or parts.fragment:
         raise _unusable_proxy()
-    if ":" in user:  # basic authentication does not allow it
+    if ":" in user or any(map(str.isspace, host)):  # basic authentication does not allow the colon
         raise _unusable_proxy()
     place = f"[{host}]" if ":" in host else host
     url = f"{parts.scheme}://{place}" + (f":{port}" if port else "")

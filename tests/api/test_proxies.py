@@ -162,7 +162,13 @@ async def test_a_proxy_that_is_not_there_is_named_without_its_login(monkeypatch:
 
 @pytest.mark.parametrize(
     "address",
-    ["socks5://ops:canary@proxy:1080", "http://ops:canary/1@proxy:3128", "http://ops:canary#1@proxy:3128", "http://:1"],
+    [
+        "socks5://ops:canary@proxy:1080",
+        "http://ops:canary/1@proxy:3128",
+        "http://ops:canary#1@proxy:3128",
+        "http://ops:canary@pro xy:3128",
+        "http://:1",
+    ],
 )
 def test_a_proxy_that_cannot_be_used_is_refused_without_its_login(
     monkeypatch: pytest.MonkeyPatch, address: str
