@@ -339,6 +339,37 @@ def test_a_credential_whose_token_was_overwritten_by_that_of_a_successor_now_gon
     assert [(change.id, change.reason) for change in made.changes] == [("cr_1", Reason.OVERWRITTEN)]
 
 
+REPLACED_TWICE = [at(n, f"cr_{n}", f"i{n}", "TunnelCredential") for n in (1, 3)]  # cr_2, which cr_3 replaces, is gone
+
+
+def test_a_credential_whose_token_was_overwritten_by_that_of_another_one_is_deleted() -> None:
+    seen = snapshot(*REPLACED_TWICE, receipts=["i1", "i3"])
+    made = make_plan(
+        declare("TunnelCredential/a"), seen=replace(seen, overwritten={"i1": Address("TunnelCredential", "a")})
+    )
+    assert errors(made) == []
+    assert [each for each in requests(made) if each.startswith(("POST", "DELETE"))] == ["DELETE /credentials/cr_1"]
+
+
+@pytest.mark.parametrize(
+    ("receipts", "overwritten"),
+    [
+        (["i1", "i3"], {}),
+        (["i1", "i3"], {"i1": "b"}),  # by the token of another address, before a move
+        (["i1", "i2"], {"i1": "a"}),  # by that of cr_2, which is gone: cr_3 is another store's
+    ],
+)
+def test_a_credential_whose_token_no_other_one_overwrote_is_for_a_person_to_delete(
+    receipts: list[str], overwritten: dict[str, str]
+) -> None:
+    seen = replace(
+        snapshot(*REPLACED_TWICE, receipts=receipts),
+        overwritten={intent: Address("TunnelCredential", name) for intent, name in overwritten.items()},
+    )
+    made = make_plan(declare("TunnelCredential/a"), seen=seen)
+    assert (made.changes, len(made.confined_errors)) == ((), 1)
+
+
 def test_a_credential_that_moved_keeps_its_token_whatever_its_former_address_got() -> None:
     there = live("TunnelCredential", "cr_1", owner=record("TunnelCredential/b", {}, intent="i1"))
     seen = replace(snapshot(there, receipts=["i1", "i2"]), overwritten={"i1": Address("TunnelCredential", "a")})

@@ -20,5 +20,8 @@ FOUND: dict[int, str] = {
     "tests/planning/test_decide.py",
     343402: "a credential was replaced twice, and the second was deleted before the first, whose delete was refused: "
     "tests/planning/test_identify.py",
+    978868: "a credential was replaced twice, and somebody deleted its first successor: "
+    "tests/planning/test_identify.py",
+    1122049: "the same after a death: tests/planning/test_identify.py",
     506628: "two event sources were bound to one object, and each blocked the other: tests/planning/test_identify.py",
 }

@@ -210,18 +210,30 @@ def _select_kept_credentials(account: Account, address: Address, heads: Sequence
     """The credentials of one address, oldest first, that no run may delete without approval.
 
     If the manifest names one by id, that one alone. Otherwise a run deletes only those whose tokens its own store
-    knows to be undelivered, since another store may have delivered the others. It deletes the oldest only if one of
-    the others is delivered, and therefore kept by every run, or if it knows all of them to be undelivered, and
-    therefore created all of them. So two concurrent runs never delete every credential.
+    knows to be undelivered, or overwritten by that of one that it keeps, since another store may have delivered the
+    others. It deletes the oldest only if one of the others is delivered, and therefore kept by every run, or if it
+    knows all of them to be undelivered, and therefore created all of them. So two concurrent runs never delete every
+    credential.
     """
     declared = account.manifest.declarations.get(address)
     named = [live for live in heads if declared is not None and live.id == declared.id]
     if named:
         return named
+    heads = _drop_overwritten(account, address, heads)
     undelivered = [live for live in heads if _is_undelivered(account, live)]
     if len(undelivered) == len(heads) or not any(_is_delivered(account, live) for live in heads):
         undelivered = [live for live in undelivered if live is not heads[0]]
     return [live for live in heads if live not in undelivered]
+
+
+def _drop_overwritten(account: Account, address: Address, heads: Sequence[Live]) -> Sequence[Live]:
+    """The credentials without those whose delivered tokens were overwritten by that of another one of them.
+
+    A credential that was replaced twice is one if the first successor is gone: no owner record leads to it any more.
+    """
+    seen = account.snapshot
+    current = [live for live in heads if seen.overwritten.get(_record(live).intent) != address]
+    return current if any(_record(live).intent in seen.receipts for live in current) else heads
 
 
 def _is_delivered(account: Account, live: Live) -> bool:
