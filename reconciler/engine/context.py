@@ -23,7 +23,7 @@ from reconciler.model.plan import Call, Plan
 from reconciler.model.redaction import Redactor
 from reconciler.model.snapshot import Binding
 
-Checkpoint = Literal["check", "intend", "send", "search", "deliver", "receipt", "bind", "revoke", "conclude"]
+Checkpoint = Literal["check", "intend", "send", "search", "receive", "deliver", "receipt", "bind", "revoke", "conclude"]
 """The steps of a call: requests, lists and durable writes."""
 
 POINTS: tuple[str, ...] = tuple(f"{edge} {step}" for step in get_args(Checkpoint) for edge in ("before", "after"))

@@ -180,6 +180,9 @@ class _Create:
         await self._conclude(None)
 
     async def _deliver(self, answer: _Answer) -> None:
+        journal, intent_id, object_id = self._run.ports.journal, answer.intent.id, self._id(answer)
+        # The secret may overwrite an earlier one: the next run must know that even if this object is gone by then.
+        await self._run.checkpoint("receive", self._call, lambda: journal.record_object(intent_id, object_id))
         try:
             await delivery.deliver(self._run, self._call, self._object(answer), answer.body)
         except Refused as failure:
@@ -187,7 +190,6 @@ class _Create:
                 raise  # the object could not be deleted: its intent stays open
             await self._conclude(None)
             raise
-        journal, intent_id = self._run.ports.journal, answer.intent.id
         await self._run.checkpoint("receipt", self._call, lambda: journal.record_receipt(intent_id))
 
     async def _remember(self, answer: _Answer) -> None:

@@ -140,6 +140,7 @@ class Intent:
     before    for kinds without owner records: ids that existed before the create
     identity  for kinds without owner records: the natural key in canonical form, by which the object is found again
     opened    when the store received it, in seconds since 1970
+    object    the object that it made, if a response with a one-time secret was received
     """
 
     id: str
@@ -150,6 +151,7 @@ class Intent:
     identity: Mapping[str, Json] = field(default_factory=dict)
     place: Place | None = None  # the delivery target of the object's one-time secret
     opened: float = field(default=0.0, compare=False)
+    object: str | None = field(default=None, compare=False)
 
 
 class Journal(Protocol):
@@ -160,6 +162,9 @@ class Journal(Protocol):
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         """Closes an intent: its create made this object, or (None) no object."""
+
+    async def record_object(self, intent_id: str, object_id: str) -> None:
+        """Stores which object an open intent made, before its one-time secret is delivered."""
 
     async def record_receipt(self, intent_id: str) -> None:
         """Records that the one-time secret of this intent's object was delivered."""

@@ -143,5 +143,5 @@ async def settle(
             bound[intent.address] = Binding(found[0].locator, replaces=replaced)
             await journal.bind({intent.address: bound[intent.address]})
         if len(found) <= 1:
-            await journal.conclude(intent.id, found[0].id if found else None)
+            await journal.conclude(intent.id, found[0].id if found else intent.object)
     return bound

@@ -28,6 +28,9 @@ _CONCLUDE = (
     .where(schema.intents.c.id == bindparam("intent"))
     .values(concluded=bindparam("at"), object=bindparam("made"))
 )
+_RECORD_OBJECT = (
+    update(schema.intents).where(schema.intents.c.id == bindparam("intent")).values(object=bindparam("made"))
+)
 _REMOVE_RECEIPT = delete(schema.receipts).where(schema.receipts.c.intent == bindparam("intent"))
 _LAST = select(func.coalesce(func.max(schema.receipts.c.place), 0)).where(schema.receipts.c.stack == bindparam("of"))
 _ADD_RECEIPT = insert(schema.receipts).values(
@@ -119,6 +122,9 @@ class StoreJournal:
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         row = {"intent": intent_id, "at": self._now(), "made": object_id}
         await self._write([("intent", intent_id)], (_CONCLUDE, row))
+
+    async def record_object(self, intent_id: str, object_id: str) -> None:
+        await self._write([("intent", intent_id)], (_RECORD_OBJECT, {"intent": intent_id, "made": object_id}))
 
     async def record_receipt(self, intent_id: str) -> None:
         seal = schema.seal(intent_id, self._stack)

@@ -48,7 +48,8 @@ class RecordedCall:
 class Progress:
     """How far earlier runs applied one plan file.
 
-    calls        ids of the calls that succeeded, and of each create that made an object or delivered its token
+    calls        ids of the calls that succeeded, and of each create that made an object, and delivered its token if it
+                 has one
     complete     when the whole plan was applied, in seconds since 1970; None: it was not
     """
 
@@ -146,19 +147,25 @@ class Store:
         )
 
     async def find_overwritten(self, stack: str) -> Mapping[str, Address]:
-        """Ids of the intents whose delivered secret was overwritten by a later delivery for the same address."""
+        """Ids of the intents whose delivered secret was overwritten by a later delivery for the same address.
+
+        Or may have been: a delivery without a receipt counts, unless its run deleted the object again.
+        """
         intents, receipts = schema.intents, schema.receipts
+        may_have_delivered = intents.c.object.is_not(None) & intents.c.place.is_not(None)
         joined = (
-            select(intents.c.id, intents.c.address)
-            .join(receipts, receipts.c.intent == intents.c.id)
-            .where(receipts.c.stack == self._key(stack))
+            select(intents.c.id, intents.c.address, intents.c.opened, receipts.c.at)
+            .join_from(intents, receipts, receipts.c.intent == intents.c.id, isouter=True)
+            .where(intents.c.stack == self._key(stack), receipts.c.intent.is_not(None) | may_have_delivered)
         )
-        latest: dict[str, str] = {}
+        latest: dict[str, Row[Any]] = {}  # the latest receipt of each address
         found: dict[str, Address] = {}
-        for row in await self._rows(joined.order_by(receipts.c.place, receipts.c.at)):
-            if earlier := latest.get(row.address):
-                found[earlier] = Address.parse(row.address)
-            latest[row.address] = row.id
+        for row in await self._rows(joined.order_by(receipts.c.intent.is_(None), receipts.c.place, receipts.c.at)):
+            earlier = latest.get(row.address)
+            if earlier is not None and (row.at is not None or row.opened >= earlier.at):
+                found[earlier.id] = Address.parse(row.address)
+            if row.at is not None:
+                latest[row.address] = row
         return found
 
     async def find_open_intents(self, stack: str) -> tuple[Intent, ...]:
@@ -179,6 +186,7 @@ class Store:
             identity=json.loads(row.identity),
             place=_place(row),
             opened=row.opened,
+            object=row.object,
         )
 
     def _check_intent(self, row: Row[Any]) -> None:
@@ -194,11 +202,11 @@ class Store:
         return None
 
     async def progress(self, plan: str) -> Progress:
-        """How far earlier runs applied the plan file with this digest. Creates with an open intent do not count; see
-        `recovery.settle`."""
+        """How far earlier runs applied the plan file with this digest. Creates with an open intent, or whose one-time
+        secret was not delivered, do not count; see `recovery.settle`."""
         table, intents, receipts = schema.plan_calls, schema.intents, schema.receipts
         query = (
-            select(table, intents.c.object, receipts.c.intent.label("receipt"))
+            select(table, intents.c.object, intents.c.place, receipts.c.intent.label("receipt"))
             .outerjoin(intents, intents.c.id == table.c.intent)
             .outerjoin(receipts, receipts.c.intent == table.c.intent)
             .where(table.c.plan == self._key(plan))
@@ -209,7 +217,7 @@ class Store:
             self._check(row, row.plan, row.call, row.intent)
             if not row.call:
                 complete = row.at
-            elif not row.intent or row.object is not None or row.receipt is not None:
+            elif not row.intent or row.receipt is not None or (row.object is not None and row.place is None):
                 calls.add(row.call)
         return Progress(frozenset(calls), complete)
 

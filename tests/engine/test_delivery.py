@@ -13,7 +13,7 @@ from reconciler.engine.retry import RetryPolicy
 from reconciler.model import owner_record as owners
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
-from reconciler.model.plan import OwnerDraft, Plan, Verb
+from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Json, Ref, Secret, Template
 from tests.engine.world import EngineHarness, Fault, MemoryPlatform, MemorySinks, create, update
 
@@ -50,6 +50,17 @@ async def test_the_token_is_delivered_before_the_record_says_so(world: EngineHar
     record = owners.read(credential["metadata"])[1]
     assert record is not None
     assert world.journal.receipts == {record.intent}
+
+
+async def test_the_store_knows_of_the_credential_before_its_token_is_delivered(world: EngineHarness) -> None:
+    known: list[object] = []
+
+    def look(point: str, call: Call) -> None:
+        if point == "before deliver":
+            known.append([intent.object for intent in world.journal.open.values()])
+
+    ended = await world.ended(Plan("prod", calls=(MAKE, COMPLETE)), on_checkpoint=look)
+    assert known == [[ended[MAKE.id].id]]
 
 
 async def test_nothing_is_created_when_there_is_nowhere_to_deliver(world: EngineHarness) -> None:

@@ -320,6 +320,11 @@ class TestSettling:
         journal, bound = await self.settled(self.bot(), Listing())
         assert (bound, journal.concluded) == ({}, {"i": None})
 
+    async def test_what_a_response_showed_and_somebody_deleted_is_remembered(self) -> None:
+        """Its secret may have been delivered."""
+        journal, bound = await self.settled(replace(INTENT, object="edgtls_1"), Listing())
+        assert (bound, journal.concluded) == ({}, {"i": "edgtls_1"})
+
     async def test_an_id_from_before_is_not_ours(self) -> None:
         there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
         journal, bound = await self.settled(self.bot(before=frozenset({"bot_1"})), there)

@@ -215,6 +215,7 @@ class MemoryJournal:
         self.made: dict[str, Address] = {}
         self.places: dict[str, Place] = {}
         self.arrived: list[str] = []
+        self.received: dict[str, str] = {}  # intent → object, in the order in which deliveries began
         self.fails: Exception | None = None
 
     @property
@@ -223,8 +224,21 @@ class MemoryJournal:
 
     @property
     def overwritten(self) -> dict[str, Address]:
-        latest = {self.made[intent]: intent for intent in self.arrived if intent in self.made}
-        return {each: self.made[each] for each in self.arrived if each in self.made and each not in latest.values()}
+        latest = {self.made[each]: each for each in self.arrived if each in self.made}
+        later = {
+            self.made[each]: each
+            for each, object_id in self.received.items()
+            if each not in self.receipts and self.concluded.get(each, object_id) is not None
+        }
+        return {
+            each: self.made[each]
+            for each in self.arrived
+            if each in self.made
+            and (latest[self.made[each]] != each or self._began(each) < self._began(later.get(self.made[each])))
+        }
+
+    def _began(self, intent: str | None) -> int:
+        return [*self.received].index(intent) if intent in self.received else -1
 
     @property
     def issued(self) -> tuple[IssuedSecret, ...]:
@@ -256,6 +270,12 @@ class MemoryJournal:
         await self._write()
         del self.open[intent_id]
         self.concluded[intent_id] = object_id
+
+    async def record_object(self, intent_id: str, object_id: str) -> None:
+        await self._write()
+        self.received[intent_id] = object_id
+        if intent_id in self.open:
+            self.open[intent_id] = replace(self.open[intent_id], object=object_id)
 
     async def record_receipt(self, intent_id: str) -> None:
         await self._write()

@@ -26,6 +26,8 @@ from reconciler.operations.opening.project import open_with_plan
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.opening.stores import store_location
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OperationEvent, ReadRetried
+from reconciler.operations.results import PlanResult
+from reconciler.operations.workspace import Workspace
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.testing import Sandbox
@@ -543,6 +545,74 @@ async def test_a_plan_file_of_which_every_call_was_made_counts_as_applied(
     again = await open_on(sandbox, root).apply(planned)
     assert (again.status, again.reasons) == (Status.STALE, ("the plan was applied already; plan again",))
     assert again.plan == planned.plan
+
+
+# --- deaths around a delivery -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Path:
+    """A project whose run waits for nothing that an earlier one may have sent."""
+    credential = {"kind": "TunnelCredential", "name": "c", "spec": {}, "deliver": {"token": {"to_file": "secrets/c"}}}
+    root = write_project(tmp_path / "agent", credential, policy("a"))
+    settings = root / "reconciler.yaml"
+    settings.write_text(settings.read_text().replace("limits: {", "limits: {settle_seconds: 0, "))
+    return root
+
+
+def credentials(sandbox: Sandbox) -> list[str]:
+    return [found["id"] for found in sandbox.get("/credentials")["credentials"]]
+
+
+async def die_before_the_receipt(
+    monkeypatch: pytest.MonkeyPatch, workspace: Workspace, planned: PlanResult | None = None
+) -> None:
+    """Applies; once the token is delivered nothing more is stored."""
+
+    async def die(*_: object) -> None:
+        raise StoreError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreJournal, "record_receipt", die)
+        assert (await workspace.apply(planned)).failure == "the disk is full"
+
+
+@pytest.mark.parametrize("refuses", [False, True], ids=["the next run", "the run after a failed one"])
+async def test_a_token_that_a_dead_run_overwrote_is_replaced_though_its_credential_is_gone(
+    sandbox: Sandbox, agent: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
+) -> None:
+    await open_on(sandbox, agent).apply()
+    (first,) = credentials(sandbox)
+    await die_before_the_receipt(
+        monkeypatch, open_on(sandbox, agent).select(Selection(replace=("TunnelCredential/c",)))
+    )
+    (second,) = {*credentials(sandbox)} - {first}
+    sandbox.delete(f"/credentials/{second}")
+    if refuses:
+        sandbox.fault("POST /credentials", then="status", status=422)
+        assert (await open_on(sandbox, agent).apply()).status is Status.FAILED
+    result = await open_on(sandbox, agent).apply()
+    assert result.status is Status.APPLIED
+    (left,) = credentials(sandbox)
+    assert left not in (first, second)
+    assert left.removeprefix("cr_") in (agent / "secrets" / "c").read_text()
+    assert (await open_on(sandbox, agent).plan()).plan.is_empty
+
+
+async def test_a_plan_file_does_not_complete_a_credential_whose_token_did_not_arrive(
+    sandbox: Sandbox, agent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although another run has settled since then what the dead run left open."""
+    planned = await open_on(sandbox, agent).plan()
+    await die_before_the_receipt(monkeypatch, open_on(sandbox, agent), planned)
+    (undelivered,) = credentials(sandbox)
+    (agent / "secrets" / "c").unlink()
+    await open_on(sandbox, agent).select(Selection(targets=("IPPolicy/a",))).apply()
+    assert (await open_on(sandbox, agent).apply(planned)).status is Status.STALE
+    assert (await open_on(sandbox, agent).apply()).status is Status.APPLIED
+    (left,) = credentials(sandbox)
+    assert left != undelivered
+    assert left.removeprefix("cr_") in (agent / "secrets" / "c").read_text()
 
 
 # --- ends of a run ----------------------------------------------------------------------------------------------------

@@ -51,6 +51,9 @@ class SlowJournal(MemoryJournal):
         if intent_id in self.open:
             await self._slowly(super().conclude(intent_id, object_id))
 
+    async def record_object(self, intent_id: str, object_id: str) -> None:
+        await self._slowly(super().record_object(intent_id, object_id))
+
     async def record_receipt(self, intent_id: str) -> None:
         await self._slowly(super().record_receipt(intent_id))
 

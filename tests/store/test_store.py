@@ -27,6 +27,7 @@ from reconciler.store.errors import Damaged, StoreError, Unavailable
 from reconciler.store.store import Progress, RecordedCall, open_store
 
 BOT = Address("BotUser", "berlin")
+TOKEN_FILE = Place("to_file", "secrets/agent.token")
 INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), {"name": "berlin"})
 
 
@@ -79,6 +80,43 @@ async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: P
         assert await store.find_undelivered("prod", ["TunnelCredential"]) == {"i2"}
         assert await store.find_undelivered("prod", []) == frozenset()
         assert await store.find_overwritten("prod") == {"i1": agent}
+        assert await store.find_overwritten("dev") == {}
+
+
+@pytest.mark.parametrize(
+    ("later", "object_id", "place", "overwritten"),
+    [
+        ("received", "cr_2", TOKEN_FILE, True),
+        ("concluded", "cr_2", TOKEN_FILE, True),
+        ("concluded", None, TOKEN_FILE, False),  # its run deleted it again
+        ("open", None, TOKEN_FILE, False),  # no response was received
+        ("concluded", "cr_2", None, False),  # its secret is not delivered anywhere
+        ("earlier", "cr_2", TOKEN_FILE, False),
+    ],
+)
+async def test_a_secret_may_have_been_overwritten_by_one_without_a_receipt(
+    file: Path, later: str, object_id: str | None, place: Place | None, overwritten: bool
+) -> None:
+    agent = Address("TunnelCredential", "agent")
+    first = Intent("i1", agent, "prod", "/credentials", place=TOKEN_FILE)
+    second = Intent("i2", agent, "prod", "/credentials", place=place)
+    times = iter(range(1000, 2000))
+    async with (
+        open_store(str(file), now=lambda: float(next(times))) as store,
+        store.journal("prod", command="apply") as journal,
+    ):
+        for intent in (second, first) if later == "earlier" else (first, second):
+            await journal.intend(intent)
+            if intent is first:
+                await journal.record_object("i1", "cr_1")
+                await journal.record_receipt("i1")
+                await journal.conclude("i1", "cr_1")
+        if later in ("received", "earlier") and object_id is not None:
+            await journal.record_object("i2", object_id)
+            assert [(intent.id, intent.object) for intent in await store.find_open_intents("prod")] == [("i2", "cr_2")]
+        if later == "concluded":
+            await journal.conclude("i2", object_id)
+        assert await store.find_overwritten("prod") == ({"i1": agent} if overwritten else {})
         assert await store.find_overwritten("dev") == {}
 
 
@@ -200,13 +238,18 @@ async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
 
 
 async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file: Path) -> None:
-    """A create counts from the moment that its object or its token is known, whether or not its end was recorded."""
-    names = ("made", "delivered", "undone", "open", "ended", "failed")
-    made, delivered, undone, left, ended, failed = (Address("TunnelCredential", name) for name in names)
+    """A create counts once its object is known, or its token delivered if it has one, whether or not its end was
+    recorded."""
+    names = ("made", "delivered", "undone", "open", "undelivered", "ended", "failed")
+    made, delivered, undone, left, lost, ended, failed = (Address("TunnelCredential", name) for name in names)
     async with open_store(str(file)) as store, store.journal("prod", command="apply", plan="p1") as journal:
-        for address in (made, delivered, undone, left):
+        for address in (made, undone, left):
             await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials"))
+        for address in (delivered, lost):
+            await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials", place=TOKEN_FILE))
+            await journal.record_object(f"of {address.name}", "cr_2")
         await journal.conclude("of made", "cr_1")
+        await journal.conclude("of undelivered", "cr_2")
         await journal.record_receipt("of delivered")
         await journal.conclude("of undone", None)
         for address, outcome in ((ended, Outcome.ALREADY), (failed, Outcome.FAILED)):

@@ -84,6 +84,9 @@ class CrashingJournal:
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         await self._around("conclude", self.inner.conclude(intent_id, object_id))
 
+    async def record_object(self, intent_id: str, object_id: str) -> None:
+        await self._around("receive", self.inner.record_object(intent_id, object_id))
+
     async def record_receipt(self, intent_id: str) -> None:
         await self._around("receipt", self.inner.record_receipt(intent_id))
 
