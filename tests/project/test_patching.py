@@ -297,6 +297,20 @@ def test_documents_are_told_apart_whatever_ends_their_lines() -> None:
     assert patch.patch_text(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
 
 
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        ("    - - false", [[None, False]], "    - [null, false]"),
+        ("    - - false", [[None, None, False]], "    - [null, null, false]"),
+        ("    - - false\n      - null", [[None]], "    - [null]"),
+        ("    - [1, 2]\n    - [3]", [[1, 2], [4]], "    - [1, 2]\n    - [4]"),
+    ],
+)
+def test_a_list_in_a_list_is_replaced_as_a_whole(before: str, value: Any, after: str) -> None:
+    text = "kind: K\nspec:\n  a:\n{}\n"
+    assert patch.patch_text(text.format(before), 1, ("spec", "a"), value) == text.format(after)
+
+
 @given(SPECS, st.data())
 def test_in_our_own_layout_any_value_of_a_map_can_be_replaced(spec: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(spec)))

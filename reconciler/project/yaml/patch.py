@@ -140,7 +140,10 @@ def _item_edits(whole: Json, path: Path, old: list[Json], new: list[Json]) -> It
         for item in reversed(new[j1 + same : j2]):
             yield _Edit((*path, i1 + same), item, insert=True)
         for at in range(same - 1, -1, -1):
-            yield from _edits(whole, (*path, i1 + at), new[j1 + at])
+            before, item, place = old[i1 + at], new[j1 + at], (*path, i1 + at)
+            # A list in a list may start on the line of another dash, so that nothing can be put before its first item.
+            is_nested = isinstance(before, list) and isinstance(item, list)
+            yield from [_Edit(place, item)] if is_nested else _edits(whole, place, item)
 
 
 def _is_source(old: dict[str, Json], new: dict[str, Json]) -> bool:
