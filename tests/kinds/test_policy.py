@@ -83,6 +83,12 @@ def test_a_text_means_what_the_patient_reader_says(edits: list[tuple[int, str, i
     assert patiently is None or repr(quickly) == repr(patiently)
 
 
+def test_a_list_with_a_mapping_as_a_key_is_refused() -> None:
+    text = "on_http_request: [&x 1]\non_http_response:\n  ? [{a: b}]\n  : 1\n"
+    assert traffic_policy.parse(text) is None
+    assert str(traffic_policy.why_not(text)).startswith("a key in the policy is a list that contains a mapping;")
+
+
 @pytest.mark.parametrize(
     ("written", "meant"),
     [("1_000", 1000), ("0b11", 3), ("2024-01-01 10:00:00", "2024-01-01 10:00:00"), ("0o17", 15), ("no", "no")],
