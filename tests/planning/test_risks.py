@@ -221,10 +221,13 @@ def test_a_policy_that_is_not_created_yet_may_allow_more() -> None:
     assert Risk.WIDENS_ACCESS in change_of(plan, "TLSEdge/x").risks
 
 
-def test_a_rule_whose_live_network_cannot_be_read_may_have_allowed_less() -> None:
-    shown = {"ip_policy": {"id": "ipp_1"}, "cidr": "an unknown notation", "action": "allow"}
+@pytest.mark.parametrize(
+    ("action", "cidr"), [("allow", "an unknown notation"), ("deny", (10 << 24) + 5), ("deny", False), ("deny", None)]
+)
+def test_a_rule_whose_live_network_cannot_be_read_may_have_allowed_less(action: str, cidr: object) -> None:
+    shown = {"ip_policy": {"id": "ipp_1"}, "cidr": cidr, "action": action}
     rule = live("IPPolicyRule", "ipr_1", shown, owner=record("IPPolicyRule/x", {}))
-    declared = declare("IPPolicyRule/x", {**RULE, "ip_policy_id": "ipp_1"})
+    declared = declare("IPPolicyRule/x", {**RULE, "action": action, "ip_policy_id": "ipp_1"})
     plan = make_plan(declared, seen=snapshot(live("IPPolicy", "ipp_1"), rule), options=LENIENT)
     assert Risk.WIDENS_ACCESS in change_of(plan, "IPPolicyRule/x").risks
 

@@ -141,9 +141,12 @@ def _networks(rule: Mapping[str, Any] | None) -> tuple[Any, Any] | None:
     """The networks that a rule allows and denies, each None if it has none. None if they cannot be read."""
     if rule is None:
         return None, None
+    cidr = rule.get("cidr")
+    if not isinstance(cidr, str):  # a number would be read as an address
+        return None
     try:
-        network = ip_network(rule.get("cidr"))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+        network = ip_network(cidr)
+    except ValueError:
         return None
     return (network, None) if rule.get("action") == "allow" else (None, network)
 
