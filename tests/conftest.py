@@ -63,6 +63,7 @@ settings.load_profile("quick")
 def pytest_configure() -> None:
     """Removes what the product would read of a pipeline's or a person's environment, and keeps folders in memory where
     there is enough: stores wait for the disk after each transaction."""
+    gc.set_threshold(50_000, 20, 100)
     for name in [name for name in os.environ if READ_BY_THE_PRODUCT.match(name)]:
         del os.environ[name]
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH:
@@ -94,7 +95,6 @@ def pytest_collection_finish() -> None:
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
 
 
 @pytest.fixture(autouse=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
-
-from reconciler.sandbox.server.process import serve
 
 
 def _options(words: list[str]) -> dict[str, str]:
@@ -16,6 +15,9 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    gc.set_threshold(1_000_000, 20, 100)  # as the command line does
+    from reconciler.sandbox.server.process import serve
+
     options = _options(sys.argv[1:])
     budget = options.get("requests-per-minute")
     serve(
