@@ -1,0 +1,64 @@
+"""README and docs/reliability.md give the sizes that the tests have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import is_hypothesis_test
+
+from tests.faults.kills import test_points
+from tests.faults.kills.crashing import Known
+from tests.faults.matrix.test_matrix import CELLS
+from tests.laws import test_laws
+from tests.planning import test_risks
+from tests.planning.test_pending import ROWS
+from tests.security.test_origin import EACH
+from tests.simulation.planted import BUGS
+
+ROOT = Path(__file__).parents[1]
+RELIABILITY, BOTH = ("docs/reliability.md",), ("docs/reliability.md", "README.md")
+
+
+def count_cases(test: Any) -> int:
+    """The parameters of a test with one list of them."""
+    [mark] = test.pytestmark
+    return len(mark.args[1])
+
+
+def count_points() -> int:
+    small = (test_points.BUILDING, test_points.REBUILDING)
+    changes = (*small, test_points.FIFTY, *test_points.LOSSY[: len(small)])
+    return sum(len(change.moments(change.start())) for change in changes)
+
+
+def count_pairs() -> int:
+    known = [Known(change) for change in (test_points.BUILDING, test_points.REBUILDING)]
+    return sum(len(list(test_points.pairs(each, part))) for each in known for part in range(test_points.SLICES))
+
+
+@pytest.mark.parametrize(
+    ("row", "size", "pages"),
+    [
+        ("network faults × operations", lambda: f"{len(CELLS)} cells", BOTH),
+        ("killed at each point of an apply", lambda: f"{count_points()} points", BOTH),
+        ("killed at two points in a row", lambda: f"{count_pairs():,} pairs", RELIABILITY),
+        ("killed at each point of an apply", lambda: f"{count_pairs():,} pairs", ("README.md",)),
+        ("properties of planning", lambda: str(sum(map(is_hypothesis_test, vars(test_laws).values()))), RELIABILITY),
+        (
+            "which changes widen access or stop agents",
+            lambda: f"{len(test_risks.WIDER) + count_cases(test_risks.test_what_disables_agents)} rows",
+            RELIABILITY,
+        ),
+        ("drift and pending changes", lambda: f"{len(ROWS)} rows", RELIABILITY),
+        ("next pages and redirects", lambda: f"{EACH:,} of each", RELIABILITY),
+        ("injected bugs", lambda: str(len(BUGS)), BOTH),
+    ],
+)
+def test_a_page_gives_the_size_of_the_tests(row: str, size: Callable[[], str], pages: tuple[str, ...]) -> None:
+    for page in pages:
+        lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
+        [cells] = [line.split("|") for line in lines if "|" in line and row in line]
+        assert size() in cells[2].strip().split(", "), page
