@@ -140,7 +140,7 @@ class Intent:
     before    for kinds without owner records: ids that existed before the create
     identity  for kinds without owner records: the natural key in canonical form, by which the object is found again
     opened    when the store received it, in seconds since 1970
-    object    the object that it made, if a response with a one-time secret was received
+    object    id of the object that the create made, stored before its one-time secret is delivered
     """
 
     id: str

@@ -147,9 +147,9 @@ class Store:
         )
 
     async def find_overwritten(self, stack: str) -> Mapping[str, Address]:
-        """Ids of the intents whose delivered secret was overwritten by a later delivery for the same address.
+        """Ids of the intents whose delivered secret was or may have been overwritten by a later one for its address.
 
-        Or may have been: a delivery without a receipt counts, unless its run deleted the object again.
+        A later secret without a receipt may have been delivered, unless its run deleted the object again.
         """
         intents, receipts = schema.intents, schema.receipts
         may_have_delivered = intents.c.object.is_not(None) & intents.c.place.is_not(None)

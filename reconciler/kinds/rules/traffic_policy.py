@@ -111,7 +111,7 @@ def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
         if isinstance(wrong, DuplicateKeyError):
             raise _Unreadable(f"the policy has a duplicate key{where}; remove one of the two") from None
         raise _Unreadable(f"the policy is neither valid JSON nor valid YAML{where}; correct the syntax") from None
-    except TypeError:  # ruamel.yaml checks only whether the key itself can be one
+    except TypeError:  # ruamel.yaml accepts a list as a key, but not the mapping in it
         raise _Unreadable("a key in the policy is a list that contains a mapping; write text as keys") from None
     except (YAMLError, ValueError, RecursionError):
         raise _Unreadable("the policy is neither valid JSON nor valid YAML; correct the syntax") from None
