@@ -104,8 +104,7 @@ def _run(words: list[str], folder: str, environ: dict[str, str], streams: list[i
         os.dup2(stream, number)
         os.close(stream)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - open until the process ends
-    by_line = 1 if "PYTHONUNBUFFERED" in environ else -1
-    sys.stdout = open(1, "w", encoding="utf-8", buffering=by_line, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(folder)

@@ -45,7 +45,6 @@ class Demo:
             **os.environ,
             "RECONCILER_BASE_URL": base_url,
             "RECONCILER_API_KEY": KEY,
-            "PYTHONUNBUFFERED": "1",  # stdout and stderr share one pipe: lines arrive in the order of writing
         }
         headers = {"Authorization": f"Bearer {KEY}", "Service-Version": "2"}
         self._http = httpx.Client(base_url=base_url, headers=headers, timeout=60)

@@ -113,15 +113,13 @@ def main(arguments: Sequence[str] | None = None, runtime: Runtime | None = None)
 def _main(arguments: Sequence[str], runtime: Runtime | None) -> int:
     _open_streams()
     try:
-        code = _run(list(arguments), runtime)
-        sys.stdout.flush()
+        return _run(list(arguments), runtime)
     except BrokenPipeError:
         return _handle_closed_pipe()
     except (KeyboardInterrupt, click.Abort, EOFError):
         return _print_error(exit_codes.Stop(exit_codes.INTERRUPTED, "interrupted"))
     except Exception as error:  # noqa: BLE001 - the last stop before a traceback
         return _print_error(error)
-    return code
 
 
 def _open_streams() -> None:
@@ -175,7 +173,5 @@ def _handle_closed_pipe() -> int:
 def _print_error(error: Exception) -> int:
     from reconciler.cli.terminal import output
 
-    try:
+    with output.ignore_closed_output():
         return output.print_error(error)
-    except BrokenPipeError:
-        return exit_codes.ERROR

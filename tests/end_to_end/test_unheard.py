@@ -77,6 +77,9 @@ def test_what_was_not_begun_is_not_begun_when_its_plan_reaches_nobody(tokens: Pr
     [
         ("reconciler validate -q >&-", 0, ""),
         ("reconciler validate >/dev/full", 1, f"error: {FULL}\n"),
+        ("reconciler --help >/dev/full", 1, f"error: {FULL}\n"),
+        ("reconciler nothing 2>/dev/full", 64, ""),
+        ("reconciler kinds | true", 1, ""),
         ("reconciler apply 2>&1 <&-", 64, ""),
         ("reconciler init --ci nobody 2>&-", 64, ""),
     ],

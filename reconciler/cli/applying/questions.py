@@ -8,7 +8,6 @@ import sys
 
 async def is_confirmed(question: str) -> bool:
     """Asks at the terminal. The event loop keeps running meanwhile, to renew the lock of the stack."""
-    sys.stdout.flush()
     print(f"\n{question}\nOnly 'yes' will be accepted: ", end="", file=sys.stderr, flush=True)
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()

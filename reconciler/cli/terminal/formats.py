@@ -6,7 +6,6 @@ The formats themselves are in `reconciler.rendering`.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,7 +89,7 @@ class PlanOutput:
         """Writes each format to its file, or to standard output."""
         for form, file in chosen:
             if not file:
-                sys.stdout.write(self.render(form, output.width(), has_color=self.has_color))
+                output.print_result(self.render(form, output.width(), has_color=self.has_color))
                 continue
             from reconciler.project import atomic_write
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -22,13 +22,12 @@ FILE_WIDTH = 100  # columns, if standard output is not a terminal; also for logs
 
 
 def print_result(text: str) -> None:
-    """Writes a result to standard output."""
-    _try(sys.stdout, lambda: sys.stdout.write(text if text.endswith("\n") or not text else text + "\n"))
+    """Writes a result to standard output. Raises OSError, if it cannot be written, before the caller goes on."""
+    _write(sys.stdout, text if text.endswith("\n") or not text else text + "\n")
 
 
 def _write_note(line: str) -> None:
-    _try(sys.stdout, sys.stdout.flush)  # keeps the order if both streams go to one log
-    _try(sys.stderr, lambda: sys.stderr.write(line + "\n"))
+    _write(sys.stderr, line + "\n")
 
 
 _raises_write_errors = True
@@ -42,17 +41,17 @@ def ignore_closed_output() -> Iterator[None]:
     try:
         yield
     finally:
-        _try(sys.stdout, sys.stdout.flush)
         _raises_write_errors = True
 
 
-def _try(stream: TextIO, write: Callable[[], object]) -> None:
+def _write(stream: TextIO, text: str) -> None:
     try:
-        write()
+        stream.write(text)
+        stream.flush()
     except OSError as error:
+        discard(stream)  # otherwise what remains in its buffer fails again at the next flush
         if _raises_write_errors:
             raise
-        discard(stream)
         if stream is sys.stdout and not isinstance(error, BrokenPipeError):
             print_note(f"warning: standard output: {reason(error)}")
 
