@@ -14,14 +14,14 @@ from reconciler.languages import traffic_catalog
 
 _LONGEST: Final = 500  # characters
 _DEEPEST: Final = 8  # nesting of brackets
-_NAME: Final = r"[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+"
+_NAME: Final = r"[A-Za-z_]\w*+(?>(?:\.[A-Za-z_]\w*+)*)"
 _TEXT: Final = r"(?:'[^'\\]*+'|\"[^\"\\]*+\")(?!['\"])"
 _ATOM: Final = re.compile(
     rf"""
       (?P<string> [A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*? ) \. (?:startsWith|endsWith|contains) \( {_TEXT} \) (?! [.\[?] )
     | {_TEXT} \ in \ (?P<holder> {_NAME} ) (?! [.(\[] )
     | (?P<has> hasReqHeader|hasQueryParam|hasReqCookie|hasResHeader|hasResCookie ) \( {_TEXT} \) (?! [.\[?] )
-    | (?P<text> {_NAME} ) (?: \ ?[!=]=\ ? {_TEXT} | \ in \ \[ {_TEXT} (?: ,\ ? {_TEXT} )*+ \] ) (?! [.\[?] )
+    | (?P<text> {_NAME} ) (?: \ ?[!=]=\ ? {_TEXT} | \ in \ \[ {_TEXT} (?> (?: ,\ ? {_TEXT} )* ) \] ) (?! [.\[?] )
     | (?P<int> {_NAME} ) \ ?(?:[!=]=|[<>]=?)\ ? \d{{1,15}}+ (?![\w.])
     | (?P<bool> {_NAME} ) (?! [.(\['"] )
     """,

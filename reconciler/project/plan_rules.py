@@ -28,7 +28,7 @@ from reconciler.model.value import JsonTemplate, Ref, Secret, Template
 from reconciler.project.documents import validation
 
 _REMEDY = "the file was edited, or was not created by `plan`; plan again"
-_SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()*+,;=-]+"  # of a path: no `.` and `..`
+_SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~%:@!$&'()+*,;=-]+"  # of a path: no `.` and `..`
 _VERBS: Mapping[Action, Collection[Verb]] = {
     Action.CREATE: (Verb.CREATE, Verb.UPDATE),
     Action.REPLACE: (Verb.CREATE, Verb.UPDATE, Verb.DELETE),

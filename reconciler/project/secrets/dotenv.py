@@ -16,17 +16,17 @@ from reconciler.engine.ports import Undeliverable
 _HEAD: Final = re.compile(
     r"""\ufeff?[ \t]*(?P<export>export[ \t]+)?(?P<name>[^\s=\#"']+)[ \t]*=(?:[ \t]++(?!\#))?""", re.VERBOSE
 )
-_VALUE: Final = re.compile(r"""(?P<quoted>"(?:[^"\\]|\\.)*+"|'[^']*+')|(?!["'])[^\s;"'`]*""", re.DOTALL)
+_VALUE: Final = re.compile(r"""(?P<quoted>"(?>(?:[^"\\]++|\\.)*)"|'[^']*+')|(?!["'])[^\s;"'`]*""", re.DOTALL)
 _CLOSED: Final = re.compile(  # the rest of a line, up to the end of everything that it opens
     r"""
-    (?: [^\#$"'`\\(<\n]++
+    (?> (?: [^\#$"'`\\(<\n]++
       | (?<![^\s;\ufeff])\#[^\n]*
-      | "(?:[^"\\\n]|\\[^\n])*+" | \$'(?:[^'\\\n]|\\[^\n])*+' | (?<!\$)'[^'\n]*+' | `[^`\n]*+`
+      | "(?>(?:[^"\\\n]++|\\[^\n])*)" | \$'(?>(?:[^'\\\n]++|\\[^\n])*)' | (?<!\$)'[^'\n]*+' | `[^`\n]*+`
       | \\[^\n]
       | (?<![=$])\( | \((?=[^\n)]*\))   # an array, or what a command prints
       | <(?!<-?[ \t]*["'\\A-Za-z_])     # two begin a here-document
       | [\#$]
-    )*+
+    )* )
     (?: \n | \Z )
     """,
     re.VERBOSE,
@@ -34,7 +34,7 @@ _CLOSED: Final = re.compile(  # the rest of a line, up to the end of everything 
 _APART: Final = re.compile(r"[\s;]|\Z")
 _AFTER: Final = re.compile(  # what may follow a value that is set: more words of an export, an export, a comment
     r"""
-    (?P<words> (?: [ \t]+[A-Za-z_]\w*=(?:"[^"\\$`\n]*"|'[^'\n]*'|[^\s"'`\\$;&|<>()\#]*) )*+ )
+    (?P<words> (?> (?: [ \t]+[A-Za-z_]\w*=(?:"[^"\\$`\n]*"|'[^'\n]*'|[^\s"'`\\$;&|<>()\#]*) )* ) )
     (?: [ \t]*;[ \t]*export(?:[ \t]+[A-Za-z_]\w*)+ )?
     (?: [ \t]+\#[^\n]* )?
     [ \t]*\r?(?:\n|\Z)
