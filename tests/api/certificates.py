@@ -30,6 +30,8 @@ def _signed(subject: str, issuer: str, *, days: int, is_authority: bool) -> x509
         .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(subject)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(_key(subject).public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(_key(issuer).public_key()), critical=False)
         .sign(_key(issuer), hashes.SHA256())
     )
 

@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from reconciler import kinds
-from reconciler.api.budget import FLIGHT, Busy, Ledger, SharedLedger
+from reconciler.api import budget
+from reconciler.api.budget import FLIGHT, Busy, SharedLedger
 from reconciler.api.limiter import Limiter
 from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.planning.deciding.options import PlanOptions
@@ -24,6 +25,23 @@ from tests.platform import SandboxProcess
 
 BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule, in a hurry
 LOOK = len({kind.path for kind in kinds.every() if kind.parent is None})
+
+
+class Ledger(budget.Ledger):
+    """Is closed at the end of its test."""
+
+    opened: ClassVar[list[Ledger]] = []
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.opened.append(self)
+
+
+@pytest.fixture(autouse=True)
+def close_ledgers() -> Iterator[None]:
+    yield
+    while Ledger.opened:
+        Ledger.opened.pop().close()
 
 
 class WaitingClock(SkippingClock):

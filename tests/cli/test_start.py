@@ -7,6 +7,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -156,7 +157,7 @@ def test_a_sandbox_that_cannot_be_meant_is_a_matter_of_usage(
 
 def test_a_sandbox_takes_no_database_of_another_program(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "other.db"
-    with sqlite3.connect(file) as other:
+    with closing(sqlite3.connect(file)) as other, other:
         other.execute("CREATE TABLE mine (a)")
     assert main(["sandbox", "--db", str(file)]) == 1
     assert capsys.readouterr().err == f"error: {file}: not a database of the sandbox; use another file\n"

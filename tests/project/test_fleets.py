@@ -477,9 +477,9 @@ FILES = [
     ),
     (
         "m.json",
-        '[{"name": "a"},\n {"name": "b",}]',
+        '[{"name": "a"},\n {name: "b"}]',
         (
-            "m.json:2:15: invalid JSON: Expecting property name enclosed in double quotes; correct the file at this "
+            "m.json:2:3: invalid JSON: Expecting property name enclosed in double quotes; correct the file at this "
             "position [invalid-json]"
         ),
     ),
