@@ -20,7 +20,7 @@ from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.risks import find_risks
 from reconciler.planning.matching.index import LiveIndex
 
-SMALL_STACK = 10  # objects below which no share of them is guarded
+SMALL_STACK = 10  # objects below which no share of them but 0 % is guarded
 
 
 def is_protected(decision: Decision) -> bool:
@@ -166,7 +166,7 @@ def _is_declared_absent(decision: Decision) -> bool:
 
 
 def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> Iterator[Approval]:
-    if owned < SMALL_STACK or options.destroy:
+    if options.destroy:
         return
     # Not counted: credentials whose delivery failed, which the next run replaces, and additions, which are not owned
     # and are approved by number.
@@ -185,7 +185,8 @@ def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOption
         ("delete", deletes, options.max_delete_percent),
         ("update", updates, options.max_update_percent),
     ):
-        if len(counted) * 100 > owned * limit:
+        is_guarded = owned >= SMALL_STACK or limit == 0
+        if is_guarded and len(counted) * 100 > owned * limit:
             why = f"more than {limit} % of the {owned} objects of this stack"
             yield Approval(what, "*", len(counted), why, items=(describe_all(counted),))
 

@@ -46,6 +46,13 @@ def test_of_fewer_than_ten_any_share_may_be_deleted() -> None:
     assert list_approvals(make_plan(*declare_edges(0), seen=snapshot(*edges(9)))) == []
 
 
+def test_of_fewer_than_ten_none_may_be_deleted_or_updated_if_the_limit_is_0() -> None:
+    none = PlanOptions(max_delete_percent=0, max_update_percent=0)
+    made = make_plan(*declare_edges(0), *declare_edges(1, description="x"), seen=snapshot(*edges(3)), options=none)
+    assert list_approvals(made) == ["--allow delete:*=1", "--allow update:*=1"]
+    assert list_approvals(make_plan(*declare_edges(0, 1), seen=snapshot(*edges(2)), options=none)) == []
+
+
 def test_three_of_ten_may_be_updated() -> None:
     made = make_plan(*declare_edges(*range(7)), *declare_edges(7, 8, 9, description="x"), seen=snapshot(*edges(10)))
     assert list_approvals(made) == []

@@ -72,10 +72,20 @@ class Guards(StrictModel):
     """What one plan may not do without approval, beside irreversible deletions."""
 
     max_delete_percent: Annotated[
-        int, Between(0, 100), Doc("Share of managed objects, in percent, that one plan may delete without approval.")
+        int,
+        Between(0, 100),
+        Doc(
+            "Share of managed objects, in percent, that one plan may delete without approval. "
+            "Applies to stacks of at least 10 objects; 0 applies to all."
+        ),
     ] = 30
     max_update_percent: Annotated[
-        int, Between(0, 100), Doc("Share of managed objects, in percent, that one plan may update without approval.")
+        int,
+        Between(0, 100),
+        Doc(
+            "Share of managed objects, in percent, that one plan may update without approval. "
+            "Applies to stacks of at least 10 objects; 0 applies to all."
+        ),
     ] = 30
     require_approval: Annotated[
         list[
