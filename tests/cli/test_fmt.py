@@ -50,3 +50,15 @@ def test_fmt_writes_nothing_where_a_file_is_not_there_and_tells_names_in_order(s
         shell.write(name, untidy)
     assert (shell("fmt", names[0], "nope.yaml").code, (shell.root / names[0]).read_text()) == (1, untidy)
     assert shell("fmt", *names).out.splitlines() == sorted(names)
+
+
+def test_fmt_keeps_a_comment_after_a_byte_order_mark(shell: Shell) -> None:
+    shell.write("manifests/x.yaml", "\ufeff# from an editor\nname: a\nkind: IPPolicy\n")
+    assert shell("fmt").code == 0
+    assert (shell.root / "manifests/x.yaml").read_text() == "kind: IPPolicy\n# from an editor\nname: a\n"
+
+
+def test_fmt_says_nothing_about_an_anchor_that_is_used_again(shell: Shell) -> None:
+    shell.write("manifests/x.yaml", "kind: IPPolicy\nname: &a a\nspec:\n  description: &a x\n  metadata: *a\n")
+    said = shell("fmt", "manifests/x.yaml")
+    assert (said.code, said.err) == (0, "")

@@ -162,7 +162,7 @@ def test_a_file_declares_what_it_names_literally(text: str, is_declaring: bool) 
     [
         ("kind: IPPolicy\nname: a\rspec: {}\n", "unusual line breaks"),
         ("kind: IPPolicy\nname: a # \u2028\n", "unusual line breaks"),
-        ("\ufeffkind: IPPolicy\nname: a\n", "unusual line breaks"),
+        ("kind: IPPolicy\nname: a # \ufeff\n", "unusual line breaks"),
         ("kind: [\n", "its layout does not allow it"),
         ('kind: IPPolicy\nname: "\\x61"\n', "a name is written with escapes"),
         ('kind: X\nspec: {ref: "IPPolicy/\\x61"}\n', "a name is written with escapes"),
@@ -171,6 +171,13 @@ def test_a_file_declares_what_it_names_literally(text: str, is_declaring: bool) 
 def test_a_text_that_cannot_be_changed_in_place_is_refused(text: str, reason: str) -> None:
     with pytest.raises(Unpatchable, match=reason):
         rename.rename_in_manifests(text, renaming())
+
+
+def test_a_byte_order_mark_stays_where_it_is() -> None:
+    text = "\ufeff{kind: IPPolicy, name: a}\n"
+    assert rename.rename_in_manifests(text, renaming()) == "\ufeff{kind: IPPolicy, name: b, moved: [IPPolicy/a]}\n"
+    text = "\ufeffspec: {x: {ref: IPPolicy/a}, y: '${{ IPPolicy/a.id }}'}\nkind: X\n"
+    assert rename.rename_in_manifests(text, renaming()) == text.replace("IPPolicy/a", "IPPolicy/b")
 
 
 def test_a_reference_that_an_alias_repeats_is_renamed_once() -> None:

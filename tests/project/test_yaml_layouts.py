@@ -107,6 +107,8 @@ from tests.project.test_yaml import JSON
         ("a: 1\r\nb: 2\r\n", "b", OMITTED, "a: 1\r\n"),
         ("a: 1\r\nb:\r\n  - 1\r\n", "b", [1, 2], "a: 1\r\nb:\r\n  - 1\r\n  - 2\r\n"),
         ("a: 1\r\n", "c", {"d": 1}, "a: 1\r\nc:\r\n  d: 1\r\n"),
+        ("\ufeffa: 1\nb: 2\n", "a", 3, "\ufeffa: 3\nb: 2\n"),
+        ("\ufeff{a: 1, b: 2}\n", "b", 30, "\ufeff{a: 1, b: 30}\n"),
         ("\u00e9: 1 # \u00e9\U0001f600\nb: 2\n", "b", 3, "\u00e9: 1 # \u00e9\U0001f600\nb: 3\n"),
     ],
 )

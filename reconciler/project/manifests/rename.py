@@ -100,13 +100,14 @@ def find_mentions(text: str, address: Address) -> Iterator[int]:
 
 def _compose(text: str) -> tuple[list[Node], list[int]]:
     """The documents of a file, and the offsets of its lines."""
-    if _ODD_BREAKS.search(text):
+    body = text.removeprefix("\ufeff")
+    if _ODD_BREAKS.search(body):
         raise Unpatchable("the file has unusual line breaks")
     try:
-        nodes = list(libyaml.compose_all(text, Loader=libyaml.CSafeLoader))
+        nodes = list(libyaml.compose_all(body, Loader=libyaml.CSafeLoader))
     except libyaml.YAMLError:
         raise Unpatchable("its layout does not allow it") from None
-    return nodes, [0, *(found.end() for found in re.finditer("\n", text))]
+    return nodes, [len(text) - len(body), *(found.end() for found in re.finditer("\n", text))]
 
 
 def _keys(node: Node) -> dict[Any, Node]:

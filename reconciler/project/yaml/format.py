@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.emitter import RoundTripEmitter
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 
@@ -50,6 +51,7 @@ class _EscapingEmitter(RoundTripEmitter):
 
 def format_text(text: str, file: str) -> str:
     """Formats a manifest file. Raises Rejected if the file has problems, or a value or comment would be lost."""
+    text = text.removeprefix("\ufeff")
     before = yaml.read(text.encode(), file)
     if before.problems:
         raise Rejected(before.problems)
@@ -135,7 +137,7 @@ def add_modeline(text: str, schema: str) -> str:
 
 def _documents(text: str, file: str) -> list[str]:
     """Splits a file at its `---` lines. Raises Rejected for directives and other document markers."""
-    lines = text.replace("\r\n", "\n").removeprefix("\ufeff").splitlines(keepends=True)
+    lines = text.replace("\r\n", "\n").splitlines(keepends=True)
     starts = _marker_lines(text, file)
     pieces: list[list[str]] = [[]]
     for number, line in enumerate(lines):
@@ -192,7 +194,9 @@ def _document(text: str, file: str) -> str:
     writer.indent(mapping=2, sequence=4, offset=2)
     out = io.StringIO()
     try:
-        writer.dump(writer.load(text), out)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReusedAnchorWarning)
+            writer.dump(writer.load(text), out)
     except YAMLError:  # unlike libyaml, ruamel.yaml accepts no tab between a key and its value
         where = Position(file, 1, 1)
         remedy = "replace tab characters by spaces"

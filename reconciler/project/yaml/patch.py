@@ -80,9 +80,9 @@ def patch_unordered(
 
 
 def _document(text: str, line: int) -> tuple[int, int]:
-    """Offsets of the document's beginning, after its `---`, and of its end."""
+    """Offsets of the document's beginning, after its `---` or a byte order mark, and of its end."""
     offset = _offsets(text)[line - 1]
-    start, end = 0, len(text)
+    start, end = int(text.startswith("\ufeff")), len(text)
     for mark in _MARKER.finditer(text):
         if mark.end() <= offset:
             start = mark.end()
