@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, Reason
-from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.manifest import Declaration, Ensure, Lifecycle
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Verb
 from reconciler.model.problem import Position
@@ -536,9 +536,14 @@ def test_a_record_on_several_objects_is_told_by_how_it_came_there(
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-def test_an_id_finds_an_object_that_nobody_owns_and_is_consent_to_adopt_it() -> None:
-    made = make_plan(declare("TLSEdge/a", id=EDGE), seen=snapshot(live("TLSEdge", EDGE)))
-    assert (actions(made), made.missing_approvals) == ({"TLSEdge/a": "adopt"}, ())
+def test_an_id_finds_an_object_that_nobody_owns_and_is_no_approval_to_adopt_it() -> None:
+    def plan(*, adopt: bool = False, options: PlanOptions | None = None) -> tuple[dict[str, str], list[str]]:
+        declared = declare("TLSEdge/a", id=EDGE, lifecycle=Lifecycle(adopt=adopt))
+        made = make_plan(declared, seen=snapshot(live("TLSEdge", EDGE)), options=options or PlanOptions())
+        return actions(made), [approval.flag for approval in made.missing_approvals]
+
+    assert plan() == ({"TLSEdge/a": "adopt"}, ["--allow adopt:TLSEdge=1"])
+    assert plan(adopt=True) == plan(options=PlanOptions(adopt=True)) == ({"TLSEdge/a": "adopt"}, [])
 
 
 def test_an_id_that_leads_nowhere_is_a_problem() -> None:

@@ -287,13 +287,14 @@ def move(comparison: Comparison) -> Decision | None:
 
 
 def adopt(comparison: Comparison) -> Decision | None:
-    """Adopts an unmanaged object. Needs approval, unless the manifest requests it or names the object by id."""
+    """Adopts an unmanaged object. Needs approval, unless the manifest or the command requests it."""
     if comparison.match.is_ours:
         return None
-    is_written = comparison.declaration.lifecycle.adopt or comparison.match.basis is Basis.ID
-    if is_written and not comparison.kind.keeps_owner and not comparison.decision.differences:
+    is_requested = comparison.declaration.lifecycle.adopt
+    is_named = is_requested or comparison.match.basis is Basis.ID
+    if is_named and not comparison.kind.keeps_owner and not comparison.decision.differences:
         return comparison.decision  # else every run with a temporary store would adopt it
-    is_approved = is_written or comparison.options.adopt
+    is_approved = is_requested or comparison.options.adopt
     return replace(
         comparison.decision,
         action=Action.ADOPT,
