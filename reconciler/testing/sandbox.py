@@ -71,10 +71,14 @@ class Sandbox(Emulator):
         self._database = Database(":memory:")
         objects = Objects(self._database, read_only.list_served())
         objects.variants = variants or Variants()
-        if isinstance(seed, Path):
-            seeds.load_seed(objects, seed)
-        elif seed:
-            seeds.load_items(objects, seed)
+        try:
+            if isinstance(seed, Path):
+                seeds.load_seed(objects, seed)
+            elif seed:
+                seeds.load_items(objects, seed)
+        except BaseException:
+            self._database.close()
+            raise
         self._app = App(
             objects,
             api_key=api_key,

@@ -20,6 +20,17 @@ def _key(_of: str) -> ec.EllipticCurvePrivateKey:
 
 def _signed(subject: str, issuer: str, *, days: int, is_authority: bool) -> x509.Certificate:
     now = datetime.now(UTC)
+    usage = x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=is_authority,
+        crl_sign=is_authority,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
     return (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
@@ -30,6 +41,7 @@ def _signed(subject: str, issuer: str, *, days: int, is_authority: bool) -> x509
         .not_valid_after(now + timedelta(days=days))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(subject)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(_key(subject).public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(_key(issuer).public_key()), critical=False)
         .sign(_key(issuer), hashes.SHA256())

@@ -6,7 +6,7 @@ import asyncio
 import gzip
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -644,7 +644,8 @@ async def test_a_response_that_came_last_is_in_the_ledger_when_the_client_is_clo
     account = {"ledger": file, "requests_per_minute": 1}
     async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:
         await reader.get("/x")
-    assert Ledger(file).enter(lambda: 1.0, 1, 60.0) == (None, 59.0)
+    with closing(Ledger(file)) as ledger:
+        assert ledger.enter(lambda: 1.0, 1, 60.0) == (None, 59.0)
 
 
 async def test_a_cancelled_request_stays_cancelled() -> None:

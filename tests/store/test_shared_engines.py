@@ -113,6 +113,7 @@ def test_an_engine_that_was_opened_before_a_fork_is_left_to_the_parent(tmp_path:
     with engine.connect() as connection:
         assert connection.connection.dbapi_connection is not ours
     engine.dispose()
+    ours.close()
 
 
 LEFT = textwrap.dedent(
