@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, Reason
-from reconciler.model.manifest import Declaration, Ensure, Lifecycle
+from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Verb
 from reconciler.model.problem import Position
@@ -538,7 +538,7 @@ def test_a_record_on_several_objects_is_told_by_how_it_came_there(
 
 def test_an_id_finds_an_object_that_nobody_owns_and_is_no_approval_to_adopt_it() -> None:
     def plan(*, adopt: bool = False, options: PlanOptions | None = None) -> tuple[dict[str, str], list[str]]:
-        declared = declare("TLSEdge/a", id=EDGE, lifecycle=Lifecycle(adopt=adopt))
+        declared = declare("TLSEdge/a", id=EDGE, adopt=adopt)
         made = make_plan(declared, seen=snapshot(live("TLSEdge", EDGE)), options=options or PlanOptions())
         return actions(made), [approval.flag for approval in made.missing_approvals]
 
