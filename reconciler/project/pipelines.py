@@ -45,7 +45,6 @@ _OWNED: Final = {
 _OWNER: Final = re.compile(r"@[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*|[^@\s#]+@[^@\s#]+\.[^@\s#]+")
 _BLOCK: Final = re.compile(r"^ *# for each environment:\n(.*?)^ *# end of the environments\n", re.MULTILINE | re.DOTALL)
 _CHAINED: Final = re.compile(r"^( *)# after the previous environment: (.*\n)", re.MULTILINE)
-_READ_KEY: Final = re.compile(r"secrets\.RECONCILER_READ_KEY\b")
 _LAST: Final = ("prod", "production", "live")
 _FIRST: Final = ("dev", "development", "test")
 
@@ -108,13 +107,23 @@ def _repeat_block(block: str, ids: Mapping[str, str]) -> Iterator[str]:
     previous = ""
     for name, id in ids.items():
         variable = f"RECONCILER_READ_KEY_{id.upper().replace('-', '_')}"
-        text = _CHAINED.sub(r"\1\2" if previous else "", block).replace("-previous", f"-{previous}")
-        text = _READ_KEY.sub(f"secrets.{variable} || secrets.RECONCILER_READ_KEY", text)
-        text = re.sub(r'RECONCILER_ENV(: |=)""', rf'RECONCILER_ENV\1"{name}"', text)
-        text = text.replace("RECONCILER_READ_KEY_PRODUCTION", variable)
-        text = text.replace('environment: "production"', f'environment: "{name}"')
-        yield re.sub(r"\bproduction\b", id, text)
+        inserted = {
+            'RECONCILER_ENV: ""': f'RECONCILER_ENV: "{name}"',
+            'RECONCILER_ENV=""': f'RECONCILER_ENV="{name}"',
+            'environment: "production"': f'environment: "{name}"',
+            "secrets.RECONCILER_READ_KEY": f"secrets.{variable} || secrets.RECONCILER_READ_KEY",
+            "RECONCILER_READ_KEY_PRODUCTION": variable,
+            "-previous": f"-{previous}",
+            "production": id,
+        }
+        text = _CHAINED.sub(r"\1\2" if previous else "", block)
+        yield _replace_words(text, inserted)
         previous = id
+
+
+def _replace_words(text: str, inserted: Mapping[str, str]) -> str:
+    """Replaces each key by its value, in one pass: a value may contain keys, as `production-eu` does."""
+    return re.sub("|".join(map(re.escape, inserted)), lambda found: inserted[found[0]], text)
 
 
 def _make_ids(environments: Sequence[str]) -> list[str]:

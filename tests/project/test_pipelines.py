@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from reconciler.project import pipelines
+from reconciler.project.settings import environments
 
 
 def test_development_is_applied_first_and_production_last() -> None:
@@ -159,3 +162,57 @@ def test_each_environment_waits_for_the_one_before_and_has_a_key_of_its_own(
         variable = f"RECONCILER_READ_KEY_{id.upper().replace('-', '_')}"
         assert (f"secrets.{variable} || secrets.RECONCILER_READ_KEY" if host == "github" else variable) in text
     assert "{RECONCILER_READ_KEY_PRODUCTION" not in text
+
+
+WORDS = ("production", "previous", "eu", "RECONCILER_ENV", "RECONCILER_READ_KEY", "PRODUCTION", "secrets", "1")
+NAMES = st.one_of(
+    st.tuples(st.sampled_from(WORDS), st.sampled_from("-._"), st.sampled_from(WORDS)).map("".join),
+    st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True),
+)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=4, unique=True))
+@example(["pre-production"])
+@example(["production", "production-eu"])
+@example(["production-eu", "eu-production", "production.us", "production"])
+@example(["a-previous", "previous"])
+def test_each_environment_has_a_part_of_its_own_whatever_its_name(names: list[str]) -> None:
+    assert [environments.check_name(name) for name in names] == [None] * len(names)
+    files = pipelines.read_pipelines("github", "", names)
+    read = {path.rpartition("/")[2]: yaml.safe_load(text) for path, text in files.items()}
+    jobs = _check_apply_jobs(read["apply.yml"]["jobs"], names)
+    assert [_selected(job["steps"], "Apply") for job in jobs] == [[name] for name in names]
+    for file, job, step in (
+        ("plan.yml", "plan", "Plan"),
+        ("plan.yml", "fork", "Plan"),
+        ("drift.yml", "drift", "Drift"),
+        ("snapshot.yml", "snapshot", "Snapshot"),
+    ):
+        assert _selected(read[file]["jobs"][job]["steps"], step) == names
+    keys = re.findall(r"secrets\.(\w+) \|\| secrets\.RECONCILER_READ_KEY }}", files[".github/workflows/drift.yml"])
+    assert len(set(keys)) == len(names)
+
+    text = pipelines.read_pipelines("gitlab", "", names)[".gitlab-ci.yml"]
+    read = yaml.safe_load(text)
+    jobs = _check_apply_jobs({name: job for name, job in read.items() if name.startswith("apply-")}, names)
+    assert [job["variables"]["RECONCILER_ENV"] for job in jobs] == names
+    for job in ("plan", "drift"):
+        script = "\n".join(read[job]["script"])
+        assert re.findall(r'RECONCILER_ENV="([^"]*)"', script) == names
+        found = re.findall(r'RECONCILER_API_KEY="\$\{(\w+):-\$RECONCILER_READ_KEY\}"', script)
+        assert found == keys
+
+
+def _check_apply_jobs(jobs: dict[str, Any], names: Sequence[str]) -> list[Any]:
+    """The jobs that apply, each of which waits for the one before."""
+    ids = list(jobs)
+    assert [job["environment"] for job in jobs.values()] == names
+    assert [job.get("needs") for job in jobs.values()] == [None, *([id] for id in ids[:-1])]
+    plans = [set(re.findall(r"plan-[\w-]+\.json", str(job))) for job in jobs.values()]
+    assert plans == [{f"plan-{id.removeprefix('apply-')}.json"} for id in ids]
+    return list(jobs.values())
+
+
+def _selected(steps: Sequence[Any], name: str) -> list[str]:
+    """The environments that steps select: `Plan` stands for `Plan staging` and `Plan production`."""
+    return [step["env"]["RECONCILER_ENV"] for step in steps if step.get("name", "").split(" ")[0] == name]
