@@ -80,6 +80,23 @@ def test_environments_are_applied_one_after_the_other_under_the_rules_of_the_hos
     assert [job["rules"][0].get("when") for job in jobs.values()] == [None, *["manual"] * (len(jobs) - 1)]
 
 
+@pytest.mark.parametrize("environments", ENVIRONMENTS, ids=len)
+def test_merges_into_the_default_branch_are_applied_whatever_its_name(environments: tuple[str, ...]) -> None:
+    """In GitHub a filter cannot name the default branch: each job does, and a skipped run takes nobody's place."""
+    for host in pipelines.HOSTS:
+        for path, text in pipelines.read_pipelines(host, "", environments).items():
+            assert not re.search(r"\b(main|master)\b", text), path
+    files = pipelines.read_pipelines("github", "", environments)
+    apply = yaml.safe_load(files[".github/workflows/apply.yml"])
+    assert apply[True] == {"push": {"branches": ["**"]}}  # `on`; no tags
+    default = "github.event.repository.default_branch"
+    assert {job["if"] for job in apply["jobs"].values()} == {f"github.ref_name == {default}"}
+    assert apply["concurrency"]["group"] == "apply-${{ github.ref }}"
+    (snapshot,) = yaml.safe_load(files[".github/workflows/snapshot.yml"])["jobs"].values()
+    head = "github.event.workflow_run.head_branch"
+    assert snapshot["if"] == f"github.event_name != 'workflow_run' || {head} == {default}"
+
+
 def test_no_pipeline_approves_anything_by_a_flag() -> None:
     assert [file for file in GITOPS.rglob("*") if file.is_file() and "--allow" in file.read_text()] == []
 
