@@ -91,7 +91,8 @@ def test_merges_into_the_default_branch_are_applied_whatever_its_name(environmen
     assert apply[True] == {"push": {"branches": ["**"]}}  # `on`; no tags
     default = "github.event.repository.default_branch"
     assert {job["if"] for job in apply["jobs"].values()} == {f"github.ref_name == {default}"}
-    assert apply["concurrency"]["group"] == "apply-${{ github.ref }}"
+    group = {"group": "apply-${{ github.ref }}", "cancel-in-progress": False}
+    assert apply["concurrency"] == {**group, "queue": "max"}  # `single`, the default, cancels a merge that waits
     (snapshot,) = yaml.safe_load(files[".github/workflows/snapshot.yml"])["jobs"].values()
     head = "github.event.workflow_run.head_branch"
     assert snapshot["if"] == f"github.event_name != 'workflow_run' || {head} == {default}"
