@@ -18,18 +18,21 @@ NUMBER = 12  # of the one pull or merge request
 class Forge(CodeHost):
     """
     merged     commit on the default branch → head of the request that was merged by it
-    runs       (workflow or job, head) → id of the run that went well
+    runs       (workflow or job, head) → id of the run
+    failed     ids of runs that did not go well
     artifacts  folder of files by run
     """
 
     merged: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[str, str], int] = field(default_factory=dict)
+    failed: set[int] = field(default_factory=set)
     artifacts: Path = Path()
 
     def answer(self, method: str, target: str, headers: Message, body: Any) -> tuple[int, dict[str, str], Any]:
         for pattern, told in (
             (r"/commits/(\w+)/pulls$", self._pulls),
             (r"/workflows/(\w+)\.yml/runs\?(.*)$", self._workflow_runs),
+            (r"/actions/runs/(\d+)/artifacts\?name=(\w+)$", self._artifacts_of),
             (r"/commits/(\w+)/merge_requests", self._merge_requests),
             (rf"/merge_requests/{NUMBER}/pipelines$", self._pipelines),
             (r"/pipelines/(\d+)/jobs", self._jobs),
@@ -51,7 +54,11 @@ class Forge(CodeHost):
     def _workflow_runs(self, workflow: str, query: str) -> Any:
         head = re.search(r"head_sha=(\w+)", query)
         runs = [run for (name, sha), run in self.runs.items() if name == workflow and (head is None or head[1] == sha)]
+        runs = [run for run in runs if (run in self.failed) == ("status=failure" in query)]
         return {"workflow_runs": [{"id": run} for run in runs[-1:]]}
+
+    def _artifacts_of(self, run: str, name: str) -> Any:
+        return {"artifacts": [{"expired": False}] if (self.artifacts / run / name).is_dir() else []}
 
     def _merge_requests(self, commit: str) -> Any:
         request = {"iid": NUMBER, "merge_commit_sha": commit, "squash_commit_sha": None}

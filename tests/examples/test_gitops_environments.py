@@ -187,6 +187,37 @@ def test_a_fork_is_planned_in_each_environment_without_a_key(clone: Clone, forge
     assert sandbox.log() == []
 
 
+def test_a_fork_is_planned_where_it_can_be_though_an_environment_fails(clone: Clone, forge: Forge) -> None:
+    trusted = clone("github", environments=ENVIRONMENTS)
+    trusted.context["secrets.RECONCILER_READ_KEY_STAGING"] = "canary" + "OfAnotherAccount"
+    assert trusted.job("snapshot.yml", "snapshot").code == 6
+    run = int(trusted.environ["GITHUB_RUN_ID"])
+    forge.runs["snapshot", "main"] = run
+    forge.failed.add(run)
+    kept = forge.artifacts / str(run) / "snapshot"
+    assert [file.name for file in kept.iterdir()] == ["snapshot-production.json"]
+    stranger = clone("github", branch="theirs", onto="main")
+    stranger.context = {"github.token": TOKEN}
+    ran = stranger.job("plan.yml", "fork")
+    assert ran.code == 1
+    assert "snapshot-staging.json" in ran.err
+    told = (stranger.clone / "summary").read_text()
+    assert re.findall("^## Plan for stack `([^`]*)`", told, re.MULTILINE) == ["prod-production"]
+
+
+def test_a_fork_with_an_unformatted_manifest_fails_and_is_planned_all_the_same(
+    clone: Clone, forge: Forge, tmp_path: Path
+) -> None:
+    trusted = clone("github", environments=ENVIRONMENTS)
+    good(trusted.job("snapshot.yml", "snapshot"))
+    forge.runs["snapshot", "main"] = int(trusted.environ["GITHUB_RUN_ID"])
+    (tmp_path / "origin/manifests/topic.yaml").write_text("name:    topic\nkind: IPPolicy\nspec: {}\n")
+    stranger = clone("github", branch="theirs", onto="main")
+    stranger.context = {"github.token": TOKEN}
+    assert stranger.job("plan.yml", "fork").code == 1
+    assert (stranger.clone / "summary").read_text().count("**Plan: 3 to create") == 2
+
+
 def test_a_gitlab_branch_that_is_behind_its_target_is_planned_merged(
     clone: Clone, forge: Forge, tmp_path: Path
 ) -> None:
