@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
@@ -153,16 +153,19 @@ def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
 class Review(_CodeHost):
     """One pull or merge request."""
 
-    def upsert_comment(self, body: str, marker: str) -> CommentResult:
-        """Sets the text of the token owner's comment that begins with the marker; creates it if it is missing."""
-        earlier = next((comment for comment in self._list_own() if comment.body.startswith(marker)), None)
+    def find_comment(self, is_wanted: Callable[[str], bool]) -> Comment | None:
+        """The oldest comment of the token's owner whose text is wanted."""
+        return next((comment for comment in self._list_own() if is_wanted(comment.body)), None)
+
+    def upsert_comment(self, body: str, earlier: Comment | None) -> CommentResult:
+        """Sets the text of a comment that `find_comment` returned; creates one if there is none."""
         if earlier is not None and earlier.body.strip() == body.strip():
             return CommentResult.CURRENT
         if earlier is not None:
             try:
                 self._change(earlier.id, body)
             except Gone:  # it was deleted meanwhile
-                earlier = None
+                pass
             else:
                 return CommentResult.UPDATED
         self._add(body)

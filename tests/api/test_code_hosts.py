@@ -58,12 +58,16 @@ COMMENTS: dict[Opening, str] = {
 }
 
 
+def upsert(review: Review, body: str) -> CommentResult:
+    return review.upsert_comment(body, review.find_comment(lambda text: text.startswith(MARK)))
+
+
 @each_review
 def test_a_comment_is_added_found_and_updated(host: CodeHost, review: Opening) -> None:
-    assert review(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.ADDED
-    assert review(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.CURRENT
-    assert review(host).upsert_comment(f"\n{MARK} one ", MARK) is CommentResult.CURRENT
-    assert review(host).upsert_comment(f"{MARK} two", MARK) is CommentResult.UPDATED
+    assert upsert(review(host), f"{MARK} one") is CommentResult.ADDED
+    assert upsert(review(host), f"{MARK} one") is CommentResult.CURRENT
+    assert upsert(review(host), f"\n{MARK} one ") is CommentResult.CURRENT
+    assert upsert(review(host), f"{MARK} two") is CommentResult.UPDATED
     assert host.bodies == [f"{MARK} two"]
     prefix = "" if review is github else "/api/v4"
     where = prefix + COMMENTS[review]
@@ -80,14 +84,14 @@ def test_the_first_own_comment_that_begins_with_the_marker_is_the_one(host: Code
     host.say(US, f"{MARK} old")
     host.say(US, f"{MARK} later")
     before = host.bodies
-    assert review(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.UPDATED
+    assert upsert(review(host), f"{MARK} new") is CommentResult.UPDATED
     assert host.bodies == [*before[:4], f"{MARK} new", f"{MARK} later"]
 
 
 def test_what_gitlab_notes_by_itself_is_no_comment(host: CodeHost) -> None:
     host.say(US, f"{MARK} changed the title")
     host.comments[0]["system"] = True
-    assert gitlab(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.ADDED
+    assert upsert(gitlab(host), f"{MARK} new") is CommentResult.ADDED
     assert host.bodies == [f"{MARK} changed the title", f"{MARK} new"]
 
 
@@ -95,7 +99,7 @@ def test_what_gitlab_notes_by_itself_is_no_comment(host: CodeHost) -> None:
 def test_a_comment_that_is_deleted_meanwhile_is_added_again(host: CodeHost, review: Opening) -> None:
     host.say(US, f"{MARK} old")
     host.vanishing = True
-    assert review(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.ADDED
+    assert upsert(review(host), f"{MARK} new") is CommentResult.ADDED
     assert host.bodies == [f"{MARK} old", f"{MARK} new"]
 
 
@@ -148,8 +152,8 @@ def test_an_issue_that_a_code_host_does_not_name_is_compared_as_an_empty_one(hos
 def test_a_workflow_s_token_takes_for_its_own_what_a_bot_wrote(host: CodeHost) -> None:
     host.me = None
     host.say(ALICE, f"{MARK} of another user")
-    assert github(host).upsert_comment(f"{MARK} one", MARK) is CommentResult.ADDED
-    assert github(host).upsert_comment(f"{MARK} two", MARK) is CommentResult.UPDATED
+    assert upsert(github(host), f"{MARK} one") is CommentResult.ADDED
+    assert upsert(github(host), f"{MARK} two") is CommentResult.UPDATED
     assert host.bodies == [f"{MARK} of another user", f"{MARK} two"]
 
 
@@ -158,7 +162,7 @@ def test_a_workflow_s_token_takes_for_its_own_what_a_bot_wrote(host: CodeHost) -
 def test_a_token_of_nobody_changes_nothing(host: CodeHost, review: Opening, user: Any) -> None:
     host.instead["GET /user"] = (200, {}, user)
     with pytest.raises(Refused, match="does not name the owner of the token"):
-        review(host).upsert_comment(MARK, MARK)
+        upsert(review(host), MARK)
     assert host.changes == []
 
 
@@ -166,7 +170,7 @@ def test_a_token_of_nobody_changes_nothing(host: CodeHost, review: Opening, user
 @pytest.mark.parametrize("author", [None, "deployer", {}, {"login": None, "id": None}], ids=str)
 def test_a_comment_of_no_known_author_is_not_ours(host: CodeHost, review: Opening, author: Any) -> None:
     host.comments.append({"id": 1, "body": f"{MARK} x", "user": author, "author": author})
-    assert review(host).upsert_comment(f"{MARK} y", MARK) is CommentResult.ADDED
+    assert upsert(review(host), f"{MARK} y") is CommentResult.ADDED
 
 
 @each_review
@@ -178,11 +182,11 @@ def test_comments_are_read_to_the_last_page_and_no_further(
         host.say(ALICE, f"comment {number}")
     host.say(US, f"{MARK} old")
     monkeypatch.setattr(code_hosts, "_PAGES", 3)
-    assert review(host).upsert_comment(f"{MARK} new", MARK) is CommentResult.UPDATED
+    assert upsert(review(host), f"{MARK} new") is CommentResult.UPDATED
     assert [method for method, _ in host.asked].count("GET") == 1 + 3  # the user, and three pages
     monkeypatch.setattr(code_hosts, "_PAGES", 2)
     with pytest.raises(Refused, match="lists more than 200 items"):
-        review(host).upsert_comment(f"{MARK} new", MARK)
+        upsert(review(host), f"{MARK} new")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +213,7 @@ def test_a_link_tells_whether_there_is_a_next_page(host: CodeHost, link: str, pa
         return answer(method, target, headers, body)
 
     host.answer = answer_second  # type: ignore[method-assign]
-    github(host).upsert_comment(MARK, MARK)
+    upsert(github(host), MARK)
     listed = [target for target in asked if "per_page" in target]
     assert listed == [f"/repos/octo/infra/issues/12/comments?per_page=100&page={number + 1}" for number in range(pages)]
 
@@ -240,7 +244,7 @@ def test_a_failure_says_what_to_do(
 ) -> None:
     host.instead["GET /user"] = (status, headers, body)
     with pytest.raises(Failure) as failed:
-        github(host).upsert_comment(MARK, MARK)
+        upsert(github(host), MARK)
     assert str(failed.value) == f"{host.url} returned {status} for GET /user{text}"
     assert type(failed.value) is kind
     assert TOKEN not in str(failed.value)
@@ -258,7 +262,7 @@ def test_an_issue_that_is_gone_when_it_is_changed_is_gone(host: CodeHost) -> Non
 def test_what_is_no_list_of_comments_is_refused(host: CodeHost, body: Any) -> None:
     host.instead["GET /comments"] = (200, {}, body)
     with pytest.raises(Refused, match="is not a list"):
-        github(host).upsert_comment(MARK, MARK)
+        upsert(github(host), MARK)
     assert host.changes == []
 
 
@@ -266,4 +270,4 @@ def test_a_code_host_that_is_not_there_may_be_there_later() -> None:
     with CodeHost() as host:
         review = github(host)
     with pytest.raises(Transient, match=r"cannot reach .*; run it again"):
-        review.upsert_comment(MARK, MARK)
+        upsert(review, MARK)

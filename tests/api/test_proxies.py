@@ -116,9 +116,7 @@ async def test_what_is_on_this_machine_is_spoken_to_directly(monkeypatch: pytest
             await reader.get("/x")
         await asyncio.to_thread(Webhook(f"{there.base_url}/hook").post, "{}", 0.0)
         with pytest.raises(Refused):
-            await asyncio.to_thread(
-                GitHub(there.base_url, Secret(KEY, "test"), "octo/infra", 1).upsert_comment, "text", "text"
-            )
+            await asyncio.to_thread(GitHub(there.base_url, Secret(KEY, "test"), "octo/infra", 1).find_comment, bool)
     assert by.asked == []
     assert len(there.asked) > 2
 
@@ -242,7 +240,7 @@ async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.Mon
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
         for told in (
             lambda: hook.post("{}", 0.0),
-            lambda: GitHub(review, Secret(KEY, "test"), "octo/infra", 1).upsert_comment("text", "text"),
+            lambda: GitHub(review, Secret(KEY, "test"), "octo/infra", 1).find_comment(bool),
         ):
             with pytest.raises(Refused, match=r"cannot reach .*: the proxy returned 403 Forbidden"):
                 await asyncio.to_thread(told)

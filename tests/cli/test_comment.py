@@ -17,6 +17,7 @@ from tests.end_to_end.project import Said, Shell
 from tests.rendering.plans import WHOLE
 
 OURS = marker(WHOLE.stack, WHOLE.account)
+STAGING = marker("staging", WHOLE.account)
 OTHERS = (marker("dev", WHOLE.account), marker(WHOLE.stack, "https://api.example.com (acme)"))
 NOTES = "/projects/42/merge_requests/7/notes"
 
@@ -93,9 +94,62 @@ def test_several_plans_are_sections_of_one_comment_in_the_order_given(github: Sh
         "## Plan for stack `staging`",
         f"## Plan for stack `{WHOLE.stack}`",
     ]
-    assert body.startswith(marker(f"staging {WHOLE.stack}", f"{WHOLE.account} {WHOLE.account}") + "\n")
-    assert OURS not in body  # the comment of the plan alone is another one
+    assert body.startswith(f"{STAGING}\n{OURS}\n<!-- reconciler digest=")
+    assert body.count("<!-- reconciler stack=") == 2
     assert len(body) < 65_536
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def pipeline(request: pytest.FixtureRequest) -> Shell:
+    """Either code host, with the plan files `plan.json` and `staging.json`."""
+    shell: Shell = request.getfixturevalue(request.param)
+    shell.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging")))
+    return shell
+
+
+def test_a_run_that_cannot_plan_every_stack_updates_the_comment_and_says_so(pipeline: Shell, host: CodeHost) -> None:
+    both = ("--plan", "staging.json", "--plan", "plan.json")
+    pipeline("comment", *both)
+    (whole,) = host.bodies
+    assert pipeline("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    (body,) = host.bodies
+    assert body.startswith(
+        f"{OURS}\n{STAGING}\n## Stacks without a plan\n\n- ⚠️ `staging`: **no plan in this run**; see its log"
+    )
+    assert re.findall("^## Plan .*$", body, re.MULTILINE) == [f"## Plan for stack `{WHOLE.stack}`"]
+    assert pipeline("comment", "--plan", "plan.json").err == "Comment unchanged.\n"
+    assert pipeline("comment", "--plan", "staging.json").err == "Comment updated.\n"  # the other one cannot be planned
+    assert host.bodies[0].startswith(f"{STAGING}\n{OURS}\n## Stacks without a plan\n\n- ⚠️ `{WHOLE.stack}`: ")
+    assert pipeline("comment", *both).err == "Comment updated.\n"
+    assert host.bodies == [whole]
+
+
+def test_of_several_comments_with_a_stack_the_oldest_is_updated(pipeline: Shell, host: CodeHost) -> None:
+    host.say(ALICE, f"{STAGING}\n{OURS}\nof another user")
+    host.say(US, f"{OTHERS[0]}\nof another stack")
+    host.say(US, f"{STAGING}\nolder")
+    host.say(US, f"{OURS}\nlater")
+    before = host.bodies
+    pipeline("comment", "--plan", "plan.json", "--plan", "staging.json")
+    assert host.bodies[2].startswith(f"{OURS}\n{STAGING}\n<!-- reconciler digest=")
+    assert "Stacks without a plan" not in host.bodies[2]
+    assert [*host.bodies[:2], host.bodies[3]] == [*before[:2], before[3]]
+
+
+def test_of_an_edited_marker_nothing_is_kept_that_is_not_a_marker(github: Shell, host: CodeHost) -> None:
+    hostile = "<!-- reconciler stack=%60%0A%3Cimg%3E%20%40alice account=0123456789abcdef -->"
+    edited = "<!-- reconciler stack=a account=0123456789abcdef --> [link](https://example.com)"
+    more = [marker(f"stack {number}", "") for number in range(100)]
+    host.say(US, "\r\n".join([OURS, OURS, hostile, *more, edited, "text"]))
+    assert github("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    (body,) = host.bodies
+    assert body.startswith(f"{OURS}\n{hostile}\n{more[0]}\n")
+    assert body.count("**no plan in this run**") == 48
+    assert "- ⚠️ `` `\\n<img> @alice ``: **no plan in this run**" in body
+    assert "link" not in body
+    assert len(body) <= 60_000
+    host.comments[0]["body"] = f"{edited}\n{OURS}"
+    assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
 
 
 def test_standard_input_holds_one_plan(github: Shell) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -39,26 +40,25 @@ from reconciler.cli.terminal.group import Command
 def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     """Post plans as one comment on a pull or merge request, or update the comment of an earlier run.
 
+    If this run plans only some stacks of the earlier comment, the comment lists its other stacks as not planned.
+
     On GitHub, reads GITHUB_TOKEN, GITHUB_REPOSITORY, GITHUB_API_URL, and the number from GITHUB_EVENT_PATH or
     GITHUB_REF. On GitLab, reads GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID and CI_MERGE_REQUEST_IID.
     """
     from reconciler.engine.ports import Refused
     from reconciler.rendering.plan import markdown
-    from reconciler.rendering.run_context import read_run_context
 
     if files.count("-") > 1:
         raise exit_codes.Stop(exit_codes.USAGE, "error: standard input holds one plan; pass --plan - once")
     outputs = [_read_plan(file) for file in files]
     plans = [plan_output.plan for plan_output in outputs]
-    marker = markdown.marker(" ".join(plan.stack for plan in plans), " ".join(plan.account for plan in plans))
-    limit = markdown.LIMIT // len(outputs) - len(marker)
-    pages = [plan_output.markdown(limit if len(outputs) > 1 else markdown.LIMIT) for plan_output in outputs]
-    body = pages[0] if len(pages) == 1 else "\n".join([marker, *(page.partition("\n")[2] for page in pages)])
-    if run := read_run_context(os.environ).run_address:
-        body += f"\nThe page with the dependency graph is an artifact of [this run]({run}).\n"
+    planned = list(dict.fromkeys(markdown.marker(plan.stack, plan.account) for plan in plans))
     review = code_hosts.find_review(number)
     try:
-        result = review.upsert_comment(body, marker)
+        earlier = review.find_comment(lambda text: not set(planned).isdisjoint(markdown.read_markers(text)))
+        known = markdown.read_markers(earlier.body) if earlier else []
+        unplanned = [marker for marker in known if marker not in planned]
+        result = review.upsert_comment(_render(outputs, planned, unplanned), earlier)
     except Refused as refused:
         if not refused.is_permission:
             raise
@@ -67,6 +67,19 @@ def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     if not quiet:
         output.print_note(_RESULTS[result])
     return exit_codes.DONE
+
+
+def _render(outputs: Sequence[formats.PlanOutput], planned: Sequence[str], unplanned: Sequence[str]) -> str:
+    """The comment: a marker per stack, the stacks that this run did not plan, and a section per plan."""
+    from reconciler.rendering.plan import markdown
+    from reconciler.rendering.run_context import read_run_context
+
+    head = "".join(f"{marker}\n" for marker in (*planned, *unplanned)) + markdown.render_unplanned(unplanned)
+    limit = (markdown.LIMIT - len(head)) // len(outputs)
+    body = head + "\n".join(plan_output.markdown(limit).partition("\n")[2] for plan_output in outputs)
+    if run := read_run_context(os.environ).run_address:
+        body += f"\nThe page with the dependency graph is an artifact of [this run]({run}).\n"
+    return body
 
 
 _RESULTS = {"added": "Comment created.", "updated": "Comment updated.", "current": "Comment unchanged."}

@@ -12,8 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from urllib.parse import quote
+from itertools import islice, takewhile
+from urllib.parse import quote, unquote
 
 from reconciler.model.change import Action, Cause
 from reconciler.model.plan import Plan
@@ -31,6 +31,10 @@ _CALLS_SHARE = 0.25  # of the room, reserved for the calls
 _LISTED = (30, 10, 3, 0)  # of problems, approvals and risks each: the first of these numbers that fits
 _LINES_OF_ENTRY = 5  # of approvals.yaml, at most
 _LONGEST_NAME = 300  # characters of a stack, in the marker
+_MOST_STACKS = 50  # of one comment
+_MARKER = re.compile(
+    rf"<!-- reconciler stack=(?P<stack>[A-Za-z0-9_.~%]{{0,{_LONGEST_NAME}}}) account=[0-9a-f]{{16}} -->"
+)
 _KINDS = 40  # rows of the table
 _SIGNS = {"…": "@@ … @@"}
 
@@ -72,6 +76,21 @@ def marker(stack: str, account: str) -> str:
     if len(name) > _LONGEST_NAME:
         name = _digest(name)
     return f"<!-- reconciler stack={name} account={_digest(sanitize(account))} -->"
+
+
+def read_markers(text: str) -> list[str]:
+    """The markers at the beginning of a comment, one per stack. Lines that somebody edited are not markers."""
+    lines = (line.strip() for line in text.splitlines())
+    return list(dict.fromkeys(islice(takewhile(_MARKER.fullmatch, lines), _MOST_STACKS)))
+
+
+def render_unplanned(markers: Sequence[str]) -> str:
+    """A section about stacks of an earlier comment that the run did not plan; empty if there are none."""
+    if not markers:
+        return ""
+    names = (sanitize(unquote(found["stack"])) for found in map(_MARKER.fullmatch, markers) if found)
+    lines = [f"- ⚠️ {code(_cut(name, 100))}: **no plan in this run**; see its log" for name in names]
+    return _join(["## Stacks without a plan", "", *lines, ""])
 
 
 def _digest(text: str) -> str:
