@@ -189,6 +189,35 @@ def test_the_code_host_is_told_by_the_repository(shell: Shell, file: str, text: 
     assert (shell.root / "fresh" / first).exists()
 
 
+@pytest.mark.parametrize("entry", ["folder", "file"])
+@pytest.mark.parametrize("host", pipelines.HOSTS)
+def test_below_the_root_of_a_repository_no_pipelines_are_written(shell: Shell, host: str, entry: str) -> None:
+    """Code hosts would not read them there. A submodule and a worktree have a file `.git`."""
+    shell.write("outer/.git/HEAD" if entry == "folder" else "outer/.git", "")
+    shell.write("outer/a/b/.github/CODEOWNERS", "* @octo\n")
+    root = shell.root.resolve() / "outer"
+    for folder in ("outer/infra", "outer/a/b"):
+        before = everything(shell.root)
+        refused = shell("init", folder, "-y", "--ci", host)
+        assert (refused.code, refused.err) == (
+            64,
+            "error: --ci: pipelines are read at the root of a Git repository only, and "
+            f"{shell.root.resolve() / folder} is below the root of {root}; run init in {root}, or without --ci\n",
+        )
+        assert everything(shell.root) == before
+        assert shell("init", folder, "-y").code == 0
+        written = everything(shell.root).keys() - before.keys()
+        assert not [path for path in written if re.search(r"\.git(hub|lab)", path)]
+    assert shell("init", "outer", "-y", "--ci", host).code == 0
+
+
+def test_a_folder_that_is_a_repository_itself_gets_pipelines_wherever_it_is(shell: Shell) -> None:
+    shell.write("outer/.git/HEAD", "")
+    shell.write("outer/inner/.git/HEAD", "")
+    assert shell("init", "outer/inner", "-y", "--ci", "github").code == 0
+    assert (shell.root / "outer/inner/.github/workflows/apply.yml").exists()
+
+
 def test_where_nobody_can_answer_it_asks_for_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = shell("init", "fresh")
     assert refused.code == 64

@@ -47,7 +47,7 @@ _PROFILES: tuple[dialect.Name, ...] = ("specification", "ngrok")
     "--ci",
     "host",
     type=click.Choice(_HOSTS),
-    help="Write CI pipelines for this code host. [default: from the Git remote]",
+    help="Write CI pipelines for this code host, at the root of the repository only. [default: from the Git remote]",
 )
 @click.option(
     "--package",
@@ -113,7 +113,7 @@ def command(
         approvers or "",
     )
     choices = _prompt(defaults, fixed={stack, profile, base_url, host, package}) if is_interactive else defaults
-    _check_choices(choices)
+    _check_choices(folder, choices)
     key = None if no_check else _try_key(choices, runtime, is_interactive=is_interactive)
     flags = {"--stack": stack, "--profile": profile, "--base-url": base_url}
     ignored = [flag for flag, value in flags.items() if value is not None]
@@ -163,10 +163,12 @@ def _prompt(defaults: ProjectChoices, fixed: set[str | None]) -> ProjectChoices:
     return replace(defaults, stack=stack, profile=profile, base_url=base_url, host=host, package=package)
 
 
-def _check_choices(choices: ProjectChoices) -> None:
+def _check_choices(folder: Path, choices: ProjectChoices) -> None:
     from reconciler.operations.authoring import init_project
 
-    problems = init_project.check_choices(choices)
+    problems = dict(init_project.check_choices(choices))
+    if problem := init_project.check_host(folder, choices.host):
+        problems["ci"] = problem
     lines = [f"error: --{name.replace('_', '-')}: {text}" for name, text in problems.items()]
     if lines:
         raise exit_codes.Stop(exit_codes.USAGE, *lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,7 +82,9 @@ def default_stack(folder: Path) -> str:
 
 
 def default_host(folder: Path) -> str:
-    """The code host whose pipelines the repository has, or of its remote; `none` if unknown."""
+    """The code host whose pipelines the repository has, or of its remote; `none` if unknown or below its root."""
+    if _find_root_above(folder):
+        return "none"
     if (folder / ".github").is_dir():
         return "github"
     if (folder / ".gitlab-ci.yml").is_file():
@@ -92,6 +95,24 @@ def default_host(folder: Path) -> str:
         return "none"
     remote = re.search(r"^\s*url\s*=.*\b(github|gitlab)\.", config, re.MULTILINE)
     return remote[1] if remote else "none"
+
+
+def check_host(folder: Path, host: str) -> str | None:
+    """Checks that a code host reads pipelines in the folder. Returns `problem; remedy` or None."""
+    root = _find_root_above(folder)
+    if root is None or host not in pipelines.HOSTS:
+        return None
+    return (
+        f"pipelines are read at the root of a Git repository only, and {folder.resolve()} is below the root of {root}; "
+        f"run init in {root}, or without --ci"
+    )
+
+
+def _find_root_above(folder: Path) -> Path | None:
+    """The root of the Git repository that the folder is part of; None if the folder itself is a root, or in none."""
+    folder = folder.resolve()
+    root = next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), folder)
+    return None if root == folder else root
 
 
 def check_choices(choices: ProjectChoices) -> Mapping[str, str]:
