@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.fleet.board import Board, TaskKey
 from reconciler.fleet.ports import Pool, TaskEnd
-from reconciler.fleet.runs import FleetSource, Gate, find_gate, run_lease
+from reconciler.fleet.runs import FleetSource, Gate, check_waves, find_gate, run_lease
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunState, RunVerb, Task, TaskRecord, TaskState, Wave
 from reconciler.operations.runtime import Runtime
@@ -75,8 +75,9 @@ async def execute(
     wait   wait for pauses that end and for `min_success_time`; otherwise the run stays open
     again  seconds before a task that could not run is given again; twice as many after each further error
 
-    Raises Locked if another coordinator executes this run, and StoreError.
+    Raises ChangedWaves, Locked if another coordinator executes this run, and StoreError.
     """
+    check_waves(source, run)
     lost = asyncio.Event()
     async with records.lock(run_lease(run), on_loss=lambda _: lost.set()):
         board = Board(await records.tasks(run.id))
@@ -106,7 +107,7 @@ class _Execution:
 
     @property
     def current_wave(self) -> Wave:
-        return self.source.fleet.wave_at(self.wave) if self.run.verb is RunVerb.APPLY else Wave("all")
+        return self.run.wave_at(self.wave)
 
     @property
     def is_stopped(self) -> bool:
@@ -175,7 +176,7 @@ class _Execution:
         if pause is not None:
             return Gate(f"paused: {pause.reason}" if pause.reason else "paused", pause.until)
         tasks = list(self.board.tasks.values())
-        return find_gate(self.source.fleet, self.run, tasks, self.wave, self.runtime.now())
+        return find_gate(self.run, tasks, self.wave, self.runtime.now())
 
     async def sleep(self, seconds: float) -> None:
         """Sleeps, at most until `stop` is set."""

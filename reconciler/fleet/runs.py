@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from reconciler.model import exit_codes
@@ -16,7 +16,9 @@ from reconciler.model.fleet import (
     Selector,
     TaskRecord,
     TaskState,
+    Wave,
 )
+from reconciler.operations.errors import ChangedWaves
 from reconciler.project.fleets.waves import assign_waves
 from reconciler.store.fleet_records import FleetRecords
 
@@ -72,6 +74,7 @@ async def start_run(
         reviewed=reviewed.id if reviewed else "",
         approved_shapes=tuple(approved_shapes),
         actor=actor,
+        waves=fleet.waves if verb is RunVerb.APPLY else (),
     )
     members = [member for member in fleet.members.values() if member.matches(selected or {})]
     if reviewed is None:
@@ -132,6 +135,30 @@ async def reopen_run(
         return await records.update_run(run.id, state=RunState.OPEN, approved_shapes=approved_shapes, reason="")
 
 
+def check_waves(source: FleetSource, run: Run) -> None:
+    """Raises ChangedWaves if the waves of the fleet file are not those that an apply was started with: its approvals
+    and the waves of its tasks belong to these."""
+    if run.verb is not RunVerb.APPLY or run.waves == source.fleet.waves:
+        return
+    raise ChangedWaves(
+        f"{source.file}: waves changed since run {run.id} was started: "
+        + ", ".join(_describe_changes(run.waves, source.fleet.waves)),
+        remedy=f"to apply with the new waves: reconciler fleet apply; to continue run {run.id}, undo the change",
+    )
+
+
+def _describe_changes(old: Sequence[Wave], new: Sequence[Wave]) -> list[str]:
+    """`early was added`, `approve of everyone changed`"""
+    before, after = ({wave.name: wave for wave in waves} for waves in (old, new))
+    changes = [f"{name} was removed" for name in before if name not in after]
+    changes += [f"{name} was added" for name in after if name not in before]
+    for name, wave in after.items():
+        if (earlier := before.get(name, wave)) != wave:
+            names = [field.name for field in fields(Wave) if getattr(wave, field.name) != getattr(earlier, field.name)]
+            changes.append(f"{' and '.join(names)} of {name} changed")
+    return changes or ["their order changed"]
+
+
 def run_lease(run: Run) -> str:
     """The name of the lock that the coordinator of a run holds."""
     return f"fleet run {run.id}"
@@ -145,18 +172,18 @@ class Gate:
     until: float | None = None
 
 
-def find_gate(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> Gate | None:
+def find_gate(run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> Gate | None:
     """The gate before a wave of an apply, without pauses; None if it may start."""
     if run.verb is not RunVerb.APPLY or all(task.state.is_final for task in tasks if task.wave == wave):
         return None
     if any(task.tries for task in tasks if task.wave == wave):
         return None  # it has started
     if wave:
-        before = fleet.wave_at(wave - 1)
+        before = run.wave_at(wave - 1)
         ends = [task.ended for task in tasks if task.wave == wave - 1 and task.ended is not None]
         if ends and (until := max(ends) + before.min_success_time) > now:
             return Gate(f"min_success_time of wave {before.name}", until)
-    current = fleet.wave_at(wave)
+    current = run.wave_at(wave)
     if current.approve and current.name not in run.approved_waves:
         return Gate(f"approval of wave {current.name}")
     return None

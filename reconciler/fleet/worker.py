@@ -27,7 +27,7 @@ from reconciler.fleet.assignments import (
 from reconciler.fleet.keys import KeyNotFound, find_key
 from reconciler.model import exit_codes
 from reconciler.model.event import Outcome
-from reconciler.model.fleet import Fleet, RunVerb, Shape, Task, TaskRecord, TaskState
+from reconciler.model.fleet import Fleet, Run, RunVerb, Shape, Task, TaskRecord, TaskState
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
@@ -246,14 +246,18 @@ class _Attempt:
 
     async def _run_until_deadline(self, assigned: Assignment) -> TaskRecord | None:
         """An apply starts no further call after the deadline of its wave, and is cancelled some time later."""
-        deadline = assigned.fleet.wave_at(self.record.wave).progress_deadline
-        if deadline is None or self.task.verb is not RunVerb.APPLY:
+        if self.task.verb is not RunVerb.APPLY:
             return await self._run(assigned)
+        run = await self.context.records.find_run(self.task.fleet, self.task.run)
+        assert run is not None
+        deadline = run.wave_at(self.record.wave).progress_deadline
+        if deadline is None:
+            return await self._run(assigned, run)
         loop = asyncio.get_running_loop()
         timer = loop.call_later(deadline, self.stop.set)
         try:
             async with asyncio.timeout(deadline + _GRACE):
-                result = await self._run(assigned)
+                result = await self._run(assigned, run)
         except TimeoutError:
             result = None
         finally:
@@ -262,7 +266,8 @@ class _Attempt:
             return _failed(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
         return result
 
-    async def _run(self, assigned: Assignment) -> TaskRecord | None:
+    async def _run(self, assigned: Assignment, applied: Run | None = None) -> TaskRecord | None:
+        """`applied`: the run of an apply."""
         fleet, member, environ = assigned.fleet, assigned.member, self.context.runtime.environ
         key = await find_key(fleet.api_key, member, assigned.base, environ)
         refuse_shared_key(key, assigned, self.context.files, self.context.runtime.environ)
@@ -270,13 +275,12 @@ class _Attempt:
         if self.task.commit:
             refuse_files(workspace)
         refuse_shared_targets(workspace, assigned, self.context.files)
-        match self.task.verb:
-            case RunVerb.PLAN:
-                return await self._planned((await _with_few_reads(workspace).plan()).plan, assigned)
-            case RunVerb.DRIFT:
-                return await self._drifted((await _with_few_reads(workspace).drift()).plan, assigned)
-            case RunVerb.APPLY:
-                return await self._apply(workspace, fleet.name)
+        if applied is not None:
+            return await self._apply(workspace, applied)
+        reading = _with_few_reads(workspace)
+        if self.task.verb is RunVerb.PLAN:
+            return await self._planned((await reading.plan()).plan, assigned)
+        return await self._drifted((await reading.drift()).plan, assigned)
 
     def _open(self, assigned: Assignment, runtime: Runtime) -> Workspace:
         project, member, files = assigned.project, assigned.member, self.context.files
@@ -322,11 +326,9 @@ class _Attempt:
                 files.shapes.add(digest)
         return replace(ended, counts=_count(plan), changes=reviews.digest_changes(plan), shape=digest)
 
-    async def _apply(self, workspace: Workspace, fleet: str) -> TaskRecord | None:
+    async def _apply(self, workspace: Workspace, run: Run) -> TaskRecord | None:
         """Applies what was reviewed, and nothing else."""
         records = self.context.records
-        run = await records.find_run(fleet, self.task.run)
-        assert run is not None
         reviewed = await records.task(run.reviewed, self.task.member, self.task.project)
         if reviewed is None or reviewed.state is not TaskState.SUCCEEDED:
             reason = "it was not planned" if reviewed is None else f"its plan {reviewed.state}: {reviewed.reason}"
@@ -338,7 +340,7 @@ class _Attempt:
                 exit_code=exit_codes.BLOCKED,
                 reason=f"shape {reviewed.shape} is not approved",
             )
-        shape = (await records.shapes(fleet, [reviewed.shape])).get(reviewed.shape)
+        shape = (await records.shapes(run.fleet, [reviewed.shape])).get(reviewed.shape)
         allow = reviews.approvals_of(shape) if shape is not None else {}
 
         async def approve(plan: Plan) -> bool:

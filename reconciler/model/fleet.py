@@ -170,10 +170,6 @@ class Fleet:
     store: str | None = None
     warnings: tuple[Problem, ...] = ()
 
-    def wave_at(self, place: int) -> Wave:
-        """A wave by its place. The last one for a run that began when the file had more waves."""
-        return self.waves[min(place, len(self.waves) - 1)]
-
     def resource_of(self, member: Member) -> str:
         """The Dask resource that tasks of the member need; empty: none."""
         return next((rule.needs for rule in self.workers if member.matches(rule.select)), "")
@@ -244,7 +240,7 @@ class Task:
 class TaskRecord:
     """A task as the store knows it.
 
-    wave         place of the wave in the fleet file
+    wave         place of the wave among those of the run
     tries        workers that started it
     worker       host and process of the last
     exit_code    as of the same command for one project; None: not ended
@@ -290,6 +286,7 @@ class Run:
     approved_waves   names of waves that a person approved
     actor            who started it, as the CI system names the person
     reason           why it failed
+    waves            of an apply: the waves of the fleet file when the run was started
     """
 
     id: str
@@ -306,6 +303,11 @@ class Run:
     approved_waves: tuple[str, ...] = ()
     actor: str = ""
     reason: str = ""
+    waves: tuple[Wave, ...] = ()
+
+    def wave_at(self, place: int) -> Wave:
+        """The wave of a task, by its place."""
+        return self.waves[place] if self.waves else Wave("all")
 
 
 @dataclass(frozen=True, slots=True)

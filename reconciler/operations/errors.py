@@ -62,5 +62,9 @@ class UnusableSource(OperationError):
     """A fleet's repository cannot be used: its address is not safe, or Git cannot fetch the commit."""
 
 
+class ChangedWaves(OperationError):
+    """The waves of a fleet file are not those with which the apply was started that should be continued."""
+
+
 class UnusableCluster(OperationError):
     """The scheduler of a fleet's workers cannot be reached or used, or was lost."""

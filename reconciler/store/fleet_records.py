@@ -178,6 +178,7 @@ class FleetRecords:
                 approved_waves=_union(run.approved_waves, approved_waves),
                 actor=run.actor,
                 reason=run.reason if reason is None else reason,
+                waves=run.waves,
             )
             connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**fleet_rows.write_run(new)))
             return new

@@ -7,7 +7,9 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from reconciler.model.fleet import Run, RunState, RunVerb, TaskRecord, TaskState
+from reconciler.model.fleet import Run, RunState, RunVerb, TaskRecord, TaskState, Wave
+from reconciler.model.value import Secret
+from reconciler.rendering.wire import codec
 from reconciler.store import schema
 from reconciler.store.errors import Damaged
 
@@ -16,6 +18,7 @@ def read_run(row: Row[Any], place: str) -> Run:
     """The run in a row. `place`: the store, for the error. Raises Damaged."""
     check_seal(row, place, row.id, row.reviewed, row.approved_shapes, row.approved_waves)
     try:
+        waves = json.loads(row.approved_waves)
         return Run(
             row.id,
             row.fleet,
@@ -28,11 +31,12 @@ def read_run(row: Row[Any], place: str) -> Run:
             row.ended,
             row.reviewed,
             tuple(json.loads(row.approved_shapes)),
-            tuple(json.loads(row.approved_waves)),
+            tuple(waves["approved"]),
             row.actor,
             row.reason,
+            codec.decode(tuple[Wave, ...], waves["waves"], lambda source, _digest: Secret("", source), {}),
         )
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise Damaged(place, str(error)) from error
 
 
@@ -70,7 +74,10 @@ def check_seal(row: Row[Any], place: str, *content: object) -> None:
 
 def write_run(run: Run) -> dict[str, Any]:
     """The row of a run."""
-    shapes, waves = schema.encode_json(run.approved_shapes), schema.encode_json(run.approved_waves)
+    shapes = schema.encode_json(run.approved_shapes)
+    waves = schema.encode_json(
+        {"approved": run.approved_waves, "waves": codec.encode(tuple[Wave, ...], run.waves, "", {})}
+    )
     return {
         "id": run.id,
         "fleet": run.fleet,

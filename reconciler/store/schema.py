@@ -180,7 +180,7 @@ fleet_runs = Table(
     Column("ended", Float),
     Column("reviewed", String, nullable=False),  # a run; empty: none
     Column("approved_shapes", Text, nullable=False),  # JSON list of digests
-    Column("approved_waves", Text, nullable=False),  # JSON list of names
+    Column("approved_waves", Text, nullable=False),  # JSON object: `approved`, names; `waves` of the run
     Column("actor", String, nullable=False),
     Column("reason", Text, nullable=False),
     Column("seal", String, nullable=False),  # over id, reviewed, approved_shapes, approved_waves

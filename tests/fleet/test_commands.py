@@ -206,6 +206,62 @@ To approve the wave:
     assert shell.fleet("resume") == Said(0, "Nothing to continue: every run of fleet shops has ended.\n", "")
 
 
+@pytest.mark.parametrize(
+    ("waves", "difference"),
+    [
+        (
+            [WAVES[0], {"name": "early", "select": {"name": "globex"}}, WAVES[1]],
+            "early was added",
+        ),
+        ([WAVES[0], {"name": "tail"}], "rest was removed, tail was added"),
+        ([{**WAVES[0], "min_success_time": "1h", "max_failures": 1}, {"name": "rest"}],
+         "max_failures and min_success_time of canary changed, approve of rest changed"),
+        ([{"name": "rest", "select": {"tier": "gold"}, "approve": True}, {**WAVES[0], "select": {}}],
+         "select of rest changed, select of canary changed"),
+    ],
+)  # fmt: skip
+def test_an_apply_goes_on_only_with_the_waves_that_it_was_started_with(
+    shell: FleetShell, waves: list[dict[str, Any]], difference: str
+) -> None:
+    write(shell, waves=WAVES)
+    assert shell.fleet("apply", "--auto-approve", "--quiet").code == 4
+    run, before = shell.newest(), shell.fleet("status").out
+    write(shell, waves=waves)
+    shell.sandbox.forget_log()
+    refused = Said(
+        3,
+        "",
+        f"error: fleet.yaml: waves changed since run RUN was started: {difference}\n"
+        "to apply with the new waves: reconciler fleet apply; to continue run RUN, undo the change\n",
+    )
+    assert shell.fleet("resume", "--quiet") == refused
+    for wave in ("rest", "early"):
+        assert shell.fleet("resume", "--approve-wave", wave) == refused
+    assert shell.fleet("retry", run, "--only", "skipped") == refused
+    assert shell.sandbox.log() == []
+    assert shell.fleet("status").out == before  # with the waves of the run
+    write(shell, waves=WAVES)
+    assert shell.fleet("resume").code == 4  # nothing was approved
+    assert shell.fleet("resume", "--approve-wave", "rest").code == 0
+
+
+def test_a_run_without_waves_goes_on_when_they_change(shell: FleetShell) -> None:
+    write(shell, waves=WAVES)
+    shell.fleet("pause")
+    assert shell.fleet("plan").code == 5
+    write(shell, waves=WAVES[1:])
+    assert shell.fleet("resume").code == 0
+    shell.fleet("apply", shell.newest(), "--auto-approve")
+    shell.fleet("pause")
+    write(shell)
+    ended = shell.fleet("resume", "--quiet")
+    assert (ended.code, ended.err.splitlines()[0]) == (
+        3,
+        "error: fleet.yaml: waves changed since run RUN was started: rest was removed, all was added",
+    )
+    assert "paused" not in shell.fleet("status").out  # the pause of the fleet ended all the same
+
+
 def test_a_wave_with_a_member_that_was_skipped_waits_for_its_approval(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
     shell.sandbox.accounts["initech"].fault("GET /reserved_domains", times=1, then="status", status=401)

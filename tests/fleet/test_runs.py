@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.api.clock import MachineClock
+from reconciler.fleet import coordinator
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.runs import reopen_run
 from reconciler.fleet.worker import run_task
@@ -453,6 +454,25 @@ def test_a_member_that_takes_too_long_fails(tmp_path: Path) -> None:
         applied = await world.apply(planned)
         task = (await world.tasks(applied))[0]
         assert (task.state, task.reason) == (TaskState.FAILED, "it did not finish within progress_deadline (1 s)")
+
+    play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": "100%", "progress_deadline": "1s"}])
+
+
+def test_the_deadline_of_a_member_is_that_of_its_wave_when_the_run_was_started(tmp_path: Path) -> None:
+    """Also for a worker that reads the fleet file later."""
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        world.sandbox.accounts["acme"].fault("POST /reserved_domains", times=0, then="status", status=503)
+        shapes = {task.shape for task in await world.tasks(planned)}
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        source = world.source
+        write_fleet(tmp_path, THREE)
+        pool = LocalPool(world.context(), at_once=3)
+        await coordinator.execute(
+            source, run, world.records, pool, runtime=world.runtime, on_progress=print, stop=asyncio.Event()
+        )
+        assert (await world.tasks(run))[0].reason == "it did not finish within progress_deadline (1 s)"
 
     play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": "100%", "progress_deadline": "1s"}])
 

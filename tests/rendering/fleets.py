@@ -44,13 +44,13 @@ RUN = Run(
 KEY = KeySource(KeyMethod.ENV, "KEY_${{ member.name }}")
 
 
-def fleet(number: int, waves: Sequence[Wave] = (Wave("all"),)) -> Fleet:
+def fleet(number: int) -> Fleet:
     members = {
         name: Member(name, {"region": "eu" if place % 2 else "us"}, {"domain": f"{name}.example.com"})
         for place in range(1, number + 1)
         for name in [f"shop-{place}"]
     }
-    return Fleet("shops", members, {"base": FleetProject("base", "base")}, KEY, tuple(waves))
+    return Fleet("shops", members, {"base": FleetProject("base", "base")}, KEY)
 
 
 EDGE, OFFICE = Address("TLSEdge", "payments"), Address("IPPolicyRule", "office")
@@ -111,7 +111,7 @@ def roll_up(
     shapes: Mapping[str, Shape] = SHAPES,
 ) -> RollUp:
     number = max((int(task.member.removeprefix("shop-")) for task in tasks), default=0)
-    return build_rollup(fleet(number, waves), run, tasks, shapes, now, pause)
+    return build_rollup(fleet(number), replace(run, waves=tuple(waves)), tasks, shapes, now, pause)
 
 
 ENDED = replace(RUN, state=RunState.SUCCEEDED, ended=NOON + 75)
@@ -172,8 +172,8 @@ def hostile_run(text: str) -> RollUp:
         replace(task(3, TaskState.BLOCKED, wave=1), reason=f"a {text}"),
     ]
     run = replace(APPLY, fleet=f"x{text}", actor=f"x{text}", commit="c", reason=f"x{text}", state=RunState.FAILED)
-    waves = (Wave(f"x{text}"), Wave(f"y{text}", approve=True))
-    known = fleet(0, waves)
+    run = replace(run, waves=(Wave(f"x{text}"), Wave(f"y{text}", approve=True)))
+    known = fleet(0)
     members = {name: Member(name, {f"x{text}": f"y{text}"}) for name in ("shop-1", "shop-2", "shop-3")}
     pause = Pause("shops", NOON, None, text, text)
     return build_rollup(replace(known, members=members), run, tasks, {WIDE: named}, NOON, pause)

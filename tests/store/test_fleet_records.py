@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Engine, create_mock_engine
 
-from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState
+from reconciler.model.fleet import Amount, Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState, Wave
 from reconciler.store import fleet_rows
 from reconciler.store.clock import now_expression
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, Locked, StoreError, UnknownRun, UnknownTask
@@ -248,6 +248,18 @@ async def test_an_update_changes_what_it_names_and_nothing_else(timed: FleetReco
         assert await timed.find_run("edge", run.id) == expected
         now.time += 1
     assert await timed.find_run("edge", "other") == replace(run, id="other")
+
+
+async def test_a_run_keeps_the_waves_that_it_was_started_with(records: FleetRecords) -> None:
+    waves = (
+        Wave("canary", {"ring": ("a", "b"), "$x": ("ß",)}, 5, Amount(2, is_percent=True), 600.0, 1800.0, approve=True),
+        Wave("all"),
+    )
+    run = replace(RUN, waves=waves)
+    await records.create_run(run, [])
+    assert await records.find_run("edge") == run
+    approved = await records.update_run(run.id, approved_waves=["canary"])
+    assert approved == await records.find_run("edge") == replace(run, approved_waves=("canary",))
 
 
 async def test_the_newest_runs_are_listed_twenty_at_most(timed: FleetRecords) -> None:
@@ -592,6 +604,7 @@ async def test_a_killed_worker_may_have_sent_until_its_next_sign_of_life_was_due
         "UPDATE fleet_runs SET state = 'opem'",
         "UPDATE fleet_runs SET verb = 'destroy'",
         """UPDATE fleet_runs SET approved_shapes = '["0123456789ab"]'""",
+        """UPDATE fleet_runs SET approved_waves = '{"approved": ["all"], "waves": []}'""",
         "UPDATE fleet_tasks SET state = 'runninf'",
         "UPDATE fleet_tasks SET counts = '{'",
         """UPDATE fleet_tasks SET changes = '{"BotUser/b": "1"}'""",

@@ -70,7 +70,8 @@ def resume(options: FleetOptions, text: str, waves: Sequence[str], *, wait: bool
     async def act(session: FleetSession, records: FleetRecords) -> int:
         name = session.fleet.name
         run = await (require_run(records, session, text) if text else _find_open(records, name))
-        _check_waves(session, run, waves)
+        if waves:
+            _check_approval(session, run, waves)
         if await records.end_pause(name) and not options.quiet:
             output.print_note(f"The pause of fleet {name} ended.")
         if run is None or run.state is not RunState.OPEN:
@@ -89,16 +90,19 @@ async def _find_open(records: FleetRecords, fleet: str) -> Run | None:
     return next((run for run in await records.list_runs(fleet) if run.state is RunState.OPEN), None)
 
 
-def _check_waves(session: FleetSession, run: Run | None, waves: Sequence[str]) -> None:
-    """Raises Stop for a wave that does not exist, or a run that has no waves."""
-    known = [wave.name for wave in session.fleet.waves]
+def _check_approval(session: FleetSession, run: Run | None, waves: Sequence[str]) -> None:
+    """Raises Stop for a wave that does not exist, or a run that has no waves, and ChangedWaves."""
+    from reconciler.fleet.runs import check_waves
+
+    if run is None or run.verb is not RunVerb.APPLY or run.state is not RunState.OPEN:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --approve-wave requires an apply that has not ended")
+    check_waves(session.source_of(run), run)
+    known = [wave.name for wave in run.waves]
     for name in waves:
         if name not in known:
             raise exit_codes.Stop(
                 exit_codes.USAGE, f"error: --approve-wave: there is no wave {name}; the waves are {', '.join(known)}"
             )
-        if run is None or run.verb is not RunVerb.APPLY or run.state is not RunState.OPEN:
-            raise exit_codes.Stop(exit_codes.USAGE, "error: --approve-wave requires an apply that has not ended")
 
 
 def retry(
@@ -113,17 +117,18 @@ def retry(
     """`fleet retry`. `shapes`: approved in addition; `limits`: guards of the fleet that may be exceeded."""
 
     async def act(session: FleetSession, records: FleetRecords) -> int:
+        from reconciler.fleet.runs import check_waves, reopen_run
+
         run = await require_run(records, session, text)
         if shapes and run.verb is not RunVerb.APPLY:
             raise exit_codes.Stop(exit_codes.USAGE, "error: --approve requires the run of an apply")
+        check_waves(session.source_of(run), run)
         tasks = await records.tasks(run.id)
         of_run = {(task.member, task.project) for task in tasks}
         plans = [plan for plan in await records.tasks(run.reviewed) if (plan.member, plan.project) in of_run]
         approved = find_shapes({plan.shape for plan in plans if plan.shape}, shapes)
         if approved or any((plan.ended or 0.0) > run.created for plan in plans):  # more than the apply was checked for
             check_guards(session, plans, {*run.approved_shapes, *approved}, limits)
-        from reconciler.fleet.runs import reopen_run
-
         chosen = {TaskState(state) for state in states}
         if TaskState.FAILED in chosen:
             chosen.add(TaskState.SKIPPED)  # what was not started because of the failures

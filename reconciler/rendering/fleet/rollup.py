@@ -164,7 +164,7 @@ def build_rollup(
     """The view of a run. `tasks` are in the order of waves, members and projects."""
     patterns = tuple(abstract(task.reason, task.member, fleet.members.get(task.member)) for task in tasks)
     plans = {digest: plan for digest, shape in shapes.items() if (plan := _read_exemplar(shape)) is not None}
-    waves = build_waves(fleet, run, tasks) if run.verb is RunVerb.APPLY else ()
+    waves = build_waves(run, tasks) if run.verb is RunVerb.APPLY else ()
     members = states_of_members(tasks)
     return RollUp(
         fleet=run.fleet,
@@ -180,9 +180,9 @@ def build_rollup(
         shapes=_shapes(run, tasks, shapes, plans),
         reasons=group_reasons(zip(tasks, patterns, strict=True)),
         waves=waves,
-        wait=describe_gate(fleet, run, waves, now, pause) if _is_unfinished(run, tasks) else None,
+        wait=describe_gate(run, waves, now, pause) if _is_unfinished(run, tasks) else None,
         pause=pause,
-        tasks=tuple(_task(fleet, run, task) for task in tasks),
+        tasks=tuple(_task(run, task) for task in tasks),
         plans=plans,
         exemplars=dict(shapes),
         patterns=patterns,
@@ -255,11 +255,11 @@ def _severity(row: ShapeRow) -> int:
     return min(map(order.index, row.risks), default=len(order))
 
 
-def _task(fleet: Fleet, run: Run, task: TaskRecord) -> TaskRow:
+def _task(run: Run, task: TaskRecord) -> TaskRow:
     return TaskRow(
         member=task.member,
         project=task.project,
-        wave=fleet.wave_at(task.wave).name if run.verb is RunVerb.APPLY else "",
+        wave=run.wave_at(task.wave).name if run.verb is RunVerb.APPLY else "",
         state=task.state,
         exit_code=task.exit_code,
         shape=task.shape,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from reconciler.model.fleet import Fleet, Pause, Run, TaskRecord, TaskState
+from reconciler.model.fleet import Pause, Run, TaskRecord, TaskState
 
 
 class WaveState(StrEnum):
@@ -91,14 +91,14 @@ def count_states(states: Iterable[TaskState]) -> dict[str, int]:
     return {str(state): counts[state] for state in TaskState if counts[state]}
 
 
-def build_waves(fleet: Fleet, run: Run, tasks: Sequence[TaskRecord]) -> tuple[WaveRow, ...]:
-    """The waves of the fleet that have tasks in this run."""
+def build_waves(run: Run, tasks: Sequence[TaskRecord]) -> tuple[WaveRow, ...]:
+    """The waves of a run that have tasks."""
     by_wave: dict[int, list[TaskRecord]] = {}
     for task in tasks:
         by_wave.setdefault(task.wave, []).append(task)
     rows = []
     for number, own in sorted(by_wave.items()):
-        wave = fleet.wave_at(number)
+        wave = run.wave_at(number)
         states = states_of_members(own)
         failed = sum(state is TaskState.FAILED for state in states.values())
         allowed = wave.max_failures.of(len(states))
@@ -132,24 +132,24 @@ def _state(tasks: Sequence[TaskRecord], *, is_failed: bool) -> WaveState:
     return WaveState.SUCCEEDED
 
 
-def describe_gate(fleet: Fleet, run: Run, waves: Sequence[WaveRow], now: float, pause: Pause | None) -> Wait | None:
+def describe_gate(run: Run, waves: Sequence[WaveRow], now: float, pause: Pause | None) -> Wait | None:
     """Why a run does not go on that has not ended; None: it can."""
     if pause is not None and (pause.until is None or pause.until > now):
         return _describe_pause(pause)
     before: WaveRow | None = None
     for row in waves:
         if row.state is WaveState.WAITING:
-            return _gate_of(fleet, run, row, before, now)
+            return _gate_of(run, row, before, now)
         if row.ended is None:
             return None
         before = row
     return None
 
 
-def _gate_of(fleet: Fleet, run: Run, row: WaveRow, before: WaveRow | None, now: float) -> Wait | None:
+def _gate_of(run: Run, row: WaveRow, before: WaveRow | None, now: float) -> Wait | None:
     """What a wave waits for whose predecessors have ended."""
     if before is not None and before.ended is not None:
-        least = next((wave.min_success_time for wave in fleet.waves if wave.name == before.name), 0.0)
+        least = next((wave.min_success_time for wave in run.waves if wave.name == before.name), 0.0)
         if (until := before.ended + least) > now:
             text = f"wave {row.name} starts at {format_time(until)}: min_success_time of wave {before.name}"
             return Wait(WaitKind.TIME, text, until=until)

@@ -174,6 +174,10 @@ An apply finishes a wave before it starts the next. Members of earlier waves are
 wave `rest` takes the members that are left. With `percent`, a wave takes a share of the members that it selects, in an
 order that depends on their names only: with `percent: 5` and then `percent: 25`, 30 % of the fleet are done after two
 waves.
+
+An apply keeps the waves that it was started with. If `waves` changes before the apply has ended, `fleet resume` and
+`fleet retry` refuse to continue it (exit code 3) and say what changed. Start a new apply, in which members that are
+up to date need no change, or undo the edit.
 """
 
 
