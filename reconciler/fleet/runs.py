@@ -178,11 +178,15 @@ def find_gate(run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> G
         return None
     if any(task.tries for task in tasks if task.wave == wave):
         return None  # it has started
-    if wave:
-        before = run.wave_at(wave - 1)
-        ends = [task.ended for task in tasks if task.wave == wave - 1 and task.ended is not None]
-        if ends and (until := max(ends) + before.min_success_time) > now:
-            return Gate(f"min_success_time of wave {before.name}", until)
+    # Of all earlier waves: in the one before, perhaps no member had anything to apply.
+    ends = (
+        (task.ended + run.wave_at(task.wave).min_success_time, task.wave)
+        for task in tasks
+        if task.wave < wave and task.ended is not None
+    )
+    until, before = max(ends, default=(0.0, 0))
+    if until > now:
+        return Gate(f"min_success_time of wave {run.wave_at(before).name}", until)
     current = run.wave_at(wave)
     if current.approve and current.name not in run.approved_waves:
         return Gate(f"approval of wave {current.name}")

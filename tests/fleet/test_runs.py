@@ -19,6 +19,7 @@ from reconciler.fleet.runs import reopen_run
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Shape, Task, TaskState
+from reconciler.rendering.fleet.rollup import build_rollup
 from reconciler.store.errors import Locked
 from reconciler.store.fleet_records import FleetRecords
 from reconciler.store.store import open_store
@@ -264,6 +265,38 @@ def test_a_wave_waits_until_the_one_before_has_succeeded_for_a_while(tmp_path: P
         assert (await world.execute(run)).state is RunState.SUCCEEDED
 
     play(tmp_path, CANARY, act, waves=waves)
+
+
+@pytest.mark.parametrize("between", ["unchanged", "not approved", "not selected"])
+def test_a_wave_with_nothing_to_apply_does_not_shorten_the_time_of_the_one_before(tmp_path: Path, between: str) -> None:
+    waves = [
+        {"name": "canary", "select": {"tier": "canary"}, "min_success_time": "1h"},
+        {"name": "early", "select": {"tier": "early"}},
+        {"name": "rest"},
+    ]
+    other = {"text": "nine to five, every other sunday"} if between == "not approved" else {}
+    members = [*CANARY, member("initech", labels={"tier": "early"}, variables=other)]
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+
+    async def act(world: FleetWorld) -> None:
+        selected = {"name": ("acme", "globex")} if between == "not selected" else None
+        if between == "unchanged":
+            await world.apply(await world.plan({"name": ("initech",)}))
+        planned = await world.plan()
+        shapes = [task.shape for task in await world.tasks(planned) if task.member != "initech"]
+        run = await world.start(RunVerb.APPLY, selected, reviewed=planned, approved_shapes=shapes)
+        await world.execute(run, wait=False)
+        assert world.progress[-1].waiting == "min_success_time of wave canary"
+        assert world.domains("globex") == []
+        rollup = build_rollup(world.source.fleet, run, await world.tasks(run), {}, world.runtime.now())
+        assert rollup.wait is not None
+        assert rollup.wait.text.endswith("min_success_time of wave canary")
+        later = world.runtime.now() + 3600
+        world.runtime_options["now"] = lambda: later
+        await world.execute(run)
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, members, act, projects={"web": [document]}, waves=waves)
 
 
 def test_a_paused_fleet_starts_nothing(tmp_path: Path) -> None:

@@ -173,6 +173,10 @@ PARTLY_ENDED = roll_up([*CANARY, *NEXT, *ENDED_BEFORE], APPLY, WAVES, now=NOON +
             ("min_success_time", "wave half starts at 2026-11-23 13:00 UTC: min_success_time of wave canary"),
         ),
         (
+            roll_up([*CANARY, *ENDED_BEFORE, task(9, TaskState.WAITING, wave=2)], APPLY, WAVES, now=NOON + 60),
+            ("min_success_time", "wave all starts at 2026-11-23 13:00 UTC: min_success_time of wave canary"),
+        ),
+        (
             roll_up([*CANARY, *NEXT], APPLY, WAVES, pause=Pause("shops", NOON, None, "incident 4", "octocat")),
             ("pause", "the fleet is paused since 2026-11-23 12:00 UTC by octocat: incident 4"),
         ),

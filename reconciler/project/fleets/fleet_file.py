@@ -206,7 +206,7 @@ class WaveEntry(StrictModel):
         AmountText, Doc('Members of the wave that may fail, as a number or as a percentage such as "5%".')
     ] = 0
     min_success_time: Annotated[
-        Duration | None, Doc("Time between the end of the wave and the start of the next, such as 10m.")
+        Duration | None, Doc("Time between the end of the wave and the start of any later one, such as 10m.")
     ] = None
     progress_deadline: Annotated[
         Duration | None, Doc("Time after which a member that has not finished counts as failed, such as 30m.")

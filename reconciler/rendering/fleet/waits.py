@@ -136,23 +136,22 @@ def describe_gate(run: Run, waves: Sequence[WaveRow], now: float, pause: Pause |
     """Why a run does not go on that has not ended; None: it can."""
     if pause is not None and (pause.until is None or pause.until > now):
         return _describe_pause(pause)
-    before: WaveRow | None = None
+    until, after = 0.0, ""  # the latest end of a min_success_time, and its wave
     for row in waves:
         if row.state is WaveState.WAITING:
-            return _gate_of(run, row, before, now)
+            return _gate_of(run, row, until, after, now)
         if row.ended is None:
             return None
-        before = row
+        least = next((wave.min_success_time for wave in run.waves if wave.name == row.name), 0.0)
+        until, after = max((until, after), (row.ended + least, row.name))
     return None
 
 
-def _gate_of(run: Run, row: WaveRow, before: WaveRow | None, now: float) -> Wait | None:
-    """What a wave waits for whose predecessors have ended."""
-    if before is not None and before.ended is not None:
-        least = next((wave.min_success_time for wave in run.waves if wave.name == before.name), 0.0)
-        if (until := before.ended + least) > now:
-            text = f"wave {row.name} starts at {format_time(until)}: min_success_time of wave {before.name}"
-            return Wait(WaitKind.TIME, text, until=until)
+def _gate_of(run: Run, row: WaveRow, until: float, after: str, now: float) -> Wait | None:
+    """What a wave waits for whose predecessors have ended. `until`: the end of the min_success_time of wave `after`."""
+    if until > now:
+        text = f"wave {row.name} starts at {format_time(until)}: min_success_time of wave {after}"
+        return Wait(WaitKind.TIME, text, until=until)
     if row.approve and not row.approved:
         command = f"reconciler fleet resume {run.id} --approve-wave {row.name}"
         return Wait(WaitKind.APPROVAL, f"wave {row.name} needs approval", command, wave=row.name)
