@@ -139,8 +139,11 @@ class _Execution:
         name, failed = self.current_wave.name, len(self.board.failed[self.wave])
         if self.has_too_many_failures:
             return f"{failed} {'member' if failed == 1 else 'members'} of wave {name} failed"
-        tried = {task.state for task in self.board.tasks.values() if task.wave == self.wave and task.tries}
-        is_proven = TaskState.SUCCEEDED in tried or not tried  # not tried: nothing of the wave was approved
+        own = [task for task in self.board.tasks.values() if task.wave == self.wave]
+        states = {task.state for task in own if task.tries} or {task.state for task in own}
+        # A wave of which nothing is approved is passed over. One whose members have no plan is not: they are skipped.
+        is_passed_over = not any(task.tries for task in own) and TaskState.SKIPPED not in states
+        is_proven = TaskState.SUCCEEDED in states or is_passed_over
         is_followed = any(self.board.unfinished.values())
         return f"no member of wave {name} was applied" if is_followed and not is_proven else ""
 

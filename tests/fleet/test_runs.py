@@ -206,6 +206,55 @@ def test_a_wave_of_which_nothing_is_approved_is_passed_over(tmp_path: Path) -> N
     play(tmp_path, members, act, projects={"web": [document]}, **WAVES)
 
 
+def test_a_wave_whose_members_have_no_plan_proves_nothing(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.sandbox.accounts["acme"].fault("GET /reserved_domains", then="status", status=401)
+        planned = await world.plan()
+        applied = await world.apply(planned)
+        assert (applied.state, applied.reason) == (RunState.FAILED, "no member of wave canary was applied")
+        tasks = {task.member: (task.state, task.reason) for task in await world.tasks(applied)}
+        assert tasks["acme"][1].startswith("its plan failed: ")
+        assert tasks["globex"] == (TaskState.SKIPPED, applied.reason)
+        assert world.domains("globex") == []
+
+        again = await reopen_run(planned, world.records, {TaskState.FAILED})
+        assert again is not None
+        shapes = {task.shape for task in await world.tasks(await world.execute(again))}
+        again = await reopen_run(applied, world.records, {TaskState.SKIPPED}, shapes)
+        assert again is not None
+        assert (await world.execute(again)).state is RunState.SUCCEEDED
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+@pytest.mark.parametrize("other", ["unchanged", "not approved"])
+def test_a_wave_in_which_one_member_has_no_plan_depends_on_the_others(tmp_path: Path, other: str) -> None:
+    """Members without changes are right as they are; members without an approval prove nothing."""
+    members = [
+        *CANARY,
+        member("initech", labels={"tier": "canary"}, variables={"text": "nine to five, every other sunday"}),
+    ]
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+
+    async def act(world: FleetWorld) -> None:
+        if other == "unchanged":
+            await world.apply(await world.plan({"name": ("initech",)}))
+        world.sandbox.accounts["acme"].fault("GET /reserved_domains", then="status", status=401)
+        planned = await world.plan()
+        shapes = {task.member: task.shape for task in await world.tasks(planned)}
+        applied = await world.apply(planned, shapes["globex"])
+        states = await world.states(applied)
+        if other == "unchanged":
+            assert applied.state is RunState.SUCCEEDED
+            assert states == {"acme": "skipped", "initech": "succeeded", "globex": "succeeded"}
+        else:
+            assert (applied.state, applied.reason) == (RunState.FAILED, "no member of wave canary was applied")
+            assert states == {"acme": "skipped", "initech": "blocked", "globex": "skipped"}
+
+    play(tmp_path, members, act, projects={"web": [document]}, **WAVES)
+
+
 def test_a_failed_run_can_be_retried(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         planned = await world.plan()
