@@ -54,6 +54,10 @@ class IncompleteAgentConfig(OperationError):
     """A part of an agent's configuration is missing: a declaration, the token, or the server's address."""
 
 
+class UnusableOutput(OperationError):
+    """A file cannot be written, because the project or a delivery uses it, or its content would be lost."""
+
+
 class UnusableBase(OperationError):
     """The base of a plan is no commit of the project's repository, or Git cannot read it."""
 

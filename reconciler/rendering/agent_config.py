@@ -20,6 +20,7 @@ from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json, Ref, Secret, Value
 
 VERSION = "2"  # of the file's format
+FIRST_WORDS = "# Written by `reconciler agent config "  # by which such a file is recognized
 _HIDDEN = "# The authtoken is not printed; --out FILE writes it.\n"
 
 
@@ -113,7 +114,7 @@ def render_file(merged: Merged, server_addr: str | None, token: str | None) -> s
     if merged.tunnels:
         document["tunnels"] = {name: _tunnel(settings) for name, settings in merged.tunnels.items()}
     named = " ".join(merged.names)
-    head = f"# Written by `reconciler agent config {named}`: change the manifests, and write it again.\n"
+    head = f"{FIRST_WORDS}{named}`: change the manifests, and write it again.\n"
     body = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1000)
     return f"{head}{_HIDDEN if token is None else ''}{body}"
 

@@ -67,6 +67,17 @@ def test_a_dotenv_entry_gives_its_token_back(on_sandbox: Project) -> None:
     assert f"BERLIN={written(on_sandbox)['authtoken']}" in (on_sandbox.root / "secrets/.env").read_text()
 
 
+def test_the_token_of_another_credential_is_not_overwritten(on_sandbox: Project) -> None:
+    oslo = {**resource("TunnelCredential", "oslo"), "deliver": {"token": {"to_file": "secrets/oslo.token"}}}
+    on_sandbox.declare(CREDENTIAL, INGRESS, oslo, BERLIN)
+    assert on_sandbox("apply", "-y").code == 0
+    token = (on_sandbox.root / "secrets/oslo.token").read_text()
+    said = on_sandbox("agent", "config", "berlin", "--out", "secrets/oslo.token")
+    assert (said.code, said.out) == (1, "")
+    assert "secrets/oslo.token overlaps with a delivery: TunnelCredential/oslo to secrets/oslo.token" in said.err
+    assert (on_sandbox.root / "secrets/oslo.token").read_text() == token
+
+
 def test_before_the_apply_the_token_is_missed_where_it_was_named(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, resource("AgentConfig", "berlin", credential={"ref": "TunnelCredential/berlin"}))
     said = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")

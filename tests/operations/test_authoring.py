@@ -16,7 +16,12 @@ from reconciler.model.change import ChangedBy
 from reconciler.model.value import Secret
 from reconciler.operations.authoring import agent_config, explain_value, import_files, init_project, resource_graph
 from reconciler.operations.authoring.init_project import ProjectChoices
-from reconciler.operations.errors import IncompleteAgentConfig, UnreadableAccount, UnwritableProposal
+from reconciler.operations.errors import (
+    IncompleteAgentConfig,
+    UnreadableAccount,
+    UnusableOutput,
+    UnwritableProposal,
+)
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.reporting import Note, OperationEvent
 from reconciler.project import files
@@ -156,15 +161,75 @@ async def test_configurations_that_contradict_each_other_are_refused(tmp_path: P
         await agent_config.render_agent_config(source(root), ["a", "b"], with_token=False)
 
 
-def test_a_configuration_is_written_for_its_owner_only(tmp_path: Path) -> None:
+async def test_a_configuration_is_written_for_its_owner_only(tmp_path: Path) -> None:
+    root = write_project(tmp_path / "p", agent(authtoken={"from_env": "TOKEN"}))
     file = tmp_path / "not" / "yet" / "agent.yml"
-    for text in ("a", "b"):
-        agent_config.write_agent_config(file, text)
-        assert (file.read_text(), file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (
-            text,
-            0o600,
-            0o700,
-        )
+    for token in ("made-up-token", "another-token"):
+        await agent_config.write_agent_config(source(root, TOKEN=token), ["berlin"], file)
+        written = yaml.safe_load(file.read_text())["authtoken"]
+        modes = file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777
+        assert (written, *modes) == (token, 0o600, 0o700)
+
+
+async def test_a_configuration_replaces_one_of_other_names_and_an_empty_file(tmp_path: Path) -> None:
+    root = write_project(tmp_path, *(agent(name, authtoken={"from_env": "TOKEN"}) for name in ("berlin", "oslo")))
+    file = root / "agent.yml"
+    file.touch()
+    for name in ("berlin", "oslo"):
+        await agent_config.write_agent_config(source(root, TOKEN="made-up-token"), [name], file)
+        assert file.read_text().startswith(f"# Written by `reconciler agent config {name}`")
+
+
+def _declare_deliveries(root: Path) -> Path:
+    """A project with a token in each type of file, one of them behind a symlink."""
+    ways = {
+        "file": {"to_file": "secrets/t"},
+        "dotenv": {"to_dotenv": {"file": "secrets/.env", "name": "T"}},
+        "kubernetes": {"to_kubernetes_secret": {"file": "secrets/k.yaml", "name": "t", "key": "t"}},
+        "linked": {"to_file": "linked/t"},
+    }
+    credentials = [{**TOKEN, "name": name, "deliver": {"token": way}} for name, way in ways.items()]
+    write_project(root, agent(authtoken={"from_env": "TOKEN"}), *credentials)
+    (root / "real").mkdir()
+    (root / "linked").symlink_to("real")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("secrets/t", r"overlaps with a delivery: TunnelCredential/file to secrets/t \(manifests/all.yaml:"),
+        ("SECRETS/T", "overlaps with a delivery: TunnelCredential/file"),
+        ("secrets/t/agent.yml", "overlaps with a delivery: TunnelCredential/file"),
+        ("secrets", "overlaps with a delivery: "),
+        ("secrets/.env", "overlaps with a delivery: TunnelCredential/dotenv"),
+        ("secrets/k.yaml", "overlaps with a delivery: TunnelCredential/kubernetes"),
+        ("real/t", "overlaps with a delivery: TunnelCredential/linked"),
+        ("to_real", "overlaps with a delivery: TunnelCredential/linked"),
+        ("reconciler.yaml", "is reserved: it belongs to the project's settings"),
+        ("manifests/all.yaml", "is reserved: it belongs to the project's manifests"),
+        ("manifests/new.yaml", "is reserved: it belongs to the project's manifests"),
+        (".github/workflows/x.yml", "is reserved: it is part of the CI configuration"),
+        (".github/away", "is reserved: it is part of the CI configuration"),
+        (".git/hooks/post-checkout", "is reserved: it belongs to Git's own data"),
+        ("notes", "exists and was not written by `agent config`; move it away, or use another file"),
+    ],
+)
+async def test_a_configuration_is_not_written_over_anything_else(tmp_path: Path, name: str, text: str) -> None:
+    root = _declare_deliveries(tmp_path)
+    (root / "notes").write_text("the only copy")
+    (root / "to_real").symlink_to("real/t")
+    (root / ".github").mkdir()
+    (root / ".github/away").symlink_to("../elsewhere")
+    before = _read_all(root)
+    with pytest.raises(UnusableOutput, match=text):
+        await agent_config.write_agent_config(source(root, TOKEN="made-up-token"), ["berlin"], root / name)
+    assert _read_all(root) == before
+
+
+def _read_all(root: Path) -> Mapping[str, bytes | None]:
+    """The content of each file, and None for each folder and symlink to nowhere."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in root.rglob("*")}
 
 
 # --- imports ----------------------------------------------------------------------------------------------------------

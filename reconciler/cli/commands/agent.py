@@ -56,14 +56,12 @@ def config(common: options.Options, names: tuple[str, ...], out: Path | None) ->
     from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.operations.authoring import agent_config
 
-    rendering = agent_config.render_agent_config(
-        workspaces.source_of(common), names, with_token=out is not None, on_event=ReadProgress(common.quiet)
-    )
-    text = workspaces.run(rendering)
+    source, progress = workspaces.source_of(common), ReadProgress(common.quiet)
     if out is None:
-        output.print_result(text)
+        rendering = agent_config.render_agent_config(source, names, with_token=False, on_event=progress)
+        output.print_result(workspaces.run(rendering))
         return exit_codes.DONE
-    agent_config.write_agent_config(out, text)
+    workspaces.run(agent_config.write_agent_config(source, names, out, on_event=progress))
     if not common.quiet:
         output.print_note(f"Wrote {out}.")
     return exit_codes.DONE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,14 +10,17 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.kinds.rules import canonical
 from reconciler.model.address import Address
 from reconciler.model.value import Secret
-from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject
+from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject, UnusableOutput
 from reconciler.operations.opening.project import open_project
 from reconciler.operations.opening.source import ProjectSource, read_project
 from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.project import atomic_write
 from reconciler.project.documents import phrases
-from reconciler.project.manifests.load import Loaded
+from reconciler.project.manifests.checks.deliveries import find_overlapping_delivery
+from reconciler.project.manifests.load import Loaded, own_places
 from reconciler.project.secrets import read_back
+from reconciler.project.secrets.reserved_places import Reserved
+from reconciler.project.settings.config import Config
 from reconciler.rendering import agent_config
 from reconciler.rendering.agent_config import Merged
 
@@ -31,7 +35,32 @@ async def render_agent_config(
     Reads the platform only if the address of an agent ingress is needed. Raises InvalidProject or
     IncompleteAgentConfig.
     """
+    return await _render(*read_project(source), source, names, with_token=with_token, on_event=on_event)
+
+
+async def write_agent_config(
+    source: ProjectSource, names: Sequence[str], file: Path, *, on_event: OnEvent = ignore_event
+) -> None:
+    """Writes the file with the token, readable by its owner only. Replaces only a file that this function wrote.
+
+    Raises UnusableOutput for a place that a delivery or the project uses, and errors as `render_agent_config` does.
+    """
     config, loaded = read_project(source)
+    _check_file(file, config, loaded)
+    text = await _render(config, loaded, source, names, with_token=True, on_event=on_event)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic_write.write(file, text)
+
+
+async def _render(
+    config: Config,
+    loaded: Loaded,
+    source: ProjectSource,
+    names: Sequence[str],
+    *,
+    with_token: bool,
+    on_event: OnEvent,
+) -> str:
     merged, problems = agent_config.merge(_addresses(names, loaded), loaded.rendered)
     if problems:
         raise InvalidProject(problems)
@@ -39,10 +68,25 @@ async def render_agent_config(
     return agent_config.render_file(merged, server_addr, _token(merged, loaded, config.root) if with_token else None)
 
 
-def write_agent_config(file: Path, text: str) -> None:
-    """Writes the file, readable by its owner only."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    atomic_write.write(file, text)
+def _check_file(file: Path, config: Config, loaded: Loaded) -> None:
+    """Raises UnusableOutput if the file must not be written: nobody could restore the token or text that it has."""
+    reserved = Reserved(config.place("."), own_places(config))
+    link = f"{os.path.realpath(file.parent)}/{file.name}"  # the place itself, if it is a symlink
+    for place in dict.fromkeys((link, os.path.realpath(file))):
+        if (use := reserved.use(place)) is not None:
+            raise UnusableOutput(f"{file} is reserved: {use}; {_REMEDY}")
+        delivered = find_overlapping_delivery(place, loaded.manifest.declarations.values(), config.place)
+        if delivered is not None:
+            raise UnusableOutput(f"{file} overlaps with a delivery: {delivered}; {_REMEDY}")
+    if not file.is_file():
+        return
+    with file.open("rb") as opened:
+        start = opened.read(len(agent_config.FIRST_WORDS))
+    if start and start != agent_config.FIRST_WORDS.encode():
+        raise UnusableOutput(f"{file} exists and was not written by `agent config`; move it away, or {_REMEDY}")
+
+
+_REMEDY = "use another file, as in secrets/agent.yml"
 
 
 def _addresses(names: Sequence[str], loaded: Loaded) -> list[Address]:

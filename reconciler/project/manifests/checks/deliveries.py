@@ -79,6 +79,19 @@ def find_conflicting_deliveries(
             yield _report_shared_target(entry, other, where)
 
 
+def find_overlapping_delivery(
+    place: str, declarations: Iterable[Declaration], place_of: Callable[[str], str]
+) -> str | None:
+    """The delivery to the file `place` (a real path), to a file below it or to a folder above it, in words."""
+    wanted = PurePosixPath(fold(place))
+    for entry in _list_deliveries(group_by_kind(declarations)):
+        if entry.delivery.way in FILE_WAYS:
+            target = PurePosixPath(fold(place_of(entry.delivery.target)))
+            if wanted.is_relative_to(target) or target.is_relative_to(wanted):
+                return f"{entry.declaration.address} to {entry.delivery.target} ({entry.delivery.position})"
+    return None
+
+
 def find_shared_targets(
     declared: Mapping[str | None, Iterable[Declaration]], place_of: Callable[[str], str]
 ) -> Iterator[tuple[Problem, Collection[str | None]]]:
