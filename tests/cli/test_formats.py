@@ -74,6 +74,87 @@ def test_a_plan_as_json_is_nobody_elses_to_read_wherever_it_was_asked_for(shell:
     assert shell("show", "out.json", "--format", "json=/dev/null").code == 0
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("plan", "--out", "x.json", "--format", "html=./x.json"), "x.json is named twice"),
+        (("plan", "--out", "x.json", "--format", "html=manifests/../x.json"), "are the same file"),
+        (("plan", "--out", "x.json", "--format", "html=link"), "x.json and link are the same file"),
+        (("plan", "--format", "html=y", "--format", "sarif=y"), "y is named twice; name a different file for each"),
+        (("plan", "--snapshot", "x.json", "--out", "x.json"), "x.json is named twice"),
+        (("drift", "--format", "html=y", "--format", "sarif=y"), "y is named twice"),
+        (("show", "x.json", "--format", "html=x.json"), "x.json is named twice"),
+        (("apply", "x.json", "-y", "--events", "x.json"), "x.json is named twice"),
+    ],
+)
+def test_two_outputs_never_go_to_one_file(shell: Shell, sandbox: Sandbox, words: tuple[str, ...], text: str) -> None:
+    shell("plan", "--out", "x.json")
+    (shell.root / "link").symlink_to("x.json")
+    before = (shell.root / "x.json").read_text()
+    said = shell(*words)
+    assert said.code == 64
+    assert text in said.err
+    assert ((shell.root / "x.json").read_text(), (shell.root / "y").exists()) == (before, False)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "--out"),
+        ("plan", "--destroy", "--out"),
+        ("plan", "--format", "sarif"),
+        ("show", "plan.json", "--format", "html"),
+        ("drift", "--format", "html"),
+        ("report", "--out"),
+        ("snapshot", "--out"),
+        ("apply", "-y", "--events"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("manifests/payments.yaml", "manifests"),
+        ("manifests/new.yaml", "manifests"),
+        ("link", "manifests"),
+        ("reconciler.yaml", "settings"),
+        ("environments/prod.yaml", "environments"),
+        ("policies/all.yaml", "policies"),
+    ],
+)
+def test_no_output_replaces_a_file_of_the_project(
+    shell: Shell, sandbox: Sandbox, words: tuple[str, ...], name: str, use: str
+) -> None:
+    shell("plan", "--out", "plan.json")
+    (shell.root / "link").symlink_to("manifests/payments.yaml")
+    before = {path: path.read_text() for path in shell.root.rglob("*.yaml")}
+    said = shell(*_with_file(words, name))
+    assert said.code == 1
+    assert f"error: {name} is reserved: it belongs to the project's {use}; write to another file" in said.err
+    assert {path: path.read_text() for path in shell.root.rglob("*.yaml")} == before
+    assert sandbox.get("/ip_policies")["ip_policies"] == []
+
+
+def _with_file(words: tuple[str, ...], name: str) -> list[str]:
+    """The words with a file as the value of the last one: `--out FILE`, `html=FILE`."""
+    return [*words, name] if words[-1].startswith("-") else [*words[:-1], f"{words[-1]}={name}"]
+
+
+def test_no_output_replaces_a_delivered_token(shell: Shell, sandbox: Sandbox) -> None:
+    shell.write("manifests/c.yaml", "kind: TunnelCredential\nname: c\ndeliver: {token: {to_file: secrets/c}}\n")
+    assert shell("apply", "-y").code == 0
+    token = (shell.root / "secrets/c").read_text()
+    said = shell("plan", "--out", "secrets/c")
+    assert said.code == 1
+    assert "error: secrets/c overlaps with a delivery: TunnelCredential/c to secrets/c (manifests/c.yaml:" in said.err
+    assert (shell.root / "secrets/c").read_text() == token
+
+
+def test_devices_and_pipes_take_several_outputs(shell: Shell, sandbox: Sandbox) -> None:
+    words = [word for form in ("text", "json", "html") for word in ("--format", f"{form}=/dev/null")]
+    assert shell("plan", *words).code == 0
+    assert shell("apply", "-y", "--events", "/dev/null").code == 0
+
+
 def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
     said = shell("plan", "--format", "json=")
     assert said.code == 64

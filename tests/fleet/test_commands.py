@@ -601,6 +601,15 @@ class Terminal(io.StringIO):
         super().close()
 
 
+@pytest.mark.parametrize("forms", [("html=fleet.yaml",), ("html=y", "json=./y")])
+def test_no_output_replaces_the_fleet_file_or_another_output(shell: FleetShell, forms: tuple[str, ...]) -> None:
+    write(shell)
+    text = (shell.root / "fleet.yaml").read_text()
+    said = shell.fleet("plan", *(f"--format={form}" for form in forms))
+    assert (said.code, "name a different file for each" in said.err) == (64, True)
+    assert ((shell.root / "fleet.yaml").read_text(), (shell.root / "y").exists()) == (text, False)
+
+
 @pytest.mark.parametrize(("answer", "code"), [("yes\n", 0), ("y\n", 1), ("", 1)])
 def test_an_apply_asks_once_after_the_plans(
     shell: FleetShell, monkeypatch: pytest.MonkeyPatch, answer: str, code: int

@@ -12,7 +12,7 @@ from reconciler.cli.applying.progress import EventLog, report_progress
 from reconciler.cli.applying.questions import is_confirmed
 from reconciler.cli.applying.summary import Wording, print_summary, report_interrupted
 from reconciler.cli.commands.plan import show
-from reconciler.cli.terminal import output, signals, workspaces
+from reconciler.cli.terminal import output, output_files, signals, workspaces
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.plan import Plan
@@ -32,6 +32,8 @@ class Operation(Protocol):
 
 def run_apply(operation: Operation, workspace: Workspace, options: Options, wording: Wording, *, ask: bool) -> int:
     """Runs an operation that changes the account; prints what happens and returns the exit code."""
+    if options.events != "-":
+        output_files.check_outputs(workspace.config, workspace.manifest.declarations.values(), options.events)
     return workspaces.run(_run(operation, _Presenter(workspace, options, ask), wording))
 
 

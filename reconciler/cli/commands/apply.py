@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import exit_codes, options, output, snapshot_options
+from reconciler.cli.terminal import exit_codes, options, output, output_files, snapshot_options
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def command(common: options.Options, file: Path | None, partial: bool, max_age: 
     """
     require_terminal("apply", auto_approve)
     _check_options(common, file, partial, max_age)
+    output_files.check_distinct(file, common.events)
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
     from reconciler.cli.terminal import workspaces

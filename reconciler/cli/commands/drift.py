@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import addresses, code_hosts, exit_codes, formats, notifying, options, output
+from reconciler.cli.terminal import addresses, code_hosts, exit_codes, formats, notifying, options, output, output_files
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def command(
     if not accept:
         common = replace(common, targets=(*common.targets, *named))
     opened = workspaces.open_workspace(common)
+    output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *formats.files_of(chosen))
     if record:
         _require_lasting_store(opened)
     drift = workspaces.run(opened.drift(ignore=ignored, on_event=ReadProgress(common.quiet)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import exit_codes, formats, options, snapshot_options
+from reconciler.cli.terminal import exit_codes, formats, options, output_files, snapshot_options
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
@@ -67,12 +67,16 @@ def command(
 
     if destroy:
         _refuse_with_destroy({"--base": base, "--replace": common.to_replace, "--snapshot": taken})
+    files = [out, *formats.files_of(chosen)]
+    output_files.check_distinct(taken, *files)
     if taken is None:
         snapshot_options.refuse_age_alone()
         opened = _open_to_destroy(common) if destroy else workspaces.open_workspace(common)
+        output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
         plan = workspaces.run(opened.plan(base=base, on_event=ReadProgress(common.quiet))).plan
     else:
         opened, plan = snapshot_options.plan_offline(common, taken, max_age, base)
+        output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
     if out is not None:
         from reconciler.operations.applying import plan_files
 

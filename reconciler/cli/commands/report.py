@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import exit_codes, options, output
+from reconciler.cli.terminal import exit_codes, options, output, output_files
 from reconciler.cli.terminal.group import Command
 
 
@@ -39,6 +39,7 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     from reconciler.rendering.run_context import read_run_context
 
     project = workspaces.source_of(common).read_settings()
+    output_files.check_outputs(project, (), out)
     now = time.time()
     checks, runs = workspaces.run(read_checks_and_runs(project, now - days * 86400))
     environment = project.environment.name if project.environment is not None else ""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import exit_codes, formats, options, output
+from reconciler.cli.terminal import exit_codes, formats, options, output, output_files
 from reconciler.cli.terminal.group import Command
 
 
@@ -37,6 +38,8 @@ def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) 
     from reconciler.rendering.plan import phrases
     from reconciler.rendering.wire import plan_json
 
+    root = options.find_project(click.get_current_context(), project)
+    _check_outputs(file, root, formats.files_of(chosen))
     written = plan_files.read_text(file)
     plan, note = plan_files.read_plan(written, str(file), os.environ)
     if note:
@@ -46,9 +49,20 @@ def command(file: Path, chosen: formats.Outputs, project: Path, no_color: bool) 
     plan_output = formats.PlanOutput(
         plan,
         plan_json.normalize(written),
-        options.find_project(click.get_current_context(), project),
+        root,
         phrases.Flavour.PLAN,
         has_color=output.supports_color(sys.stdout, no_color),
     )
     plan_output.write_outputs(chosen)
     return exit_codes.DONE
+
+
+def _check_outputs(file: Path, root: Path, files: list[str]) -> None:
+    """Raises if a format would overwrite the plan file, or a file of the project, if there is one."""
+    output_files.check_distinct(file, *files)
+    if files:
+        from reconciler.operations.errors import InvalidProject
+        from reconciler.operations.opening.source import ProjectSource
+
+        with suppress(InvalidProject):
+            output_files.check_outputs(ProjectSource(root).read_settings(), (), *files)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.cli.terminal import exit_codes, options, output
+from reconciler.cli.terminal import exit_codes, options, output, output_files
 from reconciler.cli.terminal.group import Command
 
 
@@ -40,9 +40,9 @@ def command(common: options.Options, out: Path) -> int:
 
     source = workspaces.source_of(common)
     key = snapshot_files.read_signing_key(source.runtime.environ)
-    writing = snapshot_files.write_snapshot(
-        workspaces.open_workspace(common), out, key, on_event=ReadProgress(common.quiet)
-    )
+    opened = workspaces.open_workspace(common)
+    output_files.check_outputs(opened.config, opened.manifest.declarations.values(), out)
+    writing = snapshot_files.write_snapshot(opened, out, key, on_event=ReadProgress(common.quiet))
     written = workspaces.run(writing)
     for name, why in written.incomplete.items():
         output.print_note(f"warning: the list of {name} is incomplete: {why}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli.fleets.options import FleetOptions
-from reconciler.cli.terminal import exit_codes
+from reconciler.cli.terminal import exit_codes, formats, output_files
 from reconciler.fleet.places import find_store
 from reconciler.model.fleet import Fleet, Member, Run
 from reconciler.operations.opening.commits import read_commit
@@ -99,6 +99,7 @@ class FleetSession:
 def open_session(options: FleetOptions) -> FleetSession:
     """Loads the fleet file that the options select. Raises Rejected with every problem."""
     folder, file = locate(options)
+    output_files.check_distinct(folder / file, *formats.files_of(options.chosen))
     fleet = load_fleet(folder, file)
     runtime = options.runtime or Runtime()
     return FleetSession(options, folder, file, fleet, runtime, find_store(fleet, folder, runtime.environ))

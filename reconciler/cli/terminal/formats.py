@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from reconciler import __version__
-from reconciler.cli.terminal import output
+from reconciler.cli.terminal import output, output_files
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
@@ -33,7 +33,7 @@ def parse_formats(_context: click.Context, _parameter: click.Parameter, values: 
 
 
 def parse_outputs(values: Sequence[str], forms: Sequence[str], example: str) -> Outputs:
-    """Parses values such as `text` and `json=FILE`. Raises BadParameter if two formats go to standard output."""
+    """Parses values such as `text` and `json=FILE`. Raises UsageError if two go to one file or to standard output."""
     chosen = []
     for value in values or ("text",):
         form, equals, file = value.partition("=")
@@ -46,7 +46,13 @@ def parse_outputs(values: Sequence[str], forms: Sequence[str], example: str) -> 
         chosen.append((form, file))
     if sum(not file for _, file in chosen) > 1:
         raise click.BadParameter(f"only one format can use standard output; add files, as in {example}")
+    output_files.check_distinct(*files_of(chosen))
     return chosen
+
+
+def files_of(chosen: Outputs) -> list[str]:
+    """The files that the formats are written to."""
+    return [file for _, file in chosen if file]
 
 
 def complete_format(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

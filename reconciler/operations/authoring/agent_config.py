@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,13 +12,12 @@ from reconciler.model.value import Secret
 from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject, UnusableOutput
 from reconciler.operations.opening.project import open_project
 from reconciler.operations.opening.source import ProjectSource, read_project
+from reconciler.operations.output_files import check_output
 from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.project import atomic_write
 from reconciler.project.documents import phrases
-from reconciler.project.manifests.checks.deliveries import find_overlapping_delivery
-from reconciler.project.manifests.load import Loaded, own_places
+from reconciler.project.manifests.load import Loaded
 from reconciler.project.secrets import read_back
-from reconciler.project.secrets.reserved_places import Reserved
 from reconciler.project.settings.config import Config
 from reconciler.rendering import agent_config
 from reconciler.rendering.agent_config import Merged
@@ -69,24 +67,15 @@ async def _render(
 
 
 def _check_file(file: Path, config: Config, loaded: Loaded) -> None:
-    """Raises UnusableOutput if the file must not be written: nobody could restore the token or text that it has."""
-    reserved = Reserved(config.place("."), own_places(config))
-    link = f"{os.path.realpath(file.parent)}/{file.name}"  # the place itself, if it is a symlink
-    for place in dict.fromkeys((link, os.path.realpath(file))):
-        if (use := reserved.use(place)) is not None:
-            raise UnusableOutput(f"{file} is reserved: {use}; {_REMEDY}")
-        delivered = find_overlapping_delivery(place, loaded.manifest.declarations.values(), config.place)
-        if delivered is not None:
-            raise UnusableOutput(f"{file} overlaps with a delivery: {delivered}; {_REMEDY}")
+    """Raises UnusableOutput for a reserved place, a target of a delivery, and a file that was not written here."""
+    remedy = "use another file, as in secrets/agent.yml"
+    check_output(file, config, loaded.manifest.declarations.values(), remedy, has_secret=True)
     if not file.is_file():
         return
     with file.open("rb") as opened:
         start = opened.read(len(agent_config.FIRST_WORDS))
     if start and start != agent_config.FIRST_WORDS.encode():
-        raise UnusableOutput(f"{file} exists and was not written by `agent config`; move it away, or {_REMEDY}")
-
-
-_REMEDY = "use another file, as in secrets/agent.yml"
+        raise UnusableOutput(f"{file} exists and was not written by `agent config`; move it away, or {remedy}")
 
 
 def _addresses(names: Sequence[str], loaded: Loaded) -> list[Address]:

@@ -46,10 +46,9 @@ class Reserved:
 
     def use(self, place: str) -> str | None:
         """Why a place (a real path) is reserved; None if a secret may be written there."""
+        if (own := self.own_use(place)) is not None:
+            return own
         folded = fold(place)
-        own = next((self._own[upward] for upward in _with_parents(folded) if upward in self._own), None)
-        if own is not None:
-            return f"it belongs to the project's {own}"
         names = PurePosixPath(folded).parts
         below = (
             PurePosixPath(folded).relative_to(self._root).parts if self._root in _with_parents(folded) else names[-1:]
@@ -57,6 +56,11 @@ class Reserved:
         found = next((_ANYWHERE[name] for name in names if name in _ANYWHERE), None)
         found = found or next((_BELOW_ROOT[name] for name in below if name in _BELOW_ROOT), None)
         return found or (_PIPELINES if _PIPELINE_FILE.fullmatch(names[-1]) else None)
+
+    def own_use(self, place: str) -> str | None:
+        """As `use`, for the project's own files and folders alone."""
+        own = next((self._own[upward] for upward in _with_parents(fold(place)) if upward in self._own), None)
+        return None if own is None else f"it belongs to the project's {own}"
 
     def use_of(self, found: os.stat_result) -> str | None:
         """As `use`, for an existing folder or file, whatever name it was opened by."""
