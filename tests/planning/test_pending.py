@@ -78,10 +78,19 @@ def credential(**owner: Any) -> Live:
     return live("TunnelCredential", "cr_1", {"created_at": OLD, "acl": []}, owner=told)
 
 
-def rotate() -> Declaration:
+def rotate(after: int = 60, overlap: int = 0) -> Declaration:
     declared = declare("TunnelCredential/c")
-    declared.rotate = Rotation(60)
+    declared.rotate = Rotation(after, overlap)
     return declared
+
+
+ACL = {"acl": ["bind:*.example.com"]}
+
+
+def retired(old: Live, **successor: Any) -> tuple[Live, Live]:
+    """A credential beside the one that replaced it."""
+    told = record("TunnelCredential/c", {}, **{"intent": "intent-2", "replaces": "cr_1", **successor})
+    return old, live("TunnelCredential", "cr_2", {"created_at": OLD, "acl": []}, owner=told)
 
 
 TLS = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
@@ -172,6 +181,46 @@ ROWS = [
     Row("forgotten", (edge(ensure=Ensure.FORGOTTEN),), snapshot(EDGE), True),
     Row("protect edited", (edge(protect=True),), snapshot(EDGE), True),
     Row("due for rotation", (rotate(),), snapshot(credential()), True, PlanOptions(now=2e9)),
+    Row("its overlap ended", (rotate(10**9, 60),), snapshot(*retired(credential())), True, PlanOptions(now=1.6e9)),
+    Row("its overlap was removed", (declare("TunnelCredential/c"),), snapshot(*retired(credential())), True),
+    Row(
+        "its overlap ended, changed on the platform",
+        (declare("TunnelCredential/c"),),
+        snapshot(*retired(credential().with_body({**credential().body, **ACL}))),
+        False,
+    ),
+    Row(
+        "a replaced credential that was not delivered",
+        (declare("TunnelCredential/c"),),
+        snapshot(*retired(credential(pending=True))),
+        False,
+    ),
+    Row(
+        "a replaced credential whose successor was not delivered",
+        (declare("TunnelCredential/c"),),
+        snapshot(*retired(credential(), pending=True)),
+        False,
+    ),
+    Row(
+        "a credential that gave way to one that the manifest names",
+        (declare("TunnelCredential/c", id="cr_2"),),
+        snapshot(*retired(credential(), replaces=None)),
+        False,
+    ),
+    Row(
+        "a replaced authority that an interrupted apply left",
+        (declare("CertificateAuthority/a", {"ca_pem": "NEW"}),),
+        snapshot(
+            live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a")),
+            live(
+                "CertificateAuthority",
+                "ca_2",
+                {"ca_pem": "NEW"},
+                owner=record("CertificateAuthority/a", {"ca_pem": "NEW"}, intent="intent-2", replaces="ca_1"),
+            ),
+        ),
+        False,
+    ),
     Row("the record is gone", (edge(),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("the record is gone, and Git changed", (edge("new"),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("exists, and not managed", (edge(adopt=True, id="e"),), snapshot(STRIPPED), False),

@@ -33,11 +33,27 @@ def is_pending(decision: Decision, index: LiveIndex) -> bool:
     causes = {change.changed_by for difference in decision.differences for change in difference.changes}
     if reason in _ENDS:
         return _is_as_applied(decision, index)
+    if reason is Reason.SUPERSEDED:
+        return _is_retired(decision, index) and _is_as_applied(decision, index)
     if reason is Reason.RECORD:
         return not decision.confirms_delivery  # `lifecycle.protect` was edited
     if reason in _CONSEQUENCES:
         return causes <= _GIT
     return reason in _BY_FIELDS and causes <= _GIT and (bool(causes) or reason is not Reason.FIELDS)
+
+
+def _is_retired(decision: Decision, index: LiveIndex) -> bool:
+    """Whether the object is a credential that an apply replaced, and both tokens were delivered: its overlap ended.
+
+    An apply that was interrupted after both deliveries leaves the same. Of other kinds, only an interrupted apply
+    leaves a replaced object.
+    """
+    live, address = decision.live, decision.address
+    assert live is not None
+    others = [*index.by_owner.get(address, ()), *(other for former, other in index.superseded if former == address)]
+    owners = [other.owner for other in others if other.owner is not None]
+    is_replaced = any(owner.replaces == live.id for owner in owners)
+    return decision.kind.one_time is not None and is_replaced and not any(owner.pending for owner in owners)
 
 
 def _is_as_applied(decision: Decision, index: LiveIndex) -> bool:
