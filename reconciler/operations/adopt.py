@@ -33,6 +33,7 @@ _INSTEAD = {
         "declare the former address with `moved:` and run apply",
     ),
 }
+_NEVER = 2**62  # seconds
 _BY_CALLER = {"remove `id`, set": "set", "remove it to create the object again": "omit --id"}
 
 
@@ -109,8 +110,12 @@ def _to_adopt(declaration: Declaration | None, address: Address, id: str | None)
     if declaration.ensure is not Ensure.PRESENT:
         text = f"is declared {declaration.ensure}"
         raise _invalid(address, text, "remove `ensure:` to adopt it", declaration.position)
+    rotate = declaration.rotate
     return replace(
-        declaration, id=id or declaration.id, lifecycle=declaration.lifecycle.model_copy(update={"adopt": True})
+        declaration,
+        id=id or declaration.id,
+        rotate=rotate and replace(rotate, after=_NEVER),  # an adoption replaces nothing
+        lifecycle=declaration.lifecycle.model_copy(update={"adopt": True}),
     )
 
 

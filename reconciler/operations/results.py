@@ -21,7 +21,7 @@ class Status(StrEnum):
     """How an apply ended."""
 
     UNCHANGED = "unchanged"  # there was nothing to do
-    APPLIED = "applied"  # every call succeeded, and the account, read again, is in sync
+    APPLIED = "applied"  # every call succeeded, and the account, read again, is in sync or due for rotation
     PARTIAL = "partial"  # some calls succeeded, or something was skipped or needs a decision
     STALE = "stale"  # the platform changed after the plan was created: nothing was sent
     BLOCKED = "blocked"  # an approval is missing or a project policy forbids it: nothing was sent

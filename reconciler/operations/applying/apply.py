@@ -5,7 +5,7 @@ calls, and reads the account again to verify the result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from reconciler import kinds
 from reconciler.engine import apply as engine
 from reconciler.engine.ports import Failure, Platform, Refused
+from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Event, Outcome, Waited
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
@@ -353,6 +354,11 @@ class _Run:
         names = None if concerned is None else set(map(str, concerned))
         wrong = tuple(problem for problem in again.blocking_errors if names is None or problem.subject in names)
         remaining = tuple(change for change in again.changes if concerned is None or change.address in concerned)
+        due = _find_due(plan, remaining)
+        remaining = tuple(change for change in remaining if change not in due)
+        for change in due if not wrong else ():
+            text = f"{change.address}: {change.reason.text}; the next apply will {change.action} {change.id}"
+            self.on_event(Note(f"note: {text}", is_detail=True))
         if wrong or remaining:
             return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else remaining)
         is_partial = again.confined_errors or (result.status is Status.PARTIAL and result.reasons)
@@ -369,3 +375,22 @@ class _Run:
         }
         fresh = await read_account(self.workspace, self.platform, self.store, only=touched)
         return replace(fresh, listings={**before.listings, **fresh.listings})
+
+
+def _find_due(plan: Plan, remaining: Sequence[Change]) -> list[Change]:
+    """The remaining changes that only time made due: rotations, and ends of overlaps.
+
+    An apply does not rotate a credential that it adopts or whose delivery it confirms, and a plan file is older than
+    its apply. A credential that the plan itself created or deleted is not due, nor is one with
+    a field that still differs.
+    """
+    made = {
+        change.address for change in plan.changes if change.action in (Action.CREATE, Action.REPLACE, Action.DELETE)
+    }
+    return [
+        change
+        for change in remaining
+        if not change.fields
+        and change.address not in made
+        and (change.reason is Reason.ROTATION or (change.reason is Reason.SUPERSEDED and change.is_pending))
+    ]
