@@ -46,8 +46,9 @@ def test_an_added_rule_is_drift_in_every_form_and_is_recorded(opened: Project) -
         '      - cidr: "0.0.0.0/0"\n'
         '      - action: "allow"\n'
         "\n"
-        "Additions are not changed. To manage one, run `reconciler import`; to remove one, delete it on the\n"
-        "platform or set `lifecycle.unmanaged_children: delete` on its parent.\n"
+        "Additions are not changed without approval. To manage one, run `reconciler import`; to remove one,\n"
+        "delete it on the platform, or set `lifecycle.unmanaged_children: delete` on its parent and approve\n"
+        "its deletion.\n"
         "\n"
         "Drift: 1 resource added on the platform.\n"
     )

@@ -234,8 +234,8 @@ PROTECTED = "protected (lifecycle.protect)"
 ADDITIONS = "Added on the platform, not declared:"
 PENDING = "Unapplied Git changes:"
 CHOICES = (
-    "Additions are not changed. To manage one, run `reconciler import`; to remove one, delete it on the platform "
-    "or set `lifecycle.unmanaged_children: delete` on its parent."
+    "Additions are not changed without approval. To manage one, run `reconciler import`; to remove one, delete it on "
+    "the platform, or set `lifecycle.unmanaged_children: delete` on its parent and approve its deletion."
 )
 
 
