@@ -210,6 +210,14 @@ def test_a_wrong_value_is_told_where_it_came_from(project: ProjectFolder) -> Non
     ]
 
 
+def test_a_wrong_value_of_a_flag_is_told_once(project: ProjectFolder) -> None:
+    """And not at each use."""
+    project.write("reconciler.yaml", "stack: p\nvariables:\n  towns: {type: map}\n")
+    project.write("manifests/a.yaml", "kind: IPPolicy\nname: 'p-${{ each.key }}'\nfor_each: '${{ var.towns }}'\n")
+    wrong = ["--var towns: expected a map, found invalid YAML; write --var 'towns={a: 1}'"]
+    assert project.told(towns="{berlin: ") == wrong
+
+
 def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
     assert project.told(sise="4", region="eu") == [

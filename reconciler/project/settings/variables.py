@@ -177,7 +177,8 @@ def settle_variables(
         merged[name] = replace(variable, value=value, source="--var", spot=None, origin="")
         if variable.type is not None:
             converted, mismatch = convert(value, variable.type)
-            merged[name] = replace(merged[name], value=converted)
+            usable: Any = converted if mismatch is None else PENDING  # whose uses are not reported
+            merged[name] = replace(merged[name], value=usable)
             if mismatch is not None:
                 text, _ = mismatch
                 remedy = f"write --var '{name}={_EXAMPLES.get(variable.type, 'text')}'"
