@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct
 
 from reconciler import __version__
 from reconciler.api import answers, errors
@@ -31,8 +32,7 @@ LARGEST = 64 * 2**20  # bytes; a full page of the largest objects (100 × policy
 _QUOTED = 20_000  # characters of an error text that are redacted; a few hundred are shown
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(Struct, frozen=True):
     """An account of a platform: address, key and limits.
 
     requests_per_minute  None: that of the profile; 0: no limit

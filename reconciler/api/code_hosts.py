@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.api import answers, errors
 from reconciler.api.exchange import Response, ask
@@ -48,14 +49,12 @@ class IssueResult(StrEnum):
     NONE = "none"  # there is no open issue to close
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, frozen=True):
     id: int
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(Struct, frozen=True):
     number: int
     title: str
     body: str

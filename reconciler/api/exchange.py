@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from reconciler.api import errors
 from reconciler.api.origin import Origin
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 _CONNECTING = 10.0  # seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A response with its whole body."""
 
     status: int

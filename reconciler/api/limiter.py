@@ -10,8 +10,9 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.engine import retry
 from reconciler.engine.ports import Clock, Transient
@@ -23,8 +24,7 @@ WINDOW = 60.0  # seconds; the platform counts requests per rolling minute
 _INSTANT = 1e-6  # seconds; smaller differences are rounding errors, which would cause an endless loop of sleeps
 
 
-@dataclass
-class Slot:
+class Slot(Struct):
     """Requests that were admitted together, and how many of them were sent."""
 
     used: int

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
 
 from reconciler.engine.ports import Refused
 
@@ -17,8 +18,7 @@ _PORTS = {"http": 80, "https": 443}
 _PLAIN = re.compile(r"[!-~]+")  # printable ASCII without space: the characters of a valid address
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The only origin that requests are sent to."""
 
     scheme: str

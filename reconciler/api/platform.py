@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.api import agent, client
 from reconciler.api.agent import Agent, is_agent_path
@@ -124,8 +125,7 @@ class HTTPPlatform(ReadOnlyClient):
         return profile.translate_response(path, await self._client.exchange(method, address, translated))
 
 
-@dataclass(frozen=True, slots=True)
-class _LastCheck:
+class _LastCheck(Struct, frozen=True):
     """The engine's check of a request, with paths and bodies translated by the dialect."""
 
     client: Client

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import ssl
-from dataclasses import dataclass
 from functools import lru_cache
 from http import HTTPStatus
 
 import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
+from msgspec import Struct
 
 from reconciler.api import errors
 from reconciler.api.origin import Origin
@@ -61,8 +61,7 @@ def _load_certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(Struct, frozen=True):
     """How a connection failed.
 
     sent     the request may have been sent

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.api.exchange import Response
 from reconciler.api.secret_store import SecretStore, Unavailable, read_origin, read_token
@@ -27,8 +28,7 @@ _FAILURES = 4  # writes that are attempted while Vault does not respond
 _PAUSE = 0.5  # seconds between attempts
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     """A secret of Vault with all its keys. `version` is that of the next write's check-and-set: 0 if there is none."""
 
     data: Mapping[str, Any]

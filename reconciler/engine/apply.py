@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Iterable
 from contextlib import aclosing
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.engine import change, create, requests, retry
 from reconciler.engine import concurrency as bounds

@@ -5,8 +5,9 @@ Both are idempotent, so that a retry or a second run does no harm.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from reconciler.engine import requests
 from reconciler.engine.context import RunContext

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeVar, get_args
+
+from msgspec import Struct, field
 
 from reconciler.engine import retry
 from reconciler.engine.ownership import OwnershipCheck
@@ -43,8 +44,7 @@ class Stop(Protocol):
     async def wait(self) -> object: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Ports:
+class Ports(Struct, frozen=True):
     """The interfaces through which a run reaches everything outside the engine, and its retry policy."""
 
     platform: Platform
@@ -58,8 +58,7 @@ class Ports:
     retries: retry.RetryPolicy
 
 
-@dataclass(frozen=True)
-class PlanFacts:
+class PlanFacts(Struct, frozen=True, dict=True):
     """The plan and what is derived from it. Constant during a run."""
 
     plan: Plan
@@ -78,8 +77,7 @@ class PlanFacts:
         return self.kinds[call.address.kind]
 
 
-@dataclass(frozen=True, slots=True)
-class RunMemory:
+class RunMemory(Struct, frozen=True):
     """What a run learns from its calls.
 
     redactor  hides secrets in every reported text: those of the plan and those received since
@@ -96,8 +94,7 @@ class RunMemory:
     sent: set[str] = field(default_factory=set)
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """What every step of a call needs: ports, facts of the plan, memory."""
 
     ports: Ports

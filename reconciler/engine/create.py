@@ -6,8 +6,9 @@ The process may die after each step; the order of the steps makes every such sta
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.engine import delivery, recovery, requests
 from reconciler.engine.context import RunContext
@@ -20,8 +21,7 @@ from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Value
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(Struct, frozen=True):
     """How a call ended that did not fail."""
 
     outcome: Outcome
@@ -29,8 +29,7 @@ class CallResult:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
+class _Answer(Struct, frozen=True):
     body: Mapping[str, Json]
     intent: Intent
     found: bool  # by a search, since the response was lost: then the one-time secret is lost too

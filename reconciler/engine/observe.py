@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from typing import Any, TypeVar
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from reconciler import kinds as registry
 from reconciler.engine.ports import Failure, Gone, Reader, Refused

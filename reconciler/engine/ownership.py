@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from urllib.parse import quote
+
+from msgspec import Struct, field
 
 from reconciler.engine import requests
 from reconciler.engine.ports import Clock, Failure, Platform, Refused
@@ -25,8 +26,7 @@ FRESH = 5.0  # seconds for which a reading confirms who owns an object
 PAGE = 100  # objects: the platform's largest page
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """An object as a response showed it. `began`: when its request was sent; `listed`: the response was a list."""
 
     began: float
@@ -34,8 +34,7 @@ class _Reading:
     listed: bool = False
 
 
-@dataclass
-class _Collection:
+class _Collection(Struct):
     """A collection with objects that the plan's calls change, and whether listing it saves requests."""
 
     kind: Kind

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.engine.ports import Failure, Lost, Transient
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """Exponential backoff with full jitter: the n-th wait is uniform between 0 and `base * 2**(n-1)` seconds.
 
     attempts        number of attempts, including the first

@@ -6,8 +6,9 @@ import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from reconciler.model.fleet import Fleet, FleetProject, KeyMethod, Member
 from reconciler.model.manifest import FILE_WAYS
@@ -18,8 +19,7 @@ from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
 
 
-@dataclass(frozen=True)
-class FileCache:
+class FileCache(Struct, frozen=True):
     """What was read of the files of one commit, or during one run.
 
     fleets    by folder and file
@@ -47,8 +47,7 @@ class FileCache:
         return self.settings[key]
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """What a task is about, as the files say. `base`: the folder of the fleet file."""
 
     base: Path

@@ -9,7 +9,9 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.fleet.board import Board, TaskKey
 from reconciler.fleet.ports import Pool, TaskEnd
@@ -26,8 +28,7 @@ _AGAIN = 1.0  # seconds before a task that could not run is given again; twice a
 _MOST_AGAIN = 32  # times _AGAIN
 
 
-@dataclass(frozen=True, slots=True)
-class FleetProgress:
+class FleetProgress(Struct, frozen=True):
     """How far a run is.
 
     states   number of tasks by state
@@ -86,8 +87,7 @@ async def execute(
         ).run_waves()
 
 
-@dataclass
-class _Execution:
+class _Execution(Struct):
     source: FleetSource
     run: Run
     records: FleetRecords

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.change import Action
 from reconciler.model.fleet import Fleet, TaskRecord, TaskState
@@ -12,8 +13,7 @@ MEMBERS, DELETES = "members", "deletes"
 _DELETING = (Action.DELETE, Action.REPLACE)
 
 
-@dataclass(frozen=True, slots=True)
-class Excess:
+class Excess(Struct, frozen=True):
     """What an apply would change beyond a guard. `what`: MEMBERS or DELETES."""
 
     what: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from reconciler.model.fleet import Task
 from reconciler.operations.errors import OperationError
@@ -20,8 +21,7 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__} in {frame.filename}:{frame.lineno}"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskEnd:
+class TaskEnd(Struct, frozen=True):
     """A task is no longer with the engine. What became of it is in the store.
 
     error  why the engine lost it, such as a worker that died; empty: its function returned

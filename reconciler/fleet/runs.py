@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from reconciler.model import exit_codes
 from reconciler.model.fleet import (
@@ -23,8 +25,7 @@ from reconciler.project.fleets.waves import assign_waves
 from reconciler.store.fleet_records import FleetRecords
 
 
-@dataclass(frozen=True)
-class FleetSource:
+class FleetSource(Struct, frozen=True):
     """Where the files of a fleet come from.
 
     source  folder of the repository, or a Git URL
@@ -164,8 +165,7 @@ def run_lease(run: Run) -> str:
     return f"fleet run {run.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """Why a run waits before a wave. `until`: seconds since 1970; None: until a person acts."""
 
     reason: str

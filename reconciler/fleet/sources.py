@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from reconciler.fleet.checkouts import check_source
 from reconciler.operations.errors import UnusableSource
@@ -13,8 +14,7 @@ from reconciler.operations.opening.git import GitError, run_git
 _TIMEOUT = 30.0  # seconds
 
 
-@dataclass(frozen=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A commit of a repository. `file`: the fleet file, relative to its root."""
 
     url: str

@@ -6,10 +6,13 @@ members are checked by the types that the projects declare.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, FleetProject, Member
 from reconciler.model.problem import Position, Problem, Rejected
@@ -27,8 +30,7 @@ _NAMED = 3  # members that a message names
 _Settings = Mapping[str, Setting]
 
 
-@dataclass(frozen=True)
-class ProjectValidation:
+class ProjectValidation(Struct, frozen=True):
     """The result of one project for the members that set the same variables.
 
     example  the member whose values were used
@@ -41,8 +43,7 @@ class ProjectValidation:
     result: ValidationResult
 
 
-@dataclass(frozen=True)
-class FleetValidation:
+class FleetValidation(Struct, frozen=True):
     """What is wrong with a fleet.
 
     fleet     None if its file has errors; then no project was validated
@@ -103,7 +104,7 @@ def check_variables(fleet: Fleet, root: Path, runtime: Runtime | None = None) ->
 def _without_choice(runtime: Runtime) -> Runtime:
     """Without RECONCILER_ENV: the fleet file names the environment of a project."""
     environ = {name: value for name, value in runtime.environ.items() if name != "RECONCILER_ENV"}
-    return replace(runtime, environ=environ)
+    return dataclasses.replace(runtime, environ=environ)
 
 
 def _members_of(fleet: Fleet, project: FleetProject) -> list[Member]:
@@ -131,7 +132,7 @@ def _validate_groups(
         groups.setdefault(frozenset(settings.keys() & member.variables.keys()), []).append(member)
     for names, group in groups.items():
         values = {name: group[0].variables[name] for name in sorted(names)}
-        result = validate_environment(replace(source, variables=values), project.environment)
+        result = validate_environment(dataclasses.replace(source, variables=values), project.environment)
         yield ProjectValidation(project, group[0].name, len(group), result)
 
 

@@ -6,13 +6,16 @@ A task that ended is never run again; a task whose worker died is run by the nex
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.api.observer import Exchange
 from reconciler.engine.ports import Failure, Refused
@@ -51,8 +54,7 @@ _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
 """Variables of the worker that the project of a member must not read."""
 
 
-@dataclass(frozen=True)
-class WorkerContext:
+class WorkerContext(Struct, frozen=True):
     """What the tasks of a process share.
 
     records     the fleet store, open
@@ -99,7 +101,7 @@ class WorkerContext:
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
         environ |= {"RECONCILER_API_KEY": key.reveal(), "FLEET_MEMBER": member}
         file = Path(self.store).absolute().parent / "members" / member / f"{project}.db"
-        return replace(
+        return dataclasses.replace(
             self.runtime,
             environ=environ,
             store=self.store if self.is_on_server else str(file),
@@ -149,7 +151,7 @@ def _find_folder(task: Task, context: WorkerContext) -> Path:
 
 def _with_few_reads(workspace: Workspace) -> Workspace:
     """With fewer requests at a time: a member's connections are its own, and other members are planned meanwhile."""
-    return replace(workspace, parallelism=min(workspace.parallelism, _READS_AT_ONCE))
+    return dataclasses.replace(workspace, parallelism=min(workspace.parallelism, _READS_AT_ONCE))
 
 
 def _first_of(problems: Sequence[Problem]) -> str:
@@ -166,8 +168,7 @@ def _one_line(text: str) -> str:
     return line if len(line) <= _LONGEST_REASON else line[: _LONGEST_REASON - 1] + "…"
 
 
-@dataclass
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     """One try of a task by this worker.
 
     spent    requests of the last minute that others sent for the account; see `Account.spent`

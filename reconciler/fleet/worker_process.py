@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import cache, lru_cache
+
+from msgspec.structs import replace
 
 from reconciler.fleet.assignments import FileCache
 from reconciler.fleet.places import find_cache

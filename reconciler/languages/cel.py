@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from reconciler.languages import cel_cost
 from reconciler.model.value import Json
 
@@ -40,8 +42,7 @@ _MISSING_KEY = re.compile(r'Key not found in map : "?(.*?)"?$')
 _NO_OVERLOAD = re.compile(r"No matching overloads found : (.*)")
 
 
-@dataclass(frozen=True, slots=True)
-class SyntaxProblem:
+class SyntaxProblem(Struct, frozen=True):
     """What is wrong with an expression, and where in it: line and column count from 1."""
 
     text: str
@@ -49,8 +50,7 @@ class SyntaxProblem:
     column: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownName:
+class UnknownName(Struct, frozen=True):
     """A name in an expression that is neither a known variable nor a function of the language."""
 
     name: str
@@ -59,8 +59,7 @@ class UnknownName:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
-class TypeProblem:
+class TypeProblem(Struct, frozen=True):
     """An error of the type checker. `undeclared_name`: the unknown name, if that is the error."""
 
     text: str

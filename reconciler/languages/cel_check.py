@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.languages import cel, cel_fast_path, traffic_catalog
 from reconciler.model.problem import Severity
@@ -26,8 +27,7 @@ _NUMBERS: Final = frozenset({"int", "uint", "double"})
 _KNOWN_TYPES: Final = frozenset("BOOL BYTES DOUBLE DURATION INT LIST MAP STRING TIMESTAMP UINT".split())  # noqa: SIM905
 
 
-@dataclass(frozen=True, slots=True)
-class Flaw:
+class Flaw(Struct, frozen=True):
     """A problem of an expression, with its line and column in the expression, from 1."""
 
     text: str

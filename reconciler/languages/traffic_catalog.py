@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
+
+from msgspec import Struct, field
 
 PHASES: Final = {
     "on_tcp_connect": "T",
@@ -194,8 +195,7 @@ OTHER_LANGUAGES: Final = {  # name in other languages, and the name here
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A setting of an action. `settings`: those below it. `is_open`: the user chooses their names."""
 
     is_required: bool = False
@@ -206,8 +206,7 @@ class Setting:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """An action. `phases`: letters of PHASES. `is_open`: it takes settings that are not documented."""
 
     phases: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.model.problem import Position
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovedItem:
+class ApprovedItem(Struct, frozen=True):
     """An entry of `approvals.yaml`: the approval of what will happen to one object, until a day.
 
     what     the rule, as in `--allow`: `delete`, `adopt`, `widens_access`

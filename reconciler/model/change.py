@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.problem import Position
@@ -79,8 +80,7 @@ class Risk(_Coded):
     ADDED = "added", "added on the platform, outside Git"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True):
     """One field, old → new, in canonical form. Sensitive values are digests, never plain text."""
 
     path: str  # "tls_termination.min_version"
@@ -117,8 +117,7 @@ class Reason(_Coded):
     DUPLICATE = "duplicate", "duplicate created by a concurrent run; the earlier object is kept"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """What will happen to one resource, why, and in which fields."""
 
     address: Address

@@ -7,8 +7,9 @@ on certain mistakes. It never fails on what this version does not know: a newer 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.model.problem import Severity
 
@@ -16,8 +17,7 @@ _WARNING: Final = (Severity.WARNING,)
 _EITHER: Final = (Severity.ERROR, Severity.WARNING)
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """`is_strict`: `validate --strict` fails on a warning with this code."""
 
     meaning: str

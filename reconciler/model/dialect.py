@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from msgspec import Struct
+
 from reconciler.model.value import Json, Value
 
 Name = Literal["specification", "ngrok"]
 ANY: Final = "*"  # in a place: any member
 
 
-@dataclass(frozen=True, slots=True)
-class FieldRename:
+class FieldRename(Struct, frozen=True):
     """One field with another name, in the objects of a collection, inside the member at the path `place`."""
 
     collection: str

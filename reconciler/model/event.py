@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.model.plan import Call
 
@@ -18,22 +19,19 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"  # it may have taken effect, and the store could not record it; the next run finds out
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(Struct, frozen=True):
     call: Call
     at: float  # seconds on the engine's clock
 
 
-@dataclass(frozen=True, slots=True)
-class Retried:
+class Retried(Struct, frozen=True):
     call: Call
     attempt: int
     wait: float  # seconds until the next attempt
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(Struct, frozen=True):
     call: Call
     outcome: Outcome
     at: float
@@ -42,8 +40,7 @@ class Ended:
     denied: bool = False  # the API key was refused, not the request
 
 
-@dataclass(frozen=True, slots=True)
-class Waited:
+class Waited(Struct, frozen=True):
     """The request budget delayed all calls."""
 
     seconds: float

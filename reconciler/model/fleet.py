@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
 
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
@@ -21,8 +22,7 @@ Selector = Mapping[str, tuple[str, ...]]
 """Label → accepted values; all labels must match. An empty selector matches every member."""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One account of a fleet.
 
     variables  values of `${{ var.NAME }}` in the projects that it gets
@@ -51,8 +51,7 @@ class KeyMethod(StrEnum):
     VAULT = "from_vault"  # a field of a secret in Vault, with the worker's VAULT_ADDR and token
 
 
-@dataclass(frozen=True, slots=True)
-class KeySource:
+class KeySource(Struct, frozen=True):
     """Where the API key of a member is found, on the worker that runs its tasks.
 
     text   name of the variable, path of the file, or path of the secret; may contain `${{ member.name }}` and
@@ -77,8 +76,7 @@ class KeySource:
         return TEMPLATE.sub(fill, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class FleetProject:
+class FleetProject(Struct, frozen=True):
     """A project that members get.
 
     path         of the project's folder, relative to the folder of the fleet file
@@ -93,8 +91,7 @@ class FleetProject:
     environment: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """A number of members, or a percentage of them."""
 
     number: int
@@ -108,8 +105,7 @@ class Amount:
         return f"{self.number}%" if self.is_percent else str(self.number)
 
 
-@dataclass(frozen=True, slots=True)
-class Wave:
+class Wave(Struct, frozen=True):
     """A part of a fleet that is applied before the next part.
 
     select             members of earlier waves are left out
@@ -129,16 +125,14 @@ class Wave:
     approve: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRule:
+class WorkerRule(Struct, frozen=True):
     """Members whose tasks need a Dask resource, such as `keys-eu`: only workers that have it run them."""
 
     select: Selector
     needs: str
 
 
-@dataclass(frozen=True, slots=True)
-class FleetGuards:
+class FleetGuards(Struct, frozen=True):
     """What one apply may do without `--allow`.
 
     max_changed  members with changes
@@ -149,8 +143,7 @@ class FleetGuards:
     max_deletes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fleet:
+class Fleet(Struct, frozen=True):
     """A fleet file. `waves` ends with a wave that takes every member that is left.
 
     members_at_once  tasks at a time in one process
@@ -210,8 +203,7 @@ class TaskState(StrEnum):
         return self not in (TaskState.WAITING, TaskState.RUNNING)
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """What travels to a worker: names and digests only.
 
     source  the folder of the repository, or a Git URL
@@ -236,8 +228,7 @@ class Task:
         return f"{self.run}/{self.member}/{self.project}"
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRecord:
+class TaskRecord(Struct, frozen=True):
     """A task as the store knows it.
 
     wave         place of the wave among those of the run
@@ -277,8 +268,7 @@ class TaskRecord:
         return f"{self.run}/{self.member}/{self.project}"
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A run over a fleet.
 
     reviewed         of an apply: the run whose plans were approved
@@ -310,8 +300,7 @@ class Run:
         return self.waves[place] if self.waves else Wave("all")
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """Plans that differ only in values of their members' variables, represented by one of them.
 
     plan      the exemplar, as the text of a plan file: no secrets
@@ -323,8 +312,7 @@ class Shape:
     plan: str
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
+class Pause(Struct, frozen=True):
     """A pause of a fleet: no task starts. `until`: seconds since 1970; None: until it is resumed."""
 
     fleet: str

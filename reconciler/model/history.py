@@ -6,15 +6,15 @@ Times are seconds since 1970, in UTC.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class DriftedResource:
+class DriftedResource(Struct, frozen=True):
     """A resource that differed in a drift check. `fields`: the dotted paths of the fields that differed."""
 
     address: Address
@@ -24,8 +24,7 @@ class DriftedResource:
     fields: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class DriftCheck:
+class DriftCheck(Struct, frozen=True):
     """The result of one drift check. `declared`: the number of declared resources."""
 
     at: float
@@ -34,8 +33,7 @@ class DriftCheck:
     moved: tuple[DriftedResource, ...] = ()
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """One apply or destroy. `ended` is None, and `outcome` empty, if the process was killed.
 
     commit  of the manifests; empty: unknown

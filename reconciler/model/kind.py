@@ -6,17 +6,17 @@ Validation, diff, order of calls, sandbox, schemas and reference pages are deriv
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct, field
 
 from reconciler.model.fields.field import Field, fields_of
 from reconciler.model.fields.spec import Read, Spec
 
 
-@dataclass(frozen=True)
-class PartOf:
+class PartOf(Struct, frozen=True):
     """The parent of a kind of child objects; `field` is the spec field that refers to the parent.
 
     deleted_with   the platform deletes children with their parent; False: it does not delete a parent with children
@@ -27,8 +27,7 @@ class PartOf:
     deleted_with: bool = True
 
 
-@dataclass(frozen=True)
-class Parent(PartOf):
+class Parent(PartOf, frozen=True):
     """A parent whose path is part of the child's path.
 
     embedded   the key in the parent's response that contains the children, so that they need no list call
@@ -45,8 +44,7 @@ class Home(StrEnum):
     FILE = "a file"  # no objects: a declaration is rendered to a file, and never planned
 
 
-@dataclass(frozen=True, eq=False)
-class Kind:
+class Kind(Struct, frozen=True, eq=False, dict=True):
     """A kind of resource. The text below the fields describes each of them."""
 
     spec: type[Spec]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.model.problem import Position
 
 
-@dataclass(frozen=True, slots=True)
-class KnownDrift:
+class KnownDrift(Struct, frozen=True):
     """An entry of `drift.ignore` in the project file, or an `--ignore` option.
 
     match   a glob that is matched with `Kind/name` and `Kind/name.field`
@@ -21,8 +20,7 @@ class KnownDrift:
     position: Position | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoredDifference:
+class IgnoredDifference(Struct, frozen=True):
     """A difference that is ignored; `subject` is `Kind/name` or `Kind/name.field`."""
 
     subject: str

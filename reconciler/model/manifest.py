@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Literal
 
+from msgspec import Struct, field
 from typing_extensions import Doc
 
 from reconciler.model.address import Address
@@ -43,8 +43,7 @@ FILE_WAYS = ("to_file", "to_dotenv", "to_kubernetes_secret")  # deliveries to a 
 REMOTE_WAYS = ("to_github_secret", "to_vault")  # deliveries over HTTP
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """The delivery of a one-time secret. `target` is a file below the project's root, the name of a command, a
     repository of GitHub, or a path of Vault with its mount.
 
@@ -77,22 +76,20 @@ class Delivery:
         return self.target
 
 
-@dataclass(frozen=True, slots=True)
-class Rotation:
+class Rotation(Struct, frozen=True):
     """The rotation of a one-time secret: renewed at the age `after`; both are valid for `overlap`. In seconds."""
 
     after: int
     overlap: int = 0
 
 
-@dataclass(slots=True)  # not frozen, because that would triple the time of construction
-class Declaration:
+class Declaration(Struct, frozen=True):
     """One declared resource; must not be modified. `spec` has only the declared fields, in the form of requests."""
 
     address: Address
     spec: Mapping[str, Value]
     position: Position
-    positions: Mapping[Path, Position] = field(default_factory=dict, repr=False)
+    positions: Mapping[Path, Position] = field(default_factory=dict)
     id: str | None = None
     ensure: Ensure = Ensure.PRESENT
     lifecycle: Lifecycle = _NO_EXCEPTIONS
@@ -108,14 +105,13 @@ class Declaration:
         return self.positions.get(full, self.position)
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """All declarations of a stack."""
 
     stack: str
-    declarations: Mapping[Address, Declaration] = field(repr=False)
+    declarations: Mapping[Address, Declaration]
     digest: str = ""  # of the names and contents of all manifest files
-    left_out: Mapping[Address, Position] = field(default_factory=dict, repr=False)  # removed by the environment
+    left_out: Mapping[Address, Position] = field(default_factory=dict)  # removed by the environment
 
     @property
     def is_empty(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.change import Change
@@ -34,8 +35,7 @@ def create_id(address: Address) -> str:
     return f"create {address}"
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerDraft:
+class OwnerDraft(Struct, frozen=True):
     """The owner record that a call will write. The engine adds the intent, resolves references and computes digests.
 
     intent    that of the live object; None: a new one
@@ -51,8 +51,7 @@ class OwnerDraft:
     replaces: str | None = None
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True):
     """One API request, complete except for references that earlier calls resolve."""
 
     id: str  # "create TLSEdge/payments", unique in the plan
@@ -72,8 +71,7 @@ class Call:
         return self.verb.method
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """A live object at the time of the plan: the canonical value of each field, a digest for sensitive fields."""
 
     id: str
@@ -83,8 +81,7 @@ class Observed:
     without an owner record, the stack of its parent."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalItem:
+class ApprovalItem(Struct, frozen=True):
     """One object that an approval is about.
 
     subject  `Kind/name`, or `Kind/id` if it is not declared; `*` stands for all that a guard over the plan is about
@@ -97,8 +94,7 @@ class ApprovalItem:
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(Struct, frozen=True):
     """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
     what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account", or a risk
@@ -115,16 +111,14 @@ class Approval:
         return f"--allow {self.what}:{self.kind}={self.count}"
 
 
-@dataclass(frozen=True, slots=True)
-class Forecast:
+class Forecast(Struct, frozen=True):
     """The number of API calls of an apply, and the estimated seconds at the request budget (0 without a budget)."""
 
     calls: int
     estimated_seconds: float
 
 
-@dataclass(frozen=True)
-class Base:
+class Base(Struct, frozen=True):
     """The commit whose plan for the same snapshot tells which changes of a plan are new.
 
     ref, commit  as the user named it, and the id of the commit
@@ -145,8 +139,7 @@ class Base:
         return not self.behind and not self.problems
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All changes and calls of an apply, in a safe order, and the problems and missing approvals that block it."""
 
     stack: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from reconciler.model.value import Json
 
@@ -17,8 +19,7 @@ _MOST_ITEMS: Final = 100  # of a list in `values`
 _LONG: Final = re.compile(rf"(?<!\w)(['\"])(?:(?!\1)[^\\]|\\.){{{LONGEST_QUOTE},}}\1|\S{{{LONGEST_QUOTE},}}", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(Struct, frozen=True, order=True):
     """A place in a file below the project's root: line and column count from 1."""
 
     file: str
@@ -35,8 +36,17 @@ class Severity(StrEnum):
     NOTE = "note"  # information that does not affect the exit code
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class _Coded(Struct, frozen=True, kw_only=True):
+    """What a problem and a finding share, given by name."""
+
+    code: str
+    values: Mapping[str, Json] = field(default_factory=dict)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self.__struct_fields__ if name != "values"))
+
+
+class Problem(_Coded, frozen=True):
     """One error, warning or note. As text: `file:line:column: Kind/name.field: what is wrong; what to do`.
 
     rule       the policy that reported it; empty if the program did
@@ -51,17 +61,15 @@ class Problem:
     position: Position | None = None
     severity: Severity = Severity.ERROR
     rule: str = ""
-    code: str = field(kw_only=True)
-    values: Mapping[str, Json] = field(default_factory=dict, hash=False, kw_only=True)
     confined: bool = False
 
     def __post_init__(self) -> None:
         if len(self.text) + len(self.remedy) + len(self.subject) > LONGEST_QUOTE:
-            object.__setattr__(self, "text", shorten(self.text))
-            object.__setattr__(self, "remedy", shorten(self.remedy))
-            object.__setattr__(self, "subject", shorten(self.subject, _LONGEST_SUBJECT))
+            force_setattr(self, "text", shorten(self.text))
+            force_setattr(self, "remedy", shorten(self.remedy))
+            force_setattr(self, "subject", shorten(self.subject, _LONGEST_SUBJECT))
         if self.values:
-            object.__setattr__(self, "values", {name: _cut_value(value) for name, value in self.values.items()})
+            force_setattr(self, "values", {name: _cut_value(value) for name, value in self.values.items()})
 
     def __str__(self) -> str:
         where = f"{self.position}: " if self.position else ""
@@ -96,8 +104,7 @@ def shorten(text: str, longest: int = _LONGEST) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(_Coded, frozen=True):
     """A violated rule in a declaration. `path` is the path of the invalid value in the spec.
 
     If the value is a text that contains a document, `within` is the path inside that document. `spot` is the line and
@@ -108,8 +115,6 @@ class Finding:
     text: str
     remedy: str = ""
     severity: Severity = Severity.ERROR
-    code: str = field(kw_only=True)  # as of a Problem
-    values: Mapping[str, Json] = field(default_factory=dict, hash=False, kw_only=True)
     within: tuple[str | int, ...] = ()
     spot: tuple[int, int] | None = None
     is_key: bool = False  # about the last key of the path, not about its value

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from reconciler.model.problem import Position
 from reconciler.model.value import Value
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """One place that sets a value: `manifest`, `environment prod`, `variable region, from --var`. Holds no secret."""
 
     what: str
@@ -20,8 +19,7 @@ class Origin:
     gist: str = ""  # a summary that is displayed instead of the value, such as `a list of 3`
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """One value and its origins, the effective one first; Hidden for a sensitive value."""
 
     path: str  # "tls_termination.min_version"

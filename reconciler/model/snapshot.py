@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
+
+from msgspec import Struct, field
 
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
@@ -55,8 +56,7 @@ class Live(_LiveFields):
         return Live(self.kind, self.id, body, self.parent_id)
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """The live objects of one kind. If not `complete`, nothing may be concluded from the absence of an object.
 
     why      why the list is incomplete
@@ -74,8 +74,7 @@ class Listing:
         return NOT_OFFERED not in self.why
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Struct, frozen=True):
     """The store's record of an object. For kinds without `metadata` it is the only record of ownership."""
 
     id: str  # the locator, see `Live`
@@ -84,8 +83,7 @@ class Binding:
     replaces: str | None = None  # locator of the object this one was created to replace, until that is deleted
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """The target of a delivery of a one-time secret.
 
     way        the kind of delivery, such as `to_file`
@@ -105,8 +103,7 @@ class Place:
         return (self.way, self.path, self.entry) == (other.way, other.path, other.entry)
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedSecret:
+class IssuedSecret(Struct, frozen=True):
     """The store's record of a create that issued a one-time secret.
 
     place     None if an earlier version of the store recorded it
@@ -119,8 +116,7 @@ class IssuedSecret:
     arrived: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """The state of the file, or the entry of a secret store, that a declared one-time secret is delivered to.
 
     label        the display name, such as "secrets/agent.token"
@@ -135,8 +131,7 @@ class Target:
     is_gone: bool = False
 
 
-@dataclass(frozen=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """The account as one refresh returned it, and the state of the store."""
 
     listings: Mapping[str, Listing]

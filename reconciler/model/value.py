@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NoReturn
+
+from msgspec import Struct
 
 from reconciler.model.address import Address
 
@@ -20,8 +21,7 @@ Json = Any
 Value = Any  # Json, or a Ref, Template, JsonTemplate or Secret anywhere inside it
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Struct, frozen=True):
     """A reference to an output of another declared resource; by default its `id`."""
 
     target: Address
@@ -31,8 +31,7 @@ class Ref:
         return str(self.target) if self.output == "id" else f"{self.target}.{self.output}"
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Struct, frozen=True):
     """Text with `${{ Kind/name.field }}` inside: literal parts and references, in order."""
 
     parts: tuple[str | Ref, ...]
@@ -41,8 +40,7 @@ class Template:
         return "".join(part if isinstance(part, str) else f"${{{{ {part} }}}}" for part in self.parts)
 
 
-@dataclass(frozen=True, slots=True)
-class JsonTemplate:
+class JsonTemplate(Struct, frozen=True):
     """JSON text with literal parts, and references and templates whose values are inserted as JSON."""
 
     parts: tuple[str | Ref | Template, ...]
@@ -117,8 +115,7 @@ def reveal_text(value: Value) -> str | None:
     return value if isinstance(value, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """The digest of a sensitive value, which replaces the value in a plan. Equal digests: equal values."""
 
     digest: str

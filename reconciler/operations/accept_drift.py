@@ -5,10 +5,12 @@ The manifests are changed in memory, loaded and planned first. Values that would
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -30,8 +32,7 @@ from reconciler.project.yaml.patch import Unpatchable
 from reconciler.rendering import terminal_text
 
 
-@dataclass
-class Acceptance:
+class Acceptance(Struct):
     """The manifests after accepting drift.
 
     remaining  the plan of the changed manifests
@@ -183,7 +184,9 @@ def _find_refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return list({id(offer): (offer, why) for offer, why in blamed}.values())
-    found.remaining = replace(workspace, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(snapshot)
+    found.remaining = dataclasses.replace(workspace, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(
+        snapshot
+    )
     differing = {
         (change.address, field_change.path) for change in found.remaining.changes for field_change in change.fields
     }

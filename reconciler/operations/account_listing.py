@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.engine.observe import observe
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from reconciler.store.store import Store
 
 
-@dataclass(frozen=True)
-class ListedObject:
+class ListedObject(Struct, frozen=True):
     """One object of the account.
 
     stack    the stack that manages it; empty: none is known
@@ -32,8 +32,7 @@ class ListedObject:
     address: str = ""
 
 
-@dataclass(frozen=True)
-class AccountListing:
+class AccountListing(Struct, frozen=True):
     """The objects of the account, by kind, and why lists are incomplete, by the name of the kind."""
 
     objects: tuple[ListedObject, ...]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.manifest import Manifest

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -40,8 +41,7 @@ def without_known_drift(workspace: Workspace, plan: Plan, ignore: Sequence[str])
     return ignore_known(plan, known, today)
 
 
-@dataclass(frozen=True)
-class UnmanagedObjects:
+class UnmanagedObjects(Struct, frozen=True):
     """Live objects that the stack does not manage.
 
     objects  objects of no stack: the address that an import would use, and the id

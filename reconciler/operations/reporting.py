@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.event import Event
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True):
     """The plan that will be applied if nothing blocks it and it is approved."""
 
     plan: Plan
 
 
-@dataclass(frozen=True, slots=True)
-class CallsBegan:
+class CallsBegan(Struct, frozen=True):
     """The calls start. `is_cleanup`: they delete duplicates that a concurrent run created."""
 
     total: int
     is_cleanup: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CallsEnded:
+class CallsEnded(Struct, frozen=True):
     """All calls have ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRetried:
+class ReadRetried(Struct, frozen=True):
     """A read request failed and will be retried after `seconds`."""
 
     seconds: float
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """A sentence for the user. `is_detail`: to be omitted in quiet output."""
 
     text: str

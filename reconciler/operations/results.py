@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.model import exit_codes
 
@@ -44,29 +45,26 @@ _EXIT_CODES = {
 }
 
 
-@dataclass(frozen=True)
-class SkippedCall:
+class SkippedCall(Struct, frozen=True):
     """A call of a plan file that is skipped, and why."""
 
     call: Call
     why: str
 
 
-@dataclass(frozen=True)
-class PlanResult:
+class PlanResult(Struct, frozen=True):
     """A plan, with the snapshot and the workspace that it was created from."""
 
     plan: Plan
     snapshot: Snapshot
-    workspace: Workspace = field(repr=False)
+    workspace: Workspace
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         return self.plan.problems
 
 
-@dataclass(frozen=True)
-class ApplyResult:
+class ApplyResult(Struct, frozen=True):
     """The result of applying a plan.
 
     outcomes           how each call ended, in the order of their ends
@@ -110,8 +108,7 @@ class ApplyResult:
         return len(succeeded) == len(self.plan.calls) and not self.failure
 
 
-@dataclass(frozen=True)
-class DriftResult:
+class DriftResult(Struct, frozen=True):
     """What changed on the platform since the last apply.
 
     plan      its changes and additions are what differs, without known drift
@@ -130,8 +127,7 @@ class DriftResult:
         return self.plan.has_pending
 
 
-@dataclass(frozen=True)
-class ValidationResult:
+class ValidationResult(Struct, frozen=True):
     """The problems of the manifests and policies of one environment, or of the project without an environment.
 
     environment  its name; None for the project without an environment

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import PENDING, Sealed, Value
@@ -22,8 +25,7 @@ if TYPE_CHECKING:
     from reconciler.operations.opening.source import ProjectSource
 
 
-@dataclass(frozen=True)
-class _Checked:
+class _Checked(Struct, frozen=True):
     """The result of one environment and, if it is valid, its declarations with a delivery."""
 
     result: ValidationResult
@@ -107,7 +109,7 @@ def _find_shared_targets(
     if not names or not any(loaded.values()):
         return ()
     without_choice = {key: value for key, value in source.runtime.environ.items() if key != "RECONCILER_ENV"}
-    other = replace(source, runtime=replace(source.runtime, environ=without_choice))
+    other = dataclasses.replace(source, runtime=dataclasses.replace(source.runtime, environ=without_choice))
     declared = {name: loaded[name] if name in loaded else _check(other, name).deliveries for name in (None, *names)}
     root = os.path.realpath(source.path)
     found = find_shared_targets(declared, lambda path: os.path.realpath(f"{root}/{path}"))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.api.client import Account
@@ -46,8 +50,7 @@ Allow = Mapping[tuple[str, str], int]
 """Approvals given in advance: (rule, kind) → maximum count, for example ("delete", "ReservedDomain") → 1."""
 
 
-@dataclass(frozen=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The resources that an operation covers.
 
     targets   globs of addresses `Kind/name`; empty: all
@@ -75,7 +78,7 @@ class Workspace:
     """
 
     config: Config
-    manifest: Manifest
+    manifest: Manifest = field(repr=False)
     warnings: tuple[Problem, ...]
     options: PlanOptions
     account: Account
@@ -123,7 +126,7 @@ class Workspace:
         if selection is not None:
             options = replace(options, targets=selection.targets, excludes=selection.excludes)
             options = replace(options, to_replace=resources_to_replace(selection.replace, self.manifest, options))
-        return replace(self, options=options)
+        return dataclasses.replace(self, options=options)
 
     # --- operations ---------------------------------------------------------------------------------------------------
 
@@ -210,7 +213,7 @@ class Workspace:
     def to_destroy(self) -> Workspace:
         """The workspace with no declarations, whose plan deletes every object of the stack."""
         nothing = Manifest(self.manifest.stack, {})
-        return replace(self, manifest=nothing, warnings=(), options=replace(self.options, destroy=True))
+        return dataclasses.replace(self, manifest=nothing, warnings=(), options=replace(self.options, destroy=True))
 
     async def drift(self, *, ignore: Sequence[str] = (), on_event: OnEvent = ignore_event) -> DriftResult:
         """Finds what changed on the platform since the last apply, among the selected resources. Changes nothing.

@@ -7,7 +7,8 @@ What neither plan explains alone counts as caused by the reviewed commits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Base, Plan

@@ -6,8 +6,9 @@ A pure function of a plan and its input; `project.yaml.patch` writes the values 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonicalize
@@ -26,8 +27,7 @@ OMITTED: Final = object()
 """The value of a field that the manifest should omit."""
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A live value that a manifest can accept.
 
     path    of the value below `spec`
@@ -48,8 +48,7 @@ class Offer:
         return f"{self.address}.{'.'.join(self.path)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Declined:
+class Declined(Struct, frozen=True):
     """A difference that cannot be accepted, and the reason."""
 
     subject: str

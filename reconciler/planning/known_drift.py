@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.known_drift import IgnoredDifference, KnownDrift
@@ -44,8 +46,7 @@ def ignore_known(plan: Plan, entries: Sequence[KnownDrift], today: str) -> Plan:
     )
 
 
-@dataclass
-class _Filter:
+class _Filter(Struct, frozen=True):
     entries: Sequence[KnownDrift]
     ignored: list[IgnoredDifference] = field(default_factory=list)
     used: set[str] = field(default_factory=set)

@@ -7,8 +7,9 @@ goes"). Invalid input is a problem in the plan, never an exception.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError
+
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonicalize, read
@@ -116,8 +118,7 @@ def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) ->
     return live.with_body(body)
 
 
-@dataclass(frozen=True)
-class _Sealer:
+class _Sealer(Struct, frozen=True):
     """Writes the fields of one object in the write shape, with values as the platform returns them.
 
     salts   of the digests of each secret: the intent of the owner record and the addresses of the object

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
+from msgspec import Struct, field
 
 from reconciler import kinds
 from reconciler.kinds.rules import syntax
@@ -24,8 +24,7 @@ FIRST_WORDS = "# Written by `reconciler agent config "  # by which such a file i
 _HIDDEN = "# The authtoken is not printed; --out FILE writes it.\n"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A value with the declaration and position that it comes from."""
 
     value: Value
@@ -33,8 +32,7 @@ class Setting:
     position: Position
 
 
-@dataclass(frozen=True)
-class Merged:
+class Merged(Struct, frozen=True):
     """Several declarations, merged.
 
     version      of the file's format

@@ -8,8 +8,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
@@ -58,8 +59,7 @@ def _to_json(value: Json) -> str:
     return text.replace("##", "#\\u0023")  # the runner of a pipeline would execute `##[…]`
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """An object with the stack and address that manage it; both are empty if it is unmanaged."""
 
     kind: Kind

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.change import Action, Reason
 from reconciler.model.plan import Plan
@@ -24,8 +25,7 @@ _FIELDS = 5  # paths of one resource and one cause
 _LONGEST = 300  # characters of a line: names on the platform may be longer
 
 
-@dataclass(frozen=True)
-class Notice:
+class Notice(Struct, frozen=True):
     """One notification, in the forms of its channels."""
 
     subject: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.change import ChangedBy
 from reconciler.model.provenance import Origin, Trace
@@ -15,8 +16,7 @@ from reconciler.rendering.terminal_text import width as cells_of
 _LIVE = "on the platform"
 
 
-@dataclass(frozen=True, slots=True)
-class LiveValue:
+class LiveValue(Struct, frozen=True):
     """The value on the platform, hidden if it is sensitive, and what changed it if it differs from the declared one."""
 
     value: Value

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.rendering.terminal_text import sanitize
 
@@ -12,16 +13,14 @@ _LINK = re.compile(r"https?://[A-Za-z0-9][A-Za-z0-9.:-]*(/[A-Za-z0-9._~%/?=&#+-]
 _PULL = re.compile(r"refs/pull/([0-9]+)/(merge|head)")
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A text, and the address that it leads to; empty: text only."""
 
     text: str
     url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Struct, frozen=True):
     """What is known about the run that created a page; None or empty: unknown."""
 
     environment: str = ""

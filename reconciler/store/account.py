@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class AccountMembership:
+class AccountMembership(Struct, frozen=True):
     """The account of a stack.
 
     account    base URL, and the name that the project gives the account

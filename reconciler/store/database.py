@@ -12,10 +12,10 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, select, update
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
@@ -40,8 +40,7 @@ SCHEMA_LOCK = _APPLICATION  # key of the advisory lock under which a server's sc
 _redactor = Redactor(())  # for messages of drivers, which may quote the URL with its password
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Struct, frozen=True):
     """Timeouts in seconds.
 
     busy     for another process that uses the file

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
 from sqlalchemy import (
     ColumnElement,
     Connection,

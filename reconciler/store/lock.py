@@ -12,11 +12,11 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import (
     ColumnElement,
     Engine,
@@ -38,8 +38,7 @@ _LOCKS = schema.locks
 LOCK_SECONDS = 60.0  # seconds without a heartbeat after which another run may acquire the lock
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(Struct, frozen=True):
     """A process that acquires the lock.
 
     token    random, new for each acquisition
@@ -110,8 +109,7 @@ async def _renew_until_lost(row: _LockRow, on_loss: Callable[[StoreError], None]
                 return
 
 
-@dataclass(frozen=True, slots=True)
-class _LockRow:
+class _LockRow(Struct, frozen=True):
     """The lock of one stack, as one holder acquires, renews and releases it. Each method is one transaction."""
 
     engine: Engine

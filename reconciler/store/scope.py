@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from dataclasses import dataclass
 
+from msgspec import Struct
 from sqlalchemy import ColumnElement, and_, func
 
 _AFTER_SLASH = chr(ord("/") + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Translates between the names of stacks and the keys of rows. Names of stacks contain no slash.
 
     name  empty: the stacks of a store without scopes, whose keys are their names

@@ -11,8 +11,8 @@ import os
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from sqlalchemy import Engine
 
 from reconciler.store import database
@@ -21,8 +21,7 @@ from reconciler.store.database import Timeouts
 _Key = tuple[str, Timeouts]
 
 
-@dataclass
-class _Shared:
+class _Shared(Struct):
     """An engine, which its first user opens."""
 
     users: int = 0

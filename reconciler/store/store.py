@@ -9,9 +9,9 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 
 from reconciler.engine.ports import Intent
@@ -28,8 +28,7 @@ from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
 from reconciler.store.shared_engines import open_engine
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
+class RecordedCall(Struct, frozen=True):
     """How one call of an earlier run ended. `started` and `at`: seconds since 1970."""
 
     run: str
@@ -44,8 +43,7 @@ class RecordedCall:
     at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far earlier runs applied one plan file.
 
     calls        ids of the calls that succeeded, and of each create that made an object, and delivered its token if it

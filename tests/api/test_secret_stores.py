@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import builtins
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.api import secret_store
 from reconciler.api.github_secrets import PROBE, GitHubSecrets, github_place

@@ -5,6 +5,7 @@ CPU time is what we compare, because other work on the machine disturbs it least
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import platform
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
@@ -110,7 +111,7 @@ def repeated(times: int, measure: Callable[[], Taken], *, warm_up: bool = True) 
     runs, before = [], yardstick()
     for _ in range(times):
         taken, behind = measure(), yardstick()
-        runs.append(replace(taken, yard=(before + behind) / 2))
+        runs.append(dataclasses.replace(taken, yard=(before + behind) / 2))
         before = behind
     return runs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import statistics
@@ -10,7 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import log10
 from pathlib import Path
 
@@ -168,7 +169,7 @@ class Bench:
             words = [str(world.root), sandbox.base_url, *store, str(AT_ONCE)]
             taken = measure.run([sys.executable, "-m", f"tests.bench.{by}", *words])
         told = json.loads(taken.output.splitlines()[-1])
-        return replace(taken, wall=told["wall"], cpu=told["cpu"])
+        return dataclasses.replace(taken, wall=told["wall"], cpu=told["cpu"])
 
     def updates(self, size: int = 1_540) -> Iterator[Row]:
         """Updates with their ownership checks, and after each run the same without any check."""

@@ -6,9 +6,9 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.rendering.plan.markdown import marker
 from reconciler.rendering.wire import plan_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_the_project_may_be_named_by_the_environment_and_by_a_flag_before_it(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     on_sandbox.declare(*policies("a"))
-    named = replace(
+    named = dataclasses.replace(
         on_sandbox, root=on_sandbox.root.parent, environ={**on_sandbox.environ, "RECONCILER_PROJECT": "project"}
     )
     assert "IPPolicy/a" in named("plan").out

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 
 import pytest
 
@@ -18,7 +18,7 @@ SAME = [*policies("office"), resource("TunnelGroupBackend", "app", labels={"app"
 @pytest.fixture
 def other(on_sandbox: Project) -> Project:
     """Another project on the same account."""
-    made = replace(on_sandbox, root=on_sandbox.root.with_name("other"))
+    made = dataclasses.replace(on_sandbox, root=on_sandbox.root.with_name("other"))
     made.write("reconciler.yaml", "stack: staging\nlimits: {requests_per_minute: 100000}\n")
     (made.root / "manifests").mkdir()
     return made

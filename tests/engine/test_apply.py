@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.engine.ports import Check, Conflict, Gone, Lost, NotSent, Refused, Transient

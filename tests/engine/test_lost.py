@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.engine.observe import observe
@@ -265,7 +267,7 @@ class TestSettling:
 
     async def test_an_intent_without_a_natural_key_finds_nothing(self) -> None:
         there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
-        journal, bound = await self.settled(replace(self.bot(), identity={}), there)
+        journal, bound = await self.settled(dataclasses.replace(self.bot(), identity={}), there)
         assert (bound, journal.concluded) == ({}, {"i": None})
 
     @pytest.mark.parametrize(
@@ -307,8 +309,12 @@ class TestSettling:
     async def test_what_cannot_be_settled_leaves_the_others_to_be_settled(self) -> None:
         """A kind that is not read, and a list that was cut off."""
         journal = MemoryJournal()
-        intents = [replace(INTENT, id="unread"), replace(self.bot(), id="cut"), replace(INTENT, id="absent")]
-        intents[0] = replace(intents[0], address=Address("TCPEdge", "x"))
+        intents = [
+            dataclasses.replace(INTENT, id="unread"),
+            dataclasses.replace(self.bot(), id="cut"),
+            dataclasses.replace(INTENT, id="absent"),
+        ]
+        intents[0] = dataclasses.replace(intents[0], address=Address("TCPEdge", "x"))
         for intent in intents:
             await journal.intend(intent)
         snapshot = Snapshot({"TLSEdge": Listing(), "BotUser": Listing(complete=False), "TCPEdge": Listing()})
@@ -322,7 +328,7 @@ class TestSettling:
 
     async def test_what_a_response_showed_and_somebody_deleted_is_remembered(self) -> None:
         """Its secret may have been delivered."""
-        journal, bound = await self.settled(replace(INTENT, object="edgtls_1"), Listing())
+        journal, bound = await self.settled(dataclasses.replace(INTENT, object="edgtls_1"), Listing())
         assert (bound, journal.concluded) == ({}, {"i": "edgtls_1"})
 
     async def test_an_id_from_before_is_not_ours(self) -> None:
@@ -494,10 +500,10 @@ def test_an_intent_is_unsettled_while_no_object_shows_that_it_took_effect() -> N
             "BotUser": Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),)),
         }
     )
-    other = replace(INTENT, id="other")
+    other = dataclasses.replace(INTENT, id="other")
     bot = Intent("b", BOT.address, "prod", "/bot_users", identity={"name": "berlin"})
-    paris = replace(bot, id="p", identity={"name": "paris"})
-    elsewhere = replace(bot, id="e", path="/service_users")
+    paris = dataclasses.replace(bot, id="p", identity={"name": "paris"})
+    elsewhere = dataclasses.replace(bot, id="e", path="/service_users")
     unsettled = find_unsettled([INTENT, other, bot, paris, elsewhere], there, kinds.every())
     assert unsettled == [other, paris, elsewhere]
     assert find_unsettled([INTENT, other], there, [kinds.get("BotUser")]) == []

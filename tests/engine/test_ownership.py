@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.engine.ownership import OwnershipCheck

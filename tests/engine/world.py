@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import heapq
 import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler import kinds as registry
 from reconciler.engine.apply import apply
@@ -275,7 +278,7 @@ class MemoryJournal:
         await self._write()
         self.received[intent_id] = object_id
         if intent_id in self.open:
-            self.open[intent_id] = replace(self.open[intent_id], object=object_id)
+            self.open[intent_id] = dataclasses.replace(self.open[intent_id], object=object_id)
 
     async def record_receipt(self, intent_id: str) -> None:
         await self._write()

@@ -4,9 +4,9 @@ repaired, made again, adopted, destroyed. What is right to expect is derived fro
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def choices_of(life: Life) -> list[str]:
 LIVES = (
     *lives.LIVES,
     *(
-        replace(life, called="patch-empties", variants={"patch_empties": True})
+        dataclasses.replace(life, called="patch-empties", variants={"patch_empties": True})
         for life in lives.LIVES
         if any(AlwaysSent in field for field in kinds.get(life.kind).fields)
     ),
@@ -315,7 +315,7 @@ def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject, e
     for paths in in_steps(born.life, shown, each=each):
         for path in paths:
             spec = with_value(spec, path, born.life.others[path])
-            live = replace(live, body=born.sandbox.get(live.path))
+            live = dataclasses.replace(live, body=born.sandbox.get(live.path))
             born.patch_by_hand(live, known[path].top.name, spec)
         moved |= set(paths)
         assert the_change(born.plan(), born) == (Action.UPDATE, moved, {ChangedBy.PLATFORM})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Delivery, Lifecycle, Manifest

@@ -7,10 +7,13 @@ what is in use end the run with `RefusedCall`.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler.kinds.rules.canonical import hostport_of_url
 from reconciler.model import owner_record as owners
@@ -58,7 +61,7 @@ class RandomAccount:
 
     def copy(self) -> RandomAccount:
         """The same account, whose objects can be changed without these."""
-        return replace(
+        return dataclasses.replace(
             self,
             objects=copy.deepcopy(self.objects),
             parents=dict(self.parents),

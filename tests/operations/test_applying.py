@@ -7,11 +7,11 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import Runtime, Selection, Status
 from reconciler.api.clock import MachineClock

@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import Runtime, Selection, Workspace
 from reconciler.model.change import Cause

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Workspace, kinds
 from reconciler.model.history import DriftCheck

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import InvalidProject, Runtime, Workspace, kinds
 from reconciler.model.change import Risk

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import InvalidProject, Runtime, Selection, Status, WrongAccount
 from reconciler.model.change import Action, Change, Reason
@@ -215,7 +216,7 @@ async def test_a_file_of_other_manifests_says_so(sandbox: Sandbox, tmp_path: Pat
     assert (planned.is_of_these_manifests, workspace.manifest.declarations) == (False, {})
     assert planned.note.startswith("note: the manifests or their variables changed after this plan was created; ")
     destroying = replace(planned.plan, changes=(Change(at("IPPolicy/a"), Action.DELETE, Reason.DESTROYED),))
-    assert replace(planned, plan=destroying).note == ""
+    assert dataclasses.replace(planned, plan=destroying).note == ""
     assert not planned.is_destroy
 
 
@@ -235,7 +236,7 @@ async def test_a_result_of_another_stack_or_account_is_refused(
 ) -> None:
     workspace = open_on(sandbox, write_project(tmp_path / "project", policy("a")))
     planned = await workspace.plan()
-    other = replace(planned, plan=replace(planned.plan, **changes))  # type: ignore[arg-type]
+    other = replace(planned, plan=replace(planned.plan, **changes))
     with pytest.raises(WrongAccount, match=f"not the stack prod on {workspace.account_name}"):
         await workspace.apply(other)
     assert sandbox.calls() == []
@@ -344,13 +345,15 @@ async def test_the_secrets_of_a_file_are_counted_and_each_keeps_its_source(sandb
         ("env:B", ""),
         ("env:C", ""),
     ]
-    assert "canary" not in repr(replace(planned, text="canary", environ={"KEY": "canary"}))
+    assert "canary" not in repr(dataclasses.replace(planned, text="canary", environ={"KEY": "canary"}))
 
 
 def test_a_file_without_secrets_is_as_it_was_read(tmp_path: Path) -> None:
     file = file_with()
     assert plan_files.with_secrets(file, Config(tmp_path, "prod"), {}) is file
-    assert plan_files.with_secrets(replace(file, secrets=None), Config(tmp_path, "prod"), {}).plan == file.plan
+    assert (
+        plan_files.with_secrets(dataclasses.replace(file, secrets=None), Config(tmp_path, "prod"), {}).plan == file.plan
+    )
 
 
 # --- rules and deliveries ---------------------------------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Order, Reason
 from reconciler.model.problem import Position
@@ -167,8 +167,9 @@ def test_an_update_that_hands_nothing_over_becomes_no_replacement() -> None:
 def test_an_update_of_what_others_refer_to_becomes_no_replacement() -> None:
     graph, cycle = exchange()
     graph.add(Wait(cycle[1], cycle[0], HANDOVER))
-    graph.dependencies = {graph.decisions[1].address: (graph.decisions[0].address,)}
-    assert replace_instead(graph, cycle) is None
+    replaced = graph.decisions[1].address
+    referring = replace(graph, dependencies={replaced: (graph.decisions[0].address,)})
+    assert replace_instead(referring, cycle) is None
 
 
 def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() -> None:

@@ -6,11 +6,11 @@ That it finds what the slow way finds is a law in tests/laws/test_laws.py.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from msgspec.structs import replace
 
 from reconciler.model.manifest import Declaration, Ensure, Manifest, Rotation
 from reconciler.model.snapshot import Live, Snapshot

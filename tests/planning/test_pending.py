@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.change import Action, ChangedBy, FieldChange, Reason
@@ -79,9 +80,7 @@ def credential(**owner: Any) -> Live:
 
 
 def rotate(after: int = 60, overlap: int = 0) -> Declaration:
-    declared = declare("TunnelCredential/c")
-    declared.rotate = Rotation(after, overlap)
-    return declared
+    return replace(declare("TunnelCredential/c"), rotate=Rotation(after, overlap))
 
 
 ACL = {"acl": ["bind:*.example.com"]}

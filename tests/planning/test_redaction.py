@@ -5,10 +5,10 @@ That plans do not change by it is a law in tests/laws/test_redacted.py.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.snapshot import Binding, Live

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.cli.commands.plan import command as plan_command

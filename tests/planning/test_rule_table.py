@@ -5,11 +5,11 @@ The rules themselves are one list of functions; here each state has the outcome 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Reason
 from reconciler.model.manifest import Declaration, Rotation

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.dialect import DIALECTS
 from reconciler.model.manifest import Declaration
@@ -381,7 +382,7 @@ def metadata(text: str) -> list[str]:
     """The problems that a policy with this metadata has."""
     declarations = load('{kind: IPPolicy, name: a, spec: {metadata: ""}}').manifest.declarations
     (declaration,) = declarations.values()
-    declaration.spec = {"metadata": text}
+    declaration = replace(declaration, spec={"metadata": text})
     return [problem.text for problem in check_metadata(group_by_kind([declaration]), "prod")]
 
 

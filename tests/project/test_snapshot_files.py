@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from msgspec.structs import replace
 
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
@@ -92,7 +92,7 @@ def test_a_signature_of_other_content_does_not_count() -> None:
 
 
 def test_a_snapshot_with_content_that_is_not_valid_is_refused() -> None:
-    text = snapshots.write(replace(TAKEN, stack=3), None)  # type: ignore[arg-type]
+    text = snapshots.write(replace(TAKEN, stack=3), None)
     assert "s.json cannot be used: " in refusal(text, None)
 
 

@@ -6,17 +6,19 @@ Slow and plain; the laws of `test_json` compare the compiled decoders with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from enum import StrEnum
 from typing import Any, get_args, get_origin
 
+from msgspec import Struct
+
 from reconciler.model.address import Address
-from reconciler.model.value import Json, Template
+from reconciler.model.value import Json
 from reconciler.rendering.wire.codec import (
     Derived,
     Malformed,
     Secrets,
     _hints,
+    _is_class,
     _is_finite,
     _is_value,
     _optional,
@@ -28,8 +30,7 @@ from reconciler.rendering.wire.codec import (
 
 def decode(hint: Any, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
     """As `codec.decode`."""
-    if is_dataclass(hint) and hint not in (Address, Template):
-        assert isinstance(hint, type)
+    if _is_class(hint):
         return _decode_class(hint, encoded, secrets, derived)
     origin, args = get_origin(hint), get_args(hint)
     if hint is Address:
@@ -51,7 +52,7 @@ def decode(hint: Any, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
     return _decode_plain(hint, encoded, secrets)
 
 
-def _decode_class(hint: type, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
+def _decode_class(hint: type[Struct], encoded: Json, secrets: Secrets, derived: Derived) -> Any:
     hints = _hints(hint)
     if not isinstance(encoded, dict) or set(encoded) != {*hints, *derived.get(hint, ())}:
         raise Malformed(f"{hint.__name__.lower()}: unexpected or missing keys")

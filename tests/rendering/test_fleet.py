@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as xml
 
@@ -12,6 +11,7 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Amount, Member, Pause, Run, RunState, RunVerb, TaskState, Wave

@@ -7,11 +7,11 @@ import hashlib
 import html
 import operator
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from msgspec.structs import replace
+
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Plan
@@ -22,9 +24,7 @@ def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
     office = declare("IPPolicy/office", {"description": "x"})
     world = settle(office)
     plan = make_plan(declare("IPPolicy/office", {"description": "y"}), seen=world.snapshot())
-    told = json.loads(
-        build_notice(plan.__class__(**{**plan.__dict__, "account": "<!channel> @here *b* `c` & <@U1>"})).slack
-    )
+    told = json.loads(build_notice(replace(plan, account="<!channel> @here *b* `c` & <@U1>")).slack)
     assert "&lt;!channel&gt; @\u200bhere \u2217b\u2217 \u02cbc\u02cb &amp; &lt;@\u200bU1&gt;" in told["text"]
 
 

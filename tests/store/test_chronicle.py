@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason

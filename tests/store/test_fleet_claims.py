@@ -10,12 +10,12 @@ import sys
 import textwrap
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.model.fleet import Run, RunVerb, TaskRecord, TaskState
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
@@ -111,7 +111,7 @@ def test_a_task_is_finished_once_on_a_server(
 WORKER = textwrap.dedent(
     """
     import asyncio, json, random, sys
-    from dataclasses import replace
+    from msgspec.structs import replace
     from reconciler.model.fleet import TaskState
     from reconciler.store.fleet_records import open_fleet_records
 

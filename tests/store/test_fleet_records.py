@@ -6,11 +6,11 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, create_mock_engine
 
 from reconciler.model.fleet import Amount, Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState, Wave

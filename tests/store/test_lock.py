@@ -12,11 +12,11 @@ import sys
 import textwrap
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import event
 
 from reconciler.engine.ports import Intent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import random
 import signal
@@ -10,7 +11,6 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -184,7 +184,7 @@ async def test_a_secret_that_is_delivered_again_is_the_last_one(file: Path) -> N
 
 
 async def test_what_is_concluded_beside_other_creates_stays_concluded(file: Path) -> None:
-    first, second = replace(INTENT, id="first"), replace(INTENT, id="second")
+    first, second = dataclasses.replace(INTENT, id="first"), dataclasses.replace(INTENT, id="second")
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(first)
         await asyncio.gather(
@@ -422,7 +422,7 @@ async def test_writes_that_share_a_commit_count_in_their_order(file: Path, seed:
             async with store.journal(stack, command="apply") as journal:
                 writes = [partial(journal.bind, {})]  # commits alone: all others share the next commit
                 for number in range(3):
-                    intent = replace(INTENT, id=f"{stack}{number}", stack=stack)
+                    intent = dataclasses.replace(INTENT, id=f"{stack}{number}", stack=stack)
                     writes.append(partial(journal.intend, intent))
                     writes += [partial(journal.conclude, intent.id, None)] * chance.randint(0, 1)
                     for address in (BOT, Address("BotUser", "rome")):
@@ -555,7 +555,7 @@ class TestDamage:
     async def test_a_row_on_which_plans_depend_is_refused_once_changed(self, file: Path, change: str) -> None:
         await fill(file)
         async with open_store(str(file)) as store, store.journal("prod", command="apply", plan="p") as journal:
-            await journal.intend(replace(INTENT, id="i2", place=Place("to_file", "x")))
+            await journal.intend(dataclasses.replace(INTENT, id="i2", place=Place("to_file", "x")))
             await journal.record_account(AccountMembership("this"))
         with sqlite3.connect(file) as connection:
             connection.execute(change)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.console import Console, RenderableType
 from rich.progress import Progress, Task, TaskID
 from rich.progress_bar import ProgressBar
@@ -20,8 +20,7 @@ MIN_WIDTH = 8  # cells; without room for this many, no bar is drawn
 MIN_ELAPSED = 1.0  # seconds before a rate is computed
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True):
     """The progress at one moment; times in seconds."""
 
     ended: int
@@ -103,8 +102,7 @@ def _render_line(state: State, width: int) -> RenderableType:
     return line
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """The bar of an apply, and the lines printed above it."""
 
     line: Line

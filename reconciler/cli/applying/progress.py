@@ -6,9 +6,10 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TextIO
+
+from msgspec import Struct, field
 
 from reconciler.cli.terminal import output
 from reconciler.cli.terminal.options import Options
@@ -25,8 +26,7 @@ class Reporter(Protocol):
         """Reports an event. `ended` is the number of ended calls, including the one of this event."""
 
 
-@dataclass
-class EventLog:
+class EventLog(Struct, frozen=True):
     """Collects the events of a run and passes them to reporters."""
 
     reading: ReadProgress = field(default_factory=ReadProgress)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.cli.applying.progress import EventLog
@@ -19,8 +20,7 @@ from reconciler.rendering.plan.outline import symbol
 _MAX_ADDITIONS = 20  # lines; further additions are counted
 
 
-@dataclass(frozen=True)
-class Wording:
+class Wording(Struct, frozen=True):
     question: str
     done: str
 

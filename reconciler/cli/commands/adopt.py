@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli.commands.apply import auto_approve_option, require_terminal
 from reconciler.cli.terminal import addresses, lookup, options

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli.terminal import exit_codes, options, output, output_files, snapshot_options
 from reconciler.cli.terminal.group import Command
@@ -72,7 +73,7 @@ def _open_with_plan(common: options.Options, file: Path, max_age: int | None) ->
         raise exit_codes.Stop(exit_codes.STALE, f"error: {reason}")
     if not planned.is_signed and not common.quiet:
         output.print_note(plan_files.signature_note(planned.name))
-    return replace(opened, options=replace(opened.options, allow=common.allow)), planned
+    return dataclasses.replace(opened, options=replace(opened.options, allow=common.allow)), planned
 
 
 def _check_options(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:

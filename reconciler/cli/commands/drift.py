@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli.terminal import addresses, code_hosts, exit_codes, formats, notifying, options, output, output_files
 from reconciler.cli.terminal.group import Command

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command

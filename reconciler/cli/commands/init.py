@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.cli.terminal.group import Command
@@ -130,7 +131,7 @@ def command(
         )
     output.print_result(_next_steps(folder, choices))
     if is_interactive and key and click.confirm("Write manifests for the account's existing objects?", err=True):
-        return _import(folder, replace(runtime, environ={**runtime.environ, init_project.KEY: key}))
+        return _import(folder, dataclasses.replace(runtime, environ={**runtime.environ, init_project.KEY: key}))
     return exit_codes.DONE
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.cli.applying.questions import is_confirmed
 from reconciler.cli.fleets.commands import check_guards, find_shapes, go_on, with_records
@@ -18,8 +20,7 @@ from reconciler.rendering.fleet.text import render_text
 from reconciler.store.fleet_records import FleetRecords
 
 
-@dataclass(frozen=True)
-class Review:
+class Review(Struct, frozen=True):
     """What a person reviewed and approves.
 
     run     id of a plan run; empty: plan now

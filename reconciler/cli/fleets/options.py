@@ -6,12 +6,12 @@ import functools
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec import Struct, field
 
 from reconciler.cli.terminal import formats, options, output
 from reconciler.cli.terminal.formats import Outputs
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 FORMS = ("text", "markdown", "html", "json", "junit")
 
 
-@dataclass(frozen=True)
-class FleetOptions:
+class FleetOptions(Struct, frozen=True):
     """The shared options of one invocation; a command without an option has its default.
 
     file       the fleet file; None: the nearest one above the current directory
@@ -178,7 +177,7 @@ def _add_options(chosen: list[Callable[[Any], Any]]) -> Callable[[Callable[..., 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
         def run_with_options(**flags: Any) -> int:
-            names = FleetOptions.__dataclass_fields__
+            names = FleetOptions.__struct_fields__
             shared = {name: value for name, value in flags.items() if name in names}
             own = {name: value for name, value in flags.items() if name not in names}
             opened = FleetOptions(**shared, runtime=click.get_current_context().find_root().obj)

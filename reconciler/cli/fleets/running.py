@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.cli.fleets.output import write_outputs
 from reconciler.cli.fleets.progress import report_progress
@@ -92,8 +94,7 @@ async def execute(
     return rollup
 
 
-@dataclass
-class _Interrupts:
+class _Interrupts(Struct):
     """On a first interrupt, lets running calls finish and starts no others; on a second one, cancels the command."""
 
     run: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import exit_codes, formats, output_files
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from reconciler.fleet.runs import FleetSource
 
 
-@dataclass(frozen=True)
-class FleetSession:
+class FleetSession(Struct, frozen=True, dict=True):
     """An opened fleet.
 
     folder  of the fleet file

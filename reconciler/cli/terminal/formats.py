@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
+from msgspec import Struct
 
 from reconciler import __version__
 from reconciler.cli.terminal import output, output_files
@@ -71,8 +71,7 @@ option = click.option(
 )
 
 
-@dataclass(frozen=True)
-class PlanOutput:
+class PlanOutput(Struct, frozen=True, dict=True):
     """A plan with the further values that the formats show.
 
     written      the plan as JSON; needed for all formats other than text

@@ -8,13 +8,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.cli.terminal import addresses, completions, output
 
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from reconciler.operations.runtime import Runtime
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(Struct, frozen=True):
     """The shared options of one invocation; a command without an option has its default.
 
     is_found  the project directory was found above the current directory, and not given
@@ -297,8 +297,8 @@ def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[...,
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
         @functools.wraps(command)
         def run_with_options(**flags: Any) -> int:
-            own = {name: value for name, value in flags.items() if name not in Options.__dataclass_fields__}
-            shared = {name: value for name, value in flags.items() if name in Options.__dataclass_fields__}
+            own = {name: value for name, value in flags.items() if name not in Options.__struct_fields__}
+            shared = {name: value for name, value in flags.items() if name in Options.__struct_fields__}
             context = click.get_current_context()
             options = Options(**shared, runtime=context.find_root().obj)
             project = find_project(context, options.project)

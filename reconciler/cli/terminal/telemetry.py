@@ -14,8 +14,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from reconciler import __version__
 from reconciler.cli.terminal import exit_codes, output
@@ -140,8 +141,7 @@ class Telemetry:
         self._drift.set(sum(drifted) + len(plan.additions))
 
 
-@dataclass
-class _Exchange:
+class _Exchange(Struct):
     span: Span
     status: int = field(default=0)
 

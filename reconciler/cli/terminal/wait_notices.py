@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from reconciler.cli.terminal import output
 from reconciler.model.event import Waited
@@ -12,8 +12,7 @@ from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 MIN_REPORTED_WAIT = 1.0  # seconds; near the limit of the budget most requests wait for a fraction of a second
 
 
-@dataclass
-class ReadProgress:
+class ReadProgress(Struct, frozen=True):
     """Receives the events of an operation and prints delays and notes; prints the reason of a retry only once."""
 
     quiet: bool = False

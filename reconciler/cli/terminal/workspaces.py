@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.cli.terminal import exit_codes, output
@@ -23,7 +23,7 @@ def source_of(options: Options) -> ProjectSource:
     """The project directory, environment and variables that the options select."""
     runtime = options.runtime or Runtime()
     if options.observer is not None:
-        runtime = replace(runtime, observer=options.observer)
+        runtime = dataclasses.replace(runtime, observer=options.observer)
     return ProjectSource(options.project, options.environment, options.variables, options.parallelism, runtime)
 
 

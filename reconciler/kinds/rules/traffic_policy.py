@@ -11,10 +11,11 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from msgspec.structs import replace
 
 from reconciler.languages import traffic_catalog, yaml_fast_path
 from reconciler.model.problem import Finding, Severity

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -62,8 +63,7 @@ class RefTo:
         object.__setattr__(self, "kinds", kinds)
 
 
-@dataclass(frozen=True)
-class ReadAs:
+class ReadAs(Struct, frozen=True):
     """The place of the value in responses: `backend.id`, or `ip_policies[].id` for a list.
 
     While the response's field `unless` is set, the place holds a value of the platform, and the field is not set.
@@ -73,8 +73,7 @@ class ReadAs:
     unless: str = ""
 
 
-@dataclass(frozen=True)
-class AsMap:
+class AsMap(Struct, frozen=True):
     """A list of parts that the platform represents as a map, from each part's field `key` to its field `value`."""
 
     key: str
@@ -87,22 +86,19 @@ class AsMap:
         return [{self.key: key, self.value: value} for key, value in spelt.items()]
 
 
-@dataclass(frozen=True)
-class EqualAs:
+class EqualAs(Struct, frozen=True):
     """Two values are equal if their canonical forms are. `canonical` is pure and accepts any plain JSON."""
 
     canonical: Callable[[Json], Json]
 
 
-@dataclass(frozen=True)
-class Described:
+class Described(Struct, frozen=True):
     """The type of the value in words, for documentation, where its Python type says too little."""
 
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class MaxBytes:
+class MaxBytes(Struct, frozen=True):
     """The maximum length of a text in bytes of UTF-8, as the platform counts."""
 
     limit: int
@@ -117,8 +113,7 @@ class MaxBytes:
         return text
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """The bounds of a number, inclusive."""
 
     low: int
@@ -134,45 +129,39 @@ class Between:
         return number
 
 
-@dataclass(frozen=True)
-class ImmutablePart:
+class ImmutablePart(Struct, frozen=True):
     """Only this part of the value cannot be updated in place, such as the scheme of a URL."""
 
     part: Callable[[Json], Json]
     called: str
 
 
-@dataclass(frozen=True)
-class DefaultBy:
+class DefaultBy(Struct, frozen=True):
     """The platform's default depends on the value of the field `name`."""
 
     name: str
     default: Callable[[Json], Json]
 
 
-@dataclass(frozen=True)
-class NameOf:
+class NameOf(Struct, frozen=True):
     """The value is the name of the object that the field `name` refers to by id. Planning treats both alike."""
 
     name: str
 
 
-@dataclass(frozen=True)
-class Mentions:
+class Mentions(Struct, frozen=True):
     """The value contains hosts: the resource depends on the reserved domain or address of each of them."""
 
     hosts: Callable[[Json], Iterator[str]]
 
 
-@dataclass(frozen=True)
-class Detach:
+class Detach(Struct, frozen=True):
     """The field is cleared by DELETE on this path segment of the object; PATCH cannot clear it."""
 
     segment: str
 
 
-@dataclass(frozen=True)
-class Raises:
+class Raises(Struct, frozen=True):
     """A risk of changing the value: `when(old, new)` compares canonical values, `None` standing for an absent one.
 
     It returns None where it cannot be told, which counts as true. On a part it is about the whole part; on a spec about

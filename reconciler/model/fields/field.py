@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, cached_property
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from msgspec import Struct
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from typing_extensions import Doc
@@ -44,8 +44,7 @@ class Shape(StrEnum):
     ANY = "any"  # text, or an inline document that is sent as text
 
 
-@dataclass(frozen=True, eq=False)  # one instance for each field, used as a key
-class Field:
+class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each field, used as a key
     """One field of a kind, with all properties that planning, the sandbox and the schemas use."""
 
     name: str

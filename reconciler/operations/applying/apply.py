@@ -5,11 +5,14 @@ calls, and reads the account again to verify the result.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.engine import apply as engine
@@ -116,8 +119,7 @@ class _StopSignal:
                 wait.cancel()
 
 
-@dataclass
-class _Run:
+class _Run(Struct):
     """One apply: its parameters and ports, and how its calls ended."""
 
     workspace: Workspace
@@ -343,7 +345,7 @@ class _Run:
         plan = result.plan
         # --replace is done, and must not be planned a second time.
         options = replace(self.workspace.options, to_replace=frozenset())
-        workspace = replace(self.workspace, options=options)
+        workspace = dataclasses.replace(self.workspace, options=options)
         concerned = {change.address for change in plan.changes} if before is None else None
         after = await self._read_again(plan, before)
         await self._remember_account(replace(plan, calls=()), after, known)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.change import Reason
 from reconciler.model.plan import Call, Plan, Verb

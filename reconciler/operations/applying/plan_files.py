@@ -6,11 +6,13 @@ Delivery targets are taken from the manifests, not from the file. `staleness` co
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec.structs import replace
 from pydantic import BaseModel
 
 from reconciler import kinds
@@ -142,7 +144,9 @@ def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspa
     if (plan.stack, plan.account) != (workspace.manifest.stack, workspace.account_name):
         own = f"the stack {workspace.manifest.stack} on {workspace.account_name}"
         raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {own}")
-    source = replace(source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow}))
+    source = dataclasses.replace(
+        source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow})
+    )
     loaded = Loaded(source.manifest, source.warnings)
     text = plan_json.write_plan(plan)
     digest = plan_json.digest(text)
@@ -231,7 +235,7 @@ def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value])
             line = f"{call.address}: {sources.wrong.get(id(secret), '')}"
             if id(secret) in sources.wrong and line not in changed.setdefault(call.address, []):
                 changed[call.address].append(line)
-    return replace(file, plan=plan, changed=changed)
+    return dataclasses.replace(file, plan=plan, changed=changed)
 
 
 def check_rules(file: PlanFile, plan: Plan) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
@@ -17,8 +19,7 @@ from reconciler.operations.results import SkippedCall
 from reconciler.project.settings.config import Config
 
 
-@dataclass(frozen=True)
-class RemainingPlan:
+class RemainingPlan(Struct, frozen=True):
     """The part of a plan file that may be applied.
 
     changed  lines for the user, by address: what changed since the plan was created

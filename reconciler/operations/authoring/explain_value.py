@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -27,8 +28,7 @@ from reconciler.project.settings.config import Config
 from reconciler.rendering.provenance import LiveValue
 
 
-@dataclass(frozen=True)
-class DeclaredValues:
+class DeclaredValues(Struct, frozen=True, dict=True):
     """The declarations of a project, with the positions where values are set. Created by `read_values`."""
 
     source: ProjectSource

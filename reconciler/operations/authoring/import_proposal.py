@@ -5,8 +5,11 @@ An object whose manifest would not be in sync with it is left out, and the other
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -24,8 +27,7 @@ from reconciler.project.manifests import write as write_manifests
 from reconciler.project.manifests.load import load_manifests_with
 
 
-@dataclass(frozen=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """The result of `propose_import`.
 
     imported   the objects with their future declarations
@@ -146,7 +148,7 @@ def _objections(
             raise InvalidProject(rejected.problems) from rejected
         return blamed
     policy = PlanOptions(adopt=True, now=workspace.options.now)
-    made = replace(workspace, manifest=loaded.manifest, warnings=(), options=policy).plan_for(snapshot)
+    made = dataclasses.replace(workspace, manifest=loaded.manifest, warnings=(), options=policy).plan_for(snapshot)
     return survey.find_objections(made, imported)
 
 

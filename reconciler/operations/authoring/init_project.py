@@ -6,8 +6,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from reconciler import kinds
 from reconciler.api.client import Account
@@ -36,8 +37,7 @@ _IGNORED = (
 )
 
 
-@dataclass(frozen=True)
-class ProjectChoices:
+class ProjectChoices(Struct, frozen=True):
     """The settings of a new project.
 
     stack         its name
@@ -63,8 +63,7 @@ class ProjectChoices:
         return self.base_url or dialect.DIALECTS[self.profile].base_url
 
 
-@dataclass(frozen=True)
-class WrittenProject:
+class WrittenProject(Struct, frozen=True):
     """The result of `write_project`.
 
     files      by path, in order: True if it was written, False if it existed and was kept

@@ -5,8 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure
@@ -28,8 +30,7 @@ from reconciler.project.yaml.patch import Unpatchable
 _Declared = Mapping[Address, Declaration]
 
 
-@dataclass(frozen=True)
-class RenamedProject:
+class RenamedProject(Struct, frozen=True):
     """The changed files of a project.
 
     texts     path → text before and after
@@ -38,7 +39,7 @@ class RenamedProject:
 
     root: Path
     texts: Mapping[str, tuple[str, str]]
-    mentions: tuple[str, ...] = field(default=())
+    mentions: tuple[str, ...] = ()
 
 
 def rename_resource(source: ProjectSource, old: Address, new: Address) -> RenamedProject:

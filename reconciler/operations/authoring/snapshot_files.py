@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.plan import Plan
@@ -25,8 +27,7 @@ KEY = "RECONCILER_SNAPSHOT_KEY"
 _MODE = 0o644  # it is meant to be shared, and has no secrets
 
 
-@dataclass(frozen=True)
-class WrittenSnapshot:
+class WrittenSnapshot(Struct, frozen=True):
     """The result of `write_snapshot`.
 
     objects     number of objects
@@ -38,8 +39,7 @@ class WrittenSnapshot:
     incomplete: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class OfflineWorkspace:
+class OfflineWorkspace(Struct, frozen=True):
     """A workspace whose account is a snapshot file.
 
     age          seconds since the snapshot was taken

@@ -6,8 +6,9 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.engine.observe import ById, observe

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.git import GitError, run_git
@@ -38,8 +39,7 @@ def _is_in_repository(root: Path) -> bool:
         return True
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """A commit as seen from the folder of a project, which may be any folder of a repository."""
 
     root: Path
@@ -98,8 +98,7 @@ class Commit:
             raise UnusableBase(f"--base {self.ref}: git {arguments[0]} failed: {error}") from error
 
 
-@dataclass(frozen=True)
-class _Entry:
+class _Entry(Struct, frozen=True):
     path: str  # relative to the project's folder
     mode: str
     blob: str

@@ -7,7 +7,8 @@ a field that differs, `causes` says what changed them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.canonical import CanonicalFields, canonicalize
 from reconciler.model.change import ChangedBy, FieldChange
@@ -23,8 +24,7 @@ from reconciler.planning.comparing.plan_fields import hide_secrets
 from reconciler.planning.comparing.server_defaults import ServerChoice, find_reverted_defaults
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One top-level field that differs, with one change for each differing leaf."""
 
     field: Field

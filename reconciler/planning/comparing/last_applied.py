@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model import owner_record
 from reconciler.model.canonical import CanonicalFields, canonicalize, collect_applied, collect_applied_in, digests
@@ -34,8 +35,7 @@ class BundleComparison(NamedTuple):
     git: bool | None
 
 
-@dataclass(frozen=True)
-class LastApplied:
+class LastApplied(Struct, frozen=True):
     """What was last applied to one object (docs/glossary.md, "owner record" and "binding").
 
     applied   the digest of each applied leaf by its dotted path; None if nothing is known of the last apply

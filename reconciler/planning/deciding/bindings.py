@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import collect_applied, digests

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from reconciler.model import owner_record as owners
 from reconciler.model.canonical import CanonicalFields, canonical_spec, collect_applied

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
@@ -19,8 +19,7 @@ from reconciler.planning.deciding.risks import find_risks
 _NOTHING: CanonicalFields = {}
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What happens to one resource. `action` None: nothing.
 
     spec      the declared values, with references resolved as far as possible

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Risk
 
 
-@dataclass(frozen=True)
-class PlanOptions:
+class PlanOptions(Struct, frozen=True):
     """The options of one plan.
 
     allow                  approvals: ("delete", "ReservedDomain") → approved count; kind "*" for guards of a whole plan

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
@@ -17,8 +18,7 @@ from reconciler.planning.matching.match import report_shared_record
 from reconciler.planning.matching.unclaimed import find_orphans, find_shared_records
 
 
-@dataclass(frozen=True)
-class OrphanRules:
+class OrphanRules(Struct, frozen=True):
     """Decides about orphans, once every declaration is decided."""
 
     assignments: Assignments

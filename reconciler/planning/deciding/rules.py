@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Order, Reason
@@ -48,8 +50,7 @@ def rules() -> tuple[Rule, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """A declared resource beside its live object.
 
     unchanged      the decision to do nothing

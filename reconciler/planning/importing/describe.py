@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from reconciler.kinds.rules import traffic_policy as traffic
@@ -25,8 +25,7 @@ OwnerLookup = Callable[[str, str], Address | None]
 """Finds the address of a kind and id, if the object is declared or will be; None otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attachment:
+class Attachment(Struct, frozen=True):
     """A text for a file of its own, with the ending of the file: `pem`, `json` or `policy`."""
 
     text: str

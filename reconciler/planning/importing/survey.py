@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
@@ -31,8 +33,7 @@ Key = tuple[str, str]  # kind, locator
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """One live object as it would be declared.
 
     spec      in the write shape without defaults: JSON values, references and attachments
@@ -51,8 +52,7 @@ class Imported:
     service: Address | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """A live object, or a kind (`id` empty), that is not imported, and why. `wrong`: that is an error."""
 
     kind: str
@@ -61,8 +61,7 @@ class LeftOut:
     wrong: bool = False
 
 
-@dataclass(frozen=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """The proposed declarations, sorted by address, and what is not imported, sorted by kind and id."""
 
     imported: tuple[Imported, ...]
@@ -179,8 +178,7 @@ def _key(live: Live) -> Key:
     return live.kind, live.locator
 
 
-@dataclass
-class _Surveyor:
+class _Surveyor(Struct, dict=True):
     manifest: Manifest
     snapshot: Snapshot
     kinds: Sequence[Kind]

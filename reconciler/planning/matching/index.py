@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
@@ -20,8 +21,7 @@ from reconciler.planning.comparing.canonical_fields import canonical_live, natur
 from reconciler.planning.matching.ownership import Account, read_ownership
 
 
-@dataclass(frozen=True)
-class LiveIndex:
+class LiveIndex(Struct, frozen=True, dict=True):
     """All live objects of one snapshot. Immutable.
 
     by_locator          by (kind, locator)
@@ -41,7 +41,7 @@ class LiveIndex:
     pending_elsewhere: frozenset[Address]
     aliases: Mapping[LiveKey, LiveKey]
     secondary_aliases: frozenset[LiveKey]
-    _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict, repr=False)  # cache of `form`
+    _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict)  # cache of `form`
 
     @classmethod
     def of(cls, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> LiveIndex:

@@ -8,8 +8,9 @@ is a problem: nothing is guessed (docs/architecture.md, "How planning goes").
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
@@ -34,8 +35,7 @@ class Basis(StrEnum):
     CHILD = "its natural key below an object of ours"
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """The live object of a declaration and by what it was matched, or the problem that prevents a match.
 
     former   the address in its owner record or binding, if that is not the declared one

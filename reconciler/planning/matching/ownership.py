@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
@@ -13,8 +15,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(Struct, frozen=True):
     """The input of the passes."""
 
     manifest: Manifest
@@ -23,8 +24,7 @@ class Account:
     by_locator: Mapping[LiveKey, Live]
 
 
-@dataclass(frozen=True)
-class Ownership:
+class Ownership(Struct, frozen=True):
     """The ownership of live objects after some passes.
 
     by_owner            the objects with the owner record of an address; several if no rule says which is the resource

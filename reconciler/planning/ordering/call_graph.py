@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
@@ -50,8 +51,7 @@ class Release(NamedTuple):
 PassResult = Wait | Cascade | Problem
 
 
-@dataclass
-class CallGraph:
+class CallGraph(Struct, frozen=True, dict=True):
     """The calls of a plan by id, with their needs. Passes read it and yield results; only `sequence` adds to it.
 
     creators, deleters, setters   ids of the calls that create the object of an address, delete a live object, and

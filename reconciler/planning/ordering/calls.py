@@ -7,8 +7,9 @@ updates. DELETE on the path of a module removes it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from urllib.parse import quote
+
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonicalize, collect_applied

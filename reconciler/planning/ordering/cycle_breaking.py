@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Order, Reason
 from reconciler.model.fields.annotations import Exclusive

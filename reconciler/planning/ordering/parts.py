@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.problem import Problem
@@ -25,8 +26,7 @@ from reconciler.planning.ordering.call_graph import (
 )
 
 
-@dataclass
-class _Whole:
+class _Whole(Struct):
     """A parent of which parts are deleted."""
 
     deletes: list[str] = field(default_factory=list)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError
 from types import MappingProxyType
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Order

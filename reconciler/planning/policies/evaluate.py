@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
+
+from msgspec import Struct
 
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.rules import traffic_policy as traffic
@@ -50,8 +51,7 @@ def check_plan(
     return _Evaluation(whole, {kind.name: kind for kind in kinds}, now, plan).evaluate(asked)
 
 
-@dataclass(frozen=True)
-class _Subject:
+class _Subject(Struct, frozen=True):
     """What a rule is evaluated for: a resource, a change of one, or, with an empty name, the plan."""
 
     name: str
@@ -60,8 +60,7 @@ class _Subject:
     position: Position | None = None
 
 
-@dataclass(frozen=True)
-class _Evaluation:
+class _Evaluation(Struct, frozen=True, dict=True):
     """The input of one evaluation, and the values that expressions see."""
 
     manifest: Manifest

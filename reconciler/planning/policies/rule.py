@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field as stored
 from datetime import date
 from fnmatch import fnmatchcase
 from typing import Final
+
+from msgspec import Struct
+from msgspec import field as stored
 
 from reconciler.languages.cel import Expression, Language
 from reconciler.model.address import Address
@@ -18,8 +19,7 @@ LANGUAGE: Final = Language("resource", "change", "plan", instants=("now",))
 _OF_PLANS: Final = frozenset({"change", "plan", "now"})
 
 
-@dataclass(frozen=True, slots=True)
-class Exemption:
+class Exemption(Struct, frozen=True):
     """Resources that may violate a rule until the end of a day (UTC)."""
 
     addresses: str  # a glob
@@ -28,8 +28,7 @@ class Exemption:
     position: Position
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One policy (docs/policies.md).
 
     check        true if the rule is satisfied
@@ -51,7 +50,7 @@ class Rule:
     addresses: tuple[str, ...] = ()
     actions: tuple[Action, ...] = ()
     exemptions: tuple[Exemption, ...] = ()
-    places: Mapping[str | int, Position] = stored(default_factory=dict, repr=False)
+    places: Mapping[str | int, Position] = stored(default_factory=dict)
 
     @property
     def uses(self) -> frozenset[str]:

@@ -4,9 +4,10 @@ The shape is in `manifest_document`. `manifests/declarations.py` resolves and va
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from reconciler import kinds
@@ -46,8 +47,7 @@ _EXAMPLES = {  # what to write where the value has the wrong type
 _NO_DELIVERIES: Mapping[str, Delivery] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(Struct, frozen=True):
     """The envelope of a manifest without kind and name. Kept small: a project has thousands."""
 
     id: str | None = None
@@ -56,8 +56,7 @@ class Envelope:
     rotate: Rotation | None = None
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(Struct):
     """A document that will become a declaration. Without an envelope it can only be the target of references."""
 
     file: str

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
@@ -28,8 +29,7 @@ class Role(StrEnum):
     ENVIRONMENT = "environment"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceLocation:
+class SourceLocation(Struct, frozen=True):
     """A value in a file, or its key: the positions of its document and its path there."""
 
     places: Places
@@ -48,8 +48,7 @@ class SourceLocation:
         return SourceLocation(self.places, (*self.path, part))
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One layer: a value from the document `places`, at the path `below`.
 
     grafts    by path, the source of each value that `for_each` inserted as a whole

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct, field
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -32,8 +33,7 @@ class Unresolved(Exception):
         self.values = values or {}
 
 
-@dataclass(slots=True)
-class Declared:
+class Declared(Struct):
     """The addresses that references can name."""
 
     ensures: dict[Address, Ensure] = field(default_factory=dict)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from operator import is_
 from pathlib import Path as Folder
 from types import MappingProxyType
 from typing import Any, Final
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from reconciler import kinds
@@ -49,8 +49,7 @@ SECRET_NAME: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VisibleValue:
+class VisibleValue(Struct, frozen=True):
     """A value from outside the manifests in a field that plans and reports show. `text`: None if it does not exist."""
 
     address: Address

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from reconciler.model.fields.annotations import Behavior
@@ -13,8 +13,7 @@ from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.value import Json
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A field as `resolve` needs it. Everything inside a sensitive field is sensitive."""
 
     shape: Shape

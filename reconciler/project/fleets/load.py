@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from reconciler.model.fields.field import fields_of

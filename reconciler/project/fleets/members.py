@@ -13,11 +13,11 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path as Folder
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from msgspec import Struct, field
 from pydantic import ValidationError
 
 from reconciler.model.fields.field import fields_of
@@ -49,8 +49,7 @@ class MemberList(StrictModel):
     members: list[MemberEntry]
 
 
-@dataclass
-class MemberReading:
+class MemberReading(Struct):
     """Members as they are written, with what is wrong.
 
     locate     the position of a finding, whose path begins with `members` and the index of the member

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.fields.field import Field, Shape
@@ -32,8 +34,7 @@ _CALL: Final = re.compile(r"(\$?)\$\{\{\s*([a-z]+\s*\((?:(?!\}\}).)*?)\s*\}\}", 
 _PATH: Final = re.compile(r"\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
 
 
-@dataclass
-class Budget:
+class Budget(Struct):
     """What remains of the limits for the instances of all manifests."""
 
     instances: int = MAX_INSTANCES
@@ -51,8 +52,7 @@ class _Wrong(Exception):
         self.finding = Finding(path, text, remedy, code=code)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One item of `for_each`. Items of a list of maps have no key."""
 
     key: str | None

@@ -10,10 +10,11 @@ import hashlib
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path as Folder
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -50,8 +51,7 @@ from reconciler.project.yaml.errors import MAX_BYTES
 from reconciler.project.yaml.positions import Again, Places
 
 
-@dataclass(frozen=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """A valid manifest with its warnings and the paths of its files.
 
     `rendered`: declarations of kinds that are rendered to files, which no plan contains.

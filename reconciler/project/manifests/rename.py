@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml as libyaml
+from msgspec import Struct
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler import kinds
@@ -28,8 +28,7 @@ _HEAD: Final = ("kind", "name", "id", "ensure")  # keys that stand before `moved
 _Edit = tuple[int, int, str]  # offsets of the replaced characters, and their replacement
 
 
-@dataclass(frozen=True)
-class Renaming:
+class Renaming(Struct, frozen=True):
     """A new name of a declared resource. `declared`: all addresses, since a name may contain dots."""
 
     old: Address

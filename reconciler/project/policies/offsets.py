@@ -6,7 +6,8 @@ Supports plain, quoted, literal and folded texts. In any other case the position
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from reconciler.model.problem import Finding, Position, Problem
 from reconciler.model.value import Json, Value

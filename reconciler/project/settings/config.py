@@ -5,11 +5,11 @@ The shape of the file is in `project_file`, the connection to the platform in `c
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct, field
 from pydantic import BaseModel, ValidationError
 
 from reconciler.model import dialect
@@ -36,8 +36,7 @@ DEFAULT_STORE: Final = "state/reconciler.db"  # below the project's folder
 _STORED: Final = ("", "-wal", "-shm")  # suffixes of the store's file and of those that SQLite creates beside it
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Struct, frozen=True):
     """The settings of a project in one environment. `profile` is the dialect of the API."""
 
     root: Path
@@ -59,7 +58,7 @@ class Config:
     store: str | None = None
     store_scope: str = ""  # of the stack within the store; see `store.scope`
     agent_url: str = AGENT_URL
-    positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict, repr=False)
+    positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict)
     unmet: tuple[Problem, ...] = ()  # problems that prevent a connection
     included_files: tuple[str, ...] = ()  # files read with from_file, except that of the key
     warnings: tuple[Problem, ...] = ()
@@ -122,8 +121,7 @@ def load_config(
     return _build_config(root, reading, places, overrides, settings, layers, chosen, included)
 
 
-@dataclass(frozen=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """The project file with resolved values, and findings about them.
 
     unmet     findings in `platform`, which matter only to commands that connect

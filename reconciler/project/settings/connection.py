@@ -6,9 +6,10 @@ Offline commands need no connection, so that missing settings are reported only 
 import ipaddress
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from reconciler.model.dialect import DIALECTS, Name
 from reconciler.model.problem import Problem
@@ -53,8 +54,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Overrides:
+class Overrides(Struct, frozen=True):
     """Settings from environment variables, which override the project file."""
 
     base_url: str | None = None

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path as Folder
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from reconciler import kinds
 from reconciler.model.address import Address
@@ -35,8 +36,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _NAME_RULE: Final = "use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit"
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """The file of one environment.
 
     settings    merged over the project file

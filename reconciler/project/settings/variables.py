@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.languages import yaml_scalars
 from reconciler.model.problem import Finding, Problem, Rejected
@@ -42,8 +44,7 @@ _EXAMPLES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """A variable with its type, value and source. `value` is None if nothing sets it.
 
     source    `--var`, `environment prod` or `default`

@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml as libyaml
+from msgspec import Struct
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.model.manifest import Path
@@ -101,8 +101,7 @@ def _value(text: str) -> Json:
 # --- the edits, one value after the other -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Edit:
+class _Edit(Struct, frozen=True):
     """A new value at a path. `insert`: insert it before the item at the path, or last."""
 
     path: Path

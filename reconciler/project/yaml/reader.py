@@ -8,11 +8,11 @@ unusual files, and when positions are needed.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass, field
 from functools import cache, partial
 from sys import intern
 from typing import Any, Final, NamedTuple
 
+from msgspec import Struct, field
 from yaml import error as yaml_error
 from yaml import events
 from yaml._yaml import CParser
@@ -44,8 +44,7 @@ class Document(NamedTuple):
     sound: bool = True
 
 
-@dataclass(slots=True)
-class Reading:
+class Reading(Struct):
     """The documents and problems of a file. Not `complete`: the rest after the last problem could not be read."""
 
     documents: list[Document] = field(default_factory=list)
@@ -123,8 +122,7 @@ class _Stop(Exception):
         self.code = code
 
 
-@dataclass(slots=True)
-class _Anchor:
+class _Anchor(Struct):
     value: Json
     start: int
     end: int = 0  # 0 while its value is being read

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.fleet import Member, TaskRecord, TaskState
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
@@ -23,16 +24,14 @@ _VARYING = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """A reason in which `…` stands for each of `parts`, in order."""
 
     text: str
     parts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonRow:
+class ReasonRow(Struct, frozen=True):
     """A distinct reason why tasks did not succeed.
 
     state    of these tasks
@@ -84,8 +83,7 @@ def _texts(member: str, known: Member | None) -> Iterator[str]:
             yield sanitize(value)
 
 
-@dataclass
-class _Group:
+class _Group(Struct):
     first: list[str] = field(default_factory=list)
     last: str = ""
     members: int = 0

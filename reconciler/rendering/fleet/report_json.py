@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
 
 from reconciler.model.fleet import Pause, Run
 from reconciler.model.value import Json
@@ -18,8 +20,7 @@ FORMAT = "reconciler fleet run"
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Struct, frozen=True):
     """A run over a fleet."""
 
     fleet: str

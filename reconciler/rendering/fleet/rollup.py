@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model import exit_codes
 from reconciler.model.change import Action, Risk
@@ -22,16 +23,14 @@ from reconciler.rendering.wire import plan_json
 ADDED = "added"  # among counts by action: children that were added on the platform, and are not declared
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """An approval that the plan of a shape needs in each member."""
 
     flag: str
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeRow:
+class ShapeRow(Struct, frozen=True):
     """Plans that differ only in values of their members' variables.
 
     members   how many members have it
@@ -55,8 +54,7 @@ class ShapeRow:
     states: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class TaskRow:
+class TaskRow(Struct, frozen=True):
     """One task: a member and one of its projects. `wave`: empty, but of an apply."""
 
     member: str
@@ -75,8 +73,7 @@ class TaskRow:
     ended: float | None
 
 
-@dataclass(frozen=True)
-class RollUp:
+class RollUp(Struct, frozen=True):
     """What every format shows of a run.
 
     at          time of the view, seconds since 1970

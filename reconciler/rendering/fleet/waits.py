@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 from reconciler.model.fleet import Pause, Run, TaskRecord, TaskState
 
@@ -29,8 +30,7 @@ class WaitKind(StrEnum):
     TIME = "min_success_time"  # the end of the time for which a wave must have been done
 
 
-@dataclass(frozen=True, slots=True)
-class WaveRow:
+class WaveRow(Struct, frozen=True):
     """A wave, with its tasks.
 
     states        members by state: the worst of their tasks
@@ -49,8 +49,7 @@ class WaveRow:
     ended: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """Why an open run does not go on.
 
     command  ends the wait; empty: it ends by itself

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 WIDTH, HEIGHT = 1200, 200
 _LEFT, _TOP, _BOTTOM = 44, 10, 24  # room for axis labels
@@ -12,8 +13,7 @@ _LABELS = 8  # dates below
 _LABEL = 70  # pixels of a date
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """`parts`: CSS class → count, from the bottom up. `link`: the number of the table row with details."""
 
     label: str
@@ -22,15 +22,13 @@ class Bar:
     link: int
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     hue: str
     y: float
     height: float
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A bar with its place in the chart."""
 
     bar: Bar
@@ -40,8 +38,7 @@ class Slot:
     is_labelled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Struct, frozen=True):
     slots: tuple[Slot, ...]
     lines: tuple[tuple[float, int], ...]  # height of a line, and its number
     left: int = _LEFT

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import networkx as nx
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
@@ -28,8 +28,7 @@ _SHEET = 1500  # maximum width of a row of islands in pixels
 _LETTERS = 22  # cells of a label in a box
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A resource. `change` is the index of its change in the plan; None: unchanged."""
 
     address: Address
@@ -46,8 +45,7 @@ class Box:
         return cut(sanitize(self.address.kind), _LETTERS + 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrow:
+class Arrow(Struct, frozen=True):
     """An arrow between boxes, by index. `path` is an SVG path. `is_wait`: a call waits without a reference."""
 
     start: int
@@ -56,8 +54,7 @@ class Arrow:
     is_wait: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Diagram:
+class Diagram(Struct, frozen=True):
     boxes: tuple[Box, ...] = ()
     arrows: tuple[Arrow, ...] = ()
     width: float = 0

@@ -7,10 +7,10 @@ the template `fleet.html`; contains no markup.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import Struct, field
 
 from reconciler.model.fleet import RunState, RunVerb, TaskState
 from reconciler.rendering.fleet import phrases
@@ -34,8 +34,7 @@ _PARTS = 400_000  # characters of names and numbers in the reasons of all member
 _LEFT_OUT = "`reconciler fleet report --format json` has the reason"
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeCard:
+class ShapeCard(Struct, frozen=True):
     """A shape. `body`: the changes of its exemplar; empty: there is no room for them."""
 
     number: int
@@ -52,8 +51,7 @@ class ShapeCard:
     body: Markup
 
 
-@dataclass(frozen=True, slots=True)
-class ReasonCard:
+class ReasonCard(Struct, frozen=True):
     """A reason. `number`: its index in the data of members."""
 
     number: int
@@ -202,8 +200,7 @@ class _Texts:
         return list(self._numbers)
 
 
-@dataclass
-class _Data:
+class _Data(Struct, frozen=True):
     """Columns of distinct texts, and a short row for each task."""
 
     states: list[str] = field(default_factory=lambda: [str(state) for state in TaskState])

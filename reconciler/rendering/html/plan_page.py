@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
@@ -25,8 +26,7 @@ _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
 _SUMMED_UP = 3  # fields
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A field of a change."""
 
     path: str
@@ -35,8 +35,7 @@ class Part:
     lines: list[tuple[str, DiffLine]]  # with their CSS class
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """A change."""
 
     number: int
@@ -76,16 +75,14 @@ class Card:
         return " ".join(words).lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """Changes with one cause; without a base there is one group, with no title."""
 
     title: str
     cards: list[Card]
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """`level` is the CSS class: blocked, waiting, ready or quiet."""
 
     level: str

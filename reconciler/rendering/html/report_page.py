@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
@@ -40,8 +41,7 @@ _OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(Struct, frozen=True):
     """How a run ended: its text, CSS class and explanation."""
 
     text: str
@@ -74,8 +74,7 @@ def find_run_outcome(run: Run) -> RunOutcome:
     return _RUN_OUTCOMES.get(run.outcome) or RunOutcome(sanitize(run.outcome), "unchanged", "")
 
 
-@dataclass
-class DriftPeriod:
+class DriftPeriod(Struct):
     """Consecutive drift checks in which a resource differed. Times in seconds since 1970."""
 
     resource: DriftedResource  # as the last of these checks found it
@@ -190,8 +189,7 @@ def _state(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod]) -> tupl
     return "ready", f"In sync since {format_time(since)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A number at the top of the page."""
 
     label: str
@@ -265,8 +263,7 @@ def _run_bar(number: int, run: Run) -> Bar:
     return Bar(started[:10], f"{started} {sanitize(run.command)}: {listed}", parts, number)
 
 
-@dataclass(frozen=True, slots=True)
-class KindRow:
+class KindRow(Struct, frozen=True):
     kind: str
     current: int
     periods: int

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.change import Cause, Risk
 from reconciler.model.plan import Plan
@@ -27,8 +29,7 @@ class Level(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A type of finding: a stable id for programs, a text for people."""
 
     id: str
@@ -77,8 +78,7 @@ RULES = (
 )  # the most severe first
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """An annotation.
 
     file   empty, with line and column 1, if no manifest mentions the subject

@@ -9,27 +9,25 @@ from __future__ import annotations
 import hashlib
 import html
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
 import networkx as nx
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.plan import Plan
 from reconciler.rendering.terminal_text import sanitize, width
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     key: str
     over: str  # a small line above the label: the kind, or the method
     label: str
     hue: str  # nodes with the same text here have the same color
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True, dict=True):
     """Nodes in the order of their keys, and edges (before, after) without those that other edges imply."""
 
     nodes: tuple[Node, ...]
@@ -123,8 +121,7 @@ _HEIGHT, _ROW, _GAP, _MARGIN = 42, 60, 70, 20
 _NARROWEST = 90
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(Struct, frozen=True):
     x: float
     y: float
     width: float

@@ -11,9 +11,10 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice, takewhile
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
 
 from reconciler.model.change import Action, Cause
 from reconciler.model.plan import Plan
@@ -39,8 +40,7 @@ _KINDS = 40  # rows of the table
 _SIGNS = {"…": "@@ … @@"}
 
 
-@dataclass(frozen=True, slots=True)
-class Cover:
+class Cover(Struct, frozen=True):
     """Facts beside the plan.
 
     digest     of the whole plan, to tell it from another

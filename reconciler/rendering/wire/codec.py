@@ -10,10 +10,11 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeGuard, Union, get_args, get_origin
+
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, digest
@@ -138,8 +139,7 @@ def _unescape_key(key: str) -> str:
 
 def encode(hint: Any, held: Any, salt: str, derived: Derived) -> Json:
     """Plain JSON for an instance of a model class, with mappings sorted by key."""
-    if is_dataclass(hint) and hint not in (Address, Template):
-        assert isinstance(hint, type)
+    if _is_class(hint):
         fields = {name: encode(part, getattr(held, name), salt, derived) for name, part in _hints(hint).items()}
         return fields | {name: getattr(held, name) for name in derived.get(hint, ())}
     origin, args = get_origin(hint), get_args(hint)
@@ -169,8 +169,7 @@ _DerivedItems = tuple[tuple[type, tuple[str, ...]], ...]
 @cache
 def _decoder(hint: Any, derived: _DerivedItems) -> _Decoder:
     """The decoder of a hint. Made once for each: a plan of 10,000 changes has two million values."""
-    if is_dataclass(hint) and hint not in (Address, Template):
-        assert isinstance(hint, type)
+    if _is_class(hint):
         return _class_decoder(hint, derived)
     origin, args = get_origin(hint), get_args(hint)
     if hint is Address:
@@ -185,7 +184,7 @@ def _decoder(hint: Any, derived: _DerivedItems) -> _Decoder:
     return _plain_decoder(hint)
 
 
-def _class_decoder(hint: type, derived: _DerivedItems) -> _Decoder:
+def _class_decoder(hint: type[Struct], derived: _DerivedItems) -> _Decoder:
     hints = _hints(hint)
     keys = {*hints, *dict(derived).get(hint, ())}
     parts: dict[str, _Decoder] = {}
@@ -275,9 +274,14 @@ def _is_finite(number: float) -> bool:
 
 
 @cache
-def _hints(hint: type) -> dict[str, Any]:
+def _hints(hint: type[Struct]) -> dict[str, Any]:
     hints = typing.get_type_hints(hint)
-    return {field.name: hints[field.name] for field in fields(hint)}
+    return {name: hints[name] for name in hint.__struct_fields__}
+
+
+def _is_class(hint: Any) -> TypeGuard[type[Struct]]:
+    """Whether the hint is a class of the model that is written as an object; a template is written as a value."""
+    return isinstance(hint, type) and issubclass(hint, Struct) and hint is not Template
 
 
 def _optional(hint: Any) -> Any:
@@ -317,8 +321,7 @@ def _schema(hint: Any, derived: Derived, definitions: dict[str, Json]) -> dict[s
         return _ADDRESS
     if hint is Any or (_is_value(hint) and _optional(hint) is None):
         return {"$ref": "#/$defs/value"}
-    if is_dataclass(hint):
-        assert isinstance(hint, type)
+    if _is_class(hint):
         name = hint.__name__.lower()
         if name not in definitions:
             definitions[name] = {}  # reserves the name, for a class that contains itself
@@ -339,7 +342,7 @@ def _schema(hint: Any, derived: Derived, definitions: dict[str, Json]) -> dict[s
     return {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[hint]}
 
 
-def _class_schema(hint: type, derived: Derived, definitions: dict[str, Json]) -> dict[str, Json]:
+def _class_schema(hint: type[Struct], derived: Derived, definitions: dict[str, Json]) -> dict[str, Json]:
     properties = {name: _schema(part, derived, definitions) for name, part in _hints(hint).items()}
     for name in derived.get(hint, ()):
         result = typing.get_type_hints(getattr(hint, name).fget)["return"]

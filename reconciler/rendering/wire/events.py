@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from typing import get_args
+
+from msgspec.structs import fields
 
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Waited

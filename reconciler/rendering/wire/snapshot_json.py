@@ -7,7 +7,8 @@ the placeholder of a secret.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
@@ -20,8 +21,7 @@ VERSION = 2  # raised with every change of the form, and when what is canonical 
 _MARK = "$sealed"
 
 
-@dataclass(frozen=True)
-class SnapshotFile:
+class SnapshotFile(Struct, frozen=True):
     """A redacted snapshot with its account.
 
     base_url, account   as in the project file
@@ -38,23 +38,20 @@ class SnapshotFile:
     secrets: Mapping[str, Sealed] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Object:
+class _Object(Struct, frozen=True):
     id: str
     parent: str | None
     body: Json
 
 
-@dataclass(frozen=True)
-class _Listing:
+class _Listing(Struct, frozen=True):
     complete: bool
     why: str
     denied: bool
     objects: tuple[_Object, ...]
 
 
-@dataclass(frozen=True)
-class _Content:
+class _Content(Struct, frozen=True):
     stack: str
     base_url: str
     account: str | None

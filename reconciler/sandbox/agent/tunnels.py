@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
+
+from msgspec import Struct
 
 from reconciler.sandbox.base import vocabulary
 from reconciler.sandbox.base.database import Document
@@ -43,8 +44,7 @@ def start_error(code: int, why: str) -> AgentError:
     return AgentError(103, 502, "failed to start tunnel", f"{why}\n\nERR_NGROK_{code}\n")
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """The public address of a tunnel."""
 
     scheme: str

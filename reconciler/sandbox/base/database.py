@@ -14,8 +14,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from reconciler.sandbox.base.ids import Ksuids
 
@@ -49,8 +50,7 @@ COMMIT;
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     sequence: int
     collection: str
     parent: str

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from reconciler.model.kind import Kind
 from reconciler.sandbox.base.database import Database, Document, Stored
 from reconciler.sandbox.base.ids import prefix_of
 
 
-@dataclass
-class Draft:
+class Draft(Struct):
     """An object that a request creates or updates.
 
     supplied   the body of the request, without null values

@@ -8,8 +8,9 @@ responses return it, without write-only values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from reconciler.model.value import Json
 from reconciler.sandbox.base import certificates, derive
@@ -115,8 +116,7 @@ class Events:
         self._database.trim(_COLLECTION, destination, KEPT)
 
 
-@dataclass
-class _Changes:
+class _Changes(Struct, frozen=True):
     """The objects that one transaction changed, each at the start and at the end of the transaction.
 
     `sources` holds the created and deleted sources by subscription.

@@ -55,9 +55,10 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import islice
+
+from msgspec.structs import replace
 
 from reconciler.model.fields.annotations import AlwaysSent
 from reconciler.model.fields.field import Field

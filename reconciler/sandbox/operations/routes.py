@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
@@ -41,8 +42,7 @@ _METHOD = {
 }
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """One operation. `path` has its parameters in braces; `field` is the module, or the field that a detach clears."""
 
     act: Act
@@ -109,15 +109,13 @@ def _read_only_operations(kind: Kind, one: str, offers: Iterable[str]) -> Iterat
                 yield Operation(Act.COMMAND, kind, f"{one}/{offer}")
 
 
-@dataclass
-class _Node:
+class _Node(Struct):
     below: dict[str, _Node] = field(default_factory=dict)
     any: _Node | None = None
     here: dict[str, Operation] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(Struct, frozen=True):
     """The operations at a path by method, and the values of the path's parameters, outermost first."""
 
     by_method: Mapping[str, Operation]

@@ -7,8 +7,9 @@ required fields, the errors of empty updates, and the rules, each by kind.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from reconciler.model.fields.field import Shape
 from reconciler.sandbox.base.database import Document, Stored

@@ -7,10 +7,10 @@ import random
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr
 
 from reconciler.engine.ports import Clock

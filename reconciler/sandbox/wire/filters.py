@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec import Struct
 
 from reconciler.sandbox.wire import filter_terms
 
@@ -53,8 +54,7 @@ def _tokens(text: str) -> list[str]:
     return tokens
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(Struct, frozen=True):
     """A compiled expression. `may_decide`: its value may be true or false."""
 
     evaluate: _Eval

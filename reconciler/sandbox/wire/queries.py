@@ -6,11 +6,12 @@ Filters are available for the collections that the public service documents. `ob
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
+
+from msgspec import Struct
 
 from reconciler.sandbox.base.ids import is_id, is_ksuid
 from reconciler.sandbox.operations.routes import Act, Operation
@@ -45,8 +46,7 @@ _REPEATABLE = {"/endpoints": ("id", "url")}
 Keep = Callable[[Mapping[str, Any]], bool]
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(Struct, frozen=True):
     """A parsed query. `ids` and `urls` select objects; empty: all."""
 
     before: str | None = None

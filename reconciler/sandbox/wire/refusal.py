@@ -7,7 +7,8 @@ no code. Clients distinguish errors by code, because nearly all of them, includi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
 class Refusal(Exception):
@@ -21,8 +22,7 @@ class Refusal(Exception):
         self.headers = headers or {}
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """An error of the catalog. Calling it with the fields of its message returns the exception to raise."""
 
     code: int | None

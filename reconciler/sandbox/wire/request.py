@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(slots=True)
-class ApiRequest:
+class ApiRequest(Struct, frozen=True):
     """A request. `headers` have lower-case names and the first value of each; `server` is the address of the socket."""
 
     method: str

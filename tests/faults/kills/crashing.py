@@ -8,10 +8,11 @@ the journal and the delivered secrets stay, and the next run has nothing else.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Awaitable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 from typing import TypeVar
@@ -158,7 +159,7 @@ class Survivors:
         journal.made, journal.arrived = dict(self.journal.made), list(self.journal.arrived)
         sinks.delivered = dict(self.sinks.delivered)
         return Survivors(
-            replace(
+            dataclasses.replace(
                 account,
                 objects=dict(account.objects),
                 parents=dict(account.parents),
@@ -297,7 +298,7 @@ class Change:
 
     def flaws(self, left: Survivors) -> list[str]:
         """What is not as it must be after one run in peace, and another that finds nothing to do."""
-        peace = replace(self, loses_answers=False)
+        peace = dataclasses.replace(self, loses_answers=False)
         after = left.copy()
         clean, still = peace.go(after), peace.go(after)
         found = [] if clean.is_done else [f"the clean run: {clean}"]
@@ -369,4 +370,4 @@ def creates(change: Change) -> tuple[Call, ...]:
 
 @cache
 def planned(change: Change) -> Plan:
-    return replace(change, loses_answers=False).go(change.start()).plan
+    return dataclasses.replace(change, loses_answers=False).go(change.start()).plan

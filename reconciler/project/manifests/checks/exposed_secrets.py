@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
@@ -20,8 +21,7 @@ _TOKENS: Final = frozenset({"GITHUB_TOKEN", "VAULT_TOKEN"})
 _SOURCES: Final = {"env": "the environment variable", "file": "the file", "var": "the variable"}
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownSecrets:
+class _KnownSecrets(Struct, frozen=True):
     """Texts that must not be shown, and the sources that secrets come from: `env:NAME`, `file:path`, `var:name`."""
 
     texts: frozenset[str]
