@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from typing import Any, Final
+from typing import Any, Final, cast
+
+import msgspec
 
 from reconciler.model.value import Json
 
 DEEPEST = 100  # levels; the deepest known response has nine, and walking a value takes two stack frames for each level
 _CONTAINERS: Final[frozenset[type]] = frozenset({dict, list})
-_LONE: Final = re.compile(
-    rb"\\u[dD]|\xed[\xa0-\xbf]"
-)  # an escaped surrogate, or one in invalid UTF-8 that Python accepts
+_DECODER: Final = msgspec.json.Decoder()
 
 
 def encode(body: Any) -> bytes:
@@ -27,14 +26,17 @@ def encode(body: Any) -> bytes:
 def decode(content: bytes) -> tuple[Json, bool]:
     """The value, and whether the bytes are acceptable JSON."""
     try:
-        value = json.loads(content, parse_constant=_refuse, parse_float=_parse_finite)
+        value = _parse(content)
     except (ValueError, RecursionError):
         return None, False
-    if not _is_shallow(value):
-        return None, False
-    # Nearly no response needs the repair, and few the search for it.
-    is_suspect = (b"\\u" in content or b"\xed" in content) and _LONE.search(content)
-    return (_repair(value) if is_suspect else value), True
+    return (value, True) if _is_shallow(value) else (None, False)
+
+
+def _parse(content: bytes) -> Json:
+    try:
+        return cast("Json", _DECODER.decode(content))
+    except ValueError:  # it also refuses unpaired surrogates, UTF-16 and a byte order mark
+        return _repair(json.loads(content, parse_constant=_refuse, parse_float=_parse_finite))
 
 
 def _refuse(constant: str) -> Json:

@@ -15,6 +15,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from reconciler.model.address import Address
 from reconciler.model.canonical import leaf_at
 from reconciler.model.fields.annotations import InputOnly, ServerDefault
@@ -251,11 +253,19 @@ def _once(word: str) -> str:
     return word
 
 
-_DECODER: Final = json.JSONDecoder()  # like json.loads, without its checks of the argument
+_DECODER: Final = msgspec.json.Decoder()
 
 
 def _parse_json(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):  # the text is not trusted, and may be nested too deeply
+        return _parse_loosely(text)
+
+
+def _parse_loosely(text: str) -> Any:
+    """A record beside NaN or an unpaired surrogate, which strict JSON does not have, is a record all the same."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
         return None

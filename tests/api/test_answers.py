@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.api.answers import DEEPEST, decode, encode
 
@@ -44,10 +46,24 @@ def test_what_is_too_deep_is_refused() -> None:
         (b'{"a": "\\UD83D"}', None),
         (b" [] ", []),
         (b"-1e308", -1e308),
+        (b"\xef\xbb\xbf[1]", [1]),
+        ('{"a": "\u00fc"}'.encode("utf-16"), {"a": "\u00fc"}),
+        (b"123456789012345678901234567890", 123456789012345678901234567890),
     ],
 )  # fmt: skip
 def test_a_repair_changes_nothing_else(content: bytes, value: Any) -> None:
     assert decode(content) == (value, value is not None)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(JSON, st.booleans())
+def test_every_value_is_read_as_it_was_written(value: Any, is_escaped: bool) -> None:
+    assert decode(json.dumps(value, ensure_ascii=is_escaped).encode()) == (value, True)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,13 @@ def test_a_carriage_return_behind_the_record_does_no_harm() -> None:
     assert read(write("mine", OWNER) + "\r\n")[1] == OWNER
 
 
+@pytest.mark.parametrize("value", ['"\\ud83d"', '"\ud83d"', "NaN", "1e999"])
+def test_a_record_beside_what_strict_json_does_not_have_is_still_a_record(value: str) -> None:
+    text = write('{"a":0}', OWNER).replace(":0", f":{value}")
+    assert text.startswith('{"a":')
+    assert read(text)[1] == OWNER
+
+
 def test_of_two_records_in_lines_the_last_counts() -> None:
     first = write("mine", Owner("other", Address("TLSEdge", "b"), "intent-2"))
     assert read(write(first, OWNER)) == (first, OWNER)
