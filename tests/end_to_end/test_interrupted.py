@@ -10,7 +10,8 @@ import re
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -104,11 +105,23 @@ def assert_converged(project: Project, sandbox: Sandbox) -> None:
     assert sandbox.calls() == []
 
 
+@contextmanager
+def not_ignored(how: signal.Signals) -> Iterator[None]:
+    """A process inherits what its parent ignores: SIGHUP, if the tests were started with `nohup`."""
+    before = signal.getsignal(how)
+    if before is signal.SIG_IGN:
+        signal.signal(how, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(how, before)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     sixty_on_slow: Project, slow: Sandbox, how: signal.Signals
 ) -> None:
-    with sixty_on_slow.started(*APPLY) as process:
+    with not_ignored(how), sixty_on_slow.started(*APPLY) as process:
         told = wait_for(process, "ended", 20)
         process.send_signal(how)
         out, err = rest(process)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -24,6 +21,7 @@ from reconciler.project.manifests.load import Loaded
 from reconciler.project.settings.config import Config
 from reconciler.rendering.wire import plan_json
 from tests.planning.builders import LENIENT, at, declare, live, make_plan, record, ref, snapshot
+from tests.steps import count_steps
 
 
 @pytest.mark.parametrize("description", ["", "changed as well"])
@@ -115,7 +113,7 @@ def test_the_work_of_the_staleness_check_grows_with_the_plan_and_not_with_its_sq
     def steps(size: int) -> int:
         plan, seen = _plan_of(size)
         first = plan.changes[0].address
-        return _steps(
+        return count_steps(
             lambda: (
                 staleness.find_changed_objects(plan, seen)
                 if work == "compare"
@@ -142,23 +140,6 @@ def _plan_of(size: int) -> tuple[Plan, Snapshot]:
     plan = make_plan(*declared, seen=seen, options=LENIENT)
     chained = [replace(call, needs=(before.id,)) for before, call in zip(plan.calls, plan.calls[1:], strict=False)]
     return replace(plan, calls=(plan.calls[0], *chained)), seen
-
-
-def _steps(work: Callable[[], object]) -> int:
-    count = 0
-
-    def trace(frame: FrameType, event: str, arg: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 def test_a_new_object_whose_kind_cannot_be_listed_is_not_created_blindly() -> None:
