@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler.model.fleet import RunState, RunVerb, TaskState
 from reconciler.rendering.fleet import phrases
@@ -170,7 +171,7 @@ def _render_body(rollup: RollUp, row: ShapeRow, start: int, room: int) -> tuple[
     flavour = phrases.flavour(rollup)
     rows = build_outline(plan)
     cards = build_cards(rows, flavour, start)
-    additions = build_cards(rows._replace(changes=rows.additions), flavour, start + len(cards))
+    additions = build_cards(replace(rows, changes=rows.additions), flavour, start + len(cards))
     is_plan = flavour is plan_phrases.Flavour.PLAN
     body = environment.render_fragment("shape.html", cards=cards, additions=additions, is_plan=is_plan)
     return (body, len(cards) + len(additions)) if len(body) <= room else (Markup(), 0)

@@ -143,13 +143,13 @@ def _approvals(plan: Plan) -> Iterator[Finding]:
 def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
     rows = build_outline(plan)
     for change, row in zip(plan.additions, rows.additions, strict=True):
-        brief = _describe(row._replace(fields=tuple(map(_cut, row.fields))), Flavour.DRIFT)
+        brief = _describe(replace(row, fields=tuple(map(_cut, row.fields))), Flavour.DRIFT)
         rule = RISKS[Risk.ADDED] if row.cause is None else BEFORE.get(row.cause, RISKS[Risk.ADDED])
         finding = Finding(rule, _describe(row, Flavour.DRIFT), row.address, brief=brief, cause=row.cause)
         yield _place(finding, change.position)
     for change, row in zip(plan.changes, rows.changes, strict=True):
         text = _describe(row, flavour)
-        brief = _describe(row._replace(fields=tuple(map(_cut, row.fields))), flavour)
+        brief = _describe(replace(row, fields=tuple(map(_cut, row.fields))), flavour)
         if flavour is Flavour.DRIFT:
             rule = CHANGE if change.is_pending else DRIFT
             yield _place(Finding(rule, text, row.address, brief=brief), change.position)
@@ -179,7 +179,7 @@ def _cut(row: FieldRow) -> FieldRow:
     """The row with long values cut to where they differ."""
     both = [DiffLine(sign, value.line) for sign, value in (("-", row.old), ("+", row.new)) if value]
     cut = {line.sign: DisplayValue(text, ()) for line, text in zip(both, excerpts(both, _LONGEST), strict=True)}
-    return row._replace(old=cut.get("-"), new=cut.get("+"))
+    return replace(row, old=cut.get("-"), new=cut.get("+"))
 
 
 def _place(finding: Finding, position: Position | None) -> Finding:

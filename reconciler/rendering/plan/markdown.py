@@ -15,6 +15,7 @@ from itertools import islice, takewhile
 from urllib.parse import quote, unquote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause
 from reconciler.model.plan import Plan
@@ -464,7 +465,7 @@ def _risks(row: ChangeRow) -> str:
 
 
 def _cut_base(base: BaseRow) -> BaseRow:
-    return base._replace(ref=_cut(base.ref, 100))
+    return replace(base, ref=_cut(base.ref, 100))
 
 
 def _inert(text: str) -> str:

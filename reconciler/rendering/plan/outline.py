@@ -1,7 +1,6 @@
 """A plan as rows that all formats print. Hides secrets and sanitizes all text from Git and the platform.
 
-Rows are complete; each format shortens them as it needs. They are named tuples, since every command loads these classes
-and a dataclass takes up to 1 ms to load.
+Rows are complete; each format shortens them as it needs.
 """
 
 from __future__ import annotations
@@ -10,7 +9,9 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
@@ -28,21 +29,21 @@ _SHORT_COMMIT = 7  # characters
 _SHORT = 48  # cells of a nested value that is written on the line of its key
 
 
-class DisplayValue(NamedTuple):
+class DisplayValue(Struct, frozen=True):
     """A sanitized value without secrets, on one line and on several lines."""
 
     line: str
     lines: tuple[str, ...]
 
 
-class DiffLine(NamedTuple):
+class DiffLine(Struct, frozen=True):
     """`+` added, `-` removed, ` ` context, `…` omitted lines."""
 
     sign: str
     text: str
 
 
-class FieldRow(NamedTuple):
+class FieldRow(Struct, frozen=True):
     path: str
     old: DisplayValue | None  # None: not set
     new: DisplayValue | None
@@ -53,7 +54,7 @@ class FieldRow(NamedTuple):
     cause: Cause | None = None  # None: the plan was not compared with a base
 
 
-class ChangeRow(NamedTuple):
+class ChangeRow(Struct, frozen=True):
     address: str
     action: Action
     symbol: str
@@ -71,7 +72,7 @@ class ChangeRow(NamedTuple):
     cause: Cause | None = None  # as of a field
 
 
-class BaseRow(NamedTuple):
+class BaseRow(Struct, frozen=True):
     """The commit that the plan was compared with. `behind` and `problems` as in `Base`."""
 
     ref: str
@@ -86,7 +87,7 @@ class BaseRow(NamedTuple):
         return not self.behind and not self.problems
 
 
-class CallRow(NamedTuple):
+class CallRow(Struct, frozen=True):
     number: int
     method: str
     path: str
@@ -94,19 +95,19 @@ class CallRow(NamedTuple):
     needs: tuple[int, ...]  # numbers of the calls that it waits for
 
 
-class ApprovalRow(NamedTuple):
+class ApprovalRow(Struct, frozen=True):
     flag: str
     why: str
     granted: bool
     is_optional: bool = False
 
 
-class ProblemRow(NamedTuple):
+class ProblemRow(Struct, frozen=True):
     text: str
     is_error: bool
 
 
-class Outline(NamedTuple):
+class Outline(Struct, frozen=True):
     stack: str
     changes: tuple[ChangeRow, ...]
     calls: tuple[CallRow, ...]
@@ -183,7 +184,7 @@ def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
         return tuple(rows)
     creating = (Action.CREATE, Action.REPLACE)
     return tuple(
-        row._replace(deliveries=by_address.get(change.address, ())) if change.action in creating else row
+        replace(row, deliveries=by_address.get(change.address, ())) if change.action in creating else row
         for change, row in zip(plan.changes, rows, strict=True)
     )
 

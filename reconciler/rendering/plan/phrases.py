@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from reconciler.model.change import Action, Cause, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
@@ -46,7 +47,7 @@ def forecast(estimate: Forecast, budget: int) -> str:
     return f"{calls}, within the budget of {budget} requests per minute" if budget else calls
 
 
-class Selected(NamedTuple):
+class Selected(Struct, frozen=True):
     """The number of resources that a plan was limited to, `of` all declared ones."""
 
     resources: int
@@ -156,7 +157,7 @@ _FOREIGN = {
 }  # of a field in a change of another cause
 
 
-class Group(NamedTuple):
+class Group(Struct, frozen=True):
     """The changes of one cause."""
 
     cause: Cause
@@ -259,7 +260,7 @@ def sort_by_severity(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
 SEVERE = frozenset({Risk.WIDENS_ACCESS, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})  # shown in bold or red
 
 
-class RiskPhrase(NamedTuple):
+class RiskPhrase(Struct, frozen=True):
     text: str
     is_severe: bool
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
 from reconciler.rendering import terminal_text
@@ -135,7 +137,7 @@ class _Page:
         if rows:
             yield iter([self.paint(Paint.STRONG, phrases.ADDITIONS)])
             sign = "-" if self.flavour is Flavour.DRIFT else "!"  # in a plan, - is what will be deleted
-            yield from (self.change(row._replace(symbol=sign)) for row in rows)
+            yield from (self.change(replace(row, symbol=sign)) for row in rows)
             yield self.block(phrases.CHOICES, 0, Paint.FAINT)
 
     def change(self, row: ChangeRow) -> Iterator[str]:
