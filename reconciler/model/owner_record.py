@@ -264,7 +264,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _parse_loosely(text: str) -> Any:
-    """A record beside NaN or an unpaired surrogate, which strict JSON does not have, is a record all the same."""
+    """Parses NaN and unpaired surrogates too: a record in the same text still counts."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

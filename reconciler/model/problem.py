@@ -37,12 +37,12 @@ class Severity(StrEnum):
 
 
 class _Coded(Struct, frozen=True, kw_only=True):
-    """What a problem and a finding share, given by name."""
+    """The code of a problem or finding, and the values in its text. Both are passed as keyword arguments."""
 
     code: str
     values: Mapping[str, Json] = field(default_factory=dict)
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # without `values`: a dict has no hash
         return hash(tuple(getattr(self, name) for name in self.__struct_fields__ if name != "values"))
 
 
