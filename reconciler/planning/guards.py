@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from reconciler.model.change import Action, Reason
-from reconciler.model.manifest import Ensure
+from reconciler.model.change import Action, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live
@@ -103,25 +102,19 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
     protected = [decision for decision in decisions if is_protected(decision)]
     guarded = [live for live in parts if index.is_protected(live)]
     yield from _by_kind("delete-protected", "protected by `lifecycle.protect`", protected, guarded)
-    irreversible = (
-        decision
-        for decision in decisions
-        if decision.ends_live
-        and decision.kind.irreplaceable
-        and not is_protected(decision)
-        and not _is_declared_absent(decision)
-    )
+    irreversible = (decision for decision in decisions if _is_irreversible(decision) and not is_protected(decision))
     yield from _by_kind("delete", "irreversible: cannot be recovered after deletion", irreversible)
     unmarked = (
         decision
         for decision in decisions
-        if decision.action is Action.DELETE
-        and _is_owned_by_store_only(decision)
-        and not is_protected(decision)
-        and not _is_declared_absent(decision)
+        if decision.action is Action.DELETE and _is_owned_by_store_only(decision) and not is_protected(decision)
     )
     why = "this kind has no metadata: ownership is known only from the local store"
     yield from _by_kind("delete", why, unmarked)
+    unmanaged = (
+        decision for decision in decisions if _deletes_unmanaged(decision, index) and not _is_irreversible(decision)
+    )
+    yield from _by_kind("delete", "declared with `ensure: absent`, but not managed by any stack", unmanaged)
     foreign = [live for live in parts if not index.is_ours(live) and not index.is_protected(live)]
     yield from _by_kind("delete", "not managed by this stack, and will be deleted with its parent", (), foreign)
     adopted = (decision for decision in decisions if decision.needs_approval)
@@ -148,22 +141,32 @@ def _check_additions(additions: Sequence[Addition]) -> Iterator[Approval]:
 
 
 def _check_risks(decisions: Sequence[Decision], options: PlanOptions) -> Iterator[Approval]:
-    """The risks for which the project requires approval (`guards.require_approval`)."""
-    if not options.require_approval:
+    """The risks for which the project requires approval (`guards.require_approval`).
+
+    Irreversible changes need approval as `delete` or `delete-protected` in every project, and are not asked for twice.
+    """
+    required = options.require_approval - {Risk.IRREVERSIBLE}
+    if not required:
         return
     risks = [(decision, find_risks(decision)) for decision in decisions]
-    for risk in sorted(options.require_approval):
+    for risk in sorted(required):
         yield from _by_kind(str(risk), risk.text, (decision for decision, found in risks if risk in found))
+
+
+def _is_irreversible(decision: Decision) -> bool:
+    return decision.ends_live and decision.kind.irreplaceable
+
+
+def _deletes_unmanaged(decision: Decision, index: LiveIndex) -> bool:
+    """Whether `ensure: absent` with `lifecycle.adopt` deletes an object that no stack manages."""
+    live = decision.live
+    is_absent = decision.action is Action.DELETE and decision.reason is Reason.ABSENT and live is not None
+    return is_absent and decision.kind.keeps_owner and live is not None and not index.is_ours(live)
 
 
 def _is_owned_by_store_only(decision: Decision) -> bool:
     """Whether only the store knows the owner of the object, which may be older than the platform."""
     return not decision.kind.keeps_owner and decision.kind.parent is None
-
-
-def _is_declared_absent(decision: Decision) -> bool:
-    """Whether `ensure: absent` declares the deletion, which counts as its approval."""
-    return decision.declaration is not None and decision.declaration.ensure is Ensure.ABSENT
 
 
 def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOptions) -> Iterator[Approval]:
@@ -172,11 +175,7 @@ def _check_shares(decisions: Sequence[Decision], owned: int, options: PlanOption
     # Not counted: credentials whose delivery failed, which the next run replaces, and additions, which are not owned
     # and are approved by number.
     uncounted = (Reason.UNDELIVERED, Reason.ADDED)
-    deletes = [
-        decision
-        for decision in decisions
-        if decision.ends_live and not _is_declared_absent(decision) and decision.reason not in uncounted
-    ]
+    deletes = [decision for decision in decisions if decision.ends_live and decision.reason not in uncounted]
     updates = [
         decision
         for decision in decisions

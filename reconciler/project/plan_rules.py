@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change, Reason
+from reconciler.model.change import Action, Change
 from reconciler.model.fields.annotations import PathOnly, UpdateOnly
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
@@ -40,8 +40,8 @@ _VERBS: Mapping[Action, Collection[Verb]] = {
 }
 
 
-def find_problems(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Problem]:
-    """Yields every violation of the rules. `absent`: addresses that manifests declare absent."""
+def find_problems(plan: Plan) -> Iterator[Problem]:
+    """Yields every violation of the rules."""
     changes: dict[Address, list[Change]] = {}
     for change in plan.changes:
         changes.setdefault(change.address, []).append(change)
@@ -54,7 +54,7 @@ def find_problems(plan: Plan, absent: Collection[Address] = ()) -> Iterator[Prob
     for call in plan.calls:
         for text in _check_call(plan, call, changes.get(call.address, [])):
             yield _problem(call.address, f"{call.id}: {text}")
-    yield from _find_unapproved(plan, changes, absent)
+    yield from _find_unapproved(plan, changes)
 
 
 def _problem(address: Address, text: str) -> Problem:
@@ -184,9 +184,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
             yield finding
 
 
-def _find_unapproved(
-    plan: Plan, changes: Mapping[Address, list[Change]], absent: Collection[Address]
-) -> Iterator[Problem]:
+def _find_unapproved(plan: Plan, changes: Mapping[Address, list[Change]]) -> Iterator[Problem]:
     """Reports deletions that need an approval which the file does not list."""
     needed: Counter[tuple[str, str]] = Counter()
     for call in plan.calls:
@@ -194,13 +192,10 @@ def _find_unapproved(
             continue
         kind, seen = kinds.get(call.address.kind), plan.observed.get(call.address)
         is_seen = seen is not None and seen.id.rpartition("/")[2] == call.target
-        buried = call.address in absent and any(
-            change.reason is Reason.ABSENT for change in changes.get(call.address, [])
-        )
         was_protected = is_seen and seen is not None and seen.owner.endswith(", protected")
         if was_protected or any(change.protected for change in changes.get(call.address, [])):
             needed["delete-protected", kind.name] += 1
-        elif kind.irreplaceable and not buried:
+        elif kind.irreplaceable:
             needed["delete", kind.name] += 1
     listed: Counter[tuple[str, str]] = Counter()
     for approval in plan.approvals:

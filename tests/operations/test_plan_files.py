@@ -407,8 +407,7 @@ def test_a_token_is_not_delivered_elsewhere(file: tuple[PlanFile, Plan], text: s
     assert str(problem).endswith(text)
 
 
-def test_what_the_manifests_declare_absent_is_deleted_without_approval() -> None:
-    """Of everything else a deletion without an approval in the file is refused."""
+def test_an_irreversible_deletion_without_a_listed_approval_is_refused_also_if_declared_absent() -> None:
     where = at("ReservedDomain/d")
     delete = Call(f"delete {where}", where, Verb.DELETE, "/reserved_domains/rd_1", "rd_1")
     plan = Plan(
@@ -420,11 +419,8 @@ def test_what_the_manifests_declare_absent_is_deleted_without_approval() -> None
     for ensure in (Ensure.ABSENT, Ensure.PRESENT):
         loaded = Loaded(Manifest("prod", {where: declare(str(where), ensure=ensure)}), ())
         file = PlanFile("p.json", plan, "", False, loaded, "")
-        if ensure is Ensure.ABSENT:
+        with pytest.raises(Rejected, match=r"^p\.json: ReservedDomain: deletes 1 without"):
             plan_files.check_rules(file, plan)
-        else:
-            with pytest.raises(Rejected, match=r"^p\.json: ReservedDomain: deletes 1 without"):
-                plan_files.check_rules(file, plan)
 
 
 async def test_a_file_asks_for_what_its_own_approvals_name(sandbox: Sandbox, tmp_path: Path) -> None:

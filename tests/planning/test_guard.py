@@ -94,9 +94,10 @@ def test_objects_of_other_stacks_and_of_nobody_do_not_water_a_share_down() -> No
     assert list_approvals(made) == ["--allow delete:*=4"]
 
 
-def test_tombstones_are_consent_and_do_not_count() -> None:
-    graves = [declare(f"TLSEdge/{n}", ensure=Ensure.ABSENT) for n in range(6, 10)]
-    assert list_approvals(make_plan(*declare_edges(*range(6)), *graves, seen=snapshot(*edges(10)))) == []
+def test_resources_declared_absent_count_like_removed_ones() -> None:
+    absent = [declare(f"TLSEdge/{n}", ensure=Ensure.ABSENT) for n in range(6, 10)]
+    plan = make_plan(*declare_edges(*range(6)), *absent, seen=snapshot(*edges(10)))
+    assert list_approvals(plan) == ["--allow delete:*=4"]
 
 
 @pytest.mark.parametrize("receipts", [[], [f"i{n}" for n in range(12)]], ids=["no token arrived", "every token did"])
@@ -183,11 +184,23 @@ def test_a_domain_that_is_replaced_needs_the_consent_of_one_that_is_deleted() ->
     assert list_approvals(made) == ["--allow delete:ReservedDomain=1"]
 
 
-def test_a_tombstone_is_consent_to_give_a_domain_up() -> None:
+def test_ensure_absent_does_not_approve_an_irreversible_deletion() -> None:
     there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
-    assert (
-        list_approvals(make_plan(declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT), seen=snapshot(there))) == []
-    )
+    plan = make_plan(declare("ReservedDomain/a", DOMAIN, ensure=Ensure.ABSENT), seen=snapshot(there))
+    assert list_approvals(plan) == ["--allow delete:ReservedDomain=1"]
+
+
+def test_ensure_absent_does_not_approve_the_deletion_of_an_object_that_no_stack_manages() -> None:
+    declared = declare("TLSEdge/a", id="e", ensure=Ensure.ABSENT, adopt=True)
+    assert list_approvals(make_plan(declared, seen=snapshot(live("TLSEdge", "e")))) == ["--allow delete:TLSEdge=1"]
+
+
+def test_a_required_approval_of_irreversible_changes_asks_for_each_change_once() -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
+    kept = live("ReservedDomain", "rd_2", {"domain": "b.example.com"}, owner=record("ReservedDomain/b", protect=True))
+    options = PlanOptions(require_approval=frozenset({Risk.IRREVERSIBLE}))
+    plan = make_plan(declare("IPPolicy/p"), seen=snapshot(there, kept), options=options)
+    assert list_approvals(plan) == ["--allow delete-protected:ReservedDomain=1", "--allow delete:ReservedDomain=1"]
 
 
 def test_a_child_without_a_record_of_its_own_is_deleted_without_consent_but_a_bot_is_not() -> None:
@@ -235,7 +248,7 @@ def test_only_changes_with_the_named_risk_need_its_approval() -> None:
     """Deleting a domain is irreversible, deleting a restriction widens access: each counts for its own risk only."""
     domain = live("ReservedDomain", "rd_1", DOMAIN, owner=record("ReservedDomain/a"))
     rule = live("IPPolicyRule", "ipr_1", {"cidr": "10.0.0.0/8", "action": "deny"}, owner=record("IPPolicyRule/r"))
-    for risk in (Risk.IRREVERSIBLE, Risk.WIDENS_ACCESS):
+    for risk in (Risk.INTERRUPTS_TRAFFIC, Risk.WIDENS_ACCESS):
         options = PlanOptions(require_approval=frozenset({risk}), allow={("delete", "ReservedDomain"): 1})
         made = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, rule), options=options)
         kinds = [approval.kind for approval in made.missing_approvals]

@@ -64,7 +64,7 @@ def test_what_ends_needs_the_approval_of_its_kind_and_protection(there: Live) ->
         needed = []
         if ends and is_guarded:
             needed.append(f"delete-protected:{there.kind}=1")
-        elif ensure is not Ensure.ABSENT:
+        else:
             is_irreversible = there is DOMAIN and ends
             is_known_to_the_store_only = there is BOT and action is Action.DELETE
             needed += [f"delete:{there.kind}=1"] * (is_irreversible + is_known_to_the_store_only)
@@ -119,7 +119,7 @@ def edges(count: int, action: Action, **more: Any) -> list[Decision]:
         (edges(4, Action.REPLACE, keeps_predecessor=True), None),
         (edges(4, Action.REPLACE, reason=Reason.UNDELIVERED), None),
         (edges(4, Action.DELETE, reason=Reason.ADDED), None),
-        (edges(4, Action.DELETE, declaration=declare("TLSEdge/a", ensure=Ensure.ABSENT)), None),
+        (edges(4, Action.DELETE, declaration=declare("TLSEdge/a", ensure=Ensure.ABSENT)), "delete"),
         (edges(4, Action.UPDATE), "update"),
         (edges(4, Action.MOVE), "update"),
         (edges(4, Action.UPDATE, reason=Reason.RECORD), "update"),
@@ -226,5 +226,4 @@ def test_risks_need_approval_for_each_kind_that_has_them() -> None:
     assert sorted(list_flags(*decisions, allow=allow, require_approval=required)) == [
         "interrupts_traffic:ReservedDomain=2",
         "interrupts_traffic:TLSEdge=1",
-        "irreversible:ReservedDomain=2",
     ]

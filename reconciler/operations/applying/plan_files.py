@@ -22,7 +22,6 @@ from reconciler.model.change import Reason
 from reconciler.model.fields.annotations import Sensitive
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home
-from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, Value, secrets_in
@@ -240,9 +239,7 @@ def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value])
 
 def check_rules(file: PlanFile, plan: Plan) -> None:
     """Raises Rejected if a plan breaks a rule of manifests, or has another delivery than the manifests declare."""
-    declared = file.loaded.manifest.declarations.items() if file.loaded is not None else ()
-    absent = {address for address, declaration in declared if declaration.ensure is Ensure.ABSENT}
-    problems = [*plan_rules.find_problems(plan, absent), *_check_deliveries(file, plan)]
+    problems = [*plan_rules.find_problems(plan), *_check_deliveries(file, plan)]
     if problems:
         raise Rejected([replace(problem, subject=f"{file.name}: {problem.subject}") for problem in problems])
 
