@@ -15,6 +15,7 @@ from reconciler.engine.context import RunContext
 from reconciler.engine.ownership import SendTime
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.model.event import Outcome
+from reconciler.model.kind import Kind
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call
 from reconciler.model.snapshot import Binding
@@ -125,6 +126,7 @@ class _Create:
         send_time = SendTime(self._run.ports.clock)
         body = requests.reveal_body(self._body)
         answer = await self._run.ports.platform.send("POST", self._path, body, check=send_time)
+        answer = _name_as_sent(self._kind, answer, body)
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
             raise Lost(f"the platform's response to the create has no {self._kind.key}")
         self._run.memory.ownership.learn(self._kind, self._object_path(answer), send_time.sent_at, answer)
@@ -220,6 +222,13 @@ class _Create:
 
     def _object_path(self, body: Mapping[str, Json]) -> str:
         return f"{self._path}/{quote(str(body[self._kind.key]), safe='')}"
+
+
+def _name_as_sent(kind: Kind, answer: Json, body: Mapping[str, Json] | None) -> Json:
+    """The response with the name that was sent, where an agent answers with an empty one."""
+    if kind.key == "id" or not isinstance(answer, Mapping) or answer.get(kind.key):
+        return answer
+    return {**answer, kind.key: (body or {}).get(kind.key)}
 
 
 async def bind(run: RunContext, call: Call, locator: str, record: Owner) -> None:

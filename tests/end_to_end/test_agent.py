@@ -134,6 +134,54 @@ def test_an_agent_that_cannot_be_reached_is_no_matter_where_no_tunnel_is_declare
     assert project("apply", "-y").code == 0
 
 
+UPSTREAMS = {
+    "http": ["8080", "localhost:8080", "http://localhost:8080", "HTTP://LocalHost", "backend", "https://backend:8443"],
+    "tcp": ["22", "localhost:22", "[::1]:22", "tcp://localhost:22"],
+    "tls": ["443", "8443", "localhost:443", "tls://localhost:443", "tls://backend:8443"],
+}
+OPTIONS: dict[str, list[dict[str, Any]]] = {
+    "http": [{"inspect": True}, {"inspect": False}, {"domain": "Shop.berlin.example.com"}],
+    "tcp": [{"inspect": False}, {"remote_addr": {"ref": "ReservedAddress/ssh.addr"}}],
+    "tls": [{"inspect": False}, {"domain": "tls.berlin.example.com"}],
+}
+READINGS: list[dict[str, bool]] = [{}, {"agent_examples": True}, {"agent_tls_inspected": True}]
+
+
+@pytest.mark.parametrize("reading", READINGS, ids=["live agents", "documented examples", "tls inspected"])
+def test_a_tunnel_differs_in_no_field_that_its_manifest_omits(
+    project: Project, agent: httpx.Client, beside: SandboxProcess, reading: dict[str, bool]
+) -> None:
+    """A difference that no apply removes interrupts the tunnel at each apply, since it is stopped and started again."""
+    assert beside.request("PUT", "/_sandbox/variants", reading).status_code == 204
+    tunnels = [{"proto": proto, "addr": addr} for proto, every in UPSTREAMS.items() for addr in every]
+    tunnels += [{"proto": proto, "addr": "9", **options} for proto, every in OPTIONS.items() for options in every]
+    declared = [resource("AgentTunnel", f"t{n}", name=f"t{n}", **fields) for n, fields in enumerate(tunnels)]
+    project.declare(DOMAIN, resource("ReservedAddress", "ssh", region="us"), *declared)
+    assert project("apply", "-y").code == 0
+    assert running(agent).keys() == {f"t{n}" for n in range(len(tunnels))}
+    planned = project("plan", "--detailed-exitcode")
+    assert (planned.code, planned.out.count("AgentTunnel/")) == (0, 0), planned.out
+    assert project("drift").code == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"proto": "tcp", "addr": "22", "inspect": True}, "AgentTunnel/t.inspect: does not apply to a tcp tunnel"),
+        ({"proto": "tls", "addr": "443", "inspect": True}, "AgentTunnel/t.inspect: does not apply to a tls tunnel"),
+        ({"proto": "tcp", "addr": "backend"}, "'backend' has no port, which a tcp tunnel needs; write backend:PORT"),
+        ({"proto": "tls", "addr": "tls://backend"}, "has no port, which a tls tunnel needs; write backend:PORT"),
+    ],
+    ids=str,
+)
+def test_an_option_that_agents_do_not_have_for_the_protocol_is_an_error(
+    project: Project, agent: httpx.Client, fields: dict[str, Any], told: str
+) -> None:
+    project.declare(resource("AgentTunnel", "t", name="t", **fields))
+    said = project("validate")
+    assert (said.code, told in " ".join(said.err.split())) == (1, True), said.err
+
+
 def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(10)

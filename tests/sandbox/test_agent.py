@@ -72,6 +72,24 @@ def test_a_started_tunnel_is_listed_and_found_and_can_be_stopped(agent: httpx.Cl
     assert agent.delete(shown["uri"]).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("settings", "config"),
+    [
+        ({"proto": "http", "addr": "80"}, {"addr": "http://localhost:80", "inspect": True}),
+        ({"proto": "http", "addr": 80, "inspect": False}, {"addr": "http://localhost:80", "inspect": False}),
+        ({"proto": "http", "addr": "file:///srv"}, {"addr": "file:///srv", "inspect": True}),
+        ({"proto": "tcp", "addr": "22"}, {"addr": "localhost:22", "inspect": False}),
+        ({"proto": "tcp", "addr": "22", "inspect": True}, {"addr": "localhost:22", "inspect": False}),
+        ({"proto": "tls", "addr": "443"}, {"addr": "tls://localhost:443", "inspect": False}),
+    ],
+    ids=str,
+)
+def test_a_tunnel_is_shown_with_its_upstream_in_full_and_inspects_only_http(
+    agent: httpx.Client, settings: dict[str, Any], config: dict[str, Any]
+) -> None:
+    assert agent.post("/api/tunnels", json={"name": "t", **settings}).json()["config"] == config
+
+
 @pytest.mark.parametrize("name", ["ä %", "a/b", "a/", "%41"])
 def test_a_tunnel_is_found_at_its_uri_whatever_its_name(agent: httpx.Client, name: str) -> None:
     shown = start(agent, name=name).json()

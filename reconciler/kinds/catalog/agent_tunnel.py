@@ -60,11 +60,26 @@ class AgentTunnel(Spec):
         Doc("The reserved address of a tcp tunnel, as `host:port`. If not set, the platform assigns one."),
     ] = None
     inspect: Annotated[
-        bool, Immutable, ReadAs("config.inspect"), Doc("Whether the agent records requests for inspection.")
-    ] = True
+        bool | None,
+        Immutable,
+        ServerDefault,  # agents answer true for http, false for tcp, and either for tls
+        ReadAs("config.inspect"),
+        Doc(
+            "Whether the agent records requests for inspection. If not set, the agent decides: it records the requests "
+            "of http tunnels. Not for tcp and tls, whose connections an agent cannot inspect."
+        ),
+    ] = None
 
     def findings(self) -> Iterator[Finding]:
         yield from check_address_fields(self.proto, self.domain, self.remote_addr)
+        yield from check_upstream(self.proto, self.addr)
+        if self.proto in ("tcp", "tls") and self.inspect is True:
+            yield Finding(
+                ("inspect",),
+                f"does not apply to a {self.proto} tunnel: agents inspect only http",
+                "remove it",
+                code="field-not-applicable",
+            )
 
 
 def check_address_fields(proto: str, domain: Json, remote_addr: Json) -> Iterator[Finding]:
@@ -82,6 +97,18 @@ def check_address_fields(proto: str, domain: Json, remote_addr: Json) -> Iterato
             f"applies only to tcp tunnels, not to {proto}",
             "remove it, or set domain to a reserved domain",
             code="field-not-applicable",
+        )
+
+
+def check_upstream(proto: str, addr: Json) -> Iterator[Finding]:
+    """Finds an upstream address that lacks the port that tcp and tls need; http has the default port 80."""
+    where = addr.strip().rpartition("://")[2] if isinstance(addr, str) else ""
+    if proto in ("tcp", "tls") and where and not where.isdigit() and ":" not in where.rpartition("]")[2]:
+        yield Finding(
+            ("addr",),
+            f"{addr!r} has no port, which a {proto} tunnel needs",
+            f"write {where}:PORT",
+            code="invalid-value",
         )
 
 

@@ -19,6 +19,7 @@ from reconciler.model.value import Json
 _END = re.compile(r"[\s.]+$")
 _PATH_END = re.compile(r"[\s/]+$")
 _DEFAULT_PORT = {"http": 80, "https": 443, "tls": 443}
+_UPSTREAM_PORT = {"": 80, "http": 80, "tls": 443, "tcp": 80}  # the schemes that agents add to an upstream address
 
 
 def host(value: Json) -> Json:
@@ -74,13 +75,23 @@ def tunnel_proto(value: Json) -> Json:
 
 
 def upstream(value: Json) -> Json:
-    """An upstream address as `host:port`: a port alone is on localhost, and http with port 80 is the default."""
-    if not isinstance(value, str) or "://" in value.removeprefix("http://"):
+    """An upstream address of an agent as `host:port`: a port alone is on localhost, and http has the default port 80.
+
+    Agents return `http://localhost:80` for an http tunnel to port 80, `localhost:80` for a tcp tunnel, and
+    `tls://localhost:80` for a tls tunnel. Other URLs keep their scheme.
+    """
+    if not isinstance(value, str):
         return value
-    where = _PATH_END.sub("", value.strip().lower().removeprefix("http://"))
-    if where.isdigit():
-        return f"localhost:{where}"
-    return where if ":" in where else f"{where}:80"
+    where = value.strip()
+    scheme, separator, rest = where.partition("://")
+    if not separator:
+        scheme, rest = "", where
+    if scheme.lower() not in ("", *_UPSTREAM_PORT):
+        return url(where)
+    rest = _PATH_END.sub("", rest.lower())
+    if rest.isdigit():
+        return f"localhost:{rest}"
+    return rest if ":" in rest.rpartition("]")[2] else f"{rest}:{_UPSTREAM_PORT[scheme.lower()]}"
 
 
 def scheme(value: Json) -> Json:

@@ -119,7 +119,7 @@ class Agent:
             session = self._session()
             place = self._place(proto, settings)
             self._permit(place, settings)
-            return self._run(name, place, tunnels.upstream(proto, addr), settings, session)
+            return self._run(name, proto, place, tunnels.upstream(proto, addr), settings, session)
 
     def close(self, name: str) -> None:
         with self._database.transaction():
@@ -133,7 +133,7 @@ class Agent:
         self._database.delete(running)
 
     def _run(
-        self, name: str, place: tunnels.Place, upstream: str, settings: Mapping[str, Any], session: Stored
+        self, name: str, proto: str, place: tunnels.Place, upstream: str, settings: Mapping[str, Any], session: Stored
     ) -> Document:
         named, pooled = self._database.find_by_name, self._database.has_name_of_other("pool", f"{place.url} ", "")
         if pooled or named("url", place.url) or named("hostport", place.hostport):
@@ -157,9 +157,12 @@ class Agent:
         kept = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
         self._database.take(kept, [("url", place.url)])
         self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
-        status = tunnels.build_status(name, place, upstream, inspect=settings.get("inspect") is not False)
+        variants = self._objects.variants
+        inspect = tunnels.inspects(proto, settings, tls=variants.agent_tls_inspected)
+        answered = upstream.rpartition("://")[2] if variants.agent_examples and "://localhost" in upstream else upstream
+        status = tunnels.build_status(name, place, answered, inspect=inspect)
         self._database.insert(_RUNNING, name, {"shown": status, "endpoint": endpoint_id, "tunnel": tunnel_id})
-        return status
+        return {**status, "name": "", "uri": "/api/tunnels/"} if variants.agent_examples else status
 
     # --- authentication and permissions -------------------------------------------------------------------------------
 

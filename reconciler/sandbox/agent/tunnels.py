@@ -81,9 +81,15 @@ def _names_place(settings: Mapping[str, Any]) -> bool:
 
 
 def upstream(proto: str, addr: str) -> str:
-    """The upstream address in the agent's form: `http://localhost:8080` for `8080`."""
+    """The upstream address in the agent's form: `http://localhost:8080`, `localhost:22` or `tls://localhost:443`."""
     where = addr if ":" in addr or not addr.isdecimal() else f"localhost:{addr}"
-    return where if "://" in where or proto != "http" else f"http://{where}"
+    return where if "://" in where or proto == "tcp" else f"{proto}://{where}"
+
+
+def inspects(proto: str, settings: Mapping[str, Any], *, tls: bool = False) -> bool:
+    """Whether the agent records requests: of http tunnels unless they say no. `tls`: of tls tunnels, too."""
+    records = proto == "http" or (proto == "tls" and tls)
+    return records and settings.get("inspect") is not False
 
 
 def allows(acl: Sequence[str], settings: Mapping[str, Any], place: Place) -> bool:

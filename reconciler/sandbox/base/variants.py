@@ -1,4 +1,6 @@
-"""Optional behavior of the public platform that differs from its specification, set by `PUT /_sandbox/variants`."""
+"""Optional behavior of the public platform and its agents that differs from the specification, set by
+`PUT /_sandbox/variants`.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,14 @@ class Variants(BaseModel):
 
     patch_empties   a PATCH empties the fields that it must always contain (`ALWAYS_SENT`) but does not
     sparse          responses omit text fields that are not set, instead of returning empty texts
+    agent_examples  an agent answers as in its documentation's examples: the start of a tunnel without the name, and
+                    upstream addresses of http and tls without the scheme
+    agent_tls_inspected   an agent answers that it inspects tls tunnels, on which its documentation is silent
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     patch_empties: bool = False
     sparse: bool = False
+    agent_examples: bool = False
+    agent_tls_inspected: bool = False
