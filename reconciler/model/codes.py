@@ -474,7 +474,8 @@ _SECRETS: Final = {
     ),
     "secret-shown": Code(
         "A secret is used in a field that plans and the platform show.",
-        "The value, or its source, is also used in a secret field.",
+        "The value comes from a variable or file that is known to hold keys (docs/manifests.md), is also used in a "
+        "secret field, or contains the value of a key in the environment.",
         "Use secrets only in secret fields.",
     ),
     "secret-in-template": Code(

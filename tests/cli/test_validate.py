@@ -197,8 +197,8 @@ SHOWN = {
     "its value by another name": "{from_env: COPY}",
     "variable": "'${{ var.a }}'",
     "variable inside text": "'the ${{ var.a }} here'",
-    "file": "{from_file: secrets/b}",
-    "file, spelt otherwise": "{from_file: ./secrets/b}",
+    "file": "{from_file: files/b}",
+    "file, spelt otherwise": "{from_file: ./files/b}",
     "file with a secret in it": "{from_file: note.txt}",
     "given": "'${{ var.given }}'",
 }
@@ -213,10 +213,10 @@ def test_a_known_secret_is_refused_in_a_field_that_is_shown(
     monkeypatch.setenv("A", "short")
     monkeypatch.setenv("LONG", "correct-horse-battery-staple")
     monkeypatch.setenv("COPY", "correct-horse-battery-staple")
-    shell.write("secrets/b", "b\n")
+    shell.write("files/b", "b\n")
     shell.write("note.txt", "it is correct-horse-battery-staple, mind you\n")
     shell.write("reconciler.yaml", "stack: s\nvariables: {a: {from_env: A}, given: x}\n")
-    secrets = ("{from_env: A}", "{from_env: LONG}", "{from_file: secrets/b}")
+    secrets = ("{from_env: A}", "{from_env: LONG}", "{from_file: files/b}")
     declared = [
         f"kind: Secret\nname: s{at}\nspec: {{vault_id: {{ref: Vault/v}}, name: s{at}, value: {value}}}\n"
         for at, value in enumerate(secrets)
@@ -244,7 +244,7 @@ def test_ordinary_values_from_outside_are_no_secrets(shell: Shell, monkeypatch: 
 @pytest.mark.parametrize(
     ("name", "is_like_a_secret"),
     [
-        ("GITHUB_TOKEN", True),
+        ("REPOSITORY_TOKEN", True),
         ("STRIPE_KEY", True),
         ("APIKEY", True),
         ("DB_PASSWORD", True),

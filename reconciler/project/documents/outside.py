@@ -29,6 +29,10 @@ class Outside:
         where = files.path_inside(operand)
         return where in self.included_files or os.path.lexists(self._root / where)
 
+    def real_path(self, path: str) -> str:
+        """The path, relative to the project's root, to which symlinks lead."""
+        return os.path.relpath(os.path.realpath(self._root / path), os.path.realpath(self._root))
+
     def read(self, word: str, operand: str, *, is_secret: bool) -> str:
         """Returns the text of `{from_env: NAME}` or `{from_file: path}`. Raises Unresolved or Unreadable."""
         return self._read_environment(operand, is_secret) if word == "from_env" else self._read_file(operand)

@@ -28,7 +28,7 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files
-from reconciler.project.documents import functions, phrases, validation
+from reconciler.project.documents import functions, phrases, secret_sources, validation
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
 from reconciler.project.documents.slots import Slot, is_plain_text, slots_of
@@ -71,6 +71,7 @@ class Resolver:
         sources: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._outside = Outside(root, environ)
+        self._secret_values = frozenset(secret_sources.find_secret_values(environ))
         self._variables = variables
         self._references = References(declared)
         self._absent = absent
@@ -207,6 +208,8 @@ class Resolver:
                 code="reserved-environment-variable",
             )
         source = f"{word.removeprefix('from_')}:{operand if word == 'from_env' else files.path_inside(operand)}"
+        if not slot.sensitive:
+            self._refuse_secret_source(source, path)
         if self._absent is not None and not self._outside.has(word, operand, is_secret=slot.sensitive):
             value = self._absent(source, slot.sensitive)
             if value is not None:
@@ -224,6 +227,9 @@ class Resolver:
         """Records the source of a secret or visible value, and warns of visible values that are named like secrets."""
         if slot.sensitive:
             self.secret_sources |= {source, origin} - {""}
+        else:
+            self._refuse_secret_source(origin, path)
+            self._refuse_secret_value(text, source, path)
         if not self._is_shown(slot):
             return
         assert isinstance(self._subject, Address)
@@ -235,6 +241,32 @@ class Resolver:
             self.findings.append(Finding(path, warning, _RENAME_VARIABLE, Severity.WARNING, code="secret-name-shown"))
         elif source.startswith("env:"):
             self.findings.append(Finding(path, *_ENV_IS_SHOWN, Severity.WARNING, code="from-env-shown"))
+
+    def _refuse_secret_source(self, source: str, path: Path) -> None:
+        """Raises Unresolved for a variable or file that is known to hold keys, in a field that is not secret."""
+        word, _, name = source.partition(":")
+        is_secret = (word == "env" and secret_sources.is_secret_variable(name)) or (
+            word == "file" and any(map(secret_sources.is_secret_file, (name, self._outside.real_path(name))))
+        )
+        if is_secret and not self._is_kept(path):
+            what = "holds a key or token" if word == "env" else "is a file of keys"
+            raise Unresolved(f"{cut(name)} {what}, and this field is not secret", _KEEP_HIDDEN, code="secret-shown")
+
+    def _refuse_secret_value(self, value: Variable | None, source: str, path: Path) -> None:
+        """Raises Unresolved for a private key, and in settings for the value of a variable that holds a key."""
+        if not isinstance(value, str) or self._is_kept(path):
+            return
+        name = source.partition(":")[2]
+        if secret_sources.holds_private_key(value):
+            text = f"{cut(name)} contains a private key, and this field is not secret"
+            raise Unresolved(text, _KEEP_HIDDEN, code="secret-shown")
+        if not isinstance(self._subject, Address) and secret_sources.contains_secret(value, self._secret_values):
+            text = f"{cut(name)} holds the value of a key or token, and this field is not secret"
+            raise Unresolved(text, _KEEP_HIDDEN, code="secret-shown")
+
+    def _is_kept(self, path: Path) -> bool:
+        """Whether the path is in a setting that nothing shows: the store, or a variable, whose uses are checked."""
+        return not isinstance(self._subject, Address) and path[:1] in (("variables",), ("store",))
 
     def _is_shown(self, slot: Slot) -> bool:
         """Whether plans show the field: text of a resource that is not secret."""
@@ -370,6 +402,7 @@ _USAGE: Final = {
 
 
 _RESERVED_VARIABLE: Final = "use another variable; only platform: in reconciler.yaml may read this one"
+_KEEP_HIDDEN: Final = "use it only in secret fields: plans, reports and the platform show all others"
 _RENAME_VARIABLE: Final = "use secrets only in secret fields, or rename the variable if its value is not secret"
 _ENV_IS_SHOWN: Final = (
     "from_env is for secrets, but plans, reports and snapshots show this field",

@@ -139,8 +139,8 @@ def _read_values(written: Mapping[str, Json], resolver: Resolver, *, leaves_out:
     values = resolver.resolve(ProjectFile, FILE, {key: value for key, value in written.items() if key != "defaults"})
     warnings = [finding for finding in resolver.findings if finding.severity is Severity.WARNING]
     errors = [finding for finding in resolver.findings if finding.severity is not Severity.WARNING]
-    unmet = [error for error in errors if error.path[0] == "platform"]
-    findings = [error for error in errors if error.path[0] != "platform"]
+    unmet = [error for error in errors if error.path[0] == "platform" and error.code != "secret-shown"]
+    findings = [error for error in errors if error not in unmet]
     if leaves_out:
         values = {name: item if name == "variables" else _without_pending(item) for name, item in values.items()}
         values = {name: item for name, item in values.items() if item is not PENDING}
