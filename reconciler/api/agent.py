@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from reconciler import __version__, kinds
-from reconciler.api import answers, errors
+from reconciler.api import answers, errors, inflating
 from reconciler.api.exchange import Connection, NoResponse, Response, open_connection
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Gone, Refused, Transient
@@ -113,7 +113,7 @@ def _headers(*, with_body: bool) -> httpx.Headers:
     headers = {
         "User-Agent": f"reconciler/{__version__}",
         "Accept": "application/json",
-        "Accept-Encoding": "gzip, deflate",
+        "Accept-Encoding": inflating.ACCEPTED,
     }
     return httpx.Headers(headers | {"Content-Type": "application/json"} if with_body else headers)
 

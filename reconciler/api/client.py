@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from reconciler import __version__
-from reconciler.api import answers, errors
+from reconciler.api import answers, errors, inflating
 from reconciler.api.exchange import Connection, NoResponse, Response, open_connection
 from reconciler.api.limiter import WINDOW, Limiter, Slot
 from reconciler.api.observer import Exchange, Observer
@@ -108,7 +108,7 @@ class Client:
             "Authorization": f"Bearer {account.key.reveal()}",
             "User-Agent": f"reconciler/{__version__}",
             "Accept": "application/json",
-            "Accept-Encoding": "gzip, deflate",
+            "Accept-Encoding": inflating.ACCEPTED,
         }
         # Built once, because building headers is the largest part of the cost of a request in httpx.
         self._headers = httpx.Headers(headers)

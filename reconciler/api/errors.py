@@ -26,7 +26,11 @@ class Unreachable(Transient):
 
 
 _NOT_YET = (HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS)  # rejected before processing: not done
-_PERMANENT = (HTTPStatus.NOT_IMPLEMENTED, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
+_PERMANENT = (
+    HTTPStatus.NOT_IMPLEMENTED,
+    HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
+    HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED,
+)
 _LONGEST = 500  # characters of a text of the platform; the longest known message has half of that
 
 
@@ -80,9 +84,19 @@ def sanitize(text: str, longest: int = _LONGEST) -> str:
 _UNPRINTED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
+_OF_PROXY = {
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED: "a proxy answered: it asks for a user and password; set HTTPS_PROXY to "
+    "http://user:password@host:port, or add the platform's host to NO_PROXY",
+    HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED: "this network answered: it asks for a login; log in to the network, "
+    "then try again",
+}
+
+
 def _text(status: int, body: Json, code: str) -> str:
     message = body.get("msg") if isinstance(body, Mapping) else None
     text = sanitize(message) if isinstance(message, str) and message.strip() else _phrase(status)
+    if status in _OF_PROXY:
+        text = f"not the platform but {_OF_PROXY[status]}"
     details = body.get("details") if isinstance(body, Mapping) else None
     operation = details.get("operation_id") if isinstance(details, Mapping) else None
     marks = [f"status {status}", code, sanitize(operation, 60) if isinstance(operation, str) else ""]

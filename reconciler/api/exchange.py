@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from reconciler.api import errors
+from reconciler.api.inflating import Body, TooLarge, UnusableBody
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
 
@@ -124,17 +125,20 @@ class Connection:
     async def _read(self, response: httpx.Response, largest: int) -> bytes:
         import httpx
 
-        content = bytearray()
-        if largest:
-            # httpx's decoding takes a third of an exchange, also where there is nothing to decode.
-            is_encoded = "Content-Encoding" in response.headers
-            assert isinstance(response.stream, httpx.AsyncByteStream)
-            async for chunk in response.aiter_bytes() if is_encoded else response.stream:
-                content += chunk
-                if len(content) > largest:
-                    text = f"the response of {self._peer} is larger than {largest // 2**20} MB"
-                    raise NoResponse(text, sent=True, lasting=True)
-        return bytes(content)
+        if not largest:
+            return b""
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        try:
+            # Not httpx's decoding: it inflates any number of encodings without a limit.
+            body = Body(response.headers.get("Content-Encoding", ""), largest)
+            async for chunk in response.stream:
+                body.feed(chunk)
+            return body.end()
+        except TooLarge:
+            text = f"the response of {self._peer} is larger than {largest // 2**20} MB"
+            raise NoResponse(text, sent=True, lasting=True) from None
+        except UnusableBody as wrong:
+            raise NoResponse(f"the response of {self._peer} {wrong}", sent=True, lasting=wrong.lasting) from None
 
     def _explain(self, failure: Exception) -> NoResponse:
         from reconciler.api.transport import explain

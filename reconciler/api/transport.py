@@ -32,7 +32,11 @@ def open_transport(origin: Origin, connections: int) -> httpx.AsyncBaseTransport
 
     def open_session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(limit=connections, keepalive_timeout=_IDLE, ssl=context)
-        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        session = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=["Accept-Encoding"],  # aiohttp would accept every encoding that it knows
+        )
         # By default aiohttp repeats a PUT or DELETE after a broken connection, which limiter and engine would not
         # notice. There is no public setting for it.
         session._retry_connection = False

@@ -127,10 +127,14 @@ class _AccountReader:
             next(listed) if bodies is None else _make_listing(kind, bodies, "", parent.id) for parent, bodies in inside
         ]
         cut = next((listing for listing in found if not listing.complete), None)
+        why = cut.why if cut else ""
+        if cut is not None and not cut.is_offered and any(listing.complete for listing in found):
+            # The platform has the collection: this parent was deleted meanwhile.
+            why = f"{why.removeprefix(NOT_OFFERED)}: not found; was the {parents.objects[0].kind} deleted meanwhile?"
         return Listing(
             tuple(live for listing in found for live in listing.objects),
             complete=cut is None,
-            why=cut.why if cut else "",
+            why=why,
             denied=cut.denied if cut else False,
         )
 
@@ -212,8 +216,9 @@ class _AccountReader:
             try:
                 async for page in self._reader.pages(path, key):
                     bodies.extend(page)
-            except Gone:
-                return bodies, NOT_OFFERED + path
+            except Gone as failure:
+                # Only the first page shows that there is no such collection.
+                return bodies, f"a later page of {path}: {failure}" if bodies else NOT_OFFERED + path
             except Refused as failure:
                 if failure.is_unauthenticated:
                     raise

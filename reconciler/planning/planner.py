@@ -33,6 +33,7 @@ from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_kinds
 from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.deciding.references import References, report_skipped_referrer
+from reconciler.planning.deciding.unlisted import merge_unlisted
 from reconciler.planning.forecast import forecast
 from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
 from reconciler.planning.matching.assignments import Assignments
@@ -162,7 +163,7 @@ class _Planning:
             changes=changes,
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
-                *self.problems,
+                *merge_unlisted(self.problems),
                 *problems,
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),

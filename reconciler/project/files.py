@@ -98,10 +98,10 @@ def refuse_symlink(root: Path, path: str) -> None:
 def find_manifests(root: Path, path: str) -> Iterator[str]:
     """Finds manifest files at or below a path, relative to the root. Skips hidden files and folders.
 
-    Raises Unreadable if a folder cannot be listed.
+    Raises Unreadable if a folder cannot be listed, or the name of a manifest is not UTF-8.
     """
     if not os.path.isdir(root / path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
-        yield path
+        yield _check_encoding(path)
         return
     home = os.path.realpath(root)
     if os.path.commonpath((home, os.path.realpath(root / path))) != home:
@@ -119,7 +119,15 @@ def find_manifests(root: Path, path: str) -> Iterator[str]:
                 raise Unreadable(f"{here / name} is a symlink to a folder", "list its target under manifests: instead")
         for name in names:
             if name.endswith(MANIFESTS) and not name.startswith("."):
-                yield os.path.normpath(here / name)
+                yield _check_encoding(os.path.normpath(here / name))
+
+
+def _check_encoding(path: str) -> str:
+    """The path. Raises Unreadable if it is not UTF-8: positions, plans and owner records are."""
+    if path.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in path):
+        return path
+    shown = os.fsencode(path).decode(errors="backslashreplace")
+    raise Unreadable(f"the file name {cut(shown)} is not UTF-8", "rename the file or folder", code="invalid-encoding")
 
 
 def _raise_unlistable(error: OSError) -> None:

@@ -48,6 +48,20 @@ def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> 
         (400, None, "Bad Request (status 400)", ""),
         (400, ["no"], "Bad Request (status 400)", ""),
         (499, None, "error of the platform (status 499)", ""),
+        (
+            407,
+            None,
+            "not the platform but a proxy answered: it asks for a user and password; set HTTPS_PROXY to "
+            "http://user:password@host:port, or add the platform's host to NO_PROXY (status 407)",
+            "",
+        ),
+        (
+            511,
+            {"msg": "Welcome to the hotel"},
+            "not the platform but this network answered: it asks for a login; log in to the network, then try again "
+            "(status 511)",
+            "",
+        ),
     ],
 )
 def test_an_error_s_text_has_status_code_and_operation(status: int, body: Any, text: str, code: str) -> None:

@@ -419,3 +419,27 @@ async def test_the_reason_is_that_of_the_first_children_that_cannot_be_read() ->
 )
 def test_the_path_of_a_collection_names_the_parent(kind: str, parent: str | None, path: str) -> None:
     assert collection_path(kinds.get(kind), parent) == path
+
+
+async def test_a_404_on_a_later_page_does_not_mean_that_the_collection_is_not_offered() -> None:
+    reader = Scripted({"/edges/tls": [[{"id": "edgtls_2"}], Gone("no such page (status 404)", status=404)]})
+    listing = (await observe(reader, some("TLSEdge"))).of("TLSEdge")
+    assert (listing.complete, listing.is_offered, len(listing.objects)) == (False, True, 1)
+    assert listing.why == "a later page of /edges/tls: no such page (status 404)"
+
+
+async def test_a_parent_deleted_during_the_reading_does_not_mean_that_its_children_are_not_offered() -> None:
+    sources = [[{"type": "ip_policy_created.v0"}]]
+    reader = Scripted(
+        {
+            "/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2"}]],
+            "/event_subscriptions/esb_2/sources": sources,
+        }
+    )
+    listing = (await observe(reader, some("EventSource"))).of("EventSource")
+    assert (listing.complete, listing.is_offered) == (False, True)
+    assert listing.why == (
+        "/event_subscriptions/esb_1/sources: not found; was the EventSubscription deleted meanwhile?"
+    )
+    nowhere = Scripted({"/event_subscriptions": [[{"id": "esb_1"}, {"id": "esb_2"}]]})
+    assert not (await observe(nowhere, some("EventSource"))).of("EventSource").is_offered

@@ -364,6 +364,24 @@ def test_of_a_list_cut_short_nothing_is_known_to_be_up_to_date() -> None:
     assert (made.calls, errors(made)) == ((), ["the list of TLSEdge objects is incomplete: cut"])
 
 
+def test_an_unreadable_list_is_one_problem_for_all_resources_of_the_kind() -> None:
+    declared = [declare(f"TLSEdge/a{number}") for number in range(230)]
+    made = make_plan(*declared, seen=snapshot(cut=["TLSEdge"]))
+    (problem,) = made.problems
+    assert problem.text == "the list of TLSEdge objects is incomplete: cut (230 resources)"
+    assert (problem.subject, problem.values) == ("TLSEdge", {"resources": 230})
+    assert problem.position == declared[0].position
+    both = make_plan(*declared, declare("IPPolicy/p"), seen=snapshot(cut=["TLSEdge", "IPPolicy"]))
+    assert sorted(problem.subject for problem in both.problems) == ["IPPolicy/p", "TLSEdge"]
+
+
+def test_an_unreadable_list_is_one_warning_for_all_objects_that_are_no_longer_declared() -> None:
+    there = [live("TLSEdge", f"e{number}", owner=record(f"TLSEdge/a{number}", {})) for number in range(230)]
+    made = make_plan(seen=snapshot(*there, cut=["TLSEdge"]), options=PlanOptions(destroy=True))
+    (problem,) = made.problems
+    assert problem.text == "230 objects are no longer declared, but the list of TLSEdge objects is incomplete"
+
+
 def test_of_a_list_cut_short_nothing_is_changed() -> None:
     there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}))
     assert make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there, cut=["TLSEdge"])).calls == ()

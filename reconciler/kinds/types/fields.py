@@ -15,7 +15,16 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical, syntax
-from reconciler.model.fields.annotations import Between, EqualAs, ImmutablePart, MaxBytes, Mentions, RefTo, Sensitive
+from reconciler.model.fields.annotations import (
+    Between,
+    EqualAs,
+    ImmutablePart,
+    MaxBytes,
+    Mentions,
+    RefTo,
+    Sensitive,
+    Unordered,
+)
 from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Ref, Sealed, Secret, Template
 
@@ -102,7 +111,7 @@ SshLine = Annotated[str, check_with(syntax.ssh_line, discreet=True), Deferred, E
 SshPublicKey = Annotated[str, check_with(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
 
 AclRule = Annotated[str, check_with(syntax.acl_rule), Deferred]
-Acl = Annotated[list[AclRule], EqualAs(canonical.acl), Mentions(syntax.hosts_of_acl)]
+Acl = Annotated[list[AclRule], Unordered, EqualAs(canonical.acl), Mentions(syntax.hosts_of_acl)]
 
 
 def _policy(value: Any) -> Any:

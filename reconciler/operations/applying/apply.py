@@ -232,7 +232,8 @@ class _Run(Struct):
         )
         changed = staleness.find_changed_objects(plan if self.planned is None else self._file_plan, now, self.done)
         concerned = {change.address for change in plan.changes}
-        return [line for address, lines in sorted(changed.items()) if address in concerned for line in lines]
+        lines = (line for address, lines in sorted(changed.items()) if address in concerned for line in lines)
+        return list(dict.fromkeys(lines))
 
     async def _apply(self, plan: Plan, snapshot: Snapshot, remaining: RemainingPlan | None) -> ApplyResult:
         membership = await self._remember_account(
@@ -353,7 +354,8 @@ class _Run(Struct):
         if (cleanup := duplicates.cleanup_plan(again, self.on_event)) is not None:
             await self._run_calls(cleanup, is_cleanup=True)
             again = workspace.plan_for(await self._read_again(plan, after))
-        names = None if concerned is None else set(map(str, concerned))
+        # A problem of a whole kind has the kind as its subject.
+        names = None if concerned is None else {*map(str, concerned), *(address.kind for address in concerned)}
         wrong = tuple(problem for problem in again.blocking_errors if names is None or problem.subject in names)
         remaining = tuple(change for change in again.changes if concerned is None or change.address in concerned)
         due = _find_due(plan, remaining)

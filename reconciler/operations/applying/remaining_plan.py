@@ -34,7 +34,7 @@ class RemainingPlan(Struct, frozen=True):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        return tuple(line for _, lines in sorted(self.changed.items()) for line in lines)
+        return tuple(dict.fromkeys(line for _, lines in sorted(self.changed.items()) for line in lines))
 
 
 def find_remaining_plan(

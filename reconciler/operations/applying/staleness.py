@@ -113,7 +113,7 @@ class Comparison:
         done = [call for call in self._calls.get(address, ()) if call.id in self._done]
         deleted = {call.target for call in done if call.verb is Verb.DELETE}
         if not listing.complete and not (seen and (kind.name, seen.id) in self._index.by_locator):
-            yield f"{address}: cannot be read: {listing.why}"
+            yield f"the list of {kind.name} objects is incomplete: {listing.why}"  # the same line for each address
             return
         if seen is not None and _id(seen) not in deleted:
             yield from self._compare_observed(address, kind, seen, done)

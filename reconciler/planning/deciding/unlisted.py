@@ -1,0 +1,37 @@
+"""Reports lists of the platform that could not be read to their end: one problem for each kind, not for each resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from reconciler.model.problem import Problem, Severity
+
+CODE = "kind-not-listed"
+
+
+def merge_unlisted(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, with those of one kind that have the same cause as one. Its subject is the kind."""
+    merged: list[Problem] = []
+    groups: dict[tuple[str, Severity], list[Problem]] = {}
+    for problem in problems:
+        if problem.code != CODE:
+            merged.append(problem)
+            continue
+        group = groups.setdefault((problem.subject.partition("/")[0], problem.severity), [])
+        group.append(problem)
+        if len(group) == 1:
+            merged.append(problem)
+    whole = {id(group[0]): _merge(kind, group) for (kind, _), group in groups.items() if len(group) > 1}
+    return [whole.get(id(problem), problem) for problem in merged]
+
+
+def _merge(kind: str, group: list[Problem]) -> Problem:
+    first = min(group, key=lambda problem: problem.subject)
+    number = len(group)
+    values = {**first.values, "resources": number}
+    if first.severity is Severity.WARNING:  # about objects that are no longer declared
+        text = f"{number:,} objects are no longer declared, but the list of {kind} objects is incomplete"
+        return replace(first, subject=kind, text=text, values=values)
+    return replace(first, subject=kind, text=f"{first.text} ({number:,} resources)", values=values)

@@ -1,0 +1,121 @@
+"""File names that are not UTF-8: every command ends with a message that names the file, and none with a traceback."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.project import Shell
+from tests.platform import Sandbox
+
+POLICY = b"kind: IPPolicy\nname: x\nspec: {}\n"
+COMMANDS = [
+    ["validate"],
+    ["validate", "--strict"],
+    ["plan"],
+    ["plan", "--format", "json"],
+    ["apply", "-y"],
+    ["drift"],
+    ["fmt"],
+    ["fmt", "--check"],
+    ["fmt", "--modeline"],
+    ["graph"],
+    ["import"],
+    ["import", "--out", "manifests"],
+    ["snapshot", "--out", "snapshot.json"],
+    ["rename", "IPPolicy/office", "IPPolicy/branch"],
+    ["explain", "IPPolicy/office.description"],
+    ["adopt", "IPPolicy/office", "-y"],
+    ["history"],
+    ["list"],
+    ["agent", "config", "a"],
+]
+UNREADABLE = "the file name manifests/caf\\xe9.yaml is not UTF-8; rename the file or folder"
+
+
+def write(root: Path, path: bytes, text: bytes = POLICY) -> None:
+    file = os.path.join(os.fsencode(root), path)  # noqa: PTH118 - Path has no form for bytes
+    os.makedirs(os.path.dirname(file), exist_ok=True)  # noqa: PTH103, PTH120
+    with open(file, "wb") as opened:  # noqa: PTH123
+        opened.write(text)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.usefixtures("sandbox")
+def test_a_manifest_whose_name_is_not_utf_8_is_named_by_every_command(shell: Shell, words: list[str]) -> None:
+    write(shell.root, b"manifests/caf\xe9.yaml")
+    said = shell(*words)
+    assert "unexpected" not in said.err
+    assert (said.code == 0) == (UNREADABLE not in said.err)
+    if words[0] in ("validate", "plan", "apply", "drift", "fmt", "graph", "explain", "adopt"):
+        assert UNREADABLE in said.err
+
+
+@pytest.mark.parametrize(
+    "path",
+    [b"manifests/caf\xe9/a.yaml", b"manifests/a/b\xff/c/d.yml", b"policies/caf\xe9.yaml", b"environments/caf\xe9.yaml"],
+)
+@pytest.mark.usefixtures("sandbox")
+def test_no_folder_or_file_of_a_project_may_have_such_a_name(shell: Shell, path: bytes) -> None:
+    write(shell.root, path)
+    for words in (["validate"], ["plan"], ["fmt", "--modeline"], ["init", "-y", "--ci", "github"]):
+        said = shell(*words)
+        assert "unexpected" not in said.err, words
+        assert "Traceback" not in said.err
+    assert shell("validate").code == 1
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_other_files_may_have_any_name(shell: Shell) -> None:
+    for path in (b"manifests/caf\xe9.txt", b"manifests/caf\xe9/x.md", b"manifests/.caf\xe9.yaml", b"caf\xe9.yaml"):
+        write(shell.root, path)
+    for words in (["validate"], ["fmt"], ["apply", "-y"], ["drift"]):
+        assert shell(*words).code == 0
+
+
+@pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["fmt", "manifests/NAME.yaml"],
+        ["show", "NAME.json"],
+        ["apply", "NAME.json", "-y"],
+        ["plan", "--out", "NAME.json"],
+        ["plan", "--format", "html=NAME.html"],
+        ["plan", "--snapshot", "NAME.json"],
+        ["plan", "--env", "NAME"],
+        ["plan", "--target", "IPPolicy/NAME"],
+        ["plan", "--base", "NAME"],
+        ["plan", "--var", "a=NAME"],
+        ["plan", "--project", "NAME"],
+        ["apply", "-y", "--events", "NAME.jsonl"],
+        ["snapshot", "--out", "NAME.json"],
+        ["import", "--out", "NAME"],
+        ["rename", "IPPolicy/office", "IPPolicy/NAME"],
+        ["explain", "NAME"],
+        ["list", "NAME"],
+        ["comment", "NAME.json"],
+        ["init", "-y", "--stack", "NAME"],
+    ],
+    ids=" ".join,
+)
+def test_arguments_that_are_not_utf_8_end_in_a_message_or_in_files_of_that_name(shell: Shell, words: list[str]) -> None:
+    said = shell(*(word.replace("NAME", os.fsdecode(b"caf\xe9")) for word in words))
+    assert "unexpected" not in said.err
+    assert said.code in (0, 1, 64) and (said.err or said.code == 0)
+
+
+def test_a_project_may_be_in_a_folder_whose_name_is_not_utf_8(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = os.fsdecode(os.fsencode(shell.root) + b"/caf\xe9")
+    write(shell.root, b"caf\xe9/reconciler.yaml", b"version: 1\nstack: prod\n")
+    write(shell.root, b"caf\xe9/manifests/x.yaml")
+    monkeypatch.chdir(folder)
+    for words in (["validate"], ["plan"], ["apply", "-y"], ["drift"], ["list"], ["history"]):
+        said = shell(*words)
+        assert "unexpected" not in said.err, (words, said.err)
+        assert said.code == 0, (words, said.err)
+    assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
