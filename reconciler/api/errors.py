@@ -84,7 +84,7 @@ def sanitize(text: str, longest: int = _LONGEST) -> str:
 _UNPRINTED = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-_OF_PROXY = {
+_OF_PROXY: dict[int, str] = {
     HTTPStatus.PROXY_AUTHENTICATION_REQUIRED: "a proxy answered: it asks for a user and password; set HTTPS_PROXY to "
     "http://user:password@host:port, or add the platform's host to NO_PROXY",
     HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED: "this network answered: it asks for a login; log in to the network, "

@@ -21,7 +21,17 @@ from reconciler.model.value import Secret
 from tests.api.wire import answer, wire
 from tests.tiers import examples
 
-NOT_ACCEPTED = ["gzip, gzip", "gzip,gzip,gzip", "deflate", "br", "zstd", "compress", "gzip, br", "x-unknown", "GZIP, gzip"]
+NOT_ACCEPTED = [
+    "gzip, gzip",
+    "gzip,gzip,gzip",
+    "deflate",
+    "br",
+    "zstd",
+    "compress",
+    "gzip, br",
+    "x-unknown",
+    "GZIP, gzip",
+]
 
 
 def read(encoding: str, content: bytes, largest: int, step: int = 7) -> bytes:
@@ -32,7 +42,12 @@ def read(encoding: str, content: bytes, largest: int, step: int = 7) -> bytes:
 
 
 @settings(max_examples=examples(60))
-@given(st.binary(max_size=500), st.integers(0, 500), st.integers(1, 50), st.sampled_from(["", "identity", "gzip", "x-gzip"]))
+@given(
+    st.binary(max_size=500),
+    st.integers(0, 500),
+    st.integers(1, 50),
+    st.sampled_from(["", "identity", "gzip", "x-gzip"]),
+)
 def test_a_body_is_whole_or_refused_however_it_arrives(content: bytes, largest: int, step: int, encoding: str) -> None:
     packed = gzip.compress(content, 1) if "gzip" in encoding else content
     if max(len(content), len(packed)) <= largest:

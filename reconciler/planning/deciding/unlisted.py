@@ -1,4 +1,4 @@
-"""Reports lists of the platform that could not be read to their end: one problem for each kind, not for each resource."""
+"""Reports lists of the platform that are incomplete: one problem for each kind, not for each resource."""
 
 from __future__ import annotations
 
