@@ -40,8 +40,8 @@ class Body:
         """Raises UnusableBody for an encoding that was not accepted."""
         names = [name for part in encoding.split(",") if (name := part.strip().lower()) not in _SAME]
         if names not in ([], ["gzip"], ["x-gzip"]):
-            shown = "".join(letter for letter in encoding[:60] if letter.isalnum() or letter in " ,-")
-            raise UnusableBody(f"has the content encoding {shown!r}; only gzip, once, is accepted", lasting=True)
+            readable = "".join(letter for letter in encoding[:60] if letter.isalnum() or letter in " ,-")
+            raise UnusableBody(f"has the content encoding {readable!r}; only gzip, once, is accepted", lasting=True)
         self._stream = zlib.decompressobj(_GZIP) if names else None
         self._largest = largest
         self._received = 0
