@@ -126,8 +126,8 @@ def _check_encoding(path: str) -> str:
     """The path. Raises Unreadable if it is not UTF-8: positions, plans and owner records are."""
     if path.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in path):
         return path
-    readable = os.fsencode(path).decode(errors="backslashreplace")
-    raise Unreadable(f"the file name {cut(readable)} is not UTF-8", "rename the file or folder", code="invalid-encoding")
+    text = os.fsencode(path).decode(errors="backslashreplace")
+    raise Unreadable(f"the file name {cut(text)} is not UTF-8", "rename the file or folder", code="invalid-encoding")
 
 
 def _raise_unlistable(error: OSError) -> None:
