@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from reconciler.model.redaction import redact
 from reconciler.operations.errors import UnusableSource
-from reconciler.operations.opening.git import GitError, run_git
+from reconciler.operations.opening.git import GitError, find_worktree, open_own_git, without_network
 
 KEPT = 16
 """Checkouts that stay in a cache, the last ones that were asked for."""
@@ -46,7 +46,7 @@ _NEEDED = (
 )  # fmt: skip
 """Variables that a fetch needs to authenticate (docs/fleet-cluster.md). All others may be keys of members."""
 
-_SAFE = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "gc.auto=0", "maintenance.auto=false")
+_PROTOCOLS = ("https", "ssh", "file")
 
 
 def fetch_checkout(source: str, commit: str, cache: Path, environ: Mapping[str, str] = os.environ) -> Path:
@@ -112,18 +112,11 @@ def _fetch(source: str, commit: str, folder: Path, environ: Mapping[str, str]) -
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
     partial.mkdir(mode=0o700)
-    variables = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes"} if "GIT_SSH" not in environ else {}
-    variables |= environ
-    variables |= {"GIT_ALLOW_PROTOCOL": "https:ssh:file", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    options = [part for setting in _SAFE for part in ("-c", setting)]
-
-    def git(*arguments: str) -> None:
-        run_git(partial, variables, _TIMEOUT, *options, *arguments, needed=_NEEDED)
-
     try:
-        git("init", "--quiet", "--template=")
-        git("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", source, commit)
-        git("checkout", "--quiet", "--detach", commit, "--")
+        git = open_own_git(partial, _variables(environ), _TIMEOUT, _PROTOCOLS)
+        without_network(git).run("init", "--quiet", "--template=")
+        git.run("fetch", "--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules", "--", _locate(source), commit)
+        without_network(git).run("checkout", "--quiet", "--detach", commit, "--")
     except GitError as error:
         shutil.rmtree(partial, ignore_errors=True)
         secrets = [environ[name] for name in _SECRETS if environ.get(name)]
@@ -131,6 +124,18 @@ def _fetch(source: str, commit: str, folder: Path, environ: Mapping[str, str]) -
         raise UnusableSource(f"commit {commit[:12]} cannot be fetched from {source}: {reason}") from None
     os.sync()  # a machine that loses its power must not keep the folder with empty files
     partial.rename(folder)
+
+
+def _variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a fetch gets of a worker's environment. It asks no questions."""
+    needed = {name: environ[name] for name in _NEEDED if name in environ}
+    return needed if "GIT_SSH" in needed else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **needed}
+
+
+def _locate(source: str) -> str:
+    """A URL as it is; of a folder the repository, since Git would take a folder with the files of one for another."""
+    worktree = None if is_url(source) else find_worktree(Path(source), {})
+    return source if worktree is None else str(worktree.own)
 
 
 def _remove_old(cache: Path) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from reconciler.fleet.checkouts import check_source
 from reconciler.operations.errors import UnusableSource
-from reconciler.operations.opening.git import GitError, run_git
+from reconciler.operations.opening.git import Git, GitError, find_worktree, open_git
 
 _TIMEOUT = 30.0  # seconds
+_STATUS = ("status", "--porcelain", "--ignore-submodules=all")  # workers fetch no submodules
 
 
 class Repository(Struct, frozen=True):
@@ -29,18 +30,27 @@ def find_repository(file: Path, url: str, environ: Mapping[str, str]) -> Reposit
     url  of the repository; empty: that of the remote `origin`
     """
     folder = file.resolve().parent
-
-    def git(*arguments: str) -> str:
-        return run_git(folder, environ, _TIMEOUT, *arguments).decode().strip()
-
     try:
-        root, commit = Path(git("rev-parse", "--show-toplevel")), git("rev-parse", "HEAD")
-        changed, remote_branches = git("status", "--porcelain"), git("branch", "--remotes", "--contains", commit)
+        worktree = find_worktree(folder, environ)
+        if worktree is None:
+            raise GitError("not a git repository")
+        with open_git(worktree, environ, _TIMEOUT) as git:
+            return _find_commit(git, worktree.root, file, url)
     except GitError as error:
-        raise UnusableSource(f"{folder} is not in a Git repository with a commit: {error}") from None
+        raise UnusableSource(
+            f"{folder} is not in a Git repository with a commit: {error}", remedy=error.remedy
+        ) from None
+
+
+def _find_commit(git: Git, root: Path, file: Path, url: str) -> Repository:
+    def ask(*arguments: str) -> str:
+        return git.run(*arguments).decode(errors="replace").strip()
+
+    commit = ask("rev-parse", "--verify", "HEAD^{commit}")
+    changed, remote_branches = ask(*_STATUS), ask("branch", "--remotes", "--contains", commit)
     if changed:
         raise UnusableSource(
-            f"{folder} has changes that are not committed, and the workers fetch a commit",
+            f"{file.parent} has changes that are not committed, and the workers fetch a commit",
             remedy="commit and push them",
         )
     if not url:
@@ -51,9 +61,9 @@ def find_repository(file: Path, url: str, environ: Mapping[str, str]) -> Reposit
     return Repository(url, file.resolve().relative_to(root.resolve()).as_posix(), commit)
 
 
-def _find_origin(git: Callable[..., str]) -> str:
+def _find_origin(git: Git) -> str:
     try:
-        return git("remote", "get-url", "origin")
+        return git.run("remote", "get-url", "origin").decode(errors="replace").strip()
     except GitError:
         raise UnusableSource(
             "the repository has no remote `origin`", remedy="name the repository that workers fetch with --repository"

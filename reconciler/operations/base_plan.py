@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -58,15 +56,19 @@ def _load_manifest(workspace: Workspace, commit: Commit) -> Manifest:
         text = here.read("from_file", path, is_secret=is_secret)
         return Secret(text, source) if is_secret else text
 
-    with tempfile.TemporaryDirectory(prefix="reconciler-base-") as folder:
-        root = Path(folder)
-        commit.write_files(root)
-        if not (root / FILE).exists():
+    with commit.files() as base:
+        if not base.has_project:
             return Manifest(config.stack, {})  # the reviewed commits add the project
+
+        def read_missing(source: str, is_secret: bool) -> Value | None:
+            word, _, path = source.partition(":")
+            return None if word == "file" and base.has(path) else read_here(source, is_secret)
+
         environment = config.environment.name if config.environment is not None else None
-        settings = load_config(root, environ, environment, read_here)
+        settings = load_config(base.root, environ, environment, read_missing)
         _check_account(settings, config)
-        return load_manifests(settings, environ, workspace.variables, read_here).manifest
+        base.add(*settings.manifests, *settings.policies)
+        return load_manifests(settings, environ, workspace.variables, read_missing).manifest
 
 
 def _check_account(base: Config, head: Config) -> None:

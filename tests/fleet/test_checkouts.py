@@ -161,7 +161,9 @@ def test_hooks_of_the_machine_are_not_run(repository: Repository, cache: Path, t
 
 def test_an_error_of_git_is_told_without_its_secrets(repository: Repository, cache: Path, tmp_path: Path) -> None:
     commit = repository.commit("first")
-    environ = wrap_git(tmp_path / "bin", 'echo "refused: $GIT_CONFIG_VALUE_0" >&2; exit 1')
+    environ = wrap_git(
+        tmp_path / "bin", 'case "$*" in *fetch*) echo "refused: $GIT_CONFIG_VALUE_0" >&2; exit 1;; esac; exec $GIT "$@"'
+    )
     environ["GIT_CONFIG_VALUE_0"] = "Authorization: Basic Y2FuYXJ5OmNhbmFyeQ=="
     with pytest.raises(UnusableSource) as caught:
         fetch_checkout(str(repository.folder), commit, cache, environ)

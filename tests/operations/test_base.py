@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -276,10 +277,12 @@ async def test_a_base_that_is_no_commit_is_an_error(sandbox: Sandbox, repository
 # --- files of a commit ------------------------------------------------------------------------------------------------
 
 
-def files_of(commit: Commit, folder: Path) -> dict[str, str]:
-    """What a commit writes into an empty folder, by path; of a link, where it leads."""
+def files_of(commit: Commit, folder: Path, *added: str) -> dict[str, str]:
+    """What is copied of a commit, by path; of a link, where it leads."""
     folder.mkdir()
-    commit.write_files(folder)
+    with commit.files() as base:
+        base.add(*added)
+        shutil.copytree(base.root, folder, symlinks=True, dirs_exist_ok=True)
     return {
         file.relative_to(folder).as_posix(): f"→ {file.readlink()}" if file.is_symlink() else file.read_bytes().decode()
         for file in sorted(folder.rglob("*"))
@@ -295,6 +298,8 @@ def test_the_files_below_the_project_are_those_of_the_commit(repository: Reposit
         "deep/er/b c.txt": "no newline",
         "été.txt": "é\r\n\nblob 3\n",
         "run.sh": "#!/bin/sh\n",
+        "reconciler.yaml": "version: 1\n",
+        "manifests/deep/a.yaml": "kind: A\n",
     }
     for path, text in texts.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -311,9 +316,10 @@ def test_the_files_below_the_project_are_those_of_the_commit(repository: Reposit
     repository.git("commit", "--quiet", "--message=with a module")
     (root / "a.txt").write_text("not committed")
     commit = Commit.resolve(root, os.environ, "HEAD")
-    found = files_of(commit, tmp_path / "copy")
-    assert found == {**texts, "link": "→ a.txt", "just-right": "x" * 16}
-    assert files_of(Commit.resolve(root, os.environ, "HEAD^"), tmp_path / "before") == found
+    found = files_of(commit, tmp_path / "copy", *texts, "manifests", "link", "just-right", "missing", "deep")
+    assert found == {**texts, "link": "a\n", "just-right": "x" * 16}
+    settings = {"reconciler.yaml": "version: 1\n"}
+    assert files_of(Commit.resolve(root, os.environ, "HEAD^"), tmp_path / "before") == settings
 
 
 def test_a_commit_is_found_by_any_of_its_names(repository: Repository) -> None:
@@ -351,7 +357,7 @@ def test_a_name_of_no_commit_is_told_with_what_to_do(repository: Repository, ref
 def test_what_git_says_about_a_commit_it_cannot_read_is_told(repository: Repository, tmp_path: Path) -> None:
     repository.commit(policy("a"))
     commit = Commit.resolve(repository.root, os.environ, "HEAD")
-    with pytest.raises(UnusableBase, match=r"--base HEAD: git rev-list failed: fatal"):
+    with pytest.raises(UnusableBase, match=r"--base HEAD: fatal"):
         replace(commit, id="0" * 40).count_missing()
     with pytest.raises(UnusableBase, match="not a git repository"):
         Commit.resolve(tmp_path, {**os.environ, "GIT_CEILING_DIRECTORIES": "/"}, "HEAD")

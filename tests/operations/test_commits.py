@@ -15,6 +15,7 @@ from reconciler.operations.opening.commits import read_commit
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "bin").mkdir()
     (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
 
@@ -44,11 +45,12 @@ def test_git_is_not_started_where_there_is_no_repository(project: Path) -> None:
     install(project, f"touch {project / 'started'}; echo 0fabc")
     (project / "inner").mkdir()
     assert read_commit(project / "inner", os.environ, 5.0) == "0fabc"
-    (project / ".git").rmdir()
+    (project / ".git").rename(project / "elsewhere")
     (project / "started").unlink()
     assert read_commit(project / "inner", os.environ, 5.0) == ""
     assert not (project / "started").exists()
-    assert read_commit(project, {**os.environ, "GIT_DIR": "elsewhere"}, 5.0) == "0fabc"
+    for named in ("elsewhere", str(project / "elsewhere")):
+        assert read_commit(project, {**os.environ, "GIT_DIR": named}, 5.0) == "0fabc"
 
 
 def test_a_git_that_cannot_be_started_tells_no_commit(project: Path) -> None:

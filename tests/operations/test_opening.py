@@ -16,9 +16,9 @@ from reconciler.model.change import Risk
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding, Listing, Snapshot
 from reconciler.operations.errors import UnreadableAccount
-from reconciler.operations.opening import account_identity, commits, stores
+from reconciler.operations.opening import account_identity, stores
 from reconciler.operations.opening.account_reading import without_operation_id
-from reconciler.operations.opening.git import GitError, run_git
+from reconciler.operations.opening.git import GitError, Worktree, open_git, open_own_git, without_network
 from reconciler.operations.opening.project import open_to_import, open_without_manifests
 from reconciler.operations.opening.source import ProjectSource, invalid_project
 from reconciler.project.documents.resolve import Variable
@@ -399,7 +399,7 @@ def test_an_import_needs_no_folder_of_manifests(sandbox: Sandbox, tmp_path: Path
 def git(tmp_path: Path) -> Path:
     """A folder with a program `git` that prints how it was started."""
     (tmp_path / "git").write_text(
-        '#!/bin/sh\necho "$*"\nenv | sort\ncat\n[ "$2" = fail ] || exit 0\necho no >&2; exit 1\n'
+        '#!/bin/sh\necho "$*"\nenv | sort\ncat\ncase "$*" in *fail) ;; *) exit 0;; esac\necho no >&2; exit 1\n'
     )
     (tmp_path / "git").chmod(0o755)
     return tmp_path
@@ -407,28 +407,44 @@ def git(tmp_path: Path) -> Path:
 
 def test_git_gets_the_variables_that_it_needs_and_no_others(git: Path) -> None:
     environ = {"PATH": f"{git}{os.pathsep}{os.environ['PATH']}", "HOME": "/home", "TOKEN": "canary", "ALSO": "1"}
-    printed = run_git(git, environ, 5.0, "status", "-z", input=b"given").decode()
-    assert printed.startswith(f"-C {git} status -z\n")
-    assert printed.endswith("given")
-    assert ("HOME=/home\n" in printed, "canary" in printed, "ALSO" in printed) == (True, False, False)
-    assert "ALSO=1\n" in run_git(git, environ, 5.0, "status", needed=("PATH", "ALSO")).decode()
+    worktree = Worktree(git, git / ".git", git / ".git")
+    with open_git(worktree, environ, 5.0) as opened:
+        printed = opened.run("status", "-z", input=b"given").decode()
+    command, _, rest = printed.partition("\n")
+    assert command.startswith(f"--git-dir={opened.git_dir} --no-pager -c safe.bareRepository=explicit -c ")
+    assert command.endswith(" status -z")
+    assert rest.endswith("given")
+    assert [word for word in ("HOME=", "canary", "ALSO") if word in printed] == []
+    own = open_own_git(git, {**environ, "NAMED": "1"}, 5.0, ("https",))
+    (git / ".git").mkdir()
+    assert "NAMED=1\n" in own.run("status").decode()
+    assert "NAMED" not in without_network(own).run("status").decode()
 
 
 def test_why_git_did_not_answer_is_told(git: Path) -> None:
+    def run(environ: dict[str, str], timeout: float, *arguments: str) -> None:
+        with open_git(Worktree(git, git / ".git", git / ".git"), environ, timeout) as opened:
+            opened.run(*arguments)
+
     with pytest.raises(GitError, match="git is not installed"):
-        run_git(git, {"PATH": str(git / "nowhere")}, 5.0, "status")
+        run({"PATH": str(git / "nowhere")}, 5.0, "status")
     environ = {"PATH": f"{git}{os.pathsep}{os.environ['PATH']}"}
     with pytest.raises(GitError, match=r"^no$"):
-        run_git(Path("fail"), environ, 5.0, "status")
-    (git / "git").write_text("#!/bin/sh\nexec sleep 9\n")
+        run(environ, 5.0, "fail")
+    (git / "git").write_text("#!/bin/sh\nsleep 9 & exec sleep 9\n")
     with pytest.raises(GitError, match=r"^git did not finish within 0\.05 seconds$"):
-        run_git(git, environ, 0.05, "status")
+        run(environ, 0.05, "status")
     (git / "git").write_text("#!/nowhere/at/all\n")
     with pytest.raises(GitError, match=r"nowhere|No such file"):
-        run_git(git, environ, 5.0, "status")
+        run(environ, 5.0, "status")
 
 
-def test_a_folder_that_cannot_be_looked_at_may_be_in_a_repository(git: Path) -> None:
-    environ = {"PATH": f"{git}{os.pathsep}{os.environ['PATH']}"}
-    long = git / ("x" * 300)  # no file system has such a name
-    assert commits.read_commit(long, environ, 5.0).startswith(f"-C {long} rev-parse HEAD")
+def test_a_git_in_a_folder_of_the_project_is_not_run(git: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PATH may have `.` or an empty entry."""
+    monkeypatch.chdir(git)
+    for path in ("", ".", os.pathsep):
+        with (
+            pytest.raises(GitError, match="git is not installed"),
+            open_git(Worktree(git, git / ".git", git / ".git"), {"PATH": path}, 5.0) as opened,
+        ):
+            opened.run("status")

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import shlex
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
 
 from reconciler.operations.errors import UnusableBase
-from reconciler.operations.opening.git import GitError, run_git
+from reconciler.operations.opening.base_files import BaseFiles
+from reconciler.operations.opening.git import Git, GitError, Worktree, find_worktree, open_git
+from reconciler.operations.opening.git_objects import MissingObject, open_objects
+from reconciler.project.files import Unreadable
 
-_TREE_TIMEOUT = 60.0  # seconds for reading a whole tree
-_MAX_FILE = 8 * 1024 * 1024  # bytes; no larger file is read from a project
-_SYMLINK = "120000"
-_FILES = ("100644", "100755", _SYMLINK)
+_TIMEOUT = 60.0  # seconds for reading a commit
+_FETCH_ALL = "fetch them with `git fetch --refetch --no-filter origin`, or clone without --filter"
+_UNSHALLOW = "fetch the history with `git fetch --unshallow`, or check out with `fetch-depth: 0` (GIT_DEPTH: 0)"
 
 
 def read_commit(root: Path, environ: Mapping[str, str], timeout: float) -> str:
@@ -22,21 +27,14 @@ def read_commit(root: Path, environ: Mapping[str, str], timeout: float) -> str:
 
     Git is not started where it would find no repository.
     """
-    if "GIT_DIR" not in environ and not _is_in_repository(root):
-        return ""
     try:
-        return run_git(root, environ, timeout, "rev-parse", "HEAD").decode().strip()
+        worktree = find_worktree(root, environ)
+        if worktree is None:
+            return ""
+        with open_git(worktree, environ, timeout) as git:
+            return git.run("rev-parse", "HEAD").decode().strip()
     except GitError:
         return ""
-
-
-def _is_in_repository(root: Path) -> bool:
-    """Whether the folder or one above it has an entry `.git`, or may have one that cannot be seen."""
-    folder = root.resolve()
-    try:
-        return any((parent / ".git").exists() for parent in (folder, *folder.parents))
-    except OSError:
-        return True
 
 
 class Commit(Struct, frozen=True):
@@ -44,6 +42,7 @@ class Commit(Struct, frozen=True):
 
     root: Path
     environ: Mapping[str, str]
+    worktree: Worktree
     ref: str
     id: str
 
@@ -52,53 +51,63 @@ class Commit(Struct, frozen=True):
         """The commit that a branch, tag or expression such as `HEAD^1` names. Raises UnusableBase."""
         if ref.startswith("-") or not ref:
             raise UnusableBase(f"--base {ref!r} is not a branch, tag or commit")
+        fetch = f"fetch it first, for example `git fetch origin {shlex.quote(ref.removeprefix('origin/'))}`"
         try:
-            found = run_git(root, environ, _TREE_TIMEOUT, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+            worktree = find_worktree(root, environ)
+            if worktree is None:
+                raise GitError("not a git repository")
+            with open_git(worktree, environ, _TIMEOUT) as git:
+                found = git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
         except GitError as error:
             reason = f": {error}" if str(error) else ""
             raise UnusableBase(
                 f"--base {ref}: there is no such commit in the Git repository of {root}{reason}",
-                remedy=f"fetch it first, for example `git fetch origin {ref.removeprefix('origin/')}`",
+                remedy=error.remedy or fetch,
             ) from error
-        return cls(root, environ, ref, found.decode().strip())
+        return cls(root, environ, worktree, ref, found.decode().strip())
 
     def count_missing(self) -> int:
-        """How many commits of this one the commit that is checked out does not contain."""
-        return int(self._run("rev-list", "--count", f"HEAD..{self.id}"))
+        """How many commits of this one the commit that is checked out does not contain. Raises UnusableBase."""
+        with self._open() as git:
+            count = int(git.run("rev-list", "--count", f"HEAD..{self.id}"))
+            if count and _is_cut_off(git, self.worktree):
+                raise GitError("the history of HEAD is incomplete (shallow clone)", _UNSHALLOW)
+            return count
 
-    def write_files(self, folder: Path) -> None:
-        """Writes the project's files as of this commit into an empty folder. Raises UnusableBase."""
-        entries = list(self._list_files())
-        contents = self._run("cat-file", "--batch", input="".join(f"{entry.blob}\n" for entry in entries).encode())
-        offset = 0
-        for entry in entries:
-            header_end = contents.index(b"\n", offset)
-            size = int(contents[offset:header_end].rsplit(b" ", 1)[1])
-            content = contents[header_end + 1 : header_end + 1 + size]
-            offset = header_end + size + 2
-            file = folder / entry.path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            if entry.mode == _SYMLINK:
-                file.symlink_to(os.fsdecode(content))
-            else:
-                file.write_bytes(content)
+    @contextmanager
+    def files(self) -> Iterator[BaseFiles]:
+        """The project's files as of this commit, in a temporary folder. Raises UnusableBase, in the block too."""
+        with (
+            tempfile.TemporaryDirectory(prefix="reconciler-base-") as folder,
+            self._open() as git,
+            open_objects(git) as objects,
+        ):
+            try:
+                yield BaseFiles(Path(folder), objects, self.id, self._find_project())
+            except MissingObject as error:
+                raise GitError(f"the repository does not have all files ({error})", _FETCH_ALL) from error
+            except Unreadable as error:
+                raise GitError(str(error), error.remedy) from error
 
-    def _list_files(self) -> Iterator[_Entry]:
-        for line in self._run("ls-tree", "-r", "-l", "-z", self.id).split(b"\0"):
-            if line:
-                attributes, _, path = line.partition(b"\t")
-                mode, _, blob, size = attributes.decode().split()
-                if mode in _FILES and int(size) <= _MAX_FILE:
-                    yield _Entry(os.fsdecode(path), mode, blob)
+    def _find_project(self) -> str:
+        root, top = os.path.realpath(self.root), os.path.realpath(self.worktree.root)
+        if os.path.commonpath((root, top)) != top:
+            raise GitError(f"{root} is not in the work tree {top}")
+        return os.path.relpath(root, top)
 
-    def _run(self, *arguments: str, input: bytes | None = None) -> bytes:
+    @contextmanager
+    def _open(self) -> Iterator[Git]:
         try:
-            return run_git(self.root, self.environ, _TREE_TIMEOUT, *arguments, input=input)
+            with open_git(self.worktree, self.environ, _TIMEOUT) as git:
+                yield git
         except GitError as error:
-            raise UnusableBase(f"--base {self.ref}: git {arguments[0]} failed: {error}") from error
+            raise UnusableBase(f"--base {self.ref}: {error}", remedy=error.remedy) from error
 
 
-class _Entry(Struct, frozen=True):
-    path: str  # relative to the project's folder
-    mode: str
-    blob: str
+def _is_cut_off(git: Git, worktree: Worktree) -> bool:
+    """Whether the history of HEAD ends where a shallow clone cut it off."""
+    if not worktree.is_shallow():
+        return False
+    ends = git.run("rev-list", "--max-parents=0", "HEAD").split()
+    boundary = (worktree.common / "shallow").read_bytes().split()
+    return not set(ends).isdisjoint(boundary)

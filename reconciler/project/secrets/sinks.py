@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.snapshot import Place
 from reconciler.model.value import Secret
+from reconciler.project import processes
 from reconciler.project.secrets import dotenv
 from reconciler.project.secrets import files as secret_files
 from reconciler.project.secrets.reserved_places import Reserved
@@ -95,15 +95,7 @@ class ProjectSinks:
     async def _run(self, arguments: Sequence[str], text: bytes, passed: Collection[str]) -> None:
         program = arguments[0]
         starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *arguments,
-                cwd=self._root,
-                env=command_environment(self._environ, passed),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,  # so that its child processes can be killed too
-            )
+            processes.start_command(arguments, command_environment(self._environ, passed), self._root)
         )
         try:
             process = await asyncio.shield(starting)
@@ -177,9 +169,7 @@ def _checkout(root: Path) -> str:
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kills a command and its child processes."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+    processes.kill(process)
     await process.wait()
 
 
