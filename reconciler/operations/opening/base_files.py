@@ -112,7 +112,7 @@ class BaseFiles:
                 yield inner
 
     def _copy_file(self, path: str, limit: int) -> bool:
-        """Copies one regular file. Of one that is too large, only the size: whoever reads it says so."""
+        """Copies one regular file. Of one that is too large, only the size, which the reader refuses."""
         if path in self._copied:
             return True
         entry = self._find(path)
@@ -125,7 +125,7 @@ class BaseFiles:
         self._count_one()
         content = self._objects.read(entry.id, "blob", limit)
         self._make_folder(str(PurePosixPath(path).parent))
-        with _named(path), (self.root / path).open("wb") as file:
+        with _explain_errors(path), (self.root / path).open("wb") as file:
             if content is None:
                 file.truncate(limit + 1)
             else:
@@ -136,7 +136,7 @@ class BaseFiles:
         return True
 
     def _make_folder(self, path: str) -> None:
-        with _named(path):
+        with _explain_errors(path):
             (self.root / path).mkdir(parents=True, exist_ok=True)
 
     def _count_one(self) -> None:
@@ -216,7 +216,7 @@ def _leaves(path: str) -> files.Unreadable:
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _explain_errors(path: str) -> Iterator[None]:
     """Turns an error of the file system, for example for a name that is too long, into one about the path."""
     try:
         yield

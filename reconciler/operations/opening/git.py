@@ -36,7 +36,7 @@ _SAFE = (
 )
 """Settings of every call. They take precedence over those of a repository and of a user."""
 
-_SEALED = {
+_OFFLINE = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": "/dev/null",
     "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -213,7 +213,7 @@ def open_git(worktree: Worktree, environ: Mapping[str, str], timeout: float) -> 
     deadline = time.monotonic() + timeout
     with tempfile.TemporaryDirectory(prefix="reconciler-git-") as folder:
         view = Path(folder)
-        git = Git(view, view, _sealed_environment(worktree, environ), deadline, timeout)
+        git = Git(view, view, _offline_environment(worktree, environ), deadline, timeout)
         _write_view(view, worktree, git)
         yield git
 
@@ -231,18 +231,18 @@ def open_own_git(folder: Path, environ: Mapping[str, str], timeout: float, proto
 def without_network(git: Git) -> Git:
     """The same repository without network, and without settings of the user, which can name programs."""
     kept = {"GIT_WORK_TREE": git.environ["GIT_WORK_TREE"]}
-    return replace(git, environ={**_path_of(git.environ), **_ALWAYS, **_SEALED, **kept})
+    return replace(git, environ={**_path_of(git.environ), **_ALWAYS, **_OFFLINE, **kept})
 
 
 def _path_of(environ: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": environ["PATH"]} if "PATH" in environ else {}
 
 
-def _sealed_environment(worktree: Worktree, environ: Mapping[str, str]) -> dict[str, str]:
+def _offline_environment(worktree: Worktree, environ: Mapping[str, str]) -> dict[str, str]:
     return {
         **_path_of(environ),
         **_ALWAYS,
-        **_SEALED,
+        **_OFFLINE,
         "GIT_OBJECT_DIRECTORY": str(worktree.common / "objects"),
         "GIT_INDEX_FILE": str(worktree.own / "index"),
         "GIT_WORK_TREE": str(worktree.root),

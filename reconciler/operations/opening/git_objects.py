@@ -1,6 +1,6 @@
 """Reads objects of a repository one by one: only those that are asked for, and none that is larger than allowed.
 
-A tree is not trusted: whoever made it can have put any bytes into its names.
+A tree is not trusted: its author can have put any bytes into its names.
 """
 
 from __future__ import annotations
