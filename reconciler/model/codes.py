@@ -695,9 +695,10 @@ _PLANS: Final = {
     ),
     "unused-approval": Code(
         "An entry of `approvals.yaml` approves no change of the plan.",
-        "The change was applied or withdrawn, the entry expired, or the plan for the object is a different one by now.",
-        "Remove the entry, or replace it after a review of the change.",
-        _WARNING,
+        "The entry expired or is misspelled, or the plan for the object is a different one by now. As a note: the plan "
+        "has no such change, since it was applied already or withdrawn.",
+        "Replace the entry after a review of the change. A note asks for nothing, until the entry has expired.",
+        (Severity.WARNING, Severity.NOTE),
     ),
     "unusable-plan-file": Code(
         "A plan file cannot be applied.",

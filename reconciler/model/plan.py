@@ -143,7 +143,7 @@ class Plan(Struct, frozen=True):
     """All changes and calls of an apply, in a safe order, and the problems and missing approvals that block it."""
 
     stack: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Change, ...] = ()  # deletions first
     calls: tuple[Call, ...] = ()  # in an order that satisfies every `needs`
     problems: tuple[Problem, ...] = ()
     approvals: tuple[Approval, ...] = ()

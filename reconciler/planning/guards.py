@@ -59,13 +59,24 @@ def find_required_approvals(
 
 
 def find_unused(approvals: Iterable[Approval], options: PlanOptions) -> Iterator[Problem]:
-    """A warning for each entry of `approvals.yaml` that approves nothing in this plan."""
+    """A warning for each entry of `approvals.yaml` that does not approve the change of this plan that it names.
+
+    A note if the plan has no such change, as after every apply of an approved change, unless an approval of the same
+    rule is missing: the entry may be misspelled.
+    """
+    approvals = tuple(approvals)
     needed = {(approval.what, item.subject): item for approval in approvals for item in approval.items}
+    lacking = {approval.what for approval in approvals if not approval.granted}
     for entry in () if options.is_limited else options.approved:
-        item = needed.get((entry.what, entry.subject))
+        item, is_expired = needed.get((entry.what, entry.subject)), entry.until < _today(options)
+        if item is None and entry.what not in lacking:
+            end = "remove the entry" if is_expired else f"it can stay until {entry.until}"
+            text = "expired, and this plan has no such change" if is_expired else "this plan has no such change"
+            yield Problem(text, end, str(entry), entry.position, Severity.NOTE, code="unused-approval")
+            continue
         if item is None:
-            text, remedy = "approves no change of this plan", "remove the entry"
-        elif entry.until < _today(options):
+            text, remedy = "approves no change of this plan", "correct or remove the entry"
+        elif is_expired:
             text, remedy = f"expired on {entry.until}", "set a later `until` if the change is still approved"
         elif entry.id != item.id:
             text, remedy = f"approves {entry.id or 'no object'}, but the object is {item.id or 'new'}", _REVIEW

@@ -13,6 +13,7 @@ from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Action, Reason, Risk
 from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Approval
+from reconciler.model.problem import Severity
 from reconciler.model.snapshot import Live, Snapshot
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
@@ -199,7 +200,6 @@ def test_entries_and_flags_grant_an_approval_together(
     [
         (approve(0), None),
         (approve(0, subject="ReservedDomain/c"), "approves no change of this plan"),
-        (approve(0, what="adopt"), "approves no change of this plan"),
         (approve(0, until="1970-01-01"), "expired on 1970-01-01"),
         (approve(0, id="rd_2"), "approves rd_2, but the object is rd_1"),
         (approve(0, id=""), "approves no object, but the object is rd_1"),
@@ -215,6 +215,18 @@ def test_an_entry_that_approves_nothing_says_why(entry: tuple[ApprovedItem, ...]
     assert [problem.code for problem in problems] == ["unused-approval"] * len(problems)
     for limited in (replace(options, targets=("*",)), replace(options, excludes=("IPPolicy/*",))):
         assert list(find_unused(find_approvals(*TWO), limited)) == []
+
+
+@pytest.mark.parametrize(
+    ("until", "remedy"), [("2999-01-01", "it can stay until 2999-01-01"), ("1970-01-01", "remove the entry")]
+)
+def test_a_used_entry_is_a_note(until: str, remedy: str) -> None:
+    """Whether the plan is empty, as after the apply, or needs approvals of other rules only."""
+    for needed, entry in (((), approve(0, until=until)), (find_approvals(*TWO), approve(0, what="adopt", until=until))):
+        (problem,) = find_unused(needed, PlanOptions(approved=entry, now=DAY))
+        assert problem.severity is Severity.NOTE
+        assert problem.remedy == remedy
+        assert problem.code == "unused-approval"
 
 
 def test_risks_need_approval_for_each_kind_that_has_them() -> None:

@@ -474,8 +474,8 @@ def test_a_replaced_object_that_is_taken_back_under_a_new_name_is_moved() -> Non
     declared = declare("SSHCredential/new", {"public_key": f"{KEY}1"}, moved=["SSHCredential/old"])
     made = make_plan(declared, seen=seen, options=LENIENT)
     assert [(change.id, change.action, str(change.former)) for change in made.changes] == [
-        ("k1", Action.MOVE, "SSHCredential/old"),
         ("k2", Action.DELETE, "None"),
+        ("k1", Action.MOVE, "SSHCredential/old"),
     ]
 
 

@@ -37,6 +37,21 @@ LEFT_OUT = PlanOptions(allow=LENIENT.allow, excludes=("TLSEdge/new",))
 RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}})
 
 
+def test_deletions_come_before_all_other_changes() -> None:
+    """Also those that `ensure: absent` declares, among the resources that are decided before and after them."""
+    there = [live("IPPolicy", f"ipp_{name}", owner=record(f"IPPolicy/{name}", {})) for name in ("gone", "m", "x")]
+    made = make_plan(
+        declare("IPPolicy/a"), declare("IPPolicy/m", ensure=Ensure.ABSENT), declare("IPPolicy/z"), seen=snapshot(*there)
+    )
+    assert [(str(change.address), str(change.action)) for change in made.changes] == [
+        ("IPPolicy/m", "delete"),
+        ("IPPolicy/gone", "delete"),
+        ("IPPolicy/x", "delete"),
+        ("IPPolicy/a", "create"),
+        ("IPPolicy/z", "create"),
+    ]
+
+
 # --- references -------------------------------------------------------------------------------------------------------
 
 
@@ -317,7 +332,7 @@ def test_what_an_excluded_resource_has_replaced_stays_under_its_former_address_t
     declared = declare("ReservedDomain/new", {"domain": "b.x"})
     made = make_plan(declared, seen=snapshot(old, new), options=PlanOptions(excludes=("ReservedDomain/new",)))
     assert (made.changes, made.calls) == ((), ())
-    assert [change.id for change in make_plan(declared, seen=snapshot(old, new)).changes] == ["rd_2", "rd_1"]
+    assert [change.id for change in make_plan(declared, seen=snapshot(old, new)).changes] == ["rd_1", "rd_2"]
 
 
 def test_a_deletion_tells_its_object_apart_and_no_other_change_does() -> None:

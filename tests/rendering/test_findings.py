@@ -7,8 +7,11 @@ import re
 from typing import Any
 
 import jsonschema
+import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.codes import CODES
 from reconciler.model.plan import Plan
@@ -136,17 +139,43 @@ def test_the_most_severe_come_first() -> None:
         "problem",
         "approval",
         "irreversible",
+        "protected",
         "interrupts-traffic",
         "runs-command",
         "issues-credential",
         "issues-credential",
         "added-on-platform",
-        "protected",
         "warning",
         "change",
         "change",
         "change",
     ]
+
+
+def test_a_deletion_without_risks_comes_before_all_other_changes() -> None:
+    gone = Change(Address("AgentTunnel", "live"), Action.DELETE, Reason.REMOVED)
+    for flavour in Flavour:
+        found = list_findings(replace(WHOLE, changes=(*WHOLE.changes, gone)), flavour=flavour)
+        firsts = [finding.subject for finding in found if finding.rule.id not in ("problem", "approval")]
+        assert set(firsts[: firsts.index("AgentTunnel/live") + 1]) <= {"ReservedDomain/old", "AgentTunnel/live"}
+
+
+@pytest.mark.parametrize(
+    ("flavour", "removed", "added"),
+    [
+        (Flavour.PLAN, "{enabled: true} → (not set)", "(not set) → false"),
+        (Flavour.DRIFT, "{enabled: true} on the platform, (not set) in Git", "(not set) on the platform, false in Git"),
+    ],
+)
+def test_a_module_that_is_removed_is_not_shown_as_if_it_were_set(flavour: Flavour, removed: str, added: str) -> None:
+    fields = (FieldChange("mutual_tls", {"enabled": True}, None), FieldChange("is_on", None, False))
+    plan = Plan("prod", changes=(Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=fields),))
+    (finding,) = list_findings(plan, flavour=flavour)
+    assert f"mutual_tls: {removed}" in finding.text
+    assert f"is_on: {added}" in finding.text
+    assert finding.text in json.loads(render_sarif([finding], version="1", fallback="x"))["runs"][0]["results"][0][
+        "message"
+    ]["text"].replace("{{", "{").replace("}}", "}")
 
 
 def test_what_a_branch_does_not_cause_is_a_note() -> None:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Base, Call, Observed, Plan, Verb
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Ref
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
@@ -28,7 +28,7 @@ from tests.tiers import examples
 
 
 class Tags(HTMLParser):
-    """Elements with the names of their attributes, and every text between."""
+    """Elements with the names of their attributes. Not those of text in backticks, which foreign text may have too."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -38,11 +38,13 @@ class Tags(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.structure.append((tag, *(name for name, _ in attrs)))
+        if (tag, attrs) != ("code", []):
+            self.structure.append((tag, *(name for name, _ in attrs)))
         self.links += [value or "" for name, value in attrs if name in ("href", "src", "action", "xlink:href")]
 
     def handle_endtag(self, tag: str) -> None:
-        self.structure.append(f"/{tag}")
+        if tag != "code":
+            self.structure.append(f"/{tag}")
 
     def handle_comment(self, data: str) -> None:
         self.structure.append("comment")
@@ -134,6 +136,58 @@ def test_risks_are_ordered_by_weight_and_only_the_severe_ones_are_red() -> None:
         ("mild", "issues a one-time secret"),
         ("mild", "issues a one-time secret"),
     ]
+
+
+def test_changes_with_equal_risks_are_one_line_with_the_deletions_first() -> None:
+    def change(name: str, action: Action, *risks: Risk) -> Change:
+        return Change(Address("TLSEdge", name), action, Reason.FIELDS, risks=risks)
+
+    plan = Plan(
+        "prod",
+        changes=(
+            change("a", Action.UPDATE, Risk.INTERRUPTS_TRAFFIC),
+            change("b", Action.DELETE, Risk.INTERRUPTS_TRAFFIC),
+            change("c", Action.UPDATE, Risk.INTERRUPTS_TRAFFIC),
+            change("d", Action.UPDATE, Risk.WIDENS_ACCESS),
+        ),
+    )
+    (section,) = re.findall('<section class="box-list risks".*?</section>', plan_page.render_page(plan), re.DOTALL)
+    lines = [" ".join(re.sub("<[^>]*>", "", line).split()) for line in re.findall("<li>(.*?)</li>", section, re.DOTALL)]
+    assert lines == [
+        "widens access update TLSEdge/d",
+        "interrupts live traffic delete TLSEdge/b; update TLSEdge/a, TLSEdge/c",
+    ]
+
+
+def test_what_is_in_backticks_is_shown_as_code() -> None:
+    problem = Problem("is <b> wrong", "run `reconciler fmt`", "TLSEdge/a", code="invalid-value")
+    plan = replace(WHOLE, problems=(problem,))
+    page = plan_page.render_page(plan)
+    assert "TLSEdge/a: is &lt;b&gt; wrong; run <code>reconciler fmt</code>" in page
+    assert "run <code>reconciler import</code>" in page
+    visible = re.sub('<(script|style).*?</(script|style)>|<pre.*?</pre>|data-words=".*?"', "", page, flags=re.DOTALL)
+    assert "`" not in re.sub("<b>`x`", "", html.unescape(visible))
+
+
+def test_the_values_of_an_addition_that_stays_have_no_minus_sign() -> None:
+    for flavour in Flavour:
+        page = plan_page.render_page(WHOLE, flavour=flavour)
+        (section,) = re.findall('<section class="box-list additions".*?</section>', page, re.DOTALL)
+        assert re.findall('<span class="([a-z]+)"><i>(.*?)</i>', section) == [("context", " ")]
+
+
+def test_notes_come_last() -> None:
+    note = Problem("this plan has no such change", "it can stay", severity=Severity.NOTE, code="unused-approval")
+    page = plan_page.render_page(replace(WHOLE, problems=(note,)))
+    assert headings(page)[-1] == "Notes"
+    assert "Problems" not in headings(page)
+
+
+def test_a_module_that_is_removed_is_not_shown_as_if_it_were_set() -> None:
+    fields = (FieldChange("mutual_tls", {"enabled": True}, None), FieldChange("ip_restriction", None, {"on": 1}))
+    plan = Plan("prod", changes=(Change(Address("TLSEdge", "a"), Action.UPDATE, Reason.FIELDS, fields=fields),))
+    page = html.unescape(plan_page.render_page(plan))
+    assert "mutual_tls: {enabled: true} → (not set), ip_restriction: (not set) → {on: 1}" in page
 
 
 def test_entries_of_approvals_yaml_can_be_copied() -> None:

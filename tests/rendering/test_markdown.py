@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import cycle
 
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, Risk
 from reconciler.model.plan import Base, Call, Plan, Verb
+from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
 from reconciler.rendering.plan.phrases import Flavour, Selected
 from tests.rendering import hostile
@@ -210,6 +212,54 @@ def test_a_large_plan_folds_details_away_and_says_so() -> None:
     assert " changes without fields. For the full plan: `reconciler show FILE`" in page
     assert all(f"TLSEdge/shop-{number}`" in page or f"TLSEdge/shop-{number}<" in page for number in range(100))
     assert page.index("irreversible") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
+
+
+def test_deletions_come_before_all_other_changes_and_are_listed_whatever_is_left_out() -> None:
+    gone = [Address("AgentTunnel", f"live-{number}") for number in range(40)]
+    changed = [
+        Change(Address("TLSEdge", f"shop-{number}"), Action.UPDATE, Reason.FIELDS, risks=(Risk.WIDENS_ACCESS,))
+        for number in range(3000)
+    ]
+    deleted = [Change(address, Action.DELETE, Reason.REMOVED) for address in gone]
+    for causes in (None, Cause.THIS_CHANGE, Cause.DRIFT):
+        changes = (*changed, *(replace(change, cause=causes) for change in deleted))
+        plan = Plan("prod", changes=changes)
+        if causes is not None:
+            first = tuple(replace(change, cause=Cause.THIS_CHANGE) for change in changed)
+            plan = replace(plan, changes=(*first, *changes[3000:]), base=Base("main", "abc"))
+        page = render_markdown(plan, COVER)
+        assert len(page) <= LIMIT
+        assert "changes omitted" in page
+        assert "deletions omitted" not in page
+        assert all(f"`{address}`" in page for address in gone)
+    page = render_markdown(Plan("prod", changes=(*changed[:5], *deleted)), COVER)
+    assert page.index("<code>AgentTunnel/live-39</code> delete") < page.index("<code>TLSEdge/shop-0</code> update")
+
+
+def test_deletions_that_no_comment_has_room_for_are_counted_apart() -> None:
+    gone = tuple(Change(Address("TLSEdge", f"x-{each}"), Action.DELETE, Reason.REMOVED) for each in range(4000))
+    page = render_markdown(Plan("prod", changes=(*gone, *large(3).changes[:2])), COVER)
+    assert re.search(r"\*\*\d+ deletions omitted\*\*, 2 other changes omitted", page)
+    assert len(page) <= LIMIT
+
+
+def test_equal_risks_are_one_line() -> None:
+    def change(name: str, action: Action) -> Change:
+        return Change(Address("TLSEdge", name), action, Reason.FIELDS, risks=(Risk.INTERRUPTS_TRAFFIC,))
+
+    changes = (change("a", Action.UPDATE), change("b", Action.DELETE), change("c", Action.UPDATE))
+    lines = render_markdown(Plan("prod", changes=changes)).splitlines()
+    assert "- **interrupts live traffic**: delete `TLSEdge/b`; update `TLSEdge/a`, `TLSEdge/c`" in lines
+    many = tuple(change(f"x{number}", Action.UPDATE) for number in range(50))
+    page = render_markdown(Plan("prod", changes=many))
+    assert "`TLSEdge/x29` and 20 more\n" in page
+
+
+def test_notes_come_last() -> None:
+    note = Problem("this plan has no such change", severity=Severity.NOTE, code="unused-approval")
+    page = render_markdown(replace(WHOLE, problems=(note,)), COVER)
+    assert page.endswith("\n- `note: this plan has no such change`\n")
+    assert "### Problems" not in page
 
 
 def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:

@@ -77,7 +77,7 @@ def test_the_last_look_is_put_into_a_sentence() -> None:
         in page((look(2, moved(A)), look(4, moved(A))))
     )
     assert "no drift in 10 declared resources" in page((look(2, moved(A)), look(4)))
-    assert "No drift check was recorded; run `reconciler drift --record`." in page()
+    assert "No drift check was recorded; run <code>reconciler drift --record</code>." in page()
 
 
 def test_a_run_that_died_says_so() -> None:

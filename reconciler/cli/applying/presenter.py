@@ -16,6 +16,7 @@ from reconciler.cli.terminal import output, output_files, signals, workspaces
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Severity
 from reconciler.operations.applying.apply import Approve
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, OperationEvent, Planned, ReadRetried
 from reconciler.operations.results import ApplyResult
@@ -91,7 +92,7 @@ class _Presenter:
             show(plan, self.workspace, self.options, [("text", "")])
             workspaces.print_tally(plan)
         else:
-            output.print_problems(plan.problems)  # also with --quiet
+            output.print_problems([problem for problem in plan.problems if problem.severity is not Severity.NOTE])
 
     def _begin(self, total: int, *, is_cleanup: bool) -> None:
         if not self.has_begun:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.cli.terminal.options import Options
+from reconciler.model.problem import Problem, Severity
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
-    from reconciler.model.problem import Problem
     from reconciler.operations.workspace import Workspace
 
 T = TypeVar("T")
@@ -76,6 +76,7 @@ def problems_exit_code(problems: Sequence[Problem]) -> int:
 
 def print_tally(plan: Plan) -> None:
     """Prints the number of problems and the codes of warnings on standard error, for plans written to a file."""
-    if plan.problems:
-        codes = sorted({problem.code for problem in plan.problems if not problem.is_error and problem.code})
-        output.print_note(output.tally(plan.problems) + (f": {', '.join(codes)}" if codes else ""))
+    problems = [problem for problem in plan.problems if problem.severity is not Severity.NOTE]
+    if problems:
+        codes = sorted({problem.code for problem in problems if not problem.is_error and problem.code})
+        output.print_note(output.tally(problems) + (f": {', '.join(codes)}" if codes else ""))

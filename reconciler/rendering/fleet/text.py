@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reconciler.model.change import Action
 from reconciler.model.fleet import RunVerb, TaskState
 from reconciler.rendering import terminal_text
 from reconciler.rendering.fleet import phrases
@@ -126,16 +127,17 @@ class _Page:
             yield from self.block(sanitize(need.why), 4, Paint.FAINT)
 
     def changes(self, rows: Sequence[ChangeRow]) -> Iterator[str]:
-        for _, row in plan_phrases.sort_by_severity(rows)[:_CHANGES]:
+        number = max(_CHANGES, sum(row.action is Action.DELETE for row in rows))
+        for row in plan_phrases.sort_deletions_first(rows)[:number]:
             yield from self.change(row)
-        if len(rows) > _CHANGES:
-            left = plan_phrases.count(len(rows) - _CHANGES, "more change")
+        if len(rows) > number:
+            left = plan_phrases.count(len(rows) - number, "more change")
             yield from self.block(f"{terminal_text.ELLIPSIS} {left}", 4)
 
     def change(self, row: ChangeRow) -> Iterator[str]:
         lead = f"    {row.symbol:>3} "
         room = self.width - terminal_text.width(lead)
-        fields = [f"{field.path}: {plan_phrases.values(field, self.flavour)}" for field in row.fields[:_FIELDS]]
+        fields = [f"{field.path}: {plan_phrases.explain(row, field, self.flavour)}" for field in row.fields[:_FIELDS]]
         if len(row.fields) > _FIELDS:
             fields.append(f"{terminal_text.ELLIPSIS} {len(row.fields) - _FIELDS} more")
         yield lead + self.paint(Paint.STRONG, terminal_text.cut(row.address, room))

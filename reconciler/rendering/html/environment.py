@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from functools import cache
 from typing import Any
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 
 def render_template(template: str, *, scripts: tuple[str, ...] = ("page.js",), **values: Any) -> str:
@@ -45,16 +46,26 @@ def encode_data(value: Any) -> Markup:
     return Markup(text.replace("##", "#\\u0023"))  # noqa: S704 - without any character of markup
 
 
+def format_prose(text: str) -> Markup:
+    """A sentence as HTML, with what it has in backticks as code; escaped like any other text."""
+    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
+
+
+_QUOTED = re.compile(r"`([^`\n]+)`")
+
+
 @cache
 def _environment() -> jinja2.Environment:
     # The templates are part of the program as its modules are, and are read as those: once, when they are wanted.
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("reconciler.rendering.html"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["prose"] = format_prose
+    return environment
 
 
 @cache

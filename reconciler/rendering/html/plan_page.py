@@ -129,7 +129,7 @@ def render_page(
         counts=[(str(action), hue(action), rows.counts[action]) for action in Action if rows.counts.get(action)],
         cards=cards,
         groups=_group_by_cause(rows, cards),
-        risky=[cards[number] for number, row in phrases.sort_by_severity(rows.changes) if phrases.risks(row)],
+        risky=list(_group_by_risks(rows, cards)),
         numbers={card.row.address: card.number for card in reversed(cards)},
         diagram=diagram.draw_diagram(plan),
         box_size=(diagram.WIDTH, diagram.HEIGHT),
@@ -216,6 +216,25 @@ def _group_by_cause(rows: Outline, cards: Sequence[Card]) -> list[Group]:
     return [group for group in groups if group.cards]
 
 
+class RiskGroup(Struct, frozen=True):
+    """The changes with the same risks."""
+
+    risks: list[RiskPhrase]
+    actions: list[tuple[Action, list[Card]]]
+    deliveries: tuple[str, ...]
+
+
+def _group_by_risks(rows: Outline, cards: Sequence[Card]) -> Iterator[RiskGroup]:
+    card_of = {id(card.row): card for card in cards}
+    for group in phrases.group_by_risks(rows.changes):
+        actions = phrases.group_by_action(group).items()
+        yield RiskGroup(
+            phrases.weigh_risks(group[0]),
+            [(action, [card_of[id(row)] for row in same]) for action, same in actions],
+            tuple(line for row in group for line in row.deliveries),
+        )
+
+
 def _card(number: int, row: ChangeRow, calls: Mapping[str, list[CallRow]], flavour: Flavour) -> Card:
     reason = phrases.reason(row, flavour)
     return Card(
@@ -235,7 +254,7 @@ def _sum_up(row: ChangeRow, reason: str, flavour: Flavour) -> str:
     """`min_version: "1.2" → "1.3", and 2 more fields`; the reason for a change without fields."""
     if not row.fields:
         return reason
-    fields = [f"{field.path}: {phrases.values(field, flavour)}" for field in row.fields[:_SUMMED_UP]]
+    fields = [f"{field.path}: {phrases.explain(row, field, flavour)}" for field in row.fields[:_SUMMED_UP]]
     left = len(row.fields) - len(fields)
     return ", ".join(fields) + (f", and {phrases.count(left, 'more field')}" if left else "")
 

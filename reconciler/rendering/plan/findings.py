@@ -1,6 +1,7 @@
 """Annotations of a plan at lines of manifests: problems, missing approvals, risks and changes.
 
-`sarif` and `ci_annotations` write them in their formats. The most severe come first, since viewers show only some.
+`sarif` and `ci_annotations` write them in their formats. The most severe come first, since viewers show only some:
+what blocks the plan, then deletions, then the other changes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.model.change import Cause, Risk
+from reconciler.model.change import Action, Cause, Risk
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
 from reconciler.rendering.plan import phrases
@@ -76,6 +77,8 @@ RULES = (
     *BEFORE.values(),
     NOTE,
 )  # the most severe first
+_BLOCKING = frozenset({PROBLEM, POLICY, APPROVAL})
+_LAST = frozenset({*BEFORE.values(), NOTE})
 
 
 class Finding(Struct, frozen=True):
@@ -95,6 +98,7 @@ class Finding(Struct, frozen=True):
     code: str = ""  # of a problem
     deliveries: tuple[str, ...] = ()  # in full, since `text` may be cut
     cause: Cause | None = None  # None: not a change, or the plan was not compared with a base
+    is_deletion: bool = False
 
     @property
     def message(self) -> str:
@@ -116,7 +120,12 @@ def list_findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = 
     if flavour is Flavour.PLAN:
         findings += _approvals(plan)
     findings = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in findings]
-    return sorted(findings, key=lambda item: (RULES.index(item.rule), item.file, item.line, item.column, item.subject))
+    return sorted(findings, key=_rank)
+
+
+def _rank(item: Finding) -> tuple[object, ...]:
+    stage = 0 if item.rule in _BLOCKING else 2 if item.rule in _LAST else 1
+    return (stage, not item.is_deletion, RULES.index(item.rule), item.file, item.line, item.column, item.subject)
 
 
 def _problems(plan: Plan) -> Iterator[Finding]:
@@ -152,7 +161,8 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
         brief = _describe(replace(row, fields=tuple(map(_cut, row.fields))), flavour)
         if flavour is Flavour.DRIFT:
             rule = CHANGE if change.is_pending else DRIFT
-            yield _place(Finding(rule, text, row.address, brief=brief), change.position)
+            finding = Finding(rule, text, row.address, brief=brief, is_deletion=change.action is Action.DELETE)
+            yield _place(finding, change.position)
             continue
         rules = [RISKS[risk] for risk in Risk if risk in row.risks] + ([PROTECTED] if row.protected else [])
         if row.cause in BEFORE:
@@ -160,7 +170,13 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
         for rule in rules or [CHANGE]:
             begin = f"{rule.text}: " if rule is not CHANGE else ""
             finding = Finding(
-                rule, begin + text, row.address, brief=begin + brief, deliveries=row.deliveries, cause=row.cause
+                rule,
+                begin + text,
+                row.address,
+                brief=begin + brief,
+                deliveries=row.deliveries,
+                cause=row.cause,
+                is_deletion=change.action is Action.DELETE,
             )
             yield _place(finding, change.position)
 
@@ -170,7 +186,9 @@ def _describe(row: ChangeRow, flavour: Flavour) -> str:
     fields = []
     for field in row.fields:
         notes = phrases.notes(row, field, flavour)
-        fields.append(f"{field.path}: {phrases.values(field, flavour)}" + (f" ({', '.join(notes)})" if notes else ""))
+        fields.append(
+            f"{field.path}: {phrases.explain(row, field, flavour)}" + (f" ({', '.join(notes)})" if notes else "")
+        )
     fields[:0] = phrases.deliveries(row, flavour)
     return ": ".join([phrases.reason(row, flavour), *(["; ".join(fields)] if fields else [])])
 

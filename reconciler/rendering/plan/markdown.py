@@ -67,7 +67,7 @@ def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = 
     """The changes alone, collapsed, in at most `limit` characters: as part of another page."""
     text, collapsed, omitted = _Page(build_outline(plan), Cover(), flavour).changes(limit)
     if omitted:
-        return f"{text}{phrases.count(omitted, 'change')} omitted.\n"
+        return f"{text}{' and '.join(_describe_omitted(omitted))}.\n"
     return f"{text}{phrases.count(collapsed, 'change')} without fields.\n" if collapsed else text
 
 
@@ -131,10 +131,9 @@ class _Page:
         self.listed = _LISTED[0]
 
     def text(self, limit: int) -> str:
-        tail = _join(self.tail())
-        head = ""
+        head = tail = ""
         for self.listed in _LISTED:
-            head = _join(self.head())
+            head, tail = _join(self.head()), _join(self.tail())
             if len(head) + len(tail) <= limit * 2 // 3:
                 break
         room = limit - len(head) - len(tail) - 400  # for the note about omissions
@@ -234,8 +233,7 @@ class _Page:
             yield ""
 
     def problems(self) -> Iterator[str]:
-        rows = sorted(self.rows.problems, key=lambda row: not row.is_error)
-        if rows:
+        if rows := self.rows.urgent_problems:
             yield "### Problems"
             yield ""
             lines = (f"- {'❌' if row.is_error else '⚠️'} {code(_cut(row.text, _LONGEST_LINE))}" for row in rows)
@@ -257,12 +255,12 @@ class _Page:
             yield ""
 
     def risks(self) -> Iterator[str]:
-        rows = [row for row in self.rows.changes if (row.risks or row.protected) and self.is_of_branch(row)]
-        if rows and self.flavour is Flavour.PLAN:
+        groups = phrases.group_by_risks(filter(self.is_of_branch, self.rows.changes))
+        if groups and self.flavour is Flavour.PLAN:
             yield "### ⚠️ Risks"
             yield ""
-            lines = (_risk(row) for _, row in phrases.sort_by_severity(rows))
-            yield from self.first(lines, len(rows), "change")
+            lines = (_risk(rows, self.listed) for rows in groups)
+            yield from self.first(lines, len(groups), "group of changes")
 
     def additions(self, rows: Sequence[ChangeRow]) -> Iterator[str]:
         if rows:
@@ -273,6 +271,11 @@ class _Page:
             yield ""
 
     def tail(self) -> Iterator[str]:
+        yield from self.totals()
+        if notes := self.rows.notes:
+            yield from self.first((f"- {code(_cut(row.text, _LONGEST_LINE))}" for row in notes), len(notes), "note")
+
+    def totals(self) -> Iterator[str]:
         if self.is_attributed and self.rows.changes:
             yield from self.verdict()
         if self.flavour is Flavour.PLAN and self.rows.changes:
@@ -286,13 +289,12 @@ class _Page:
             yield f"Not managed: {', '.join(f'{number} {code(kind)}' for kind, number in counts)} ({phrases.LISTS})."
             yield ""
 
-    def note(self, collapsed: int, omitted: int, calls: int) -> str:
+    def note(self, collapsed: int, omitted: Sequence[ChangeRow], calls: int) -> str:
         """What was omitted, and the command that shows it."""
         parts = []
         if collapsed:
             parts.append(f"{phrases.count(collapsed, 'change')} without fields")
-        if omitted:
-            parts.append(f"{phrases.count(omitted, 'change')} omitted")
+        parts += _describe_omitted(omitted)
         if calls:
             parts.append(f"{phrases.count(calls, 'call')} omitted")
         if not parts:
@@ -308,27 +310,35 @@ class _Page:
 
     # --- as far as it fits
 
-    def changes(self, room: int) -> tuple[str, int, int]:
-        """The changes, how many of them are without their fields, and how many are omitted."""
+    def changes(self, room: int) -> tuple[str, int, Sequence[ChangeRow]]:
+        """The changes, how many of them are without their fields, and those that are omitted: deletions last of all."""
         if self.is_attributed:
             return self.groups(room)
-        rows = (row for _, row in phrases.sort_by_severity(self.rows.changes))
+        rows = phrases.sort_deletions_first(self.rows.changes)
         return self.fit_changes(phrases.sort_pending_last(rows, self.flavour), room)
 
-    def groups(self, room: int) -> tuple[str, int, int]:
+    def groups(self, room: int) -> tuple[str, int, Sequence[ChangeRow]]:
         """The changes of this branch, then the other groups folded. Returns the same as `changes`."""
         groups = phrases.list_groups(self.rows)
         frames = [self.frame(group) for group in groups]
         left = room - sum(len(head) + len(tail) for head, tail in frames)
-        parts, collapsed, omitted = [], 0, 0
+        parts: list[str] = []
+        collapsed, omitted = 0, list[ChangeRow]()
         for number, (group, (head, tail)) in enumerate(zip(groups, frames, strict=True)):
-            later = sum(len(_join(self.brief(row))) for rest in groups[number + 1 :] for row in rest.changes)
-            rows = [row for _, row in phrases.sort_by_severity(group.changes)]
-            text, without_fields, without_line = self.fit_changes(rows, left - min(later, max(left, 0) // 3))
+            reserved = self.reserve([row for rest in groups[number + 1 :] for row in rest.changes], max(left, 0))
+            rows = phrases.sort_deletions_first(group.changes)
+            text, without_fields, without_line = self.fit_changes(rows, left - reserved)
             left -= len(text)
-            collapsed, omitted = collapsed + without_fields, omitted + without_line
+            collapsed, omitted = collapsed + without_fields, [*omitted, *without_line]
             parts += [head, text, tail.removeprefix("\n") if text.endswith("\n\n") else tail]
         return "".join(parts), collapsed, omitted
+
+    def reserve(self, rows: Sequence[ChangeRow], room: int) -> int:
+        """Room for the changes of later groups, without their fields: a third, and more for deletions."""
+        lengths = {True: 0, False: 0}
+        for row in rows:
+            lengths[row.action is Action.DELETE] += len(_join(self.brief(row)))
+        return max(min(sum(lengths.values()), room // 3), min(lengths[True] + 1, room * 2 // 3))
 
     def frame(self, group: phrases.Group) -> tuple[str, str]:
         """What stands before and after the changes of a group."""
@@ -340,17 +350,17 @@ class _Page:
         head = ["<details>", f"<summary><b>{html.escape(title)}</b></summary>", "", *self.additions(group.additions)]
         return _join(head), "\n</details>\n\n"
 
-    def fit_changes(self, rows: Sequence[ChangeRow], room: int) -> tuple[str, int, int]:
+    def fit_changes(self, rows: Sequence[ChangeRow], room: int) -> tuple[str, int, Sequence[ChangeRow]]:
         """As `changes`, for some of the rows."""
         brief = [_join(self.brief(row)) for row in rows]
         left = room - sum(map(len, brief)) - 1
-        blocks, collapsed, omitted = [], 0, 0
+        blocks, collapsed, omitted = [], 0, rows[:0]
         if left < 0:  # not even all addresses fit
-            used = 0
+            used = 1
             for number, block in enumerate(brief):
                 used += len(block)
                 if used > room:
-                    omitted = len(brief) - number
+                    omitted = rows[number:]
                     break
                 blocks.append(block)
             return "".join([*blocks, "\n"]), len(blocks), omitted
@@ -362,7 +372,7 @@ class _Page:
             else:
                 collapsed += 1
                 blocks.append(short)
-        return "".join(blocks) + ("\n" if collapsed else ""), collapsed, 0
+        return "".join(blocks) + ("\n" if collapsed else ""), collapsed, ()
 
     def brief(self, row: ChangeRow) -> Iterator[str]:
         yield f"- `{row.symbol}` {code(_cut(row.address, 160))}"
@@ -438,9 +448,26 @@ class _Page:
         yield ""
 
 
-def _risk(row: ChangeRow) -> str:
-    head = f"- {_risks(row)}: {row.action} {code(_cut(row.address, 160))}"
-    return "\n".join([head, *(f"  - {code(_cut_visibly(line, _LONGEST_LINE))}" for line in row.deliveries)])
+def _describe_omitted(rows: Sequence[ChangeRow]) -> list[str]:
+    deletions = sum(row.action is Action.DELETE for row in rows)
+    others = len(rows) - deletions
+    return [
+        *([f"**{phrases.count(deletions, 'deletion')} omitted**"] if deletions else []),
+        *([f"{phrases.count(others, 'other change' if deletions else 'change')} omitted"] if others else []),
+    ]
+
+
+def _risk(rows: Sequence[ChangeRow], listed: int) -> str:
+    """Changes with equal risks: `**irreversible**: delete `ReservedDomain/a`, `ReservedDomain/b``"""
+    changes = "; ".join(f"{action} {_names(group, listed)}" for action, group in phrases.group_by_action(rows).items())
+    lines = (line for row in rows for line in row.deliveries)
+    head = f"- {_risks(rows[0])}: {changes}"
+    return "\n".join([head, *(f"  - {code(_cut_visibly(line, _LONGEST_LINE))}" for line in lines)])
+
+
+def _names(rows: Sequence[ChangeRow], listed: int) -> str:
+    names = ", ".join(code(_cut(row.address, 160)) for row in rows[:listed])
+    return names + (f" and {len(rows) - listed} more" if len(rows) > listed else "")
 
 
 def _approval(row: ApprovalRow) -> str:

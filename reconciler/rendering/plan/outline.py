@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
+from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries
 from reconciler.rendering.terminal_text import sanitize
@@ -52,6 +53,7 @@ class FieldRow(Struct, frozen=True):
     forces_replacement: bool
     position: str  # `file:line`, or empty
     cause: Cause | None = None  # None: the plan was not compared with a base
+    is_kept: bool = False  # of an addition: nothing will happen to the value
 
 
 class ChangeRow(Struct, frozen=True):
@@ -103,8 +105,11 @@ class ApprovalRow(Struct, frozen=True):
 
 
 class ProblemRow(Struct, frozen=True):
+    """`is_note`: information that asks for nothing; formats show it last."""
+
     text: str
     is_error: bool
+    is_note: bool = False
 
 
 class Outline(Struct, frozen=True):
@@ -136,6 +141,15 @@ class Outline(Struct, frozen=True):
         return tuple(row for row in self.problems if row.is_error)
 
     @property
+    def urgent_problems(self) -> tuple[ProblemRow, ...]:
+        """Errors before warnings, without notes."""
+        return tuple(sorted((row for row in self.problems if not row.is_note), key=lambda row: not row.is_error))
+
+    @property
+    def notes(self) -> tuple[ProblemRow, ...]:
+        return tuple(row for row in self.problems if row.is_note)
+
+    @property
     def missing_approvals(self) -> tuple[ApprovalRow, ...]:
         return tuple(row for row in self.approvals if not (row.granted or row.is_optional))
 
@@ -148,10 +162,10 @@ def build_outline(plan: Plan) -> Outline:
         stack=sanitize(plan.stack),
         changes=_changes(plan, words),
         calls=tuple(_call(call, numbers) for call in plan.calls),
-        problems=tuple(ProblemRow(sanitize(str(problem)), problem.is_error) for problem in plan.problems),
+        problems=tuple(map(_problem, plan.problems)),
         approvals=tuple(_approval(approval) for approval in plan.approvals),
         counts=Counter(change.action for change in plan.changes),
-        additions=tuple(_change(change, words) for change in plan.additions),
+        additions=tuple(_addition(change, words) for change in plan.additions),
         unmanaged=dict(sorted(Counter(sanitize(kind) for kind, _ in plan.unmanaged).items())),
         forecast=plan.forecast,
         account=sanitize(plan.account),
@@ -206,6 +220,15 @@ def _change(change: Change, words: _Words) -> ChangeRow:
         is_pending=change.is_pending,
         cause=change.cause,
     )
+
+
+def _addition(change: Change, words: _Words) -> ChangeRow:
+    row = _change(change, words)
+    return replace(row, fields=tuple(replace(field, is_kept=True) for field in row.fields))
+
+
+def _problem(problem: Problem) -> ProblemRow:
+    return ProblemRow(sanitize(str(problem)), problem.is_error, problem.severity is Severity.NOTE)
 
 
 def _list_identity(change: Change) -> Iterator[FieldChange]:

@@ -15,6 +15,7 @@ from reconciler.model.plan import Forecast
 from reconciler.rendering.plan.outline import (
     SENSITIVE,
     SENSITIVE_CHANGED,
+    UNSET,
     ApprovalRow,
     BaseRow,
     ChangeRow,
@@ -245,16 +246,39 @@ def sort_pending_last(rows: Iterable[ChangeRow], flavour: Flavour) -> list[Chang
     return sorted(rows, key=lambda row: flavour is Flavour.DRIFT and row.is_pending)
 
 
-def sort_by_severity(rows: Iterable[ChangeRow]) -> list[tuple[int, ChangeRow]]:
-    """Changes with their number in the plan, from 0: the most severe risk first, changes without a risk last."""
-
+def sort_by_severity(rows: Iterable[ChangeRow]) -> list[ChangeRow]:
+    """Changes by their most severe risk, and deletions first among equals; changes without a risk last."""
     order = list(Risk)
 
-    def severity(numbered: tuple[int, ChangeRow]) -> int:
-        row = numbered[1]
-        return min((order.index(risk) for risk in row.risks), default=len(order) + (not row.protected))
+    def severity(row: ChangeRow) -> tuple[int, bool]:
+        risk = min((order.index(risk) for risk in row.risks), default=len(order) + (not row.protected))
+        return risk, row.action is not Action.DELETE
 
-    return sorted(enumerate(rows), key=severity)
+    return sorted(rows, key=severity)
+
+
+def sort_deletions_first(rows: Iterable[ChangeRow]) -> list[ChangeRow]:
+    """Changes in the order in which a list that may be cut shows them: deletions, then by severity."""
+    return sorted(sort_by_severity(rows), key=lambda row: row.action is not Action.DELETE)
+
+
+def group_by_risks(rows: Iterable[ChangeRow]) -> list[list[ChangeRow]]:
+    """Changes that have risks, as `sort_by_severity` orders them, those with equal risks together.
+
+    A change that delivers a secret stands alone, since its commands have to be read.
+    """
+    groups: dict[object, list[ChangeRow]] = {}
+    for row in sort_by_severity(row for row in rows if row.risks or row.protected):
+        groups.setdefault(row.address if row.deliveries else (row.risks, row.protected), []).append(row)
+    return list(groups.values())
+
+
+def group_by_action(rows: Iterable[ChangeRow]) -> dict[Action, list[ChangeRow]]:
+    """The changes of each action, in the order of their first change."""
+    groups: dict[Action, list[ChangeRow]] = {}
+    for row in rows:
+        groups.setdefault(row.action, []).append(row)
+    return groups
 
 
 SEVERE = frozenset({Risk.WIDENS_ACCESS, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})  # shown in bold or red
@@ -269,11 +293,6 @@ def weigh_risks(row: ChangeRow) -> list[RiskPhrase]:
     """What a reviewer must see, a phrase each, the most severe first."""
     phrases = [RiskPhrase(risk.text, risk in SEVERE) for risk in Risk if risk in row.risks]
     return [*phrases, *([RiskPhrase(PROTECTED, False)] if row.protected else [])]
-
-
-def risks(row: ChangeRow) -> list[str]:
-    """The texts of `weigh_risks`."""
-    return [phrase.text for phrase in weigh_risks(row)]
 
 
 def reason(row: ChangeRow, flavour: Flavour, quote: Callable[[str], str] = str) -> str:
@@ -367,19 +386,31 @@ def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
 
 
 def values(row: FieldRow, flavour: Flavour) -> str:
-    """`"1.2" → "1.3"`, on one line."""
+    """`"1.2" → "1.3"`, on one line. The value alone where there is one: a sign or `explain` says which side has it."""
     if row.old and row.new:
-        if row.old.line == row.new.line == SENSITIVE:
-            return SENSITIVE_CHANGED
-        if flavour is Flavour.DRIFT:
-            return f"{row.old.line} on the platform, {row.new.line} in Git"
-        return f"{row.old.line} → {row.new.line}"
-    value = row.new or row.old
+        return SENSITIVE_CHANGED if row.old.line == row.new.line == SENSITIVE else _both_sides(row, flavour)
+    value = row.old or row.new
     return value.line if value else ""
+
+
+def explain(change: ChangeRow, row: FieldRow, flavour: Flavour) -> str:
+    """As `values`, for lines without a sign: `"1.2" → (not set)`.
+
+    The fields of an object that is created, deleted or added as a whole are on one side anyway.
+    """
+    is_whole = change.action in (Action.CREATE, Action.DELETE) or bool(change.parent)
+    return values(row, flavour) if is_whole or (row.old and row.new) else _both_sides(row, flavour)
+
+
+def _both_sides(row: FieldRow, flavour: Flavour) -> str:
+    old, new = (value.line if value else UNSET for value in (row.old, row.new))
+    return f"{old} on the platform, {new} in Git" if flavour is Flavour.DRIFT else f"{old} → {new}"
 
 
 def diff(row: FieldRow, flavour: Flavour) -> tuple[DiffLine, ...]:
     """A field's values as lines: both in full if each is one line, otherwise a diff with context."""
+    if row.is_kept:
+        return tuple(DiffLine(" ", line) for value in (row.old, row.new) if value for line in value.lines)
     both = [(sign, value) for sign, value in (("-", row.old), ("+", row.new)) if value]
     if row.old and row.new and row.old.line == row.new.line == SENSITIVE:
         return (DiffLine("!", values(row, flavour)),)

@@ -84,6 +84,7 @@ class _Page:
             yield self.calls()
             yield self.approvals()
         yield self.summary()
+        yield (line for row in self.rows.notes for line in self.block(row.text, 2, Paint.FAINT))
 
     def changes(self) -> Iterator[Iterator[str]]:
         for number, row in enumerate(rows := phrases.sort_pending_last(self.rows.changes, self.flavour)):
@@ -125,7 +126,7 @@ class _Page:
                 yield from self.block(problem, 4, Paint.ALARM, "  ! ")
 
     def problems(self) -> Iterator[str]:
-        for row in self.rows.problems:
+        for row in self.rows.urgent_problems:
             paint, sign = (Paint.ALARM, "! ") if row.is_error else (Paint.CHANGED, "")
             yield from self.block(row.text, 2, paint, sign)
 
@@ -172,6 +173,7 @@ class _Page:
     def field(self, change: ChangeRow, row: FieldRow) -> Iterator[str]:
         notes = phrases.notes(change, row, self.flavour)
         sign = "~" if row.old and row.new else "+" if row.new else "-"
+        sign = " " if row.is_kept and self.flavour is Flavour.PLAN else sign  # in a plan, - is what will be removed
         paint = _SIGNS.get(sign, Paint.CHANGED)
         lead = f"{'':>{_FIELD_INDENT}}{self.paint(paint, sign)} "
         room = self.width - _FIELD_INDENT - 2
@@ -187,7 +189,7 @@ class _Page:
 
     def diff(self, row: FieldRow) -> Iterator[str]:
         room = self.width - _FIELD_INDENT - 6
-        lines = row.diff
+        lines = phrases.diff(row, self.flavour) if row.is_kept and self.flavour is Flavour.PLAN else row.diff
         if not lines:  # both sides have the same text, as two sensitive values do
             lines = tuple(DiffLine(s, value.line) for s, value in (("-", row.old), ("+", row.new)) if value)
         hidden = 0
