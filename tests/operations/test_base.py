@@ -15,10 +15,15 @@ from msgspec.structs import replace
 from reconciler import Runtime, Selection, Workspace
 from reconciler.model.change import Cause
 from reconciler.model.plan import Base, Plan
+from reconciler.model.value import Secret, Value
 from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings.config import load_config
 from reconciler.testing import Sandbox
 from tests.operations.projects import Document, bot, domain, open_on, policy, write_project
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
@@ -421,3 +426,31 @@ async def test_a_replacement_that_was_requested_comes_from_no_commit(sandbox: Sa
         await open_on(sandbox, repository.root).plan(selection=Selection(replace=("IPPolicy/a",)), base="HEAD^")
     ).plan
     assert causes(plan) == {"IPPolicy/a": "this_change"}
+
+
+@pytest.mark.parametrize("example", ["environments", "public"])
+def test_a_commit_is_loaded_like_its_checkout(repository: Repository, example: str) -> None:
+    """Only files that the project names are copied: none may be missing."""
+    shutil.copytree(EXAMPLES / example, repository.root, dirs_exist_ok=True)
+    repository.git("add", "--all", "--force")
+    repository.git("commit", "--quiet", "--message=example")
+    environment = "prod" if example == "environments" else None
+    environ = dict.fromkeys(("NGROK_API_KEY", "RECONCILER_API_KEY"), "k")
+
+    def absent(source: str, is_secret: bool) -> Value | None:
+        return Secret("secret-value", source) if is_secret else None
+
+    here = load_manifests(load_config(repository.root, environ, environment, absent), environ, None, absent)
+    with Commit.resolve(repository.root, os.environ, "HEAD").files() as base:
+
+        def missing(source: str, is_secret: bool) -> Value | None:
+            word, _, path = source.partition(":")
+            return None if word == "file" and base.has(path) else absent(source, is_secret)
+
+        config = load_config(base.root, environ, environment, missing)
+        base.add(*config.manifests, *config.policies)
+        there = load_manifests(config, environ, None, missing)
+    before, after = here.manifest, there.manifest
+    assert (after.digest, after.left_out) == (before.digest, before.left_out)
+    specs = {address: declaration.spec for address, declaration in before.declarations.items()}
+    assert {address: declaration.spec for address, declaration in after.declarations.items()} == specs != {}

@@ -33,6 +33,7 @@ MAX_FILES: Final = 100_000
 _MAX_LINKS = 40  # symlinks in one path, as Linux has it
 _MAX_PATH = 4096  # bytes of the target of a symlink, as Linux has it
 _MAX_DEPTH = 64
+_MANIFESTS = tuple(suffix.encode() for suffix in files.MANIFESTS)
 _GIT = re.compile(rb"\.git|git~[0-9]+", re.IGNORECASE)  # names of the folder `.git`, also where case does not count
 
 
@@ -79,50 +80,54 @@ class BaseFiles:
 
         Raises Unreadable if it leads out of the project.
         """
-        return self._copy_file(files.path_inside(path), MAX_INCLUDE)
+        where = files.path_inside(path)
+        entry = self._find(where)
+        if entry is not None:
+            self._count_one()
+            self._copy(where, entry, MAX_INCLUDE)
+        return entry is not None
 
     def _add(self, path: str) -> None:
         where = files.path_inside(path)
         entry = self._find(where)
         if entry is None:
             return
-        if entry.is_folder:
-            for file in self._walk(entry, where):
-                self._copy_file(file, MAX_BYTES)
-        else:
-            self._copy_file(where, MAX_BYTES)
+        found = list(self._walk(entry, where)) if entry.is_folder else [(where, entry)]
+        for inner, item in found:
+            if item.is_folder:
+                self._make_folder(inner)
+            else:
+                self._copy(inner, item, MAX_BYTES)
 
-    def _walk(self, folder: Entry, path: str, depth: int = 0) -> Iterator[str]:
-        """Creates a folder and those below it, and yields the manifests in them, as `files.find_manifests` does."""
+    def _walk(self, folder: Entry, path: str, depth: int = 0) -> Iterator[tuple[str, Entry]]:
+        """Yields a folder, those below it, and the manifests in them, as `files.find_manifests` finds them."""
         if depth > _MAX_DEPTH:
             raise files.Unreadable(f"{cut(path)} is below more than {_MAX_DEPTH} folders", "use fewer folders")
-        self._make_folder(path)
+        yield path, folder
         for raw, entry in sorted(self._list(folder).items()):
-            if raw.startswith(b"."):
+            if raw.startswith(b".") and b"/" not in raw:
                 continue
-            inner = f"{path}/{_decode(raw)}"
             self._count_one()
+            inner = f"{path}/{_decode(raw)}"
+            target = self._find(inner) if entry.is_symlink else entry
             if entry.is_folder:
                 yield from self._walk(entry, inner, depth + 1)
-            elif entry.is_symlink and (target := self._find(inner)) is not None and target.is_folder:
-                raise files.Unreadable(
-                    f"{cut(inner)} is a symlink to a folder", "list its target under manifests: instead"
-                )
-            elif raw.endswith(tuple(suffix.encode() for suffix in files.MANIFESTS)):
-                yield inner
+            elif target is not None and target.is_folder:
+                text = f"{cut(inner)} is a symlink to a folder"
+                raise files.Unreadable(text, "list its target under manifests: instead")
+            elif raw.endswith(_MANIFESTS):
+                if target is None:  # a skipped manifest would count as no longer declared
+                    raise files.Unreadable(f"{cut(inner)} is a symlink to no file", "correct or remove the symlink")
+                yield inner, target
 
-    def _copy_file(self, path: str, limit: int) -> bool:
+    def _copy(self, path: str, entry: Entry, limit: int) -> None:
         """Copies one regular file. Of one that is too large, only the size, which the reader refuses."""
         if path in self._copied:
-            return True
-        entry = self._find(path)
-        if entry is None:
-            return False
+            return
         if entry.is_submodule:
             raise files.Unreadable(f"{cut(path)} is a submodule", "use files of the same repository")
         if entry.is_folder:
             raise files.Unreadable(f"{cut(path)} is not a regular file", "name a file")
-        self._count_one()
         content = self._objects.read(entry.id, "blob", limit)
         self._make_folder(str(PurePosixPath(path).parent))
         with _explain_errors(path), (self.root / path).open("wb") as file:
@@ -133,7 +138,6 @@ class BaseFiles:
                 file.write(content)
         self._check_size()
         self._copied.add(path)
-        return True
 
     def _make_folder(self, path: str) -> None:
         with _explain_errors(path):
