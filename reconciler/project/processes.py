@@ -7,7 +7,6 @@ starts, the memory and the environment of this process are closed to programs of
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import signal
 import subprocess
@@ -28,6 +27,8 @@ def close_memory() -> None:
     No boundary for root. A crash of this process writes no core dump afterwards.
     """
     if sys.platform == "linux":
+        import ctypes  # takes some milliseconds
+
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 

@@ -251,7 +251,7 @@ def _offline_environment(worktree: Worktree, environ: Mapping[str, str]) -> dict
 
 def _write_view(view: Path, worktree: Worktree, git: Git) -> None:
     try:
-        (view / "config").write_text("[core]\n\trepositoryformatversion = 0\n", encoding="ascii")
+        (view / "config").write_bytes(b"[core]\n\trepositoryformatversion = 0\n")
         for name in _COPIED:
             _copy_reference(worktree.own / name, view / name)
         for name in _LINKED:
