@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from msgspec.structs import replace
 
 from reconciler.engine import requests
-from reconciler.engine.context import RunContext
+from reconciler.engine.context import RunContext, not_visible_yet
 from reconciler.engine.create import CallResult, bind
 from reconciler.engine.ports import Failure, Gone
 from reconciler.model.event import Outcome
@@ -72,9 +72,11 @@ async def _attempt(run: RunContext, call: Call, path: str, body: dict[str, Value
         answer = await run.checkpoint(
             "send", call, lambda: run.ports.platform.send(call.method, path, payload, check=check)
         )
-    except Failure:
+    except Failure as failure:
         if check is not None:
             run.memory.ownership.forget(check.path)
+        if isinstance(failure, Gone) and run.is_settling(path):
+            raise not_visible_yet(path, failure) from failure
         raise
     if check is not None and call.verb is Verb.UPDATE:
         run.memory.ownership.learn(run.facts.kind_of(call), path, check.sent_at, answer)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from reconciler.engine import retry
 from reconciler.engine.ownership import OwnershipCheck
-from reconciler.engine.ports import Clock, Failure, Journal, Lost, NotSent, Platform, Random, Sinks, Transient
+from reconciler.engine.ports import Clock, Failure, Gone, Journal, Lost, NotSent, Platform, Random, Sinks, Transient
 from reconciler.engine.requests import ResolvedValues
 from reconciler.model.address import Address
 from reconciler.model.change import Action
@@ -34,6 +34,11 @@ OnCheckpoint = Callable[[str, Call], None]
 """Called at each point with its name; a fault test kills the process there."""
 
 _T = TypeVar("_T")
+
+
+def not_visible_yet(path: str, failure: Gone) -> Transient:
+    """The failure of a request to, or below, an object that this run created a moment ago."""
+    return Transient(f"{path} is not visible yet", code=failure.code, status=failure.status)
 
 
 class Stop(Protocol):
@@ -84,6 +89,7 @@ class RunMemory(Struct, frozen=True):
     intents   of the objects that this run created
     bindings  those that this run wrote
     sent      ids of the calls whose request took effect, or may have
+    made      paths of the objects that this run created → when their responses came
     """
 
     values: ResolvedValues
@@ -92,6 +98,7 @@ class RunMemory(Struct, frozen=True):
     intents: dict[Address, str] = field(default_factory=dict)
     bindings: dict[Address, Binding] = field(default_factory=dict)
     sent: set[str] = field(default_factory=set)
+    made: dict[str, float] = field(default_factory=dict)
 
 
 class RunContext(Struct, frozen=True):
@@ -124,6 +131,14 @@ class RunContext(Struct, frozen=True):
             except (Transient, Lost) as failure:
                 await self.back_off(call, attempt, failure)
                 attempt += 1
+
+    def is_settling(self, path: str) -> bool:
+        """Whether the path leads to, or below, an object that this run created so recently that it may not be visible
+        yet."""
+        if not self.memory.made:
+            return False
+        parts, since = path.split("/"), self.ports.clock.now() - self.ports.retries.settle
+        return any(self.memory.made.get("/".join(parts[:n]), since) > since for n in range(2, len(parts) + 1))
 
     async def back_off(self, call: Call, attempt: int, failure: Failure, *, least: float = 0.0) -> None:
         """Waits before the next attempt, at least `least` seconds. Raises the failure if no attempt is left, or if the

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from reconciler.engine import delivery, recovery, requests
-from reconciler.engine.context import RunContext
+from reconciler.engine.context import RunContext, not_visible_yet
 from reconciler.engine.ownership import SendTime
 from reconciler.engine.ports import Conflict, Failure, Gone, Intent, Lost, Refused, Transient
 from reconciler.model.event import Outcome
@@ -113,7 +113,9 @@ class _Create:
             except (Conflict, Gone, Refused) as failure:
                 found = await self._search(failure) if self._in_doubt else None
                 if found is None:
-                    raise
+                    if not isinstance(failure, Gone) or not self._run.is_settling(self._path):
+                        raise
+                    await self._run.back_off(self._call, attempt, not_visible_yet(self._path, failure))
             else:
                 return await self._replace_late_duplicates(body)
             if found is not None:
@@ -130,6 +132,7 @@ class _Create:
         if not isinstance(answer, Mapping) or not isinstance(answer.get(self._kind.key), str):
             raise Lost(f"the platform's response to the create has no {self._kind.key}")
         self._run.memory.ownership.learn(self._kind, self._object_path(answer), send_time.sent_at, answer)
+        self._run.memory.made[self._object_path(answer)] = self._run.ports.clock.now()
         return answer
 
     async def _wait_and_search(self, attempt: int, failure: Failure) -> _Answer | None:

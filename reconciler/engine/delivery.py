@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.engine.context import RunContext
+from reconciler.engine.context import RunContext, not_visible_yet
 from reconciler.engine.ports import Failure, Gone, Refused, Undeliverable
 from reconciler.model.plan import Call
 from reconciler.model.value import Json, Secret
@@ -47,7 +47,12 @@ async def revoke(run: RunContext, call: Call, path: str, *, because: str) -> Non
 
     async def attempt() -> None:
         check = run.memory.ownership.check_created(call, path)
-        await run.checkpoint("revoke", call, lambda: run.ports.platform.send("DELETE", path, check=check))
+        try:
+            await run.checkpoint("revoke", call, lambda: run.ports.platform.send("DELETE", path, check=check))
+        except Gone as failure:
+            if run.is_settling(path):
+                raise not_visible_yet(path, failure) from failure
+            raise
 
     try:
         await run.with_retries(call, attempt)

@@ -6,24 +6,39 @@ Marks lists that could not be read to their end; `planning` decides what follows
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler import kinds as registry
-from reconciler.engine.ports import Failure, Gone, Reader, Refused
+from reconciler.engine.ports import Clock, Failure, Gone, Reader, Refused
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
-from reconciler.model.snapshot import NOT_OFFERED, Binding, Listing, Live, Snapshot
+from reconciler.model.snapshot import NOT_OFFERED, Binding, Listing, Live, LiveKey, Snapshot
 from reconciler.model.value import Json
 
 ById = Mapping[str, Sequence[tuple[str, str | None]]]
 """Per kind, objects of which only modules are managed: (id, id of the parent)."""
 
+_FIRST_PAUSE = 0.5  # seconds before an object that is not visible yet is read again; each later pause is doubled
+
 _T = TypeVar("_T")
+
+
+class Settling(Struct, frozen=True):
+    """Objects that a create made a moment ago, which the platform may not show yet.
+
+    seconds  by kind and locator: the time for which the absence of the object means nothing
+    on_wait  called with the object and the remaining seconds before each pause
+    """
+
+    seconds: Mapping[LiveKey, float]
+    clock: Clock
+    on_wait: Callable[[LiveKey, float], None] = lambda key, seconds: None
 
 
 async def observe(
@@ -34,6 +49,7 @@ async def observe(
     receipts: frozenset[str] = frozenset(),
     by_id: ById | None = None,
     expected: Collection[Address] = (),
+    settling: Settling | None = None,
     concurrency: int = 16,
 ) -> Snapshot:
     """A snapshot of these kinds. A list that fails is marked as incomplete.
@@ -43,11 +59,12 @@ async def observe(
     by_id        objects that no list shows, to be read by id, module by module
     expected     declared addresses. If one has a binding and the list does not show its object, the object is read by
                  id: a list may lag behind, and the object must not be created twice
+    settling     objects that are read by id too, again and again until they are visible or their time is over
     concurrency  lists at once
 
     Raises Refused if the key is not accepted at all, or may not read a kind that is `expected` or bound.
     """
-    account = _AccountReader(reader, concurrency)
+    account = _AccountReader(reader, concurrency, settling)
     selected = {kind.name: kind for kind in kinds}
     tops = {kind.name: kind for kind in selected.values() if kind.parent is None}
     for kind in selected.values():
@@ -63,7 +80,8 @@ async def observe(
     declared = {address: binding for address, binding in (bindings or {}).items() if address in expected}
     for name, kind in selected.items():
         locators = [binding.id for address, binding in declared.items() if address.kind == name]
-        listings[name] = await account.add_unlisted(kind, listings[name], locators)
+        locators += [locator for of_kind, locator in settling.seconds if of_kind == name] if settling else []
+        listings[name] = await account.add_unlisted(kind, listings[name], list(dict.fromkeys(locators)))
     _refuse_denied(listings, {address.kind for address in (*expected, *(bindings or {}))}, account.denied)
     return Snapshot({name: listings[name] for name in selected}, dict(bindings or {}), receipts)
 
@@ -92,8 +110,10 @@ def _refuse_denied(listings: Mapping[str, Listing], needed: Collection[str], den
 class _AccountReader:
     """Lists collections with limited concurrency, and remembers which ones the key may not read."""
 
-    def __init__(self, reader: Reader, concurrency: int) -> None:
+    def __init__(self, reader: Reader, concurrency: int, settling: Settling | None) -> None:
         self._reader = reader
+        self._settling = settling
+        self._began = settling.clock.now() if settling is not None else 0.0
         self._slots: AbstractAsyncContextManager[Any] = asyncio.Semaphore(concurrency)
         self._refused: dict[str, Refused] = {}  # paths that the key may not read
         self.denied: dict[str, Refused] = {}  # and kinds
@@ -160,11 +180,24 @@ class _AccountReader:
         """The listing with those of these objects added that exist although the list does not show them."""
         listed = {live.locator for live in listing.objects}
         absent = [locator for locator in locators if locator not in listed] if listing.complete else []
-        found = await _gather([self._read_object(kind, locator) for locator in absent])
+        found = await _gather([self._read_settled(kind, locator) for locator in absent])
         why = next((answer for answer in found if isinstance(answer, str)), "")
         unlisted = tuple(live for live in found if isinstance(live, Live))
         complete, why = listing.complete and not why, listing.why or why
         return replace(listing, objects=(*listing.objects, *unlisted), complete=complete, why=why)
+
+    async def _read_settled(self, kind: Kind, locator: str) -> Live | str | None:
+        """As `_read_object`, but an object that a create made a moment ago is read again until its time is over."""
+        found, settling, pause = await self._read_object(kind, locator), self._settling, _FIRST_PAUSE
+        key = (kind.name, locator)
+        while found is None and settling is not None:
+            remaining = self._began + settling.seconds.get(key, 0.0) - settling.clock.now()
+            if remaining <= 0:
+                break
+            settling.on_wait(key, remaining)
+            await settling.clock.sleep(min(pause, remaining))
+            found, pause = await self._read_object(kind, locator), 2 * pause
+        return found
 
     async def _read_object(self, kind: Kind, locator: str) -> Live | str | None:
         """One object; None if it does not exist; the error text if it could not be read."""

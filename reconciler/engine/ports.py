@@ -154,6 +154,22 @@ class Intent:
     object: str | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class MadeObject:
+    """An object that a create made not long ago, as the store recorded it.
+
+    path     of its collection
+    age      seconds since the store recorded the object or the delivery of its secret
+    is_open  the result of the create was never stored
+    """
+
+    address: Address
+    path: str
+    id: str
+    age: float
+    is_open: bool = False
+
+
 class Journal(Protocol):
     """Durable storage of what a run does. Each method returns once the write would survive a power failure."""
 

@@ -11,13 +11,13 @@ from itertools import pairwise
 
 from reconciler.engine import observe, requests
 from reconciler.engine.context import RunContext
-from reconciler.engine.ports import Failure, Intent, Journal, Lost, Reader
-from reconciler.engine.requests import natural_key
+from reconciler.engine.ports import Failure, Intent, Journal, Lost, MadeObject, Reader
+from reconciler.engine.requests import make_locator, natural_key
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call
-from reconciler.model.snapshot import Binding, Live, Snapshot
+from reconciler.model.snapshot import Binding, Live, LiveKey, Snapshot
 from reconciler.model.value import Json
 
 _FINAL = frozenset({408, 500, 503})
@@ -98,6 +98,29 @@ def is_created_by(kind: Kind, body: Mapping[str, Json], intent: Intent) -> bool:
             == intent.identity
         )
     )
+
+
+def find_settling(
+    made: Iterable[MadeObject], bindings: Mapping[Address, Binding], kinds: Iterable[Kind], settle: float
+) -> Mapping[LiveKey, float]:
+    """The seconds for which the absence of each of these objects means nothing, by kind and locator.
+
+    settle  seconds after which the platform shows what it made
+
+    Not of an object that a later call deleted: then no binding names it any more.
+    """
+    by_name = {kind.name: kind for kind in kinds}
+    bound = {(address.kind, binding.id) for address, binding in bindings.items()}
+    found: dict[LiveKey, float] = {}
+    for each in made:
+        kind = by_name.get(each.address.kind)
+        if kind is None:
+            continue
+        key = (kind.name, make_locator(kind, each.path, each.id))
+        seconds = min(settle - each.age, settle)  # the clock that wrote it may have been ahead
+        if seconds > 0 and (each.is_open or key in bound):
+            found[key] = max(seconds, found.get(key, 0.0))
+    return found
 
 
 def find_unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind]) -> list[Intent]:

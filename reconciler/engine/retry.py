@@ -16,6 +16,7 @@ class RetryPolicy(Struct, frozen=True):
     cap             longest wait of the backoff in seconds; the platform counts requests per minute
     patience        seconds; a longer Retry-After than this is an error
     lag             seconds after which the effect of a request must show in a list
+    settle          seconds for which the platform may not show an object that it made
     """
 
     attempts: int = 10
@@ -24,6 +25,7 @@ class RetryPolicy(Struct, frozen=True):
     cap: float = 60.0
     patience: float = 300.0
     lag: float = 1.0
+    settle: float = 10.0
 
 
 READS = RetryPolicy(attempts=5)

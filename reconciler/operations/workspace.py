@@ -298,14 +298,14 @@ class Workspace:
     async def take_snapshot(self, *, only: frozenset[str] | None = None, on_event: OnEvent = ignore_event) -> Snapshot:
         """Reads the account with a client that cannot write. `only`: names of kinds; None: all."""
         async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
-            return await read_account(self, reader, store, only=only)
+            return await read_account(self, reader, store, only=only, on_event=on_event)
 
     async def take_survey(self, *, on_event: OnEvent = ignore_event) -> tuple[Snapshot, Snapshot]:
         """Reads the account as `take_snapshot`, and the kinds that cannot be declared as a second snapshot."""
         from reconciler.kinds import read_only
 
         async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
-            snapshot = await read_account(self, reader, store)
+            snapshot = await read_account(self, reader, store, on_event=on_event)
             return snapshot, await observe(reader, read_only.KINDS, concurrency=self.parallelism)
 
     async def list_objects(self, kind: Kind, *, on_event: OnEvent = ignore_event) -> Listing:

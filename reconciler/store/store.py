@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import Struct
 from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 
-from reconciler.engine.ports import Intent
+from reconciler.engine.ports import Intent, MadeObject
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding, IssuedSecret, Place
 from reconciler.store import database, lock, schema, stored_values
@@ -172,6 +172,29 @@ class Store:
         is_open = (table.c.stack == self._key(stack)) & table.c.concluded.is_(None)
         query = select(table).where(is_open).order_by(table.c.opened)
         return tuple(self._intent(row) for row in await self._rows(query))
+
+    async def find_made_objects(self, stack: str, within: float) -> tuple[MadeObject, ...]:
+        """The objects that creates of the stack made in the last `within` seconds, and those of open intents."""
+        intents, receipts, now = schema.intents, schema.receipts, self._now()
+        is_recent = intents.c.concluded.is_(None) | (intents.c.concluded > now - within)
+        query = (
+            select(intents, receipts.c.at)
+            .join_from(intents, receipts, receipts.c.intent == intents.c.id, isouter=True)
+            .where(intents.c.stack == self._key(stack), intents.c.object.is_not(None), is_recent)
+        )
+        rows = await self._rows(query)
+        for row in rows:
+            self._check_intent(row)
+        return tuple(
+            MadeObject(
+                Address.parse(row.address),
+                row.path,
+                row.object,
+                now - max(row.opened, row.concluded or 0.0, row.at or 0.0),
+                is_open=row.concluded is None,
+            )
+            for row in rows
+        )
 
     def _intent(self, row: Row[Any]) -> Intent:
         self._check_intent(row)

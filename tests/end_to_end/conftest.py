@@ -15,7 +15,7 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
     """The stack `prod`, which declares nothing yet and knows no platform."""
     root = tmp_path / "project"
     made = Project(root, capsys)
-    made.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n")
+    made.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000, settle_seconds: 0}\n")
     (root / "manifests").mkdir()
     return made
 

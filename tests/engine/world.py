@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from reconciler import kinds as registry
 from reconciler.engine.apply import apply
-from reconciler.engine.ports import Check, Failure, Gone, Intent, Refused, Undeliverable, complete_body
+from reconciler.engine.ports import Check, Failure, Gone, Intent, MadeObject, Refused, Undeliverable, complete_body
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Event, Outcome
 from reconciler.model.kind import Kind
@@ -219,6 +219,8 @@ class MemoryJournal:
         self.places: dict[str, Place] = {}
         self.arrived: list[str] = []
         self.received: dict[str, str] = {}  # intent → object, in the order in which deliveries began
+        self.intents: dict[str, Intent] = {}
+        self.written: dict[str, float] = {}  # intent → when something was last stored of it
         self.fails: Exception | None = None
 
     @property
@@ -252,6 +254,18 @@ class MemoryJournal:
             if intent not in nothing
         )
 
+    def made_objects(self) -> list[MadeObject]:
+        """As `Store.find_made_objects`."""
+        now, objects = asyncio.get_running_loop().time(), {**self.received, **self.concluded}
+        return [
+            MadeObject(intent.address, intent.path, made, now - self.written[id], is_open=id in self.open)
+            for id, intent in self.intents.items()
+            if (made := objects.get(id)) is not None
+        ]
+
+    def _date(self, intent_id: str) -> None:
+        self.written[intent_id] = asyncio.get_running_loop().time()
+
     def beside(self, snapshot: Snapshot, bound: Mapping[Address, Binding]) -> Snapshot:
         """The snapshot with this memory beside it; `bound` is what was settled after the look."""
         return replace(
@@ -264,8 +278,9 @@ class MemoryJournal:
 
     async def intend(self, intent: Intent) -> None:
         await self._write()
-        self.open[intent.id] = intent
+        self.open[intent.id] = self.intents[intent.id] = intent
         self.made[intent.id] = intent.address
+        self._date(intent.id)
         if intent.place is not None:
             self.places[intent.id] = intent.place
 
@@ -273,6 +288,7 @@ class MemoryJournal:
         await self._write()
         del self.open[intent_id]
         self.concluded[intent_id] = object_id
+        self._date(intent_id)
 
     async def record_object(self, intent_id: str, object_id: str) -> None:
         await self._write()
@@ -283,6 +299,7 @@ class MemoryJournal:
     async def record_receipt(self, intent_id: str) -> None:
         await self._write()
         self.receipts.add(intent_id)
+        self._date(intent_id)
         self.arrived.append(intent_id)
 
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:

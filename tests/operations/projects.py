@@ -26,10 +26,13 @@ def bot(name: str) -> Document:
     return {"kind": "BotUser", "name": name, "spec": {"name": name}}
 
 
-def write_project(root: Path, *documents: Document, settings: str = "") -> Path:
-    """A project of the stack `prod` that declares these resources."""
+def write_project(root: Path, *documents: Document, settings: str = "", settle: float = 0) -> Path:
+    """A project of the stack `prod` that declares these resources.
+
+    settle  `limits.settle_seconds`. 0: no test waits for an object that it deleted itself
+    """
     (root / "manifests").mkdir(parents=True, exist_ok=True)
-    limits = "limits: {requests_per_minute: 100000}\n"
+    limits = f"limits: {{requests_per_minute: 100000, settle_seconds: {settle}}}\n"
     (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{limits}{settings}")
     text = "---\n".join(f"{json.dumps(document)}\n" for document in documents)  # JSON is YAML
     (root / "manifests" / "all.yaml").write_text(text)

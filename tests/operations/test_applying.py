@@ -552,12 +552,9 @@ async def test_a_plan_file_of_which_every_call_was_made_counts_as_applied(
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Path:
-    """A project whose run waits for nothing that an earlier one may have sent."""
+    """A project whose run waits for nothing that an earlier one may have sent: `settle_seconds` is 0."""
     credential = {"kind": "TunnelCredential", "name": "c", "spec": {}, "deliver": {"token": {"to_file": "secrets/c"}}}
-    root = write_project(tmp_path / "agent", credential, policy("a"))
-    settings = root / "reconciler.yaml"
-    settings.write_text(settings.read_text().replace("limits: {", "limits: {settle_seconds: 0, "))
-    return root
+    return write_project(tmp_path / "agent", credential, policy("a"))
 
 
 def credentials(sandbox: Sandbox) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -111,3 +112,23 @@ async def test_what_takes_effect_during_the_wait_is_ours_and_is_not_created_agai
     async with open_store(store_location(workspace.config)) as store:
         assert await store.find_open_intents("prod") == ()
         assert list(await store.bindings("prod")) == [BOT]
+
+
+async def test_what_takes_effect_during_a_long_reading_is_found_by_a_second_one(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """The list of bots was read before the create took effect, and the reading ended after its time was over."""
+    workspace = open_workspace(sandbox, tmp_path, bot("ci"), policy("a"), clock=NotingClock())
+    left = Intent("intent-of-the-bot", BOT, "prod", "/bot_users", identity={"name": "ci"})
+    await leave_open(workspace, (left, SETTLE - 1.5))
+    sandbox.fault("GET /ip_policies", delay=3.0)
+    workspace = open_workspace(sandbox, tmp_path, bot("ci"), policy("a"), clock=NotingClock())
+
+    async def take_effect() -> None:
+        await asyncio.sleep(2.0)
+        sandbox.post("/bot_users", {"name": "ci"})
+
+    late = asyncio.ensure_future(take_effect())
+    assert (await workspace.apply()).status is Status.APPLIED
+    await late
+    assert [found["name"] for found in sandbox.get("/bot_users")["bot_users"]] == ["ci"]

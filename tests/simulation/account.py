@@ -61,6 +61,7 @@ class Account(RandomAccount):
     numbers: dict[Key, int] = field(default_factory=dict)  # in the order of creation
     tokens: dict[Key, str] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    hidden: dict[Key, float] = field(default_factory=dict)  # new objects that reads do not show until then
     _past: list[tuple[float, Bodies]] = field(default_factory=list)  # how it was until then
 
     # --- deeds -------------------------------------------------------------------------------------------------------
@@ -101,6 +102,13 @@ class Account(RandomAccount):
             now = self.now()
             self._past = [each for each in self._past if each[0] >= now - self.remembers]
             self._past.append((now, dict(self.objects)))
+
+    def visible(self, bodies: Bodies) -> Bodies:
+        """Without the new objects that no read shows yet."""
+        now = self.now()
+        if not any(until > now for until in self.hidden.values()):
+            return bodies
+        return {key: body for key, body in bodies.items() if self.hidden.get(key, 0.0) <= now}
 
     # --- looks -------------------------------------------------------------------------------------------------------
 

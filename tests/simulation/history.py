@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -18,7 +18,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Plan
-from reconciler.model.snapshot import Binding
+from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.planning.planner import PlanOptions, plan
 from tests.engine.world import Crash, MemoryJournal, MemorySinks, SeededChance
 from tests.laws.world import RefusedCall
@@ -26,7 +26,7 @@ from tests.simulation import manifests
 from tests.simulation.account import HUMAN, Account, Key
 from tests.simulation.loop import LoopClock, VirtualLoop
 from tests.simulation.manifests import Dice, Slot
-from tests.simulation.wire import LAG, Weather, Wire
+from tests.simulation.wire import LAG, SETTLE, Weather, Wire
 
 STARTING = LAG + 0.5
 """Seconds a process takes until its first request: a list is not that far behind."""
@@ -45,7 +45,7 @@ class SlowJournal(MemoryJournal):
         self.life = 0  # how many processes have died
 
     async def intend(self, intent: Intent) -> None:
-        await self._slowly(super().intend(intent))
+        await self._slowly(super().intend(replace(intent, opened=asyncio.get_running_loop().time())))
 
     async def conclude(self, intent_id: str, object_id: str | None) -> None:
         if intent_id in self.open:
@@ -144,6 +144,8 @@ class History:
         self.theirs = self._stack("theirs")
         self.has_theirs = self.random.random() < 0.3
         self.squatters: list[Key] = []
+        hiding = Random(f"hiding {seed}")  # of its own: the history is the same with and without
+        self.hiding = hiding if hiding.random() < 0.3 else None
 
     def _stack(self, name: str) -> Stack:
         dice = {slot: manifests.roll(self.random) for slot in self.theme}
@@ -278,13 +280,14 @@ class History:
         return report
 
     async def _apply(self, stack: Stack, trouble: Trouble, report: Report, empty: bool) -> None:
-        wire = report.wire = Wire(stack.name, self.account, self.random, trouble.weather)
+        wire = report.wire = Wire(stack.name, self.account, self.random, trouble.weather, hiding=self.hiding)
         journal, kinds = stack.journal, self.kinds
         await asyncio.sleep(STARTING)
         manifest = Manifest(stack.name, {}) if empty else stack.manifest()
-        snapshot = await observe.observe(
-            wire, kinds, bindings=dict(journal.bindings), receipts=frozenset(journal.receipts), concurrency=4
-        )
+        began = self.loop.time()
+        snapshot = await self._read(wire, stack, manifest)
+        if self.hiding is not None and await self._wait_for_open(stack, snapshot, began):
+            snapshot = await self._read(wire, stack, manifest)
         report.listed = len(wire.log)
         bound = await recovery.settle(tuple(journal.open.values()), snapshot, kinds, journal)
         snapshot = journal.beside(snapshot, bound)
@@ -322,6 +325,30 @@ class History:
                 report.ended.append(event)
         report.fate = "ended"
 
+    async def _read(self, wire: Wire, stack: Stack, manifest: Manifest) -> Snapshot:
+        """As `read_account`. Where every new object is visible at once, nothing is read by its id."""
+        journal, settling = stack.journal, None
+        if self.hiding is not None:
+            seconds = recovery.find_settling(journal.made_objects(), journal.bindings, self.kinds, SETTLE)
+            settling = observe.Settling(seconds, LoopClock())
+        return await observe.observe(
+            wire,
+            self.kinds,
+            bindings=dict(journal.bindings),
+            receipts=frozenset(journal.receipts),
+            expected=manifest.declarations if self.hiding is not None else (),
+            settling=settling,
+            concurrency=4,
+        )
+
+    async def _wait_for_open(self, stack: Stack, snapshot: Snapshot, began: float) -> bool:
+        """As `first_reading` does. Returns whether the account has to be read again."""
+        unsettled = recovery.find_unsettled(stack.journal.open.values(), snapshot, self.kinds)
+        due = max((intent.opened for intent in unsettled), default=-SETTLE) + SETTLE
+        if began < due:
+            await asyncio.sleep(max(0.0, due - self.loop.time()))
+        return began < due
+
     # --- peace -------------------------------------------------------------------------------------------------------
 
     async def calm_down(self) -> None:
@@ -330,7 +357,7 @@ class History:
             self._edit(self.ours)
         for stack in self.stacks:
             stack.plain = True
-        await asyncio.sleep(10 * LAG)
+        await asyncio.sleep(10 * LAG if self.hiding is None else 2 * SETTLE)
         for key in [*self.account.made_by(HUMAN), *self._find_contested_names()]:
             self.account.vanish(key)
         self.tell("calm")

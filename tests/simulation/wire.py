@@ -6,7 +6,7 @@ One wire per run, so that each request is known to be somebody's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
@@ -27,6 +27,12 @@ LATE = 0.4 * LAG
 
 LATEST = 9 * LAG
 """The same of a create that says in its record which request it came of: the run may have ended long ago."""
+
+SETTLE = 10.0
+"""Seconds for which an object that was created may not be visible: `limits.settle_seconds`."""
+
+HIDDEN = 8.0
+"""The seconds for which it is not visible at most, in lists and by its id, where a platform has such replicas."""
 
 _READS = ("busy", "throttled", "reset", "cut", "stale", "stale", "stale")
 _WRITES = (
@@ -64,6 +70,7 @@ class Wire:
     log: list[tuple[str, str, str]] = field(default_factory=list)  # method, path, what happened
     cut: set[str] = field(default_factory=set)  # kinds of which the run has not seen every object, before it acted
     acting: bool = False
+    hiding: Random | None = None  # chooses how long new objects are hidden; None: they are visible at once
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -96,8 +103,8 @@ class Wire:
 
     def _bodies(self, fault: str) -> dict[tuple[str, str], dict[str, Any]]:
         if fault != "stale":
-            return self.account.objects
-        return self.account.at(self.account.now() - self.random.random() * (LAG - LATE))
+            return self.account.visible(self.account.objects)
+        return self.account.visible(self.account.at(self.account.now() - self.random.random() * (LAG - LATE)))
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
@@ -125,7 +132,10 @@ class Wire:
                 raise _unanswered()
             case "broken before":
                 raise _broken(method)
+        before = set(self.account.objects)
         answer = self._carry_out(method, path, body or {})
+        if method == "POST" and self.hiding is not None and self.hiding.random() < 0.7:
+            self._hide(self.account.objects.keys() - before, is_lost=fault in ("lost after", "broken after"))
         await self._travel()
         match fault:
             case "lost after":
@@ -133,6 +143,13 @@ class Wire:
             case "broken after":
                 raise _broken(method)
         return answer
+
+    def _hide(self, made: Iterable[tuple[str, str]], *, is_lost: bool) -> None:
+        """What is known by its name alone is found again only if a list shows it, or its response arrived."""
+        assert self.hiding is not None
+        for key in made:
+            if self.account.by_name[key[0]].keeps_owner or not is_lost:
+                self.account.hidden[key] = self.account.now() + self.hiding.random() * HIDDEN
 
     def _outlive(self, method: str, path: str, body: Mapping[str, Any]) -> None:
         # What is known by its name alone is refused when it comes late, or is taken for somebody else's.

@@ -111,6 +111,7 @@ async def read_all(store: Store, stack: str) -> dict[str, object]:
         "find_issued": set(await store.find_issued(stack, KINDS)),
         "find_overwritten": await store.find_overwritten(stack),
         "find_open_intents": {intent.id: intent for intent in await store.find_open_intents(stack)},
+        "find_made_objects": {(each.address, each.id) for each in await store.find_made_objects(stack, 1e9)},
         "membership": await store.membership(stack),
         "progress": await store.progress(PLAN),
         "history": sorted((replace(call, run="") for call in await store.history(stack)), key=str),

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.engine import apply as engine
 from reconciler.engine.ports import Failure, Platform, Refused
+from reconciler.engine.retry import RetryPolicy
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Event, Outcome, Waited
 from reconciler.model.manifest import Manifest
@@ -228,7 +229,12 @@ class _Run(Struct):
         Of a plan file that was applied in part, the whole file is compared, except what earlier runs wrote.
         """
         now = await read_account(
-            self.workspace, self.platform, self.store, only=staleness.kinds_of(plan), by_id=staleness.by_id(plan)
+            self.workspace,
+            self.platform,
+            self.store,
+            only=staleness.kinds_of(plan),
+            by_id=staleness.by_id(plan),
+            on_event=self.on_event,
         )
         changed = staleness.find_changed_objects(plan if self.planned is None else self._file_plan, now, self.done)
         concerned = {change.address for change in plan.changes}
@@ -296,6 +302,7 @@ class _Run(Struct):
             sinks=runtime.sinks(self.workspace.config, self.halt),
             stop=self.halt,
             concurrency=self.workspace.parallelism,
+            retries=RetryPolicy(settle=self.workspace.config.limits.settle_seconds),
             on_checkpoint=runtime.on_checkpoint,
         )
         recording: list[asyncio.Task[None]] = []  # no call waits for the history
@@ -372,12 +379,12 @@ class _Run(Struct):
     async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
         """The snapshot `before` with the changed kinds listed again; the whole account if there is none."""
         if before is None:
-            return await read_account(self.workspace, self.platform, self.store)
+            return await read_account(self.workspace, self.platform, self.store, on_event=self.on_event)
         touched = frozenset(call.address.kind for call in plan.calls)
         touched |= {
             kind.name for kind in kinds.list_planned() if kind.parent is not None and kind.parent.kind in touched
         }
-        fresh = await read_account(self.workspace, self.platform, self.store, only=touched)
+        fresh = await read_account(self.workspace, self.platform, self.store, only=touched, on_event=self.on_event)
         return replace(fresh, listings={**before.listings, **fresh.listings})
 
 

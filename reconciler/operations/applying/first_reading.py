@@ -37,24 +37,27 @@ async def read_for_apply(
     if planned is not None:
         only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
         by_id = staleness.by_id(planned.plan)
-    snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
-    if await _wait_for(recovery.find_unsettled(intents, snapshot, kinds.list_planned()), workspace, on_event):
-        snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id)
+    began = time.time()
+    snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id, on_event=on_event)
+    if await _wait_for(recovery.find_unsettled(intents, snapshot, kinds.list_planned()), began, workspace, on_event):
+        snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id, on_event=on_event)
     bound = await recovery.settle(intents, snapshot, kinds.list_planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 
 
-async def _wait_for(unsettled: Sequence[Intent], workspace: Workspace, on_event: OnEvent) -> bool:
-    """Waits for creates of an earlier run, which may take effect after its process died. Returns whether it waited."""
+async def _wait_for(unsettled: Sequence[Intent], began: float, workspace: Workspace, on_event: OnEvent) -> bool:
+    """Waits for creates of an earlier run, which may take effect after its process died. Returns whether the account
+    has to be read again: the reading that began at `began` may have been too early, even if its time is over now."""
     if not unsettled:
         return False
     latest = max(unsettled, key=lambda intent: intent.opened)
     limit = workspace.config.limits.settle_seconds
-    remaining = min(
-        latest.opened + limit - time.time(), limit
-    )  # by the wall clock, with which the store's times were written
-    if remaining <= 0:
+    due = latest.opened + limit  # by the wall clock, with which the store's times were written
+    if began >= due:
         return False
+    remaining = min(due - time.time(), limit)
+    if remaining <= 0:
+        return True
     text = f"waiting {remaining:.0f} s: the create of {latest.address} was interrupted and may still take effect"
     on_event(Note(text))
     await workspace.runtime.clock.sleep(remaining)

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconciler import kinds
-from reconciler.engine.observe import ById, observe
+from reconciler.engine import recovery
+from reconciler.engine.observe import ById, Settling, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import REMOTE_WAYS, Delivery, Manifest
-from reconciler.model.snapshot import IssuedSecret, Place, Snapshot, Target
+from reconciler.model.snapshot import Binding, IssuedSecret, LiveKey, Place, Snapshot, Target
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
+from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.planning.deciding import delivery_targets
 
 if TYPE_CHECKING:
@@ -33,10 +35,13 @@ async def read_account(
     *,
     only: frozenset[str] | None = None,
     by_id: ById | None = None,
+    on_event: OnEvent = ignore_event,
 ) -> Snapshot:
     """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
 
     by_id  objects of which only modules are managed; None: those of the manifests
+
+    Waits for objects that a create of the stack made a moment ago until they are visible (`limits.settle_seconds`).
 
     Raises UnreadableAccount if no list can be read, or an engine `Failure` if the key is not accepted.
     """
@@ -49,6 +54,7 @@ async def read_account(
         receipts=await store.receipts(stack) if store else frozenset(),
         by_id=_objects_named_by_id(manifest) if by_id is None else by_id,
         expected=manifest.declarations,
+        settling=await _find_settling(workspace, store, bindings, on_event) if store else None,
         concurrency=workspace.parallelism,
     )
     _refuse_unreadable(snapshot, workspace.account.base_url)
@@ -65,6 +71,23 @@ async def read_account(
         elsewhere=await store.find_bound_elsewhere(stack, unmarked) if store else {},
         is_remembered=membership is not None and not doubt,
     )
+
+
+async def _find_settling(
+    workspace: Workspace, store: Store, bindings: Mapping[Address, Binding], on_event: OnEvent
+) -> Settling:
+    """The objects that the platform may not show yet, and what a wait for one of them reports."""
+    settle, reported = workspace.config.limits.settle_seconds, set[LiveKey]()
+    made = await store.find_made_objects(workspace.manifest.stack, settle)
+
+    def report(key: LiveKey, seconds: float) -> None:
+        if key not in reported:
+            reported.add(key)
+            what = f"{key[0]} {key[1]}, which was created a moment ago"
+            on_event(Note(f"waiting up to {seconds:.0f} s: the platform does not show {what}"))
+
+    seconds = recovery.find_settling(made, bindings, kinds.list_planned(), settle)
+    return Settling(seconds, workspace.runtime.clock, report)
 
 
 async def _find_targets(

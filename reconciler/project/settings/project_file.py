@@ -62,8 +62,8 @@ class Limits(StrictModel):
         float,
         Between(0, 600),
         Doc(
-            "After a crash: seconds within which an interrupted create may still take effect. "
-            "A missing object is not created again before that."
+            "Seconds within which an interrupted create may still take effect, and a new object may not be visible. "
+            "Until then a missing object counts as unknown, and each command waits for it."
         ),
     ] = 10.0
 

@@ -39,7 +39,7 @@ from reconciler.sandbox.operations.routes import Act, Operation, Router, operati
 from reconciler.sandbox.server import faults
 from reconciler.sandbox.server.browsers import find_foreign
 from reconciler.sandbox.server.clock import LoopClock
-from reconciler.sandbox.server.faults import Budgets, Fault, Faults, Limits, Log
+from reconciler.sandbox.server.faults import Budgets, Fault, Faults, HiddenObjects, Limits, Log
 from reconciler.sandbox.wire import bodies, parsing, queries, refusal
 from reconciler.sandbox.wire.openapi import document
 from reconciler.sandbox.wire.parsing import Form
@@ -97,10 +97,15 @@ class App:
         self.router = Router(self.table)
         self._clock = clock or LoopClock()
         self.log, self.faults, self._budgets = Log(), Faults(), Budgets(per_minute, self._clock)
+        self._hidden = HiddenObjects(self._clock)
         self._accounts = dict(accounts or {})
         self._names = frozenset(self._accounts.values())
         self._api_key, self._cut, self._latency, self._on_request = api_key, cut, latency, on_request
         self._ids = Ksuids()
+        self._embedded: dict[str, list[str]] = {}  # the fields of a kind that list its children
+        for kind in objects.kinds:
+            if kind.parent is not None and kind.parent.embedded:
+                self._embedded.setdefault(kind.parent.kind, []).append(kind.parent.embedded)
         self.agent: Agent | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -135,6 +140,8 @@ class App:
             await self._clock.sleep(late - self._latency / 2)  # half of the latency before and half after the operation
         undone = fault is not None and not fault.takes_effect
         status, body, headers = (0, None, {}) if undone else self._run_operation(asked, account)
+        if fault is not None and fault.hide and status == 201 and isinstance(body, dict) and "id" in body:
+            self._hidden.hide(account, str(body["id"]), fault.hide)
         if self._latency:
             await self._clock.sleep(max(0.0, arrived + late - self._clock.now()))  # includes the time of the operation
         if fault is None:
@@ -198,6 +205,7 @@ class App:
         """Restores the initial state: no objects, faults, log or changed settings. Ids do not repeat."""
         self.objects.database.clear()
         self.faults.all.clear()
+        self._hidden.clear()
         self.log.clear()
         self._budgets.clear()
         self.objects.variants = self._first
@@ -245,13 +253,25 @@ class App:
             operation.path, _read_body(asked, operation)
         )  # either spelling is understood
         view = self.objects.view(_base(asked))
+        is_read = operation.act in (Act.LIST, Act.GET, Act.GET_MODULE)
+        if is_read and any(self._hidden.is_hidden(account, id) for id in found.values):
+            raise refusal.NOT_FOUND()
         if operation.act is Act.LIST:
-            answer = self._list(operation, found.values, view, query, asked)
+            answer = self._without_hidden(operation, self._list(operation, found.values, view, query, asked), account)
         else:
             answer = self.objects.answer(operation, found.values, body, view, caller)
+            if operation.act is Act.GET and isinstance(answer, dict):
+                answer = self._hidden.without_hidden(account, answer, self._embedded.get(operation.kind.name, ()))
         # A request with the version header of the public service gets the public field names.
         is_public = dialect.NGROK.version[0].lower() in asked.headers
         return operation.status, dialect.NGROK.render_response(operation.path, answer) if is_public else answer
+
+    def _without_hidden(self, operation: Operation, page: Document, account: str) -> Document:
+        """The page of a list without the objects, and the children in their bodies, that are not visible yet."""
+        kind, shown = operation.kind, self._hidden.without_hidden(account, page, (operation.kind.list_key,))
+        below = self._embedded.get(kind.name, ())
+        objects = [self._hidden.without_hidden(account, body, below) for body in shown[kind.list_key]]
+        return {**shown, kind.list_key: objects}
 
     def _find_account(self, authorization: str | None) -> str:
         """The account of the key in the header; that of the first account, which is empty, if the key is unknown."""

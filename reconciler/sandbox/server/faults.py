@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
@@ -44,6 +44,7 @@ class Fault(BaseModel):
     times    the number of requests that are affected from there on; 0: all
     delay    seconds before anything else happens
     pace     seconds between the pieces in which the body of the response is sent
+    hide     seconds for which an object that the request creates is neither listed nor returned by GET
     chance   the probability that a matching request is affected
     seed     of the random numbers for `chance`
     account  the account whose requests match; None: all accounts
@@ -69,6 +70,7 @@ class Fault(BaseModel):
     headers: dict[_HeaderName, _HeaderValue] = {}
     delay: _Seconds = 0.0
     pace: _Seconds = 0.0
+    hide: _Seconds = 0.0
     chance: Annotated[float, Field(ge=0, le=1)] = 1.0
     seed: int = 0
     account: str | None = None
@@ -110,6 +112,34 @@ class Faults:
         """The first fault that affects this request, or None. Every fault that matches counts the request."""
         faults = [fault for fault in self.all if fault.matches(method, path, account)]
         return faults[0] if faults else None
+
+
+class HiddenObjects:
+    """New objects that reads do not show yet, as of a platform whose replicas lag behind."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[tuple[str, str], float] = {}  # account and id
+
+    def hide(self, account: str, id: str, seconds: float) -> None:
+        self._until[account, id] = self._clock.now() + seconds
+
+    def is_hidden(self, account: str, id: object) -> bool:
+        return isinstance(id, str) and self._until.get((account, id), 0.0) > self._clock.now()
+
+    def without_hidden(self, account: str, body: Document, lists: Iterable[str]) -> Document:
+        """The body of a response without the hidden objects in its `lists` of children."""
+        if not self._until:
+            return body
+        shown = {
+            name: [item for item in body[name] if not self.is_hidden(account, item.get("id"))]
+            for name in lists
+            if isinstance(body.get(name), list) and all(isinstance(item, dict) for item in body[name])
+        }
+        return {**body, **shown}
+
+    def clear(self) -> None:
+        self._until.clear()
 
 
 class Limits(BaseModel):

@@ -17,7 +17,7 @@ from reconciler.engine.ports import Refused
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.value import Secret
 from tests.faults.matrix.table import FAULTS, SILENT, Cell, cells
-from tests.faults.matrix.world import IMPATIENT, PATIENT, Astray, Run, Stack
+from tests.faults.matrix.world import IMPATIENT, PATIENT, Astray, Run, SkippingClock, Stack
 from tests.platform import KEY, Sandbox
 from tests.tiers import first_of_each
 
@@ -126,6 +126,7 @@ def _nobody_by_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def outcome(stack: Stack, cell: Cell) -> tuple[str, str]:
     """The letter of the table, and what the user was told."""
+    assert isinstance(stack.clock, SkippingClock)
     before = len(stack.clock.slept)
     try:
         run = await stack.run()

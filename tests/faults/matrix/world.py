@@ -20,10 +20,11 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.api import client as http
 from reconciler.api.client import Account, Client, LastCheck
+from reconciler.api.clock import MachineClock
 from reconciler.api.platform import HTTPPlatform
 from reconciler.engine import recovery
 from reconciler.engine.apply import apply
-from reconciler.engine.observe import ById, observe
+from reconciler.engine.observe import ById, Settling, observe
 from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Event, Outcome, Retried
@@ -97,11 +98,12 @@ class Stack:
     declared: dict[Address, Declaration] = field(default_factory=dict)
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     chance: SeededChance = field(default_factory=SeededChance)
-    clock: SkippingClock = field(default_factory=SkippingClock)
+    clock: SkippingClock | MachineClock = field(default_factory=SkippingClock)
     wrap: Wrap = lambda client: client
     retries: Retries = FEW
     account: Mapping[str, Any] = field(default_factory=dict)
     policy: PlanOptions = UNGUARDED
+    settle: float = 0.0  # seconds for which an object that a run created may not be visible
 
     def declare(self, address: str, spec: dict[str, Any], **more: Any) -> Address:
         where = Address.parse(address)
@@ -132,6 +134,7 @@ class Stack:
             receipts=frozenset(self.journal.receipts),
             by_id=self._by_id(),
             expected=self.declared,
+            settling=self._settling(),
         )
         bound = await recovery.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
         beside = self.journal.beside(snapshot, bound)
@@ -140,6 +143,10 @@ class Stack:
         deliveries = delivery_targets.find_deliveries(manifest, kinds.every())
         found = delivery_targets.find_targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
         return replace(beside, targets=found)
+
+    def _settling(self) -> Settling:
+        made = self.journal.made_objects()
+        return Settling(recovery.find_settling(made, self.journal.bindings, kinds.every(), self.settle), self.clock)
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return planner.plan(Manifest(self.name, dict(self.declared)), snapshot, kinds.every(), self.policy)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.client import Client, LastCheck
+from reconciler.api.clock import MachineClock
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.event import Outcome
@@ -114,6 +115,23 @@ async def test_what_is_really_gone_is_created_again(stack: Stack) -> None:
     assert (await stack.run()).is_good
     (anew,) = policies(stack)
     assert anew["id"] != gone["id"]
+
+
+@pytest.mark.parametrize("path", ["/ip_policies", "/bot_users", "/credentials", "*"])
+async def test_what_is_hidden_at_first_is_not_created_again(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
+    """Neither a list nor a GET shows a new object for some time."""
+    stack = Stack(sandbox, tmp_path, kinds=("IPPolicy", "BotUser", "TunnelCredential"), clock=MachineClock(), settle=5)
+    stack.declare(str(OFFICE), {"description": "Office"})
+    stack.declare("BotUser/berlin", {"name": "berlin"})
+    stack.secret("TunnelCredential/agent")
+    sandbox.fault(f"POST {path}", hide=1.0, times=0)
+    assert (await stack.run()).is_good
+    token = (tmp_path / "agent.token").read_text()
+    for _ in range(2):
+        assert (await stack.run()).plan.is_empty
+    assert (tmp_path / "agent.token").read_text() == token
+    assert len([call for call in sandbox.calls() if call.startswith("POST")]) == 3
+    assert await stack.converges() == []
 
 
 async def test_a_create_in_doubt_is_not_doubled_by_an_old_list(stack: Stack) -> None:
