@@ -112,13 +112,13 @@ def find_settling(
     by_name = {kind.name: kind for kind in kinds}
     bound = {(address.kind, binding.id) for address, binding in bindings.items()}
     found: dict[LiveKey, float] = {}
-    for each in made:
-        kind = by_name.get(each.address.kind)
+    for item in made:
+        kind = by_name.get(item.address.kind)
         if kind is None:
             continue
-        key = (kind.name, make_locator(kind, each.path, each.id))
-        seconds = min(settle - each.age, settle)  # the clock that wrote it may have been ahead
-        if seconds > 0 and (each.is_open or key in bound):
+        key = (kind.name, make_locator(kind, item.path, item.id))
+        seconds = min(settle - item.age, settle)  # the clock that wrote it may have been ahead
+        if seconds > 0 and (item.is_open or key in bound):
             found[key] = max(seconds, found.get(key, 0.0))
     return found
 
