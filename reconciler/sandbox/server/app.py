@@ -268,10 +268,10 @@ class App:
 
     def _without_hidden(self, operation: Operation, page: Document, account: str) -> Document:
         """The page of a list without the objects, and the children in their bodies, that are not visible yet."""
-        kind, shown = operation.kind, self._hidden.without_hidden(account, page, (operation.kind.list_key,))
+        kind, visible = operation.kind, self._hidden.without_hidden(account, page, (operation.kind.list_key,))
         below = self._embedded.get(kind.name, ())
-        objects = [self._hidden.without_hidden(account, body, below) for body in shown[kind.list_key]]
-        return {**shown, kind.list_key: objects}
+        objects = [self._hidden.without_hidden(account, body, below) for body in visible[kind.list_key]]
+        return {**visible, kind.list_key: objects}
 
     def _find_account(self, authorization: str | None) -> str:
         """The account of the key in the header; that of the first account, which is empty, if the key is unknown."""

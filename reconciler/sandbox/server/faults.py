@@ -131,12 +131,12 @@ class HiddenObjects:
         """The body of a response without the hidden objects in its `lists` of children."""
         if not self._until:
             return body
-        shown = {
+        visible = {
             name: [item for item in body[name] if not self.is_hidden(account, item.get("id"))]
             for name in lists
             if isinstance(body.get(name), list) and all(isinstance(item, dict) for item in body[name])
         }
-        return {**body, **shown}
+        return {**body, **visible}
 
     def clear(self) -> None:
         self._until.clear()
