@@ -60,7 +60,7 @@ class Issue(Struct, frozen=True):
     body: str
 
 
-class _CodeHost(ABC):
+class CodeHost(ABC):
     """The requests to one code host. Every method raises a Failure if the code host cannot be used."""
 
     def __init__(self, base_url: str, token: Secret) -> None:
@@ -86,6 +86,13 @@ class _CodeHost(ABC):
         raise Refused(f"{path} lists more than {_PAGES * _PAGE} items, which is not supported")
 
     def _ask(self, method: str, path: str, body: Any = None) -> Response:
+        response = self._send(method, path, body)
+        if response.is_success:
+            return response
+        raise self._failure(method, path, response)
+
+    def _send(self, method: str, path: str, body: Any = None) -> Response:
+        """The response, whatever its status."""
         headers = self._headers()
         content = b""
         if body is not None:
@@ -93,12 +100,9 @@ class _CodeHost(ABC):
             content = answers.encode(body)
         address = self._origin.at(path)
         try:
-            response = ask(self._origin, method, address, headers, content, seconds=_TIMEOUT, largest=LARGEST)
+            return ask(self._origin, method, address, headers, content, seconds=_TIMEOUT, largest=LARGEST)
         except Transient as failure:
             raise Transient(f"{failure}; run it again") from None
-        if response.is_success:
-            return response
-        raise self._failure(method, path, response)
 
     def _decode(self, response: Response) -> Any:
         body, is_json = answers.decode(response.content)
@@ -144,12 +148,12 @@ def _is_limit(response: Response, message: str) -> bool:
     return "Retry-After" in headers or headers.get("X-RateLimit-Remaining") == "0" or "rate limit" in message.lower()
 
 
-def _part(of: dict[str, Any], name: str) -> dict[str, Any]:
+def part(of: dict[str, Any], name: str) -> dict[str, Any]:
     found = of.get(name)
     return found if isinstance(found, dict) else {}
 
 
-class Review(_CodeHost):
+class Review(CodeHost):
     """One pull or merge request."""
 
     def find_comment(self, is_wanted: Callable[[str], bool]) -> Comment | None:
@@ -181,7 +185,7 @@ class Review(_CodeHost):
     def _change(self, comment: int, body: str) -> None: ...
 
 
-class IssueTracker(_CodeHost):
+class IssueTracker(CodeHost):
     """The issues of one repository."""
 
     def upsert_issue(self, title: str, body: str, marker: str) -> IssueResult:
@@ -217,7 +221,7 @@ class IssueTracker(_CodeHost):
     def _edit(self, number: int, title: str, body: str, *, is_closed: bool) -> None: ...
 
 
-class _GitHub(_CodeHost):
+class GitHubRepository(CodeHost):
     """A repository at GitHub.
 
     repository  OWNER/NAME
@@ -240,7 +244,7 @@ class _GitHub(_CodeHost):
         """Yields the items of a collection that the owner of the token wrote."""
         login = self._login()
         for item in self._pages(path):
-            author = _part(item, "user")
+            author = part(item, "user")
             # A workflow's token may not read its user: it writes as a bot, which no visitor of the repository can be.
             if author.get("login") == login if login else author.get("type") == "Bot":
                 yield item
@@ -259,7 +263,7 @@ class _GitHub(_CodeHost):
         return login
 
 
-class GitHub(_GitHub, Review):
+class GitHub(GitHubRepository, Review):
     """A pull request at GitHub.
 
     repository  OWNER/NAME
@@ -282,7 +286,7 @@ class GitHub(_GitHub, Review):
         self._ask("PATCH", f"{self._repository}/issues/comments/{comment}", {"body": body})
 
 
-class GitHubIssues(_GitHub, IssueTracker):
+class GitHubIssues(GitHubRepository, IssueTracker):
     """The issues of a repository at GitHub."""
 
     def _list_open(self) -> Iterator[Issue]:
@@ -298,7 +302,7 @@ class GitHubIssues(_GitHub, IssueTracker):
         self._ask("PATCH", f"{self._repository}/issues/{number}", {"title": title, "body": body, **state})
 
 
-class _GitLab(_CodeHost):
+class GitLabProject(CodeHost):
     """A project at GitLab.
 
     base_url  ends with `/api/v4`
@@ -319,11 +323,11 @@ class _GitLab(_CodeHost):
         if user_id is None:
             raise self._unknown_user()
         for item in self._pages(path):
-            if _part(item, "author").get("id") == user_id:
+            if part(item, "author").get("id") == user_id:
                 yield item
 
 
-class GitLab(_GitLab, Review):
+class GitLab(GitLabProject, Review):
     """A merge request at GitLab.
 
     base_url  ends with `/api/v4`
@@ -347,7 +351,7 @@ class GitLab(_GitLab, Review):
         self._ask("PUT", f"{self._notes}/{comment}", {"body": body})
 
 
-class GitLabIssues(_GitLab, IssueTracker):
+class GitLabIssues(GitLabProject, IssueTracker):
     """The issues of a project at GitLab."""
 
     def _list_open(self) -> Iterator[Issue]:

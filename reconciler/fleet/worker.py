@@ -38,6 +38,7 @@ from reconciler.operations.errors import OperationError
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
+from reconciler.planning import reviewed_changes
 from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
@@ -325,7 +326,7 @@ class _Attempt(Struct, frozen=True):
                 shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
                 await self.context.records.save_shape(assigned.fleet.name, shape)
                 files.shapes.add(digest)
-        return replace(ended, counts=_count(plan), changes=reviews.digest_changes(plan), shape=digest)
+        return replace(ended, counts=_count(plan), changes=reviewed_changes.digest_changes(plan), shape=digest)
 
     async def _apply(self, workspace: Workspace, run: Run) -> TaskRecord | None:
         """Applies what was reviewed, and nothing else."""
@@ -345,9 +346,9 @@ class _Attempt(Struct, frozen=True):
         allow = reviews.approvals_of(shape) if shape is not None else {}
 
         async def approve(plan: Plan) -> bool:
-            if not reviews.is_reviewed(plan, reviewed.changes, has_begun=bool(self.record.changes)):
+            if reviewed_changes.find_unreviewed(plan, reviewed.changes, has_begun=bool(self.record.changes)):
                 return False
-            return await records.begin_apply(replace(self.record, changes=reviews.digest_changes(plan)))
+            return await records.begin_apply(replace(self.record, changes=reviewed_changes.digest_changes(plan)))
 
         result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
         if result.status is Status.INTERRUPTED or result.failure or result.lost_store:
@@ -356,7 +357,7 @@ class _Attempt(Struct, frozen=True):
 
     def _applied(self, result: ApplyResult, reviewed: TaskRecord) -> TaskRecord:
         """The record of an apply."""
-        changes, done = reviews.digest_changes(result.plan), _find_done(result)
+        changes, done = reviewed_changes.digest_changes(result.plan), _find_done(result)
         record = replace(
             self.record,
             exit_code=result.exit_code,

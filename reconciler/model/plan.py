@@ -139,6 +139,20 @@ class Base(Struct, frozen=True):
         return not self.behind and not self.problems
 
 
+class Request(Struct, frozen=True):
+    """The pull or merge request whose pipeline created a plan, as the code host described it.
+
+    repository  OWNER/NAME at GitHub, the number of the project at GitLab
+    base        name of the branch that it is to be merged into
+    head        id of its last commit
+    """
+
+    repository: str
+    number: int
+    base: str
+    head: str
+
+
 class Plan(Struct, frozen=True):
     """All changes and calls of an apply, in a safe order, and the problems and missing approvals that block it."""
 
@@ -169,6 +183,7 @@ class Plan(Struct, frozen=True):
     names: Mapping[str, str] = field(default_factory=dict)
     """By id: what people call the objects whose ids are in values of changes, such as `IPPolicy/office`."""
     environment: str = ""  # the environment of the project, if one was selected
+    request: Request | None = None  # that of the pipeline in which the plan was created
     version: int = VERSION
 
     @property

@@ -34,6 +34,10 @@ class UnusablePlan(OperationError):
     """A plan file that this project cannot apply: signed although no key is set, or created from a snapshot."""
 
 
+class NotReviewed(OperationError):
+    """Nothing of a push may be applied: it merged no request, or what it merged cannot be determined."""
+
+
 class UnusableSetting(OperationError):
     """An environment variable has a value that cannot be used."""
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from reconciler.operations.account_listing import AccountListing
     from reconciler.operations.applying.apply import Approve
     from reconciler.operations.applying.plan_files import PlanFile
+    from reconciler.operations.applying.reviewed import Reviewed
     from reconciler.operations.authoring.import_proposal import Proposal
     from reconciler.planning.policies.rule import Rule
     from reconciler.store.store import RecordedCall
@@ -172,7 +173,7 @@ class Workspace:
 
     async def apply(
         self,
-        planned: PlanResult | PlanFile | None = None,
+        planned: PlanResult | PlanFile | Reviewed | None = None,
         *,
         approve: Approve | None = None,
         on_event: OnEvent = ignore_event,
@@ -183,12 +184,12 @@ class Workspace:
         """Applies a plan: a new one, or the given one if the platform has not changed since.
 
         A PlanResult is applied with its own selection and manifests. Raises WrongAccount if the plan is of another
-        stack or account.
+        stack or account. With a Reviewed, a new plan is applied if all its changes were reviewed.
 
         approve   called with the plan before the first call; None approves
         on_event  called with events, as they happen
         stop      set it to start no further call; running calls are finished
-        partial   apply the remaining part of a plan of which a part is stale
+        partial   apply the remaining part of a plan of which a part is stale or was not reviewed
         command   the name of the run in the history
         """
         from reconciler.operations.applying import apply, plan_files

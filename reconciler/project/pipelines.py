@@ -38,10 +38,7 @@ CODE_OWNERS: Final = {
     "gitlab": (".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"),
 }
 """The files in which a host looks for code owners; the first one that exists counts."""
-_OWNED: Final = {
-    "github": ("/approvals.yaml", "/.github/"),
-    "gitlab": ("/approvals.yaml", "/.gitlab-ci.yml", "/.gitlab/"),
-}
+_OWNED: Final = {"github": ("/.github/",), "gitlab": ("/.gitlab-ci.yml", "/.gitlab/")}
 _OWNER: Final = re.compile(r"@[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*|[^@\s#]+@[^@\s#]+\.[^@\s#]+")
 _BLOCK: Final = re.compile(r"^ *# for each environment:\n(.*?)^ *# end of the environments\n", re.MULTILINE | re.DOTALL)
 _CHAINED: Final = re.compile(r"^( *)# after the previous environment: (.*\n)", re.MULTILINE)
@@ -54,18 +51,28 @@ def sort_environments(names: Sequence[str]) -> list[str]:
     return sorted(names, key=lambda name: (name in _LAST) - (name in _FIRST))
 
 
-def render_code_owners(host: str, approvers: str) -> str:
-    """CODEOWNERS: the approvers own approvals and pipelines. Without approvers the lines are comments to complete."""
-    lines = [f"{path} {approvers or '@OWNER/TEAM'}" for path in _OWNED[host]]
+def render_code_owners(host: str, approvers: str, rules: Sequence[str]) -> str:
+    """CODEOWNERS: the approvers own the pipelines and the files of rules. Without approvers the lines are comments to
+    complete.
+
+    rules  files and folders that decide what is approved and where it applies; a folder ends with /
+    """
+    owned = dict.fromkeys([*(f"/{_escape_path(path)}" for path in rules), *_OWNED[host]])
+    lines = [f"{path} {approvers or '@OWNER/TEAM'}" for path in owned]
     return "\n".join(
         [
-            "# Changes of approvals.yaml and of the pipelines must be approved by their owners. Require reviews of",
-            "# code owners in the protection rules of the default branch.",
+            "# Changes of approvals, settings, policies and pipelines must be approved by their owners. Require",
+            "# reviews of code owners in the protection rules of the default branch.",
             *([] if approvers else ["# Replace @OWNER/TEAM by a user or team, and remove the comment signs:"]),
             *(lines if approvers else (f"# {line}" for line in lines)),
             "",
         ]
     )
+
+
+def _escape_path(path: str) -> str:
+    """A path as a pattern that matches this path only."""
+    return re.sub(r"([\\\s#*?\[\]!])", r"\\\1", path)
 
 
 def check_approvers(text: str) -> str | None:

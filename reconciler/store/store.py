@@ -49,10 +49,12 @@ class Progress(Struct, frozen=True):
     calls        ids of the calls that succeeded, and of each create that made an object, and delivered its token if it
                  has one
     complete     when the whole plan was applied, in seconds since 1970; None: it was not
+    has_begun    a call of the plan was recorded, also one whose result is unknown
     """
 
     calls: frozenset[str] = frozenset()
     complete: float | None = None
+    has_begun: bool = False
 
 
 @asynccontextmanager
@@ -234,13 +236,14 @@ class Store:
         )
         calls: set[str] = set()
         complete = None
-        for row in await self._rows(query):
+        rows = await self._rows(query)
+        for row in rows:
             self._check(row, row.plan, row.call, row.intent)
             if not row.call:
                 complete = row.at
             elif not row.intent or row.receipt is not None or (row.object is not None and row.place is None):
                 calls.add(row.call)
-        return Progress(frozenset(calls), complete)
+        return Progress(frozenset(calls), complete, has_begun=bool(rows))
 
     async def history(self, stack: str, *, limit: int = 1000) -> tuple[RecordedCall, ...]:
         """How calls of earlier runs ended, newest first."""

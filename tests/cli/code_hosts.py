@@ -53,7 +53,7 @@ class CodeHost:
                 length = int(self.headers.get("Content-Length", 0))
                 body = json.loads(self.rfile.read(length)) if length else None
                 status, headers, told = host.answer(self.command, self.path, self.headers, body)
-                text = json.dumps(told).encode()
+                text = told if isinstance(told, bytes) else json.dumps(told).encode()
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(text))}.items():
                     self.send_header(name, value)

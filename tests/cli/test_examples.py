@@ -44,6 +44,7 @@ RUN = {
 NOT_RUN = {
     "--notify",
     "--issue",
+    "--reviewed",
     "--max-age",
     "--base",
 }  # need a webhook, a code host, another snapshot, a Git repository

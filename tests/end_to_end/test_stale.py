@@ -516,6 +516,19 @@ def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandb
     )
 
 
+def test_an_empty_key_neither_writes_nor_applies_a_plan_file(on_sandbox: Project, sandbox: Sandbox) -> None:
+    empty = "error: RECONCILER_PLAN_KEY is set, but empty; set it to at least 16 characters, or unset it\n"
+    on_sandbox.declare(*policies("a"))
+    planned(on_sandbox)
+    on_sandbox.environ["RECONCILER_PLAN_KEY"] = ""
+    sandbox.forget_log()
+    assert on_sandbox("plan", "--out", "other.json", "--quiet") == Said(64, "", empty)
+    assert sandbox.log() == []
+    assert not (on_sandbox.root / "other.json").exists()
+    assert applied(on_sandbox, sandbox) == Said(64, "", empty)
+    assert sandbox.log() == []
+
+
 # --- while the question is open ---------------------------------------------------------------------------------------
 
 

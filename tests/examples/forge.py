@@ -1,9 +1,11 @@
-"""A code host that remembers runs and merges besides comments: as much of both APIs as our pipelines ask for."""
+"""A code host that knows requests, merges, runs and artifacts besides comments: as much of GitHub's and GitLab's APIs
+as we use, in the forms and with the peculiarities of theirs."""
 
 from __future__ import annotations
 
-import json
+import io
 import re
+import zipfile
 from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
@@ -11,68 +13,153 @@ from typing import Any
 
 from tests.cli.code_hosts import CodeHost
 
-NUMBER = 12  # of the one pull or merge request
+NUMBER = 12  # of the first request
+REPOSITORY = "octo/infra"  # at GitHub
+PROJECT = "42"  # at GitLab
+
+
+@dataclass
+class Change:
+    """A pull or merge request.
+
+    merged  the commits of the base branch that brought it there: a merge, a squashed commit, rebased commits
+    merge   GitHub's merge_commit_sha, and GitLab's where the merge has a commit of its own
+    squash  GitLab's squash_commit_sha
+    """
+
+    number: int
+    head: str
+    base: str = "main"
+    state: str = "open"
+    merged: list[str] = field(default_factory=list)
+    merge: str | None = None
+    squash: str | None = None
+
+
+@dataclass
+class Run:
+    """Of a workflow, or a pipeline. `number` is that of its request; `result` is GitHub's conclusion."""
+
+    id: int
+    head: str
+    workflow: str = "plan"
+    number: int = NUMBER
+    result: str = "success"
 
 
 @dataclass
 class Forge(CodeHost):
     """
-    merged     commit on the default branch → head of the request that was merged by it
-    runs       (workflow or job, head) → id of the run
-    failed     ids of runs that did not go well
-    artifacts  folder of files by run
+    artifacts  folders of files, by run and name of the artifact
+    archives   what is downloaded of a run instead
+    stored     the headers of downloads from where GitHub stores artifacts
+    expired    runs whose artifacts are gone
     """
 
-    merged: dict[str, str] = field(default_factory=dict)
-    runs: dict[tuple[str, str], int] = field(default_factory=dict)
-    failed: set[int] = field(default_factory=set)
+    requests: list[Change] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
     artifacts: Path = Path()
+    archives: dict[int, bytes] = field(default_factory=dict)
+    stored: list[dict[str, str]] = field(default_factory=list)
+    expired: set[int] = field(default_factory=set)
+
+    def open(self, head: str, base: str = "main") -> Change:
+        self.requests.append(Change(NUMBER + len(self.requests), head, base))
+        return self.requests[-1]
 
     def answer(self, method: str, target: str, headers: Message, body: Any) -> tuple[int, dict[str, str], Any]:
+        if found := re.search(r"^/storage/(\d+)\?signature=(?:%2F|/)a%3D$", target):
+            self.stored.append(dict(headers))
+            return 200, {}, self._archive(int(found[1]))
         for pattern, told in (
-            (r"/commits/(\w+)/pulls$", self._pulls),
+            (rf"^/repos/{REPOSITORY}/commits/(\w+)/pulls\?", self._pulls),
             (r"/workflows/(\w+)\.yml/runs\?(.*)$", self._workflow_runs),
             (r"/actions/runs/(\d+)/artifacts\?name=(\w+)$", self._artifacts_of),
-            (r"/commits/(\w+)/merge_requests", self._merge_requests),
-            (rf"/merge_requests/{NUMBER}/pipelines$", self._pipelines),
-            (r"/pipelines/(\d+)/jobs", self._jobs),
-            (r"/jobs/(\d+)/artifacts/(plan-[\w-]+\.json)$", self._artifact),
+            (r"/actions/artifacts/(\d+)/zip$", self._zip),
+            (rf"^/api/v4/projects/{PROJECT}/repository/commits/(\w+)/merge_requests\?state=merged", self._merged),
+            (r"/merge_requests/(\d+)/pipelines\?", self._pipelines),
+            (r"/pipelines/(\d+)/jobs\?scope(?:\[\]|%5B%5D)=success", self._jobs),
+            (r"/jobs/(\d+)/artifacts/(plan[\w-]*\.json)$", self._artifact),
         ):
             if found := re.search(pattern, target):
                 self.asked.append((method, target))
-                return 200, {}, told(*found.groups())
+                told_of = told(*found.groups())
+                return told_of if isinstance(told_of, tuple) else (200, {}, told_of)
         return super().answer(method, target, headers, body)
 
+    # --- GitHub -------------------------------------------------------------------------------------------------------
+
     def _pulls(self, commit: str) -> Any:
-        if commit not in self.merged:
-            return []
         return [
-            {"merged_at": None, "merge_commit_sha": commit, "head": {"sha": "0" * 40}},
-            {"merged_at": "2026-01-01", "merge_commit_sha": commit, "head": {"sha": self.merged[commit]}},
+            {
+                "number": one.number,
+                "state": "closed" if one.state == "merged" else one.state,
+                "merged_at": "2026-01-01T00:00:00Z" if one.state == "merged" else None,
+                "merge_commit_sha": one.merge if one.state == "merged" else "f" * 40,  # of an open one: a trial
+                "head": {"sha": one.head},
+                "base": {"ref": one.base, "repo": {"full_name": REPOSITORY}},
+            }
+            for one in self.requests
+            if commit in (*one.merged, one.head)
         ]
 
     def _workflow_runs(self, workflow: str, query: str) -> Any:
         head = re.search(r"head_sha=(\w+)", query)
-        runs = [run for (name, sha), run in self.runs.items() if name == workflow and (head is None or head[1] == sha)]
-        runs = [run for run in runs if (run in self.failed) == ("status=failure" in query)]
-        return {"workflow_runs": [{"id": run} for run in runs[-1:]]}
+        result = re.search(r"status=(\w+)", query)
+        runs = [run for run in self.runs if run.workflow == workflow and (head is None or head[1] == run.head)]
+        runs = [run for run in runs if result is None or run.result == result[1]]
+        newest = sorted(runs, key=lambda run: -run.id)
+        return {"workflow_runs": [{"id": run.id, "head_sha": run.head} for run in newest]}
 
     def _artifacts_of(self, run: str, name: str) -> Any:
-        return {"artifacts": [{"expired": False}] if (self.artifacts / run / name).is_dir() else []}
+        there = (self.artifacts / run / name).is_dir() or int(run) in self.archives
+        expired = int(run) in self.expired
+        return {"artifacts": [{"id": int(run), "name": name, "expired": expired}] if there else []}
 
-    def _merge_requests(self, commit: str) -> Any:
-        request = {"iid": NUMBER, "merge_commit_sha": commit, "squash_commit_sha": None}
-        return [{**request, "sha": self.merged[commit]}] if commit in self.merged else []
+    def _zip(self, artifact: str) -> Any:
+        if int(artifact) in self.expired:
+            return 410, {}, {"message": "Artifact has expired"}
+        return 302, {"Location": f"{self.url}/storage/{artifact}?signature=%2Fa%3D"}, None
 
-    def _pipelines(self) -> Any:
+    def _archive(self, run: int) -> bytes:
+        if run in self.archives:
+            return self.archives[run]
+        written = io.BytesIO()
+        with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted((self.artifacts / str(run) / "plan").iterdir()):
+                archive.write(file, file.name)
+        return written.getvalue()
+
+    # --- GitLab -------------------------------------------------------------------------------------------------------
+
+    def _merged(self, commit: str) -> Any:
         return [
-            {"id": run, "sha": head, "status": status}
-            for (_, head), run in self.runs.items()
-            for status in ("failed", "success")
+            {
+                "iid": one.number,
+                "state": one.state,
+                "target_branch": one.base,
+                "target_project_id": int(PROJECT),
+                "sha": one.head,
+                "merge_commit_sha": one.merge,
+                "squash_commit_sha": one.squash,
+            }
+            for one in self.requests
+            if one.state == "merged" and commit in (*one.merged, one.head)
         ]
 
+    def _pipelines(self, number: str) -> Any:
+        runs = [run for run in self.runs if run.workflow == "plan" and run.number == int(number)]
+        newest = sorted(runs, key=lambda run: -run.id)
+        return [{"id": run.id, "sha": run.head, "status": run.result} for run in newest]
+
     def _jobs(self, pipeline: str) -> Any:
-        return [{"id": 1, "name": "lint"}, {"id": int(pipeline), "name": "plan"}]
+        is_good = any(run.id == int(pipeline) and run.result == "success" for run in self.runs)
+        return [{"id": 1, "name": "lint"}, *([{"id": int(pipeline), "name": "plan"}] if is_good else [])]
 
     def _artifact(self, job: str, name: str) -> Any:
-        return json.loads((self.artifacts / job / "plan" / name).read_text())
+        if int(job) in self.archives:
+            return self.archives[int(job)]
+        file = self.artifacts / job / "plan" / name
+        if int(job) in self.expired or not file.is_file():
+            return 404, {}, {"message": "404 Not Found"}
+        return file.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ import pytest
 
 from reconciler.cli.main import main
 from tests.cli.code_hosts import TOKEN
-from tests.examples.forge import NUMBER, Forge
+from tests.examples.forge import NUMBER, PROJECT, REPOSITORY, Change, Forge
 from tests.examples.workflows import Ran, Runner, read
 from tests.platform import KEY, Sandbox
 
@@ -80,16 +81,46 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
             subprocess.run(["git", *identity, "-C", str(place), *merge], check=True)
         told = GITHUB if host == "github" else GITLAB_CI
         environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in told.items()}
-        environ["GITHUB_STEP_SUMMARY"] = str(place / "summary")
         forge.artifacts.mkdir(exist_ok=True)
-        return Runner(place, forge.artifacts, {**SECRETS, "github.event.before": head}, environ, commands=commands)
+        runner = Runner(place, forge.artifacts, dict(SECRETS), environ, commands=commands)
+        if host == "github":
+            environ["GITHUB_STEP_SUMMARY"] = str(place / "summary")
+            write_event(runner, {"pull_request": {"number": NUMBER, "base": {"ref": "main"}, "head": {"sha": head}}})
+        return runner
 
     return made
 
 
+def write_event(runner: Runner, event: object) -> None:
+    """The event of GitHub that the machine runs on."""
+    file = runner.clone.with_suffix(".json")
+    file.write_text(json.dumps(event))
+    runner.environ["GITHUB_EVENT_PATH"] = str(file)
+
+
+def on_push(runner: Runner, before: str) -> Runner:
+    """The same machine, on a push to the main branch whose tip was `before`."""
+    if "GITHUB_SHA" in runner.environ:
+        after = runner.environ["GITHUB_SHA"]
+        runner.environ |= {"GITHUB_EVENT_NAME": "push", "GITHUB_REF": "refs/heads/main"}
+        write_event(runner, {"ref": "refs/heads/main", "before": before, "after": after})
+    else:
+        del runner.environ["CI_MERGE_REQUEST_IID"], runner.environ["CI_MERGE_REQUEST_TARGET_BRANCH_NAME"]
+        push = {"CI_PIPELINE_SOURCE": "push", "CI_COMMIT_BRANCH": "main", "CI_COMMIT_BEFORE_SHA": before}
+        runner.environ |= push
+    return runner
+
+
+def merge_as(change: Change, commit: str) -> None:
+    """The host merges a request with this commit."""
+    change.state, change.merged, change.merge = "merged", [commit], commit
+
+
 GITHUB = {
     "GITHUB_API_URL": "{url}",
-    "GITHUB_REPOSITORY": "octo/infra",
+    "GITHUB_REPOSITORY": REPOSITORY,
+    "GITHUB_EVENT_NAME": "pull_request",
+    "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/.github/workflows/apply.yml@refs/heads/main",
     "GITHUB_REF": f"refs/pull/{NUMBER}/merge",
     "GITHUB_BASE_REF": "main",
     "GITHUB_SHA": "{head}",
@@ -97,10 +128,11 @@ GITHUB = {
 }
 GITLAB_CI = {
     "CI_API_V4_URL": "{url}/api/v4",
-    "CI_PROJECT_ID": "42",
+    "CI_PROJECT_ID": PROJECT,
+    "CI_PIPELINE_SOURCE": "merge_request_event",
     "CI_MERGE_REQUEST_IID": str(NUMBER),
     "CI_COMMIT_SHA": "{head}",
-    "CI_COMMIT_BEFORE_SHA": "{head}",
+    "CI_COMMIT_BEFORE_SHA": "0" * 40,
     "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
     "GITHUB_RUN_ID": "{run}",
     "GITLAB_TOKEN": TOKEN,

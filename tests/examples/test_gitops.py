@@ -18,8 +18,8 @@ from jsonschema.validators import validator_for
 
 from reconciler.project import pipelines
 from tests.cli.code_hosts import TOKEN
-from tests.examples.forge import Forge
-from tests.examples.repository import PACKAGE, PLAN_KEY, Clone, gitlab, good
+from tests.examples.forge import Change, Forge, Run
+from tests.examples.repository import PACKAGE, PLAN_KEY, Clone, gitlab, good, merge_as, on_push
 from tests.examples.workflows import Runner, read
 from tests.platform import KEY, Sandbox
 
@@ -160,8 +160,13 @@ def test_no_page_message_or_pipeline_gets_us_from_an_index_by_name_alone() -> No
 
 def test_a_fork_is_planned_by_the_job_that_has_no_secret() -> None:
     jobs = read(GITOPS / "github/.github/workflows/plan.yml")["jobs"]
-    same = "github.event.pull_request.head.repo.full_name == github.repository"
-    assert (jobs["plan"]["if"], jobs["fork"]["if"]) == (same, same.replace("==", "!="))
+    head = "github.event.pull_request.head.repo.full_name"
+    assert jobs["plan"]["if"] == (
+        f"github.event_name == 'pull_request' && github.actor != 'dependabot[bot]' && {head} == github.repository"
+    )
+    assert jobs["fork"]["if"] == (
+        f"github.event_name == 'pull_request' && (github.actor == 'dependabot[bot]' || {head} != github.repository)"
+    )
     assert "secrets." not in json.dumps(jobs["fork"])
 
 
@@ -183,25 +188,24 @@ def test_a_wheel_carries_the_pipelines_that_init_writes(tmp_path: Path) -> None:
 # --- what they do -----------------------------------------------------------------------------------------------------
 
 
-def planned(runner: Runner, forge: Forge) -> str:
-    """The plan job of a request, which is merged as it is; the head it was planned at."""
+def planned(runner: Runner, forge: Forge) -> Change:
+    """A request, after its plan job."""
     head = runner.environ["GITHUB_SHA"]
     good(runner.job("plan.yml", "plan"))
-    forge.runs["plan", head] = int(runner.environ["GITHUB_RUN_ID"])
-    forge.merged[head] = head
-    return head
+    forge.runs.append(Run(int(runner.environ["GITHUB_RUN_ID"]), head))
+    return forge.open(head)
 
 
 def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_merged(
     clone: Clone, forge: Forge, sandbox: Sandbox
 ) -> None:
-    planned(runner := clone("github"), forge)
+    change = planned(runner := clone("github"), forge)
     assert "2 to create" in forge.bodies[0]
     assert forge.bodies[0] in (runner.clone / "summary").read_text()
     assert set(runner.findings) == {"reconciler-production"}
     assert sandbox.calls() == []
-    merged = clone("github")
-    forge.merged[merged.environ["GITHUB_SHA"]] = next(iter(forge.merged))
+    merged = on_push(clone("github"), change.head)
+    merge_as(change, merged.environ["GITHUB_SHA"])
     merged.context["secrets.RECONCILER_API_KEY"] = KEY
     good(merged.job("apply.yml", "apply-production"))
     assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
@@ -209,7 +213,7 @@ def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_m
         forge.artifacts / merged.environ["GITHUB_RUN_ID"] / "events-production" / "events-production.ndjson"
     ).exists()
     sandbox.forget_log()
-    assert merged.job("apply.yml", "apply-production").code == 3  # the plan is stale by now
+    good(merged.job("apply.yml", "apply-production"))
     assert sandbox.calls() == []
 
 
@@ -235,7 +239,7 @@ def test_github_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone,
     runner = clone("github")
     planned(runner, forge)
     runner.context["secrets.RECONCILER_API_KEY"] = KEY
-    runner.job("apply.yml", "apply-production")
+    on_push(runner, runner.environ["GITHUB_SHA"]).job("apply.yml", "apply-production")
     runner.job("drift.yml", "drift")
     runner.job("snapshot.yml", "snapshot")
     assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 4
@@ -248,21 +252,23 @@ def unseen(runner: Runner) -> list[str]:
 
 
 def test_github_what_nobody_reviewed_is_not_applied(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
-    runner = clone("github")
+    before = clone("github").environ["GITHUB_SHA"]
+    runner = on_push(clone("github"), before)
+    runner.context["secrets.RECONCILER_API_KEY"] = KEY
     pushed = runner.job("apply.yml", "apply-production")
-    assert pushed.code == 1
-    assert "was pushed, not merged, so that no plan of it was reviewed" in pushed.err
-    forge.merged[runner.environ["GITHUB_SHA"]] = "f" * 40
+    assert pushed.code == 3
+    assert "was pushed to main, not merged, so that no plan of it was reviewed" in pushed.err
+    merge_as(forge.open("f" * 40), runner.environ["GITHUB_SHA"])
     unplanned = runner.job("apply.yml", "apply-production")
-    assert unplanned.code == 1
-    assert f"there is no plan of {'f' * 40}, which was merged" in unplanned.err
+    assert unplanned.code == 3
+    assert "#12: its pipeline kept no plan" in unplanned.err
     assert sandbox.calls() == []
 
 
 def test_github_a_fork_is_planned_from_the_last_snapshot(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     trusted = clone("github")
     good(trusted.job("snapshot.yml", "snapshot"))
-    forge.runs["snapshot", "main"] = int(trusted.environ["GITHUB_RUN_ID"])
+    forge.runs.append(Run(int(trusted.environ["GITHUB_RUN_ID"]), "main", "snapshot"))
     sandbox.forget_log()
     stranger = clone("github")
     stranger.context = {"github.token": TOKEN}
@@ -282,10 +288,12 @@ def test_github_the_night_run_fails_where_there_is_drift_and_says_what(clone: Cl
 
 def test_github_the_first_push_is_green_whatever_it_lacks(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     runner = clone("github", "")
-    runner.context = {"github.token": TOKEN, "github.event.before": "0" * 40}
+    runner.context = {"github.token": TOKEN}
     action = runner.clone / ".github/actions/reconciler/action.yml"
     action.write_text(action.read_text().replace('default: ""', f'default: "{PACKAGE}"', 1))
-    for workflow, job in (("apply.yml", "apply-production"), ("snapshot.yml", "snapshot"), ("plan.yml", "fork")):
+    good(runner.job("plan.yml", "fork"))
+    on_push(runner, "0" * 40)
+    for workflow, job in (("apply.yml", "apply-production"), ("snapshot.yml", "snapshot")):
         good(runner.job(workflow, job))
     assert sandbox.log() == []
 
@@ -305,13 +313,13 @@ def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merge
     kept = forge.artifacts / run / "plan"
     kept.mkdir(parents=True)
     (kept / "plan-production.json").write_text((runner.clone / "plan-production.json").read_text())
-    (runner.clone / "plan-production.json").unlink()
-    refused = gitlab(runner, "apply-production", RECONCILER_API_KEY=KEY)
-    assert refused.code == 1
-    assert "was pushed, not merged" in refused.err
-    forge.merged[head] = head
-    forge.runs["plan", head] = int(run)
-    good(gitlab(runner, "apply-production", RECONCILER_API_KEY=KEY))
+    merged = on_push(clone("gitlab"), head)
+    refused = gitlab(merged, "apply-production", RECONCILER_API_KEY=KEY)
+    assert refused.code == 3
+    assert "was pushed to main, not merged" in refused.err
+    merge_as(forge.open(head), merged.environ["CI_COMMIT_SHA"])
+    forge.runs.append(Run(int(run), head))
+    good(gitlab(merged, "apply-production", RECONCILER_API_KEY=KEY))
     assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.cli.main import main
 from tests.cli.code_hosts import TOKEN
-from tests.examples.forge import Forge
-from tests.examples.repository import Clone, gitlab, good
+from tests.examples.forge import Forge, Run
+from tests.examples.repository import Clone, gitlab, good, merge_as, on_push
 from tests.examples.workflows import Ran, Runner
 from tests.platform import KEY, Sandbox
 
@@ -65,17 +65,19 @@ class Pipelines:
             folder.mkdir(parents=True)
             for file in runner.clone.glob("plan-*.json"):
                 (folder / file.name).write_bytes(file.read_bytes())
-        if not ran.code:
-            self.forge.runs["plan", self.git("rev-parse", branch)] = int(runner.environ["GITHUB_RUN_ID"])
+        result = "failure" if ran.code else "success"
+        self.forge.runs.append(Run(int(runner.environ["GITHUB_RUN_ID"]), self.git("rev-parse", branch), result=result))
         return ran
 
     def merge(self, branch: str) -> Iterator[Ran]:
         """The apply jobs, one after the other."""
         self.git("checkout", "--quiet", "main")
+        before = self.git("rev-parse", "main")
         self.git("merge", "--quiet", "--no-ff", "--no-edit", branch)
-        self.forge.merged[self.git("rev-parse", "main")] = self.git("rev-parse", branch)
+        self.forge.requests.clear()  # one request at a time, each with the same number
+        merge_as(self.forge.open(self.git("rev-parse", branch)), self.git("rev-parse", "main"))
         for name in ENVIRONMENTS:
-            runner = self.fresh()
+            runner = on_push(self.fresh(), before)
             if self.host == "github":
                 runner.context["secrets.RECONCILER_API_KEY"] = KEY
                 yield runner.job("apply.yml", f"apply-{name}")
@@ -111,7 +113,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     pipelines = Pipelines(host, clone, forge, origin)
 
     settings = origin / "reconciler.yaml"
-    assert "\nguards: {require_approval: [widens_access]}" in settings.read_text()  # as `init` writes it
+    assert "\n  require_approval: [widens_access, irreversible, runs_command]\n" in settings.read_text()  # by `init`
     settings.write_text(settings.read_text() + "variables: {host: {type: string}}\n")
     for name in ENVIRONMENTS:
         file = origin / f"environments/{name}.yaml"
@@ -170,13 +172,14 @@ def test_each_environment_has_a_key_of_its_own_and_one_that_fails_leaves_the_oth
     (body,) = forge.bodies
     assert "## Plan for stack `prod-production`" in body
     assert "prod-staging" not in body
+    assert "## Environments without a plan\n\n- ⚠️ `staging`: **no plan in this run**" in body
     assert set(runner.findings) == {"reconciler-production"}
 
 
 def test_a_fork_is_planned_in_each_environment_without_a_key(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     trusted = clone("github", environments=ENVIRONMENTS)
     good(trusted.job("snapshot.yml", "snapshot"))
-    forge.runs["snapshot", "main"] = int(trusted.environ["GITHUB_RUN_ID"])
+    forge.runs.append(Run(int(trusted.environ["GITHUB_RUN_ID"]), "main", "snapshot"))
     sandbox.forget_log()
     stranger = clone("github", branch="theirs", onto="main")
     stranger.context = {"github.token": TOKEN}
@@ -192,8 +195,7 @@ def test_a_fork_is_planned_where_it_can_be_though_an_environment_fails(clone: Cl
     trusted.context["secrets.RECONCILER_READ_KEY_STAGING"] = "canary" + "OfAnotherAccount"
     assert trusted.job("snapshot.yml", "snapshot").code == 6
     run = int(trusted.environ["GITHUB_RUN_ID"])
-    forge.runs["snapshot", "main"] = run
-    forge.failed.add(run)
+    forge.runs.append(Run(run, "main", "snapshot", result="failure"))
     kept = forge.artifacts / str(run) / "snapshot"
     assert [file.name for file in kept.iterdir()] == ["snapshot-production.json"]
     stranger = clone("github", branch="theirs", onto="main")
@@ -210,7 +212,7 @@ def test_a_fork_with_an_unformatted_manifest_fails_and_is_planned_all_the_same(
 ) -> None:
     trusted = clone("github", environments=ENVIRONMENTS)
     good(trusted.job("snapshot.yml", "snapshot"))
-    forge.runs["snapshot", "main"] = int(trusted.environ["GITHUB_RUN_ID"])
+    forge.runs.append(Run(int(trusted.environ["GITHUB_RUN_ID"]), "main", "snapshot"))
     (tmp_path / "origin/manifests/topic.yaml").write_text("name:    topic\nkind: IPPolicy\nspec: {}\n")
     stranger = clone("github", branch="theirs", onto="main")
     stranger.context = {"github.token": TOKEN}

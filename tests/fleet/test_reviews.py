@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from reconciler.fleet.reviews import approvals_of, digest_changes, is_reviewed
+from reconciler.fleet.reviews import approvals_of
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.fleet import Shape
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Approval, ApprovalItem, Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Hidden
+from reconciler.planning.reviewed_changes import digest_changes, find_unreviewed
 from reconciler.rendering.wire import plan_json
 
 DOMAIN = Address("ReservedDomain", "a")
@@ -68,23 +69,23 @@ OTHERS = {
 @pytest.mark.parametrize("what", OTHERS)
 def test_an_apply_recognizes_everything_that_was_not_reviewed(what: str) -> None:
     reviewed = digest_changes(plan())
-    assert is_reviewed(plan(), reviewed, has_begun=False)
-    assert not is_reviewed(OTHERS[what], reviewed, has_begun=False)
+    assert not find_unreviewed(plan(), reviewed, has_begun=False)
+    assert find_unreviewed(OTHERS[what], reviewed, has_begun=False)
 
 
 def test_changes_that_are_no_longer_needed_and_another_commit_do_not_matter() -> None:
     other = Change(Address("ReservedDomain", "b"), Action.CREATE, Reason.DECLARED)
     reviewed = digest_changes(plan(change(), other))
-    assert is_reviewed(plan(commit="c2", manifest_digest="m2"), reviewed, has_begun=False)
-    assert is_reviewed(Plan("shop"), reviewed, has_begun=False)
+    assert not find_unreviewed(plan(commit="c2", manifest_digest="m2"), reviewed, has_begun=False)
+    assert not find_unreviewed(Plan("shop"), reviewed, has_begun=False)
 
 
 def test_the_rest_of_an_apply_that_was_cut_may_look_different() -> None:
     reviewed = digest_changes(plan(change(Action.CREATE, Reason.DECLARED, id=None)))
-    assert not is_reviewed(plan(), reviewed, has_begun=False)
-    assert is_reviewed(plan(), reviewed, has_begun=True)
+    assert find_unreviewed(plan(), reviewed, has_begun=False)
+    assert not find_unreviewed(plan(), reviewed, has_begun=True)
     for reason in (Reason.DUPLICATE, Reason.UNDELIVERED, Reason.SUPERSEDED):
-        assert is_reviewed(plan(change(Action.DELETE, reason)), reviewed, has_begun=True)
+        assert not find_unreviewed(plan(change(Action.DELETE, reason)), reviewed, has_begun=True)
 
 
 def test_the_rest_of_an_apply_that_was_cut_comes_from_the_reviewed_manifests() -> None:
@@ -98,7 +99,7 @@ def test_the_rest_of_an_apply_that_was_cut_comes_from_the_reviewed_manifests() -
         plan(change(Action.REPLACE, Reason.IMMUTABLE)),
         plan(change(Action.FORGET, Reason.FORGOTTEN)),
     ):
-        assert not is_reviewed(rest, reviewed, has_begun=True)
+        assert find_unreviewed(rest, reviewed, has_begun=True)
 
 
 def test_objects_that_are_deleted_with_their_parent_are_reviewed() -> None:
@@ -107,7 +108,7 @@ def test_objects_that_are_deleted_with_their_parent_are_reviewed() -> None:
         approval = Approval("delete", "IPPolicyRule", 1, "why", parts=1, items=items)
         return plan(change(Action.DELETE, Reason.REMOVED), approvals=(approval,))
 
-    assert not is_reviewed(of("ipr_2"), digest_changes(of("ipr_1")), has_begun=False)
+    assert find_unreviewed(of("ipr_2"), digest_changes(of("ipr_1")), has_begun=False)
 
 
 def test_a_shape_grants_what_its_plans_need_and_no_more() -> None:

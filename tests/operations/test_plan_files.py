@@ -61,13 +61,17 @@ async def plan_to(file: Path, sandbox: Sandbox, root: Path, **changes: Any) -> P
     ("environ", "key"),
     [
         ({}, None),
-        ({plan_files.KEY: ""}, None),
         (SIGNED, b"0123456789abcdef"),
         ({plan_files.KEY: "é" * 16}, b"\xc3\xa9" * 16),
     ],
 )
 def test_plans_are_signed_with_the_key_of_the_environment(environ: Mapping[str, str], key: bytes | None) -> None:
     assert plan_files.plan_key(environ) == key
+
+
+def test_a_key_that_is_set_but_empty_is_a_missing_secret() -> None:
+    with pytest.raises(UnusableSetting, match="RECONCILER_PLAN_KEY is set, but empty"):
+        plan_files.plan_key({plan_files.KEY: ""})
 
 
 def test_a_key_that_can_be_guessed_is_refused() -> None:

@@ -25,15 +25,16 @@ def test_development_is_applied_first_and_production_last() -> None:
 @pytest.mark.parametrize("host", pipelines.HOSTS)
 def test_approvers_own_the_approvals_and_the_pipelines(host: str) -> None:
     owned = {"github": ["/.github/"], "gitlab": ["/.gitlab-ci.yml", "/.gitlab/"]}[host]
-    given = pipelines.render_code_owners(host, "@octo/platform a@b.c")
+    files = ("approvals.yaml", "policies/")
+    given = pipelines.render_code_owners(host, "@octo/platform a@b.c", files)
     rules = [line for line in given.splitlines() if not line.startswith("#")]
-    assert rules == [f"{path} @octo/platform a@b.c" for path in ("/approvals.yaml", *owned)]
+    assert rules == [f"{path} @octo/platform a@b.c" for path in ("/approvals.yaml", "/policies/", *owned)]
     assert given.endswith(" @octo/platform a@b.c\n")
     assert "Replace @OWNER/TEAM" not in given
-    unnamed = pipelines.render_code_owners(host, "")
+    unnamed = pipelines.render_code_owners(host, "", files)
     assert all(line.startswith("# ") for line in unnamed.splitlines())
     assert [line for line in unnamed.splitlines() if line.endswith(" @OWNER/TEAM")] == [
-        f"# {path} @OWNER/TEAM" for path in ("/approvals.yaml", *owned)
+        f"# {path} @OWNER/TEAM" for path in ("/approvals.yaml", "/policies/", *owned)
     ]
     assert "# Replace @OWNER/TEAM by a user or team, and remove the comment signs:\n" in unnamed
 

@@ -28,10 +28,20 @@ auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="A
         reconciler apply
         reconciler plan --out plan.json && reconciler apply plan.json -y
         reconciler apply --target 'IPPolicy/*' --events events.ndjson
+        reconciler apply --reviewed plan-production.json -y
     """,
 )
 @click.argument("file", required=False, metavar="[FILE]", type=click.Path(path_type=Path))
-@click.option("--partial", is_flag=True, help="If FILE is partly stale, skip the stale changes and apply the rest.")
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="If FILE is partly stale, or --reviewed finds changes that were not reviewed, skip these and apply the rest.",
+)
+@click.option(
+    "--reviewed",
+    is_flag=True,
+    help="In a pipeline on a push: plan again, and apply only what the plan of the merged request contains.",
+)
 @click.option(
     "--max-age",
     metavar="AGE",
@@ -40,13 +50,28 @@ auto_approve_option = click.option("--auto-approve", "-y", is_flag=True, help="A
 )
 @auto_approve_option
 @options.apply_options
-def command(common: options.Options, file: Path | None, partial: bool, max_age: int | None, auto_approve: bool) -> int:
+def command(
+    common: options.Options,
+    file: Path | None,
+    partial: bool,
+    reviewed: bool,
+    max_age: int | None,
+    auto_approve: bool,
+) -> int:
     """Apply a plan: the plan in FILE, or a new one.
 
     Without FILE, creates a plan, shows it and asks for confirmation. With FILE, written by `plan --out`, fails with
     exit code 3 if an object that the plan depends on changed since then.
+
+    With --reviewed, FILE is the name of the plan file in the artifact that the pipeline of a request kept [default:
+    plan.json]. Finds the pull or merge requests that the push of this pipeline merged, downloads their plan files, and
+    plans again; fails with exit code 3 if a change is not in them. On GitHub, reads GITHUB_TOKEN, GITHUB_REPOSITORY,
+    GITHUB_API_URL, GITHUB_SHA and GITHUB_EVENT_PATH; on GitLab, GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID,
+    CI_COMMIT_SHA, CI_COMMIT_BEFORE_SHA and CI_COMMIT_BRANCH.
     """
     require_terminal("apply", auto_approve)
+    if reviewed:
+        return _apply_reviewed(common, file or Path("plan.json"), partial, max_age, auto_approve)
     _check_options(common, file, partial, max_age)
     output_files.check_distinct(file, common.events)
     from reconciler.cli.applying import presenter
@@ -58,6 +83,29 @@ def command(common: options.Options, file: Path | None, partial: bool, max_age: 
     else:
         opened, planned = _open_with_plan(common, file, max_age)
     operation = functools.partial(opened.apply, planned, partial=partial)
+    wording = Wording("Apply these changes?", "Applied:")
+    return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
+
+
+def _apply_reviewed(common: options.Options, file: Path, partial: bool, max_age: int | None, auto_approve: bool) -> int:
+    """Applies what was reviewed of the push that this pipeline runs on."""
+    from reconciler.cli.applying import presenter
+    from reconciler.cli.applying.summary import Wording
+    from reconciler.cli.terminal import code_hosts, workspaces
+    from reconciler.operations.applying.reviewed import FirstPush, find_merged, find_reviewed
+
+    if max_age is not None:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age cannot be combined with --reviewed")
+    if file.name != str(file):
+        raise exit_codes.Stop(exit_codes.USAGE, f"error: with --reviewed, FILE is a name without folders, not {file}")
+    source, reviews = workspaces.source_of(common), code_hosts.find_reviews()
+    merged = find_merged(source.path, source.runtime.environ, reviews)
+    if isinstance(merged, FirstPush):
+        output.print_note(f"note: {merged.note}")
+        return exit_codes.DONE
+    opened = workspaces.open_workspace(common)
+    reviewed = find_reviewed(opened, reviews, merged, file.name)
+    operation = functools.partial(opened.apply, reviewed, partial=partial)
     wording = Wording("Apply these changes?", "Applied:")
     return presenter.run_apply(operation, opened, common, wording, ask=not auto_approve)
 

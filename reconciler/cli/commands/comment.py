@@ -26,9 +26,14 @@ from reconciler.cli.terminal.group import Command
     "--plan",
     "files",
     metavar="FILE",
-    required=True,
     multiple=True,
     help="Plan file; - is standard input. Repeat it for several plans in one comment, in this order.",
+)
+@click.option(
+    "--failed",
+    metavar="ENV",
+    multiple=True,
+    help="Name of an environment that could not be planned, to be listed in the comment. Repeatable.",
 )
 @click.option(
     "--number",
@@ -37,10 +42,11 @@ from reconciler.cli.terminal.group import Command
     help="Number of the pull or merge request. [default: from the CI environment]",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print only errors.")
-def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
+def command(files: tuple[str, ...], failed: tuple[str, ...], number: int | None, quiet: bool) -> int:
     """Post plans as one comment on a pull or merge request, or update the comment of an earlier run.
 
-    If this run plans only some stacks of the earlier comment, the comment lists its other stacks as not planned.
+    If this run plans only some stacks of the earlier comment, the comment lists its other stacks as not planned, or the
+    environments that --failed names. With --failed and no plan, the comment says that no environment could be planned.
 
     On GitHub, reads GITHUB_TOKEN, GITHUB_REPOSITORY, GITHUB_API_URL, and the number from GITHUB_EVENT_PATH or
     GITHUB_REF. On GitLab, reads GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID and CI_MERGE_REQUEST_IID.
@@ -48,6 +54,8 @@ def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     from reconciler.engine.ports import Refused
     from reconciler.rendering.plan import markdown
 
+    if not files and not failed:
+        raise exit_codes.Stop(exit_codes.USAGE, "error: missing option --plan FILE, or --failed ENV")
     if files.count("-") > 1:
         raise exit_codes.Stop(exit_codes.USAGE, "error: standard input holds one plan; pass --plan - once")
     outputs = [_read_plan(file) for file in files]
@@ -55,10 +63,10 @@ def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     planned = list(dict.fromkeys(markdown.marker(plan.stack, plan.account) for plan in plans))
     review = code_hosts.find_review(number)
     try:
-        earlier = review.find_comment(lambda text: not set(planned).isdisjoint(markdown.read_markers(text)))
+        earlier = review.find_comment(lambda text: _is_wanted(text, planned))
         known = markdown.read_markers(earlier.body) if earlier else []
         unplanned = [marker for marker in known if marker not in planned]
-        result = review.upsert_comment(_render(outputs, planned, unplanned), earlier)
+        result = review.upsert_comment(_render(outputs, planned, unplanned, failed), earlier)
     except Refused as refused:
         if not refused.is_permission:
             raise
@@ -69,16 +77,31 @@ def command(files: tuple[str, ...], number: int | None, quiet: bool) -> int:
     return exit_codes.DONE
 
 
-def _render(outputs: Sequence[formats.PlanOutput], planned: Sequence[str], unplanned: Sequence[str]) -> str:
-    """The comment: a marker per stack, the stacks that this run did not plan, and a section per plan."""
+def _is_wanted(text: str, planned: Sequence[str]) -> bool:
+    """Whether a comment is one of these stacks; without any, one of any stack."""
+    from reconciler.rendering.plan import markdown
+
+    if text.startswith(markdown.NO_PLAN):
+        return True
+    known = markdown.read_markers(text)
+    return bool(known) and (not planned or not set(planned).isdisjoint(known))
+
+
+def _render(
+    outputs: Sequence[formats.PlanOutput], planned: Sequence[str], unplanned: Sequence[str], failed: Sequence[str]
+) -> str:
+    """The comment: a marker per stack, what this run did not plan, and a section per plan."""
     from reconciler.rendering.plan import markdown
     from reconciler.rendering.run_context import read_run_context
 
-    head = "".join(f"{marker}\n" for marker in (*planned, *unplanned)) + markdown.render_unplanned(unplanned)
-    limit = (markdown.LIMIT - len(head)) // len(outputs)
+    head = "".join(f"{marker}\n" for marker in (*planned, *unplanned) or (markdown.NO_PLAN,))
+    head += markdown.render_failed(failed, is_all=not outputs) or markdown.render_unplanned(unplanned)
+    limit = (markdown.LIMIT - len(head)) // max(1, len(outputs))
     body = head + "\n".join(plan_output.markdown(limit).partition("\n")[2] for plan_output in outputs)
-    if run := read_run_context(os.environ).run_address:
-        body += f"\nThe page with the dependency graph is an artifact of [this run]({run}).\n"
+    run = read_run_context(os.environ).run_address
+    if run:
+        what = "The page with the dependency graph is an artifact" if outputs else "See the log"
+        body += f"\n{what} of [this run]({run}).\n"
     return body
 
 

@@ -123,7 +123,7 @@ def command(
     _report_ignored_package(folder, choices, package)
     owners = init_project.find_code_owners(folder, choices.host)
     _show_files(init_project.write_project(folder, choices, example=example))
-    _report_code_owners(choices, owners)
+    _report_code_owners(folder, choices, owners)
     if choices.host in pipelines.HOSTS and len(choices.environments) > 1:
         output.print_note(
             f"note: pipelines apply a merge in this order: {', '.join(choices.environments)}; "
@@ -206,8 +206,9 @@ def _report_ignored_package(folder: Path, choices: ProjectChoices, package: str 
         output.print_note(f"note: {place} already exists; ignoring --package")
 
 
-def _report_code_owners(choices: ProjectChoices, owners: str | None) -> None:
+def _report_code_owners(folder: Path, choices: ProjectChoices, owners: str | None) -> None:
     """Tells who must review approvals, and what is left to do. `owners`: the CODEOWNERS file that existed before."""
+    from reconciler.operations.authoring import init_project
     from reconciler.project import pipelines
 
     if choices.host not in pipelines.HOSTS:
@@ -216,7 +217,8 @@ def _report_code_owners(choices: ProjectChoices, owners: str | None) -> None:
         return
     place = owners or pipelines.CODE_OWNERS[choices.host][0]
     if owners:
-        lines = pipelines.render_code_owners(choices.host, choices.approvers or "@OWNER/TEAM").splitlines()
+        named = replace(choices, approvers=choices.approvers or "@OWNER/TEAM")
+        lines = init_project.render_code_owners(folder, named, owners).splitlines()
         added = ", ".join(line for line in lines if not line.startswith("#"))
         output.print_note(f"note: {place} decides who reviews approvals.yaml; check that it contains: {added}")
     elif choices.approvers:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from reconciler.cli.terminal import exit_codes, formats, options, output_files, snapshot_options
 from reconciler.cli.terminal.group import Command
@@ -62,9 +63,12 @@ def command(
     max_age: int,
 ) -> int:
     """Show the changes that apply would make, with each API call. Changes nothing."""
+    from reconciler.api import pipeline_events
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
 
+    if out is not None:
+        _check_plan_key(common)
     if destroy:
         _refuse_with_destroy({"--base": base, "--replace": common.to_replace, "--snapshot": taken})
     files = [out, *formats.files_of(chosen)]
@@ -77,6 +81,7 @@ def command(
     else:
         opened, plan = snapshot_options.plan_offline(common, taken, max_age, base)
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
+    plan = replace(plan, request=pipeline_events.read_request(opened.runtime.environ))
     if out is not None:
         from reconciler.operations.applying import plan_files
 
@@ -87,6 +92,14 @@ def command(
         _print_missing_approvals(plan, opened)
         return exit_codes.BLOCKED
     return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
+
+
+def _check_plan_key(common: options.Options) -> None:
+    """Fails before the account is read if the key that signs plan files cannot be used."""
+    from reconciler.cli.terminal import workspaces
+    from reconciler.operations.applying import plan_files
+
+    plan_files.plan_key(workspaces.source_of(common).runtime.environ)
 
 
 def _refuse_with_destroy(options: Mapping[str, object]) -> None:

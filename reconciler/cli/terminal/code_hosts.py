@@ -1,4 +1,4 @@
-"""The code host of a CI job, from its environment variables: the pull or merge request, and the issues."""
+"""The code host of a CI job, from its environment variables: one request, merged requests, and the issues."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from reconciler.cli.terminal import exit_codes, output
 
 if TYPE_CHECKING:
     from reconciler.api.code_hosts import IssueTracker, Review
+    from reconciler.api.reviews import Reviews
     from reconciler.model.value import Secret
 
 _PULL = re.compile(r"refs/pull/([0-9]+)/(?:merge|head)")
@@ -28,10 +29,10 @@ def find_review(number: int | None) -> Review:
             iid = number or _parse_number(
                 _require_variable("CI_MERGE_REQUEST_IID", "run the job in a merge request pipeline, or pass --number")
             )
-            return GitLab(os.environ["CI_API_V4_URL"], _read_token("GITLAB_TOKEN", "comments"), project, iid)
+            return GitLab(os.environ["CI_API_V4_URL"], _read_token("GITLAB_TOKEN", "write comments"), project, iid)
         if os.environ.get("GITHUB_REPOSITORY"):
             repository = _read_repository()
-            token = _read_token("GITHUB_TOKEN", "comments")
+            token = _read_token("GITHUB_TOKEN", "write comments")
             return GitHub(_read_github_url(), token, repository, number or _find_pull_request())
     except ValueError as error:
         raise _usage_error(f"invalid API URL: {error}") from None
@@ -41,6 +42,22 @@ def find_review(number: int | None) -> Review:
     )
 
 
+def find_reviews() -> Reviews:
+    """The requests of the repository that environment variables name. Raises Stop if they name none."""
+    from reconciler.api.reviews import GitHubReviews, GitLabReviews
+
+    try:
+        if os.environ.get("CI_API_V4_URL"):
+            token = _read_token("GITLAB_TOKEN", "read pipelines")
+            return GitLabReviews(os.environ["CI_API_V4_URL"], token, _read_project())
+        if os.environ.get("GITHUB_REPOSITORY"):
+            token = _read_token("GITHUB_TOKEN", "read pull requests and actions")
+            return GitHubReviews(_read_github_url(), token, _read_repository())
+    except ValueError as error:
+        raise _usage_error(f"invalid API URL: {error}") from None
+    raise _usage_error("--reviewed runs in a pipeline of GitHub or GitLab only, on a push to the default branch")
+
+
 def find_issues() -> IssueTracker:
     """The issues of the repository that environment variables name. Raises Stop if they name none."""
     from reconciler.api.code_hosts import GitHubIssues, GitLabIssues
@@ -48,10 +65,10 @@ def find_issues() -> IssueTracker:
     try:
         if os.environ.get("CI_API_V4_URL"):
             project = _read_project()
-            return GitLabIssues(os.environ["CI_API_V4_URL"], _read_token("GITLAB_TOKEN", "issues"), project)
+            return GitLabIssues(os.environ["CI_API_V4_URL"], _read_token("GITLAB_TOKEN", "write issues"), project)
         if os.environ.get("GITHUB_REPOSITORY"):
             repository = _read_repository()
-            return GitHubIssues(_read_github_url(), _read_token("GITHUB_TOKEN", "issues"), repository)
+            return GitHubIssues(_read_github_url(), _read_token("GITHUB_TOKEN", "write issues"), repository)
     except ValueError as error:
         raise _usage_error(f"invalid API URL: {error}") from None
     raise _usage_error(
@@ -95,11 +112,11 @@ def _find_pull_request() -> int:
     )
 
 
-def _read_token(name: str, subject: str) -> Secret:
+def _read_token(name: str, purpose: str) -> Secret:
     from reconciler.model.value import Secret
     from reconciler.project.settings.connection import is_key
 
-    token = _require_variable(name, f"set it to a token that may write {subject}")
+    token = _require_variable(name, f"set it to a token that may {purpose}")
     if not is_key(token):
         raise _usage_error(f"{name} contains whitespace or other invalid characters; set it to the token alone")
     return Secret(token, f"env:{name}")

@@ -15,7 +15,7 @@ import click
 
 from reconciler.cli.terminal import exit_codes
 from reconciler.model.problem import Problem, Rejected, Severity
-from reconciler.operations.errors import ChangedWaves, NothingSelected, OperationError, UnusableSetting
+from reconciler.operations.errors import ChangedWaves, NothingSelected, NotReviewed, OperationError, UnusableSetting
 from reconciler.rendering import terminal_text
 
 FILE_WIDTH = 100  # columns, if standard output is not a terminal; also for logs of pipelines
@@ -173,7 +173,7 @@ def print_error(error: Exception) -> int:
                 print_note(f"error: {line}")
             if error.remedy:
                 print_note(error.remedy)
-            if isinstance(error, ChangedWaves):
+            if isinstance(error, (ChangedWaves, NotReviewed)):
                 return exit_codes.STALE
             return exit_codes.USAGE if isinstance(error, (NothingSelected, UnusableSetting)) else exit_codes.ERROR
         case click.UsageError():

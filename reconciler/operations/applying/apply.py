@@ -25,7 +25,8 @@ from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations import policy_checks
 from reconciler.operations.applying import duplicates, first_reading, staleness
-from reconciler.operations.applying.remaining_plan import RemainingPlan, find_remaining_plan
+from reconciler.operations.applying.remaining_plan import RemainingPlan, find_remaining_plan, find_reviewed_part
+from reconciler.operations.applying.reviewed import Reviewed
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.account_reading import read_account
@@ -53,7 +54,7 @@ Approve = Callable[[Plan], Awaitable[bool]]
 
 async def apply(
     workspace: Workspace,
-    planned: PlanFile | None,
+    planned: PlanFile | Reviewed | None,
     *,
     approve: Approve | None,
     on_event: OnEvent,
@@ -61,7 +62,8 @@ async def apply(
     partial: bool,
     command: str,
 ) -> ApplyResult:
-    """Applies a new plan, or the plan file `planned`; see `Workspace.apply`."""
+    """Applies a new plan, the plan file `planned`, or the reviewed part of a new plan; see `Workspace.apply`."""
+    file, reviewed = (None, planned) if isinstance(planned, Reviewed) else (planned, None)
     halt = _StopSignal(stop or asyncio.Event())
     stack = workspace.manifest.stack
     rules = workspace.load_rules()
@@ -73,7 +75,7 @@ async def apply(
             command=command,
             plan=planned.digest if planned else "",
             holder=holder,
-            commit=planned.plan.commit if planned else workspace.options.commit,
+            commit=file.plan.commit if file else workspace.options.commit,
             actor=read_run_context(workspace.runtime.environ).author,
         ) as journal,
         workspace.runtime.platform.open_platform(
@@ -83,7 +85,7 @@ async def apply(
             before_write=journal.check_lock,
         ) as platform,
     ):
-        run = _Run(workspace, planned, store, journal, platform, halt, on_event, rules, partial)
+        run = _Run(workspace, file, reviewed, store, journal, platform, halt, on_event, rules, partial)
         result = await run.execute(approve)
         journal.outcome = str(result.status)
         return result
@@ -125,6 +127,7 @@ class _Run(Struct):
 
     workspace: Workspace
     planned: PlanFile | None
+    reviewed: Reviewed | None
     store: Store
     journal: StoreJournal
     platform: Platform
@@ -144,14 +147,19 @@ class _Run(Struct):
         if self.planned is None:
             check_selection(self.workspace.options, self.workspace.manifest, snapshot, self.on_event)
             remaining, plan = None, self.workspace.plan_for(snapshot)
+            if self.reviewed is not None:
+                remaining = await self._find_reviewed_part(plan, snapshot, self.reviewed)
+                plan = remaining.plan
         else:
             remaining = await self._compare(self.planned, snapshot)
             plan = remaining.plan
             if self.workspace.runtime.observer is not None:
                 self.workspace.runtime.observer.on_plan(plan)
+        if remaining is not None:
             if remaining.changed and not (self.partial and plan.changes):
-                return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, f"{remaining.reason}; plan again"))
-            self._report_changes(self.planned, remaining)
+                reason = f"{remaining.reason}; {remaining.remedy}"
+                return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, reason))
+            self._report_changes(remaining)
         plan = policy_checks.with_policy_findings(plan, self.rules, self.workspace.options.now, self._manifest)
         self.on_event(Planned(plan))
         if (refused := await self._refuse(plan, approve)) is not None:
@@ -194,14 +202,23 @@ class _Run(Struct):
             allow = self.workspace.options.allow
             return find_remaining_plan(planned, snapshot, self.workspace.config, allow, done=self.done)
 
-    def _report_changes(self, planned: PlanFile, remaining: RemainingPlan) -> None:
+    async def _find_reviewed_part(self, plan: Plan, snapshot: Snapshot, reviewed: Reviewed) -> RemainingPlan:
+        """The reviewed part of a new plan, by the rules of the branch as it was before the push, too."""
+        plan = self.workspace.compare_with_base(plan, snapshot, reviewed.base)
+        progress = await self.store.progress(reviewed.digest)
+        has_begun = progress.has_begun and progress.complete is None
+        return find_reviewed_part(plan, reviewed, has_begun=has_begun)
+
+    def _report_changes(self, remaining: RemainingPlan) -> None:
         for line in remaining.lines:
             self.on_event(Note(line))
-        if planned.note:
-            self.on_event(Note(planned.note, planned.problems))
+        if self.planned is None:
+            return
+        if self.planned.note:
+            self.on_event(Note(self.planned.note, self.planned.problems))
         if self.done:
             calls = f"{len(self.done)} call{'' if len(self.done) == 1 else 's'}"
-            text = f"note: {calls} of {planned.name} succeeded in an earlier run and will not be repeated"
+            text = f"note: {calls} of {self.planned.name} succeeded in an earlier run and will not be repeated"
             self.on_event(Note(text, is_detail=True))
 
     async def _refuse(self, plan: Plan, approve: Approve | None) -> ApplyResult | None:
@@ -253,7 +270,8 @@ class _Run(Struct):
             await self.journal.complete_plan()
         if self._is_foreign:
             return result
-        before = snapshot if self.planned is None else None
+        is_part = self.planned is not None or (remaining is not None and remaining.changed)
+        before = None if is_part else snapshot
         try:
             return await self._verify(result, before, membership)
         except (Failure, UnreadableAccount, StoreError) as failure:
@@ -348,8 +366,8 @@ class _Run(Struct):
     async def _verify(
         self, result: ApplyResult, before: Snapshot | None, known: AccountMembership | None
     ) -> ApplyResult:
-        """Reads the account again and plans: what still differs is part of the result. With a plan file, for which
-        `before` is None, only its own objects count."""
+        """Reads the account again and plans: what still differs is part of the result. With a plan file or a part
+        of a plan, for which `before` is None, only its own objects count."""
         plan = result.plan
         # --replace is done, and must not be planned a second time.
         options = replace(self.workspace.options, to_replace=frozenset())

@@ -94,10 +94,12 @@ class PlanFile:
 
 
 def plan_key(environ: Mapping[str, str]) -> bytes | None:
-    """The key that plan files are signed with, or None. Raises UnusableSetting if it is too short."""
+    """The key that plan files are signed with, or None. Raises UnusableSetting if it is empty or too short."""
     text = environ.get(KEY)
-    if not text:
+    if text is None:
         return None
+    if not text:  # how pipelines pass a secret that does not exist
+        raise UnusableSetting(f"{KEY} is set, but empty; set it to at least {_SHORTEST} characters, or unset it")
     if len(text) < _SHORTEST:
         raise UnusableSetting(f"{KEY} must be at least {_SHORTEST} characters long")
     return text.encode(errors="surrogateescape")

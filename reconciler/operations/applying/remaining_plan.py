@@ -14,6 +14,7 @@ from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Json, Value, references
 from reconciler.operations.applying import plan_files
 from reconciler.operations.applying.plan_files import PlanFile
+from reconciler.operations.applying.reviewed import Reviewed
 from reconciler.operations.applying.staleness import Comparison, calls_by_address, find_changed_objects, live_fields
 from reconciler.operations.results import SkippedCall
 from reconciler.project.settings.config import Config
@@ -25,12 +26,14 @@ class RemainingPlan(Struct, frozen=True):
     changed  lines for the user, by address: what changed since the plan was created
     skipped  the calls that are left out because of these changes
     reason   a summary of the changes
+    remedy   what the user can do
     """
 
     plan: Plan
     changed: Mapping[Address, Sequence[str]]
     skipped: tuple[SkippedCall, ...]
     reason: str
+    remedy: str = "plan again"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -62,6 +65,28 @@ def find_remaining_plan(
     plan, dropped = without_changed(plan, changed)
     skipped = tuple(SkippedCall(call, _reason_skipped(call, changed)) for call in dropped)
     return RemainingPlan(_with_approvals(plan, snapshot, allow), changed, skipped, reason)
+
+
+def find_reviewed_part(plan: Plan, reviewed: Reviewed, *, has_begun: bool) -> RemainingPlan:
+    """The part of a new plan that was reviewed. `has_begun`: an earlier run of the pipeline began to apply it."""
+    unreviewed = set(reviewed.find_unreviewed(plan, has_begun=has_begun))
+    actions: dict[Address, list[str]] = {}
+    for change in plan.changes:
+        actions.setdefault(change.address, []).append(str(change.action))
+    concerned = dict.fromkeys([*actions, *(call.address for call in plan.calls)])
+    changed = {
+        address: [f"{address}: not reviewed: {' and '.join(actions.get(address, ['calls']))}"]
+        for address in concerned
+        if str(address) in unreviewed
+    }
+    rest, dropped = without_changed(plan, changed)
+    why = {True: "it was not reviewed", False: "it needs a change that was not reviewed"}
+    skipped = tuple(SkippedCall(call, why[call.address in changed]) for call in dropped)
+    names = " and ".join(reviewed.names)
+    reason = f"these changes are not in the reviewed plan of {names}"
+    if reviewed.missing and changed:
+        reason = "; ".join((reason, *reviewed.missing))
+    return RemainingPlan(rest, changed, skipped, reason, "open another request, whose plan shows them")
 
 
 def _reason_skipped(call: Call, changed: Collection[Address]) -> str:

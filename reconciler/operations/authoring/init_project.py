@@ -17,6 +17,7 @@ from reconciler.model.value import Secret
 from reconciler.operations.runtime import Runtime
 from reconciler.project import atomic_write, files, pipelines
 from reconciler.project.fleets.fleet_file import FleetFile
+from reconciler.project.rule_files import list_rule_files
 from reconciler.project.settings import connection, environments, project_file
 from reconciler.project.settings.project_file import ProjectFile
 from reconciler.rendering.schemas.project import editor_schemas
@@ -141,6 +142,12 @@ def find_code_owners(folder: Path, host: str) -> str | None:
     return next((path for path in paths if (folder / path).exists()), None)
 
 
+def render_code_owners(folder: Path, choices: ProjectChoices, owners: str) -> str:
+    """The content of the file `owners`, which has itself an owner."""
+    rules = [*list_rule_files(folder), owners]
+    return pipelines.render_code_owners(choices.host, choices.approvers, rules)
+
+
 async def try_key(base_url: str, profile: dialect.Name, key: Secret, runtime: Runtime) -> None:
     """Reads one page with the key. Raises an engine `Failure` if the platform does not accept it."""
     account = Account(base_url.rstrip("/"), key, profile=profile)
@@ -204,7 +211,7 @@ def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
     if choices.host in pipelines.HOSTS:
         found.update(pipelines.read_pipelines(choices.host, choices.package, choices.environments))
         owners = find_code_owners(folder, choices.host) or pipelines.CODE_OWNERS[choices.host][0]
-        found[owners] = pipelines.render_code_owners(choices.host, choices.approvers)
+        found[owners] = render_code_owners(folder, choices, owners)
     return found
 
 
@@ -224,7 +231,10 @@ def _render_project_file(choices: ProjectChoices) -> str:
         lines.append(f"  base_url: {_PLACEHOLDER} # base URL of the platform's API")
     lines += [f"  api_key: {{from_env: {KEY}}}", "manifests: [manifests/]"]
     if choices.host in pipelines.HOSTS:
-        lines.append("guards: {require_approval: [widens_access]} # approved in approvals.yaml, which reviewers own")
+        lines += [
+            "guards: # approved in approvals.yaml, which reviewers own",
+            "  require_approval: [widens_access, irreversible, runs_command]",
+        ]
     return "\n".join([*lines, ""])
 
 

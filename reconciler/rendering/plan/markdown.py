@@ -79,6 +79,10 @@ def marker(stack: str, account: str) -> str:
     return f"<!-- reconciler stack={name} account={_digest(sanitize(account))} -->"
 
 
+NO_PLAN = "<!-- reconciler no plan -->"
+"""The hidden line that identifies a comment without any plan."""
+
+
 def read_markers(text: str) -> list[str]:
     """The markers at the beginning of a comment, one per stack. Lines that somebody edited are not markers."""
     lines = (line.strip() for line in text.splitlines())
@@ -92,6 +96,14 @@ def render_unplanned(markers: Sequence[str]) -> str:
     names = (sanitize(unquote(found["stack"])) for found in map(_MARKER.fullmatch, markers) if found)
     lines = [f"- ⚠️ {code(_cut(name, 100))}: **no plan in this run**; see its log" for name in names]
     return _join(["## Stacks without a plan", "", *lines, ""])
+
+
+def render_failed(environments: Sequence[str], *, is_all: bool) -> str:
+    """A section about environments that could not be planned; empty if there are none. `is_all`: no other was."""
+    if not environments:
+        return ""
+    lines = [f"- ⚠️ {code(_cut(sanitize(name), 100))}: **no plan in this run**; see its log" for name in environments]
+    return _join(["## No environment could be planned" if is_all else "## Environments without a plan", "", *lines, ""])
 
 
 def _digest(text: str) -> str:

@@ -1,0 +1,482 @@
+"""`apply --reviewed` applies of a merge what the plan of the merged request contains, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.operations.applying import plan_files
+from reconciler.rendering.wire import plan_json
+from tests.cli.code_hosts import TOKEN
+from tests.examples.forge import Change, Forge
+from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository
+from tests.platform import Sandbox
+
+HOSTS = ("github", "gitlab")
+
+
+def policy(name: str, description: str = "") -> str:
+    return f"kind: IPPolicy\nname: {name}\nspec: {{description: {description or name}}}\n"
+
+
+def domain(name: str) -> str:
+    return f"kind: ReservedDomain\nname: {name}\nspec: {{domain: {name}.example.com}}\n"
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Iterator[Forge]:
+    forge = Forge(artifacts=tmp_path / "artifacts")
+    with forge:
+        yield forge
+
+
+@pytest.fixture
+def make(
+    tmp_path: Path, forge: Forge, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], Repository]:
+    return lambda host: Repository(host, tmp_path / "machines", forge, sandbox, capsys)
+
+
+@pytest.fixture(params=HOSTS)
+def repository(request: pytest.FixtureRequest, make: Callable[[str], Repository]) -> Repository:
+    return make(request.param)
+
+
+def reviewed(repository: Repository, branch: str = "topic", base: str = "main", **files: str | None) -> Change:
+    """A request with these manifests, whose plan was reviewed."""
+    repository.commit(branch, {f"manifests/{name}.yaml": text for name, text in files.items()}, base)
+    request = repository.open(branch, base)
+    said = repository.plan(request)
+    assert said.code == 0, said
+    return request
+
+
+def created(sandbox: Sandbox) -> list[str]:
+    return sorted(found["description"] for found in sandbox.get("/ip_policies")["ip_policies"])
+
+
+# --- every way to merge -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["merge", "squash", "rebase"])
+def test_github_the_reviewed_plan_is_applied_however_the_request_is_merged(
+    make: Callable[[str], Repository], sandbox: Sandbox, how: str
+) -> None:
+    repository = make("github")
+    repository.commit("topic", {"manifests/a.yaml": policy("a")})
+    request = reviewed(repository, b=policy("b"))
+    repository.commit("main", {"README.md": "meanwhile\n"})
+    said = repository.apply(repository.merge(request, how=how))
+    assert (said.code, said.out) == (0, "Applied: 2 created.\n"), said
+    assert created(sandbox) == ["a", "b"]
+
+
+@pytest.mark.parametrize("how", ["merge", "squash", "forward"])
+def test_gitlab_the_reviewed_plan_is_applied_however_the_request_is_merged(
+    make: Callable[[str], Repository], sandbox: Sandbox, how: str
+) -> None:
+    repository = make("gitlab")
+    repository.commit("topic", {"manifests/a.yaml": policy("a")})
+    request = reviewed(repository, b=policy("b"))
+    said = repository.apply(repository.merge(request, how=how))
+    assert (said.code, said.out) == (0, "Applied: 2 created.\n"), said
+    assert created(sandbox) == ["a", "b"]
+
+
+def test_a_merge_queue_pushes_several_requests_at_once_and_each_was_reviewed(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    first = reviewed(repository, "first", a=policy("a"))
+    second = reviewed(repository, "second", b=policy("b"))
+    said = repository.apply(repository.merge(first, second))
+    assert (said.code, said.out) == (0, "Applied: 2 created.\n"), said
+    assert created(sandbox) == ["a", "b"]
+
+
+def test_of_a_merge_queue_a_request_without_a_plan_keeps_everything_back(repository: Repository) -> None:
+    first = reviewed(repository, "first", a=policy("a"))
+    repository.commit("second", {"manifests/b.yaml": policy("b")})
+    second = repository.open("second")
+    said = repository.apply(repository.merge(first, second))
+    assert said.code == 3
+    assert "IPPolicy/b: not reviewed: create\n" in said.err
+    assert "IPPolicy/a" not in said.err
+    assert f"{second.number}: its pipeline kept no plan" in said.err
+
+
+def test_the_token_is_not_sent_to_where_the_host_stores_artifacts(
+    make: Callable[[str], Repository], forge: Forge
+) -> None:
+    repository = make("github")
+    assert repository.apply(repository.merge(reviewed(repository, a=policy("a")))).code == 0
+    assert forge.stored
+    assert TOKEN not in str(forge.stored)
+
+
+# --- what was not reviewed --------------------------------------------------------------------------------------------
+
+
+def test_a_push_without_a_request_is_not_applied(repository: Repository) -> None:
+    before = repository.git("rev-parse", "main")
+    after = repository.commit("main", {"manifests/a.yaml": policy("a")})
+    said = repository.apply(Push(before, after))
+    assert said.code == 3
+    assert said.err.startswith(f"error: {after} was pushed to main, not merged, so that no plan of it was reviewed; ")
+
+
+def test_the_push_that_adds_the_pipeline_applies_nothing_and_succeeds(repository: Repository, sandbox: Sandbox) -> None:
+    note = f" adds {repository.pipeline}; requests will be applied from now on\n"
+    assert repository.apply(Push(NOBODY, repository.first)).err == f"note: {repository.first}{note}"
+    repository.commit("main", {repository.pipeline: None})
+    before = repository.git("rev-parse", "main")
+    after = repository.commit("main", {repository.pipeline: "y\n", "manifests/a.yaml": policy("a")})
+    said = repository.apply(Push(before, after))
+    assert (said.code, said.err) == (0, f"note: {after}{note}")
+    assert sandbox.calls() == []
+
+
+def attack(repository: Repository) -> tuple[Change, Change]:
+    """Two requests with one head, which deletes a domain: only the base of the other approves the deletion."""
+    repository.apply(repository.merge(reviewed(repository, "add", shop=domain("shop"))))
+    repository.commit("evil", {"README.md": "mine\n"})
+    head = repository.commit("topic", {"manifests/shop.yaml": None, "manifests/b.yaml": policy("b")}, "evil")
+    good, evil = repository.forge.open(head), repository.forge.open(head, "evil")
+    refused = repository.plan(good)
+    assert refused.code == 4
+    entries = [line for line in refused.err.splitlines() if line.startswith(("  - ", "    "))]
+    repository.commit("evil", {"approvals.yaml": "\n".join(["approvals:", *entries, ""])})
+    assert repository.plan(evil).code == 0
+    return good, evil
+
+
+def test_of_two_requests_with_one_head_only_the_plan_of_the_merged_one_counts(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    good, evil = attack(repository)
+    said = repository.apply(repository.merge(good))
+    assert said.code == 3
+    assert "ReservedDomain/shop: not reviewed: delete\n" in said.err
+    assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
+    assert evil.state == "open"
+
+
+def test_a_request_that_was_merged_elsewhere_with_the_same_head_does_not_count(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    good, evil = attack(repository)
+    repository.merge(evil)
+    assert repository.apply(repository.merge(good)).code == 3
+    assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
+
+
+def test_the_plan_of_a_retargeted_request_does_not_count_for_its_new_base(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    repository.commit("other", {"README.md": "other\n"})
+    request = reviewed(repository, "topic", "other", a=policy("a"))
+    request.base = "main"
+    said = repository.apply(repository.merge(request))
+    assert said.code == 3
+    assert f"its plan is for request {request.number} of " in said.err
+    assert " into other at " in said.err
+    assert repository.plan(request).code == 0
+
+
+def test_approvals_are_those_of_the_merged_checkout(repository: Repository, sandbox: Sandbox) -> None:
+    """A plan file with a granted approval: the plan key is readable for those who can push."""
+    repository.apply(repository.merge(reviewed(repository, "add", shop=domain("shop"), kept=policy("kept"))))
+    repository.commit("topic", {"manifests/shop.yaml": None})
+    request = repository.open("topic")
+    assert repository.plan(request, "--allow", "delete:ReservedDomain=1").code == 0
+    said = repository.apply(repository.merge(request))
+    assert said.code == 4
+    assert "approval required" in said.err
+    assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
+
+
+def test_a_newer_plan_of_the_same_request_counts_and_an_older_one_where_it_does_not_fit(
+    repository: Repository, forge: Forge
+) -> None:
+    request = reviewed(repository, a=policy("a"))
+    assert repository.plan(request).code == 0
+    newest = forge.artifacts / str(forge.runs[-1].id) / "plan" / "plan.json"
+    newest.write_text("{}")
+    assert repository.apply(repository.merge(request)).code == 0
+
+
+def test_a_change_of_another_merge_that_was_never_applied_is_named(repository: Repository, sandbox: Sandbox) -> None:
+    first, second = (reviewed(repository, name, **{name: policy(name)}) for name in ("one", "two"))
+    repository.merge(first)  # its apply never ran
+    push = repository.merge(second)
+    said = repository.apply(push)
+    assert said.code == 3
+    assert said.err.startswith("IPPolicy/one: not reviewed: create\nerror: these changes are not in the reviewed plan")
+    part = repository.apply(push, "--partial")
+    assert (part.code, part.out) == (5, "Applied: 1 created.\n"), part
+    assert "IPPolicy/one: not reviewed: create\n" in part.err
+    assert created(sandbox) == ["two"]
+
+
+def test_with_partial_a_change_waits_for_one_that_was_not_reviewed(repository: Repository, sandbox: Sandbox) -> None:
+    rule = "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: {ref: IPPolicy/a}, cidr: 192.0.2.0/24, action: allow}\n"
+    request = reviewed(repository, a=policy("a"), b=policy("b"), r=rule)
+    push = repository.merge(request)
+    forge, run = repository.forge, repository.forge.runs[-1].id
+    file = forge.artifacts / str(run) / "plan" / "plan.json"
+    plan = plan_json.read_plan(file.read_text(), lambda *_: pytest.fail("there is no secret"))
+    without = tuple(change for change in plan.changes if str(change.address) != "IPPolicy/a")
+    calls = tuple(call for call in plan.calls if str(call.address) != "IPPolicy/a")
+    calls = tuple(replace(call, needs=()) for call in calls)
+    file.write_text(plan_json.write_plan(replace(plan, changes=without, calls=calls), PLAN_KEY.encode()))
+    said = repository.apply(push, "--partial")
+    assert said.code == 5
+    assert "skipped: create IPPolicyRule/r: it needs a change that was not reviewed\n" in said.err
+    assert created(sandbox) == ["b"]
+
+
+def test_what_changed_on_the_platform_since_the_review_is_not_overwritten(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    repository.apply(repository.merge(reviewed(repository, "add", a=policy("a"))))
+    request = reviewed(repository, "change", a=policy("a", "changed"))
+    (live,) = sandbox.get("/ip_policies")["ip_policies"]
+    sandbox.patch(f"/ip_policies/{live['id']}", {"description": "repaired in an outage"})
+    assert repository.apply(repository.merge(request)).code == 3
+    assert created(sandbox) == ["repaired in an outage"]
+
+
+def test_another_value_of_a_secret_is_another_change(repository: Repository) -> None:
+    secret = (
+        "kind: Vault\nname: v\nspec: {name: v}\n---\n"
+        "kind: Secret\nname: s\nspec: {name: s, vault_id: {ref: Vault/v}, value: {from_env: DATADOG}}\n"
+    )
+    repository.environ["DATADOG"] = "first"
+    request = reviewed(repository, s=secret)
+    push = repository.merge(request)
+    repository.environ["DATADOG"] = "second"
+    said = repository.apply(push)
+    assert (said.code, "Secret/s: not reviewed: create" in said.err) == (3, True), said
+    repository.environ["DATADOG"] = "first"
+    assert repository.apply(push).code == 0
+
+
+# --- the tip of the branch before the push ----------------------------------------------------------------------------
+
+
+def test_rules_are_those_of_the_branch_before_the_push(make: Callable[[str], Repository], sandbox: Sandbox) -> None:
+    """After a fast-forward the first parent of the pushed commit is a commit of the author, with a rule removed."""
+    repository = make("gitlab")
+    repository.commit("topic", {"manifests/a.yaml": policy("a")})
+    request = reviewed(repository, b=policy("b"))
+    push = repository.merge(request, how="forward")
+    assert repository.git("rev-parse", f"{push.after}^1") != push.before
+    assert repository.apply(push).code == 0
+
+
+@pytest.mark.parametrize("before", ["", "1" * 40])
+def test_without_the_tip_before_the_push_nothing_is_sent(repository: Repository, before: str) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    said = repository.apply(Push(before, push.after))
+    assert said.code == 3
+    if before:
+        assert said.err == (
+            f"error: {before}, the tip of main before this push, is not in the checkout\n"
+            "check out the whole history: `fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab\n"
+        )
+    else:
+        assert "the commit at the tip of main before this push is unknown" in said.err
+
+
+def test_a_shallow_checkout_says_what_to_fetch(repository: Repository) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    project = repository.clone("main")
+    shallow = project.root.with_name("shallow")
+    repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.origin}", str(shallow))
+    project.root = shallow
+    said = repository.apply_in(project, push)
+    assert said.code == 3
+    assert "is not in the checkout\ncheck out the whole history: `fetch-depth: 0`" in said.err
+
+
+def test_a_push_that_replaces_history_is_not_applied(repository: Repository) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    dropped = repository.commit("main", {"manifests/b.yaml": policy("b")})
+    said = repository.apply(Push(dropped, push.after))
+    assert said.code == 3
+    assert "the push replaced the history of main" in said.err
+
+
+def test_another_checkout_than_the_pushed_commit_is_not_applied(repository: Repository) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    said = repository.apply(push, at=push.before)
+    assert (said.code, said.err) == (
+        3,
+        f"error: the checkout is at {push.before}, not at {push.after}, which was pushed\n",
+    )
+
+
+# --- hostile artifacts ------------------------------------------------------------------------------------------------
+
+
+def archive(**files: bytes) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in files.items():
+            made.writestr(name.replace("_", ".", 1), content)
+    return written.getvalue()
+
+
+def plan_of(repository: Repository) -> Path:
+    return repository.forge.artifacts / str(repository.forge.runs[-1].id) / "plan" / "plan.json"
+
+
+def test_an_artifact_with_an_extra_call_does_not_add_it(repository: Repository, sandbox: Sandbox) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    other = reviewed(repository, "other", z=policy("z"))
+    assert other.number
+    extra = plan_json.read_plan(plan_of(repository).read_text(), lambda *_: pytest.fail("there is no secret"))
+    file = repository.forge.artifacts / str(repository.forge.runs[0].id) / "plan" / "plan.json"
+    plan = plan_json.read_plan(file.read_text(), lambda *_: pytest.fail("there is no secret"))
+    changes = [change for change in extra.changes if change.address.name == "z"]
+    calls = [call for call in extra.calls if call.address.name == "z"]
+    more = replace(plan, changes=(*plan.changes, *changes), calls=(*plan.calls, *calls))
+    file.write_text(plan_json.write_plan(more, PLAN_KEY.encode()))
+    assert repository.apply(push).code == 0
+    assert created(sandbox) == ["a"]
+
+
+def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Repository) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    file = plan_of(repository)
+    plan = plan_json.read_plan(file.read_text(), lambda *_: pytest.fail("there is no secret"))
+    assert plan.request is not None
+    for wrong in (
+        replace(plan.request, number=99),
+        replace(plan.request, repository="octo/fork"),
+        replace(plan.request, base="other"),
+        replace(plan.request, head="2" * 40),
+        None,
+    ):
+        file.write_text(plan_json.write_plan(replace(plan, request=wrong), PLAN_KEY.encode()))
+        assert repository.apply(push).code == 3
+    for other in (
+        replace(plan, stack="other"),
+        replace(plan, account="https://other"),
+        replace(plan, snapshot_time=1.0),
+    ):
+        file.write_text(plan_json.write_plan(other, PLAN_KEY.encode()))
+        assert repository.apply(push).code == 3
+
+
+def test_an_artifact_that_was_changed_or_not_signed_is_not_used(repository: Repository) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    file = plan_of(repository)
+    good = file.read_text()
+    for text in (good.replace('"a"', '"b"'), json.dumps({**json.loads(good), "signature": None}), "[]", "\0", ""):
+        file.write_text(text)
+        said = repository.apply(push)
+        assert (said.code, "IPPolicy/a: not reviewed: create" in said.err) == (3, True), said
+    file.write_text(good)
+    assert repository.apply(push).code == 0
+
+
+HOSTILE = {
+    "a bomb": archive(plan_json=b"\0" * (65 * 2**20)),
+    "no plan": archive(other_json=b"{}"),
+    "a path": archive(**{"../plan_json": b"{}"}),
+    "many files": archive(**{f"{number}_x": b"" for number in range(1001)}),
+    "damaged": archive(plan_json=b"{}")[:-30],
+    "no archive": b"x" * 1000,
+    "empty": b"",
+    "not UTF-8": archive(plan_json=b"\xff\xfe"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_archive_is_no_review(make: Callable[[str], Repository], forge: Forge, what: str) -> None:
+    repository = make("github")
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    forge.archives[forge.runs[-1].id] = HOSTILE[what]
+    said = repository.apply(push)
+    assert said.code == 3
+    assert "IPPolicy/a: not reviewed: create\n" in said.err
+    assert "#12: the artifact " in said.err
+
+
+def test_a_download_is_cut_off_at_its_limit(make: Callable[[str], Repository], forge: Forge) -> None:
+    repository = make("gitlab")
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    forge.archives[forge.runs[-1].id] = b" " * (65 * 2**20)
+    said = repository.apply(push)
+    assert said.code == 1
+    assert "larger than 64 MB" in said.err
+
+
+def test_no_plan_file_is_read_from_or_written_to_the_checkout(repository: Repository, sandbox: Sandbox) -> None:
+    request = reviewed(repository, a=policy("a"))
+    decoy = plan_of(repository).read_text()
+    repository.commit("topic", {"plan.json": decoy, "manifests/b.yaml": policy("b")})
+    request = repository.open("topic")
+    push = repository.merge(request)
+    project = repository.clone("main")
+    before = {file.name for file in project.root.iterdir()}
+    assert repository.apply_in(project, push).code == 3
+    assert {file.name for file in project.root.iterdir()} - before <= {"state"}
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_second_run_of_the_pipeline_changes_nothing(repository: Repository, sandbox: Sandbox) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    assert repository.apply(push).code == 0
+    again = repository.apply(push)
+    assert again.code == 0
+    assert sandbox.calls() == []
+
+
+def test_an_old_run_that_is_repeated_does_not_undo_later_merges(repository: Repository, sandbox: Sandbox) -> None:
+    first = repository.merge(reviewed(repository, "one", one=policy("one")))
+    assert repository.apply(first).code == 0
+    second = repository.merge(reviewed(repository, "two", two=policy("two")))
+    assert repository.apply(second).code == 0
+    said = repository.apply(first)
+    assert said.code == 3
+    assert "IPPolicy/two: not reviewed: delete\n" in said.err
+    assert created(sandbox) == ["one", "two"]
+
+
+def test_an_expired_artifact_is_missed_and_a_merge_that_changes_nothing_needs_none(
+    repository: Repository, forge: Forge
+) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    forge.expired.add(forge.runs[-1].id)
+    said = repository.apply(push)
+    assert (said.code, "its pipeline kept no plan, or the plan expired" in said.err) == (3, True)
+    repository.commit("docs", {"README.md": "text\n"}, push.before)
+    nothing = repository.open("docs")
+    repository.git("checkout", "--quiet", "main")
+    forge.expired.clear()
+    assert repository.apply(push).code == 0
+    assert repository.apply(repository.merge(nothing)).code == 0
+
+
+# --- the plan key -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [(None, "is not set; --reviewed accepts signed plans only"), ("", "is set, but empty; ")]
+)
+def test_without_a_plan_key_nothing_is_applied(repository: Repository, key: str | None, said: str) -> None:
+    push = repository.merge(reviewed(repository, a=policy("a")))
+    del repository.environ[plan_files.KEY]
+    repository.environ |= {} if key is None else {plan_files.KEY: key}
+    told = repository.apply(push)
+    assert told.code == 64
+    assert told.err.startswith(f"error: RECONCILER_PLAN_KEY {said}")

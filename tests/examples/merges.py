@@ -1,0 +1,181 @@
+"""A repository at a code host, with a project on the sandbox: requests are planned, merged and applied as hosts do it,
+with real Git and the commands of our pipelines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from tests.cli.code_hosts import TOKEN
+from tests.end_to_end.project import Project, Said
+from tests.examples.forge import PROJECT, REPOSITORY, Change, Forge, Run
+from tests.platform import Sandbox
+
+PLAN_KEY = "sixteen characters, or more"
+SETTINGS = """\
+version: 1
+stack: prod
+limits: {requests_per_minute: 100000}
+"""
+NOBODY = "0" * 40
+_IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
+
+
+class Push(Struct, frozen=True):
+    before: str
+    after: str
+    branch: str = "main"
+
+
+class Repository:
+    """`host` is `github` or `gitlab`. `environ` is what every command finds in its environment."""
+
+    def __init__(
+        self, host: str, folder: Path, forge: Forge, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.host, self.folder, self.forge, self.sandbox, self.capsys = host, folder, forge, sandbox, capsys
+        self.environ: dict[str, str] = {"RECONCILER_PLAN_KEY": PLAN_KEY}
+        self.origin = folder / "origin"
+        self.origin.mkdir(parents=True)
+        self.git("init", "--quiet", "--initial-branch", "main")
+        self.pipeline = ".gitlab-ci.yml" if host == "gitlab" else ".github/workflows/apply.yml"
+        self.first = self.commit("main", {"reconciler.yaml": SETTINGS, "manifests/.gitkeep": "", self.pipeline: "x\n"})
+
+    def git(self, *words: str, at: Path | None = None) -> str:
+        command = ["git", *_IDENTITY, "-C", str(at or self.origin), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    def commit(self, branch: str, files: Mapping[str, str | None], start: str = "main") -> str:
+        """Changes files on a branch, which is created where it does not exist; None deletes a file."""
+        if self.git("branch", "--list", branch):
+            self.git("checkout", "--quiet", branch)
+        elif branch != "main":
+            self.git("checkout", "--quiet", "-b", branch, start)
+        for name, text in files.items():
+            file = self.origin / name
+            if text is None:
+                file.unlink()
+            else:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+        self.git("add", "--all", "--force")
+        self.git("commit", "--quiet", "--allow-empty", "--message", f"change {branch}")
+        return self.git("rev-parse", branch)
+
+    def open(self, branch: str, base: str = "main") -> Change:
+        return self.forge.open(self.git("rev-parse", branch), base)
+
+    def plan(self, request: Change, *words: str) -> Said:
+        """The pipeline of a request: it plans the merge of its head with its base, and keeps the plan."""
+        project = self.clone(request.base)
+        self.git("merge", "--quiet", "--no-edit", request.head, at=project.root)
+        sides = {"base": {"ref": request.base}, "head": {"sha": request.head}}
+        event = {"pull_request": {"number": request.number, **sides}}
+        project.environ |= self._github(event, "pull_request", self.git("rev-parse", "HEAD", at=project.root))
+        if self.host == "gitlab":
+            project.environ |= {
+                **self._gitlab(request.head),
+                "CI_MERGE_REQUEST_IID": str(request.number),
+                "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": request.base,
+                "CI_PIPELINE_SOURCE": "merge_request_event",
+            }
+        run = Run(len(self.forge.runs) + 100, request.head, number=request.number)
+        folder = self.forge.artifacts / str(run.id) / "plan"
+        folder.mkdir(parents=True)
+        said = project(
+            *("plan", "--base", f"origin/{request.base}", "--fail-on", "approvals", "--out", str(folder / "plan.json")),
+            *("--quiet", *words),
+        )
+        run.result = "failure" if said.code else "success"
+        self.forge.runs.append(run)
+        return said
+
+    def merge(self, *requests: Change, how: str = "merge") -> Push:
+        """Merges requests into their base with one push, as a merge queue does; returns the push."""
+        branch = requests[0].base
+        self.git("checkout", "--quiet", branch)
+        before = self.git("rev-parse", "HEAD")
+        for request in requests:
+            start = self.git("rev-parse", "HEAD")
+            getattr(self, f"_{how}")(request)
+            request.merge = request.merge or (self.git("rev-parse", "HEAD") if self.host == "github" else None)
+            request.merged = self.git("rev-list", f"{start}..HEAD").split()
+            request.state = "merged"
+        return Push(before, self.git("rev-parse", "HEAD"), branch)
+
+    def _merge(self, request: Change) -> None:
+        self.git("merge", "--quiet", "--no-ff", "--no-edit", request.head)
+        request.merge = self.git("rev-parse", "HEAD")
+
+    def _squash(self, request: Change) -> None:
+        self.git("merge", "--quiet", "--squash", request.head)
+        self.git("commit", "--quiet", "--message", f"squashed {request.number}")
+        request.squash = self.git("rev-parse", "HEAD")
+
+    def _rebase(self, request: Change) -> None:
+        base = self.git("merge-base", "HEAD", request.head)
+        for commit in reversed(self.git("rev-list", f"{base}..{request.head}").split()):
+            self.git("cherry-pick", "--allow-empty", commit)
+            self.git("commit", "--quiet", "--amend", "--no-edit", "--allow-empty", "--reset-author")
+        if self.host == "gitlab":  # the branch is rebased, and then fast-forwarded to
+            request.head = self.git("rev-parse", "HEAD")
+
+    def _forward(self, request: Change) -> None:
+        self.git("merge", "--quiet", "--ff-only", request.head)
+
+    def apply(self, push: Push, *words: str, at: str = "") -> Said:
+        """The job that runs on a push. `at`: another commit that is checked out."""
+        project = self.clone(push.branch)
+        self.git("checkout", "--quiet", at or push.after, at=project.root)
+        return self.apply_in(project, push, *words)
+
+    def apply_in(self, project: Project, push: Push, *words: str) -> Said:
+        event = {"ref": f"refs/heads/{push.branch}", "before": push.before, "after": push.after}
+        project.environ |= self._github(event, "push", push.after)
+        if self.host == "gitlab":
+            project.environ |= {
+                **self._gitlab(push.after),
+                "CI_COMMIT_BRANCH": push.branch,
+                "CI_COMMIT_BEFORE_SHA": push.before,
+                "CI_PIPELINE_SOURCE": "push",
+            }
+        self.sandbox.forget_log()
+        said = project("apply", "--reviewed", "-y", "--quiet", *words)
+        assert said.code in (0, 5) or self.sandbox.calls() == []
+        return said
+
+    def clone(self, branch: str) -> Project:
+        """A machine with a clone of its own."""
+        place = self.folder / f"clone{len(list(self.folder.glob('clone*')))}"
+        self.git("clone", "--quiet", "--branch", branch, str(self.origin), str(place))
+        project = Project(place, self.capsys, environ=dict(self.environ))
+        project.at(self.sandbox)
+        return project
+
+    def _github(self, event: object, name: str, commit: str) -> dict[str, str]:
+        if self.host != "github":
+            return {}
+        file = self.folder / "event.json"
+        file.write_text(json.dumps(event))
+        return {
+            "GITHUB_API_URL": self.forge.url,
+            "GITHUB_TOKEN": TOKEN,
+            "GITHUB_REPOSITORY": REPOSITORY,
+            "GITHUB_EVENT_NAME": name,
+            "GITHUB_EVENT_PATH": str(file),
+            "GITHUB_SHA": commit,
+            "GITHUB_WORKFLOW_REF": f"{REPOSITORY}/{self.pipeline}@refs/heads/main",
+        }
+
+    def _gitlab(self, commit: str) -> dict[str, str]:
+        return {
+            "CI_API_V4_URL": f"{self.forge.url}/api/v4",
+            "CI_PROJECT_ID": PROJECT,
+            "GITLAB_TOKEN": TOKEN,
+            "CI_COMMIT_SHA": commit,
+        }
