@@ -26,7 +26,7 @@ MUTABLE = {
     "project.documents.envelope.Draft",
     "project.documents.references.Declared",
     "project.fleets.members.MemberReading",
-    "project.manifests.for_each.Budget",
+    "project.documents.budget.Budget",
     "project.policies.load._Reader",
     "project.yaml.reader.Reading",
     "project.yaml.reader._Anchor",

@@ -83,6 +83,14 @@ class Problem(_Coded, frozen=True):
         return self.severity is Severity.ERROR
 
 
+def select_problems(problems: Sequence[Problem], most: int) -> Sequence[Problem]:
+    """At most this many problems in their order, warnings and notes left out first."""
+    if len(problems) <= most:
+        return problems
+    ranked = sorted(enumerate(problems), key=lambda item: list(Severity).index(item[1].severity))
+    return [problem for _, problem in sorted(ranked[:most], key=lambda item: item[0])]
+
+
 def cut(text: str) -> str:
     """Text of the user for use in a message without quotation marks: on one line, up to `LONGEST_QUOTE` characters."""
     text = " ".join(text[: 10 * LONGEST_QUOTE].splitlines())

@@ -15,6 +15,7 @@ from typing import Final
 from reconciler.model.problem import cut
 
 MANIFESTS: Final = (".yaml", ".yml")
+_LONGEST: Final = 4096  # characters of a path: the limit of Linux
 
 
 class Unreadable(Exception):
@@ -30,6 +31,8 @@ def path_inside(path: str) -> str:
     """Normalizes a path relative to the project's root. Raises Unreadable if it leaves the root."""
     if "\0" in path or not path:
         raise Unreadable("not a path", "write a path below the project's root", code="path-outside-project")
+    if len(path) > _LONGEST:
+        raise Unreadable(f"{cut(path)} is too long for a path", "use a shorter path")
     if PurePosixPath(path).is_absolute() or path.startswith("~"):
         raise Unreadable(
             f"{cut(path)} is not a relative path",

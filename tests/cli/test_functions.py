@@ -14,7 +14,7 @@ VALUES = {"var.name": "EU-West", "var.list": ["a", "b"], "var.none": "", "var.fl
 
 
 def evaluate(expression: str) -> Any:
-    return functions.evaluate(expression, VALUES.__getitem__)
+    return functions.evaluate(expression, VALUES.__getitem__, lambda value: None)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,35 @@ def test_an_error_in_the_log_has_its_code_and_the_names_of_its_text(shell: Shell
     assert (told["code"], told["values"]) == ("unknown-field", {"field": "hostprots", "suggestion": "hostports"})
 
 
+def test_a_long_list_of_problems_is_cut_with_a_count(shell: Shell) -> None:
+    wrong = "".join(f"---\nkind: TLSEdge\nname: a{number}\nspec: {{hostprots: []}}\n" for number in range(3000))
+    shell.write("manifests/one.yaml", wrong)
+    *lines, more, tally = shell("validate").err.splitlines()
+    assert len(lines) == 100
+    assert (more, tally) == ("… and 2,900 more problems; --log-format json prints all of them", "3000 errors")
+    log = shell("validate", "--log-format", "json").err.splitlines()
+    assert len([line for line in log if "unknown-field" in line]) == 3000
+    for words in (["plan"], ["apply", "-y"], ["drift"], ["graph"]):
+        assert len(shell(*words).err) < 20_000
+
+
+def test_a_long_list_of_warnings_does_not_hide_an_error(shell: Shell) -> None:
+    one = "---\nkind: EventSubscription\nname: s%d\nspec: {sources: [{type: no_such_thing.v0}]}\n"
+    shell.write("manifests/one.yaml", "".join(one % number for number in range(150)))
+    shell.write("manifests/two.yaml", "kind: TLSEdge\nname: a\nspec: {hostprots: []}\n")
+    *lines, more, tally = shell("validate").err.splitlines()
+    assert lines[-1].startswith("manifests/two.yaml:3:")
+    assert (len(lines), more.split(";")[0], tally) == (100, "… and 51 more problems", "1 error, 150 warnings")
+
+
+def test_a_project_with_more_problems_than_are_kept_says_so(shell: Shell) -> None:
+    wrong = "kind: TLSEdge\nname: 'a${{ each.key }}'\nfor_each: [%s]\nspec: {hostprots: [], x: 1, y: 2}\n"
+    shell.write("manifests/one.yaml", wrong % ", ".join(map(str, range(5000))))
+    said = shell("validate", "--log-format", "json").err
+    assert "more than 10,000 problems in this project; correct these first" in said
+    assert len(said.splitlines()) < 10_100
+
+
 # --- environments -----------------------------------------------------------------------------------------------------
 
 WRONG = "TLSEdge/payments: {spec: {hostports: 3}}\n"

@@ -310,6 +310,10 @@ def test_no_suggestion_is_searched_for_among_very_many_or_for_a_very_long_word()
 # --- functions --------------------------------------------------------------------------------------------------------
 
 
+def charge_nothing(value: Any) -> None:
+    """For calls whose size does not matter."""
+
+
 @pytest.mark.parametrize(
     ("expression", "problem", "remedy"),
     [
@@ -341,7 +345,7 @@ def test_no_suggestion_is_searched_for_among_very_many_or_for_a_very_long_word()
 def test_a_wrong_call_says_what_to_write(expression: str, problem: str, remedy: str) -> None:
     values = {"x.y": "Y", "x.z": "Z", "x.list": ["a"], "x.lists": [["a"]]}
     with pytest.raises(functions.InvalidCall) as raised:
-        functions.evaluate(expression, values.__getitem__)
+        functions.evaluate(expression, values.__getitem__, charge_nothing)
     assert str(raised.value).startswith(problem)
     assert raised.value.remedy == remedy
 
@@ -366,17 +370,18 @@ def test_a_wrong_call_says_what_to_write(expression: str, problem: str, remedy: 
     ],
 )
 def test_literals_are_arguments(expression: str, value: Any) -> None:
-    found = functions.evaluate(expression, dict[str, Any]().__getitem__)
+    found = functions.evaluate(expression, dict[str, Any]().__getitem__, charge_nothing)
     assert (found, type(found)) == (value, type(value))
 
 
 def test_a_result_may_have_exactly_the_largest_length() -> None:
     texts: dict[str, Any] = {"x.a": "a" * functions.MAX_LENGTH, "x.b": "a," * (functions.MAX_LENGTH - 1)}
-    assert len(str(functions.evaluate("lower(x.a)", texts.__getitem__))) == functions.MAX_LENGTH == 100_000
-    assert len(functions.evaluate("split(x.b, ',')", texts.__getitem__)) == functions.MAX_LENGTH
+    lowered = functions.evaluate("lower(x.a)", texts.__getitem__, charge_nothing)
+    assert len(str(lowered)) == functions.MAX_LENGTH == 100_000
+    assert len(functions.evaluate("split(x.b, ',')", texts.__getitem__, charge_nothing)) == functions.MAX_LENGTH
     for expression in ("format('{0}b', x.a)", "split(format('{0},', x.b), ',')"):
         with pytest.raises(functions.InvalidCall, match="more than 100,000 characters or items"):
-            functions.evaluate(expression, texts.__getitem__)
+            functions.evaluate(expression, texts.__getitem__, charge_nothing)
 
 
 def test_calls_are_told_from_references_and_name_their_arguments() -> None:

@@ -14,7 +14,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Rejected
 from reconciler.model.value import Ref
-from reconciler.project.manifests import for_each
+from reconciler.project.documents import budget
 from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import Config, load_config
 from tests.tiers import examples
@@ -464,12 +464,13 @@ def test_an_item_that_looks_like_each_is_not_filled_in_again(project: ProjectFol
 
 
 def test_what_for_each_expands_to_is_bounded(project: ProjectFolder) -> None:
-    numbers = ", ".join(str(each) for each in range(for_each.MAX_INSTANCES // 2 + 1))
+    numbers = ", ".join(str(each) for each in range(budget.MAX_INSTANCES // 2 + 1))
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
     (line,) = project.told()
     assert line.endswith(
-        "for_each: expands to more than 10,000 resources or 500,000 values; reduce the number of items"
+        "for_each: for_each expands to more than 50,000 resources in this project; "
+        "use less: shorten the largest texts, or insert them in fewer resources"
     )
 
 
@@ -478,7 +479,7 @@ def test_a_large_item_cannot_be_repeated_without_end(project: ProjectFolder) -> 
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{many: [{many}]}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.many }}'", "${{ each.key }}" + text))
     (line,) = project.told()
-    assert "expands to more than" in line
+    assert "the manifests hold more than 60,000,000 characters, with everything that they insert" in line
 
 
 ITEMS = st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True), st.integers(0, 9), min_size=1, max_size=5)

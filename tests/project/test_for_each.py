@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.model.problem import Position
 from reconciler.model.value import PENDING, Json
+from reconciler.project.documents.budget import Budget
 from reconciler.project.manifests import for_each
-from reconciler.project.manifests.for_each import Budget
 from reconciler.project.settings.variables import Setting
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.reader import Document
@@ -240,41 +240,3 @@ def test_each_value_has_the_position_of_its_item() -> None:
         ("spec", "mutual_tls", "ports", 1): (5, 16),
         ("spec", "mutual_tls", "note"): (6, 11),
     }
-
-
-# --- limits -----------------------------------------------------------------------------------------------------------
-
-LIMITED = HEAD % ("IPPolicy", "{a: [1, 2], b: {x: y}}")
-LIMIT = ["for_each: expands to more than 10,000 resources or 500,000 values; reduce the number of items"]
-
-
-@pytest.mark.parametrize(
-    ("spec", "used"),
-    [
-        ("{}", Budget(2, 2 * 4, 2 * 3)),
-        ("{description: plain}", Budget(2, 2 * 5, 2 * 3)),
-        ("{description: 'x ${{ each.key }}'}", Budget(2, 2 * 5, 2 * 6)),
-        ("{description: '${{ each.value }}'}", Budget(2, 2 * 5 + 3 + 3, 2 * 3)),
-        ("{description: [1, a, '${{ each.key }}']}", Budget(2, 2 * (8 + 1), 2 * 3)),
-        ('{description: \'${{ split("a,b", default(each.key, ",")) }}\'}', Budget(2, 2 * 5 + 3 + 3, 2 * 3)),
-        ("{description: '${{ lower(each.key) }}'}", Budget(2, 2 * 5 + 2, 2 * 3 + 4)),
-        ("{description: '${{ lower(each.key) }}${{ lower(each.key) }}'}", Budget(2, 2 * 5 + 4, 2 * 3 + 4 + 4)),
-    ],
-)
-def test_the_limits_are_met_exactly(spec: str, used: Budget) -> None:
-    text = f"{LIMITED}spec: {spec}\n"
-    exact = Budget(used.instances, used.values, used.characters)
-    documents, findings = expand(text, budget=exact)
-    assert findings == []
-    assert (len(documents or []), exact) == (2, Budget(0, 0, 0))
-    for name in ("instances", "values", "characters"):
-        short = Budget(used.instances, used.values, used.characters)
-        setattr(short, name, getattr(short, name) - 1)
-        assert expand(text, budget=short) == ([], LIMIT), name
-
-
-def test_the_limits_are_those_of_the_whole_project() -> None:
-    budget = Budget(instances=3)
-    assert expand(LIMITED, budget=budget)[1] == []
-    assert expand(LIMITED, budget=budget)[1] == LIMIT
-    assert Budget() == Budget(10_000, 500_000, 64 * 1024 * 1024)

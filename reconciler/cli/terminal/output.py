@@ -14,7 +14,7 @@ from typing import TextIO
 import click
 
 from reconciler.cli.terminal import exit_codes
-from reconciler.model.problem import Problem, Rejected, Severity
+from reconciler.model.problem import Problem, Rejected, Severity, select_problems
 from reconciler.operations.errors import ChangedWaves, NothingSelected, NotReviewed, OperationError, UnusableSetting
 from reconciler.rendering import terminal_text
 
@@ -127,13 +127,21 @@ def read_file(file: Path) -> str:
         raise exit_codes.Stop(exit_codes.ERROR, f"error: {file}: not UTF-8 text") from None
 
 
+MOST_PROBLEMS = 100  # as text: more would hide the first ones, and nobody corrects more at once
+
+
 def print_problems(problems: Sequence[Problem]) -> None:
-    """Prints each problem on a line, and their number."""
-    for problem in problems:
-        if is_json_log():
+    """Prints each problem on a line, errors before others if there are too many, and their number."""
+    if is_json_log():
+        for problem in problems:
             log(str(problem.severity), str(problem), _fields(problem))
-        else:
+    else:
+        for problem in select_problems(problems, MOST_PROBLEMS):
             print_note(str(problem))
+        if (more := len(problems) - MOST_PROBLEMS) > 0:
+            print_note(
+                f"… and {more:,} more {'problem' if more == 1 else 'problems'}; --log-format json prints all of them"
+            )
     if problems:
         print_note(tally(problems))
 

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from reconciler.model.problem import cut
 from reconciler.model.value import Json
 from reconciler.project.documents import phrases
@@ -19,12 +21,14 @@ from reconciler.project.documents import phrases
 NAMES: Final = ("lower", "join", "split", "default", "format")
 MAX_LENGTH: Final = 100_000  # characters or items of a result
 _MAX_DEPTH: Final = 8
+_LONGEST_NUMBER: Final = 40  # characters
 _CALL: Final = re.compile(rf"({'|'.join(NAMES)})\s*\(")
 _ANY_CALL: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*\(")
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'[^']*')|(?P<number>-?[0-9]+(?:\.[0-9]+)?)(?![A-Za-z0-9_])"""
     r"""|(?P<name>[A-Za-z_][A-Za-z0-9_./-]*)|(?P<mark>[(),]))"""
 )
+_END: Final = re.compile(r"\s*\Z")
 _FIELD: Final = re.compile(r"\{([0-9]+)\}")
 
 Lookup = Callable[[str], Json]
@@ -44,15 +48,19 @@ def is_call(expression: str) -> bool:
     return _ANY_CALL.match(expression) is not None
 
 
-def evaluate(expression: str, lookup: Lookup) -> Json:
-    """The value of a call. Raises InvalidCall."""
+Charge = Callable[[Json], None]
+"""Called with the result of each call, also of one inside another; may raise."""
+
+
+def evaluate(expression: str, lookup: Lookup, charge: Charge) -> Json:
+    """The value of a call. Raises InvalidCall, or what `charge` raises."""
     call = _CALL.match(expression)
     if call is None:
         name = cut(expression.partition("(")[0].strip())
         hint = phrases.did_you_mean(name, NAMES)
         raise InvalidCall(f"unknown function {name}", hint or f"use {phrases.join_words(NAMES)}")
     tokens = list(_tokens(expression))
-    value, end = _evaluate(tokens, 0, lookup, 0)
+    value, end = _Evaluation(tokens, lookup, charge).value_at(0, 0)
     if end != len(tokens):
         raise InvalidCall(f"unexpected {cut(tokens[end][1])} after the call", "write one call in ${{ … }}")
     return value
@@ -75,7 +83,8 @@ def to_literal(value: Json) -> str:
 
 def substitute(expression: str, lookup: Lookup) -> str:
     """The call with names that begin with `each.` replaced by their values. Lists and maps cannot be replaced."""
-    put = []
+    put: list[str] = []
+    length = 0
     for kind, text in _tokens(expression):
         if kind == "name" and text.startswith("each."):
             value = lookup(text)
@@ -84,65 +93,76 @@ def substitute(expression: str, lookup: Lookup) -> str:
             put.append(to_literal(str(value).lower() if isinstance(value, bool) else value))
         else:
             put.append(text)
+        length += len(put[-1])
+        _limit("the call", length)
     return "".join(put)
 
 
 def _tokens(expression: str) -> Iterator[tuple[str, str]]:
     at = 0
-    while expression[at:].strip():
+    while not _END.match(expression, at):
         found = _TOKEN.match(expression, at)
         if found is None or found.lastgroup is None:
-            text = f"cannot read {cut(expression[at:].strip())!r}"
+            text = f"cannot read {cut(expression[at : at + MAX_LENGTH].strip())!r}"
             raise InvalidCall(text, 'write arguments as var.name, "text" or a number')
         yield found.lastgroup, found[found.lastgroup]
         at = found.end()
 
 
-def _evaluate(tokens: list[tuple[str, str]], at: int, lookup: Lookup, depth: int) -> tuple[Json, int]:
-    """The value of the argument that begins at a token, and the index of the token after it."""
-    if depth > _MAX_DEPTH:
-        raise InvalidCall(f"more than {_MAX_DEPTH} calls inside each other", "use fewer calls")
-    kind, text = _token(tokens, at)
-    if kind == "text":
-        return _unquote(text), at + 1
-    if kind == "number":
-        return (float(text) if "." in text else int(text)), at + 1
-    if kind != "name":
-        raise InvalidCall(f"expected an argument, found {text!r}", 'write var.name, "text" or a number')
-    if _token(tokens, at + 1) == ("mark", "("):
-        arguments, end = _arguments(tokens, at + 2, lookup, depth)
-        return _call(text, arguments), end
-    if text == "null":
-        return None, at + 1
-    if "/" in text:
-        raise InvalidCall(
-            f"{cut(text)} is a reference, whose value is known only after an apply",
-            "use functions with variables and texts",
-        )
-    return lookup(text), at + 1
+class _Evaluation(Struct, frozen=True):
+    tokens: list[tuple[str, str]]
+    lookup: Lookup
+    charge: Charge
 
+    def value_at(self, at: int, depth: int) -> tuple[Json, int]:
+        """The value of the argument that begins at a token, and the index of the token after it."""
+        if depth > _MAX_DEPTH:
+            raise InvalidCall(f"more than {_MAX_DEPTH} calls inside each other", "use fewer calls")
+        kind, text = self._token(at)
+        if kind == "text":
+            return _unquote(text), at + 1
+        if kind == "number":
+            if len(text) > _LONGEST_NUMBER:
+                raise InvalidCall(f"the number {cut(text)} is too long", "write it in quotes")
+            return (float(text) if "." in text else int(text)), at + 1
+        if kind != "name":
+            raise InvalidCall(f"expected an argument, found {text!r}", 'write var.name, "text" or a number')
+        if self._token(at + 1) == ("mark", "("):
+            arguments, end = self._arguments(at + 2, depth)
+            result = _call(text, arguments)
+            self.charge(result)
+            return result, end
+        if text == "null":
+            return None, at + 1
+        if "/" in text:
+            raise InvalidCall(
+                f"{cut(text)} is a reference, whose value is known only after an apply",
+                "use functions with variables and texts",
+            )
+        return self.lookup(text), at + 1
 
-def _token(tokens: list[tuple[str, str]], at: int) -> tuple[str, str]:
-    return tokens[at] if at < len(tokens) else ("end", "the end")
+    def _token(self, at: int) -> tuple[str, str]:
+        return self.tokens[at] if at < len(self.tokens) else ("end", "the end")
 
-
-def _arguments(tokens: list[tuple[str, str]], at: int, lookup: Lookup, depth: int) -> tuple[list[Json], int]:
-    arguments: list[Json] = []
-    while _token(tokens, at) != ("mark", ")"):
-        value, at = _evaluate(tokens, at, lookup, depth + 1)
-        arguments.append(value)
-        if _token(tokens, at) == ("mark", ","):
-            at += 1
-        elif _token(tokens, at) != ("mark", ")"):
-            raise InvalidCall(f"expected ',' or ')', found {_token(tokens, at)[1]!r}", "separate arguments by ','")
-    return arguments, at + 1
+    def _arguments(self, at: int, depth: int) -> tuple[list[Json], int]:
+        arguments: list[Json] = []
+        while self._token(at) != ("mark", ")"):
+            value, at = self.value_at(at, depth + 1)
+            arguments.append(value)
+            if self._token(at) == ("mark", ","):
+                at += 1
+            elif self._token(at) != ("mark", ")"):
+                raise InvalidCall(f"expected ',' or ')', found {self._token(at)[1]!r}", "separate arguments by ','")
+        return arguments, at + 1
 
 
 def _unquote(text: str) -> str:
     if text.startswith("'"):
         return text[1:-1]
     try:
-        return str(json.loads(text))
+        unquoted = str(json.loads(text))
+        unquoted.encode()  # half of a surrogate pair has no UTF-8 form
+        return unquoted
     except ValueError:
         raise InvalidCall(f"{cut(text)} is not a text", "escape characters as in JSON, or use single quotes") from None
 
@@ -155,20 +175,27 @@ def _call(name: str, arguments: list[Json]) -> Json:
     run, count, usage = function
     if len(arguments) != count and (name != "format" or not arguments):
         raise InvalidCall(f"{name} takes {count} {'argument' if count == 1 else 'arguments'}", f"write {usage}")
-    value = run(*arguments)
-    if isinstance(value, (str, list)) and len(value) > MAX_LENGTH:
+    return run(*arguments)
+
+
+def _limit(name: str, length: int) -> None:
+    """Raises InvalidCall if a result would be too long, before it is built."""
+    if length > MAX_LENGTH:
         raise InvalidCall(f"the result of {name} has more than {MAX_LENGTH:,} characters or items", "use less text")
-    return value
 
 
 def _lower(text: Json) -> Json:
-    return _text("lower", text).lower()
+    lowered = _text("lower", text)
+    _limit("lower", len(lowered))
+    return lowered.lower()
 
 
 def _join(items: Json, separator: Json) -> Json:
     if not isinstance(items, list):
         raise InvalidCall(f"join takes a list, found {phrases.describe_found(items)}", 'write join(var.list, ",")')
-    return _text("join", separator).join(_text("join", item) for item in items)
+    mark, texts = _text("join", separator), [_text("join", item) for item in items]
+    _limit("join", sum(map(len, texts)) + len(mark) * (len(texts) - 1))
+    return mark.join(texts)
 
 
 def _split(text: Json, separator: Json) -> Json:
@@ -176,6 +203,7 @@ def _split(text: Json, separator: Json) -> Json:
     if not mark:
         raise InvalidCall("the separator of split is empty", 'write split(var.text, ",")')
     whole = _text("split", text)
+    _limit("split", whole.count(mark) + 1)
     return list(whole.split(mark)) if whole else []
 
 
@@ -184,12 +212,19 @@ def _default(value: Json, fallback: Json) -> Json:
 
 
 def _format(pattern: Json, *values: Json) -> Json:
-    def put(field: re.Match[str]) -> str:
-        index = int(field[1])
-        if index >= len(values):
-            raise InvalidCall(f"format has no argument for {field[0]}", "number the arguments from {0}")
-        return _text("format", values[index])
+    length = len(_text("format", pattern))
 
+    def put(field: re.Match[str]) -> str:
+        nonlocal length
+        index = int(field[1]) if len(field[1]) < 6 else len(values)
+        if index >= len(values):
+            raise InvalidCall(f"format has no argument for {cut(field[0])}", "number the arguments from {0}")
+        text = _text("format", values[index])
+        length += len(text) - len(field[0])
+        _limit("format", length)
+        return text
+
+    _limit("format", length)
     return _FIELD.sub(put, _text("format", pattern))
 
 

@@ -21,6 +21,7 @@ class Outside:
         self._root = root
         self._environ = environ
         self.included_files: dict[str, bytes] = {}
+        self._texts: dict[str, str] = {}  # decoded once: a file may be included thousands of times
 
     def has(self, word: str, operand: str, *, is_secret: bool) -> bool:
         """Whether the source exists. An empty environment variable does not count as a secret."""
@@ -61,6 +62,8 @@ class Outside:
 
     def _read_file(self, path: str) -> str:
         where = files.path_inside(path)
+        if (known := self._texts.get(where)) is not None:
+            return known
         content = self.included_files.get(where)
         if content is None:
             content = self.included_files[where] = files.read(self._root, where, MAX_INCLUDE)
@@ -72,4 +75,5 @@ class Outside:
                 code="invalid-encoding",
             ) from None
         # Editors and `echo` append a newline that is not part of a one-line secret.
-        return text.rstrip("\r\n") if "\n" not in text.rstrip("\r\n") else text
+        self._texts[where] = text.rstrip("\r\n") if "\n" not in text.rstrip("\r\n") else text
+        return self._texts[where]

@@ -29,6 +29,7 @@ from reconciler.model.problem import Finding, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files
 from reconciler.project.documents import functions, phrases, secret_sources, validation
+from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
 from reconciler.project.documents.slots import Slot, is_plain_text, slots_of
@@ -69,7 +70,9 @@ class Resolver:
         declared: Declared,
         absent: Absent | None = None,
         sources: Mapping[str, str] = MappingProxyType({}),
+        budget: Budget | None = None,
     ) -> None:
+        self._budget = budget or Budget()
         self._outside = Outside(root, environ)
         self._secret_values = frozenset(secret_sources.find_secret_values(environ))
         self._variables = variables
@@ -177,10 +180,14 @@ class Resolver:
         return item
 
     def _resolve_or_report(self, resolve: Any, item: Json, slot: Slot, path: Path) -> Value:
-        if len(self.findings) > validation.MAX_FINDINGS:
+        if len(self.findings) > validation.MAX_FINDINGS or self._budget.is_spent:
             return PENDING
         try:
             return resolve(item, slot, path)
+        except OverBudget as over:
+            if over.is_first:
+                self.findings.append(Finding(path, str(over), over.remedy, code=over.code))
+            return PENDING
         except (Unresolved, files.Unreadable) as wrong:
             text, remedy = str(wrong), wrong.remedy
             values = wrong.values if isinstance(wrong, Unresolved) else {}
@@ -216,6 +223,7 @@ class Resolver:
                 self._note(source, None, slot, path)
                 return value
         text = self._outside.read(word, operand, is_secret=slot.sensitive)
+        self._budget.charge(text)
         self._note(source, text, slot, path)
         return self._convert(text, source, slot)
 
@@ -328,6 +336,7 @@ class Resolver:
                     remedy = f"write {{from_env: NAME}} as the value of {variable[1]}"
                     warning = f"the secret comes from the variable {variable[1]}, whose value is written in plain text"
                     self.findings.append(Finding(path, warning, remedy, Severity.WARNING, code="literal-secret"))
+                self._budget.charge(value)
                 if whole:
                     return self._convert(value, self._source_at(path), slot)
                 parts.append(_within_text(value, variable[1]))
@@ -362,7 +371,7 @@ class Resolver:
             return "" if value is None else value
 
         try:
-            value = functions.evaluate(expression, look_up)
+            value = functions.evaluate(expression, look_up, self._budget.charge)
         except functions.InvalidCall as wrong:
             raise Unresolved(str(wrong), wrong.remedy, code="invalid-expression") from None
         return PENDING if is_pending else value

@@ -11,9 +11,10 @@ from typing import Any
 from reconciler.model.address import Address
 from reconciler.model.problem import Position, Problem
 from reconciler.project.documents import phrases, validation
+from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge
 from reconciler.project.manifests import for_each
-from reconciler.project.manifests.for_each import KEY, Budget
+from reconciler.project.manifests.for_each import KEY
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
 from reconciler.project.yaml.reader import Document
@@ -22,19 +23,29 @@ from reconciler.project.yaml.reader import Document
 class Composition:
     """Composes documents one after the other. `left_out`: resources that the environment removes, with positions."""
 
-    def __init__(self, config: Config, settings: Mapping[str, Setting]) -> None:
+    def __init__(self, config: Config, settings: Mapping[str, Setting], budget: Budget) -> None:
         self._settings = settings
         self._defaults = config.defaults
         self._environment = config.environment
         self._patches = config.environment.patches if config.environment else {}
-        self._budget = Budget()
+        self._budget = budget
         self.left_out: dict[Address, Position] = {}
-        self.complete = True  # False if a `for_each` could not be expanded
+        self.complete = True  # False if a `for_each` could not be expanded, or the budget is spent
 
     def documents(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
         value = document.value
         if not isinstance(value, dict) or (KEY not in value and not self._defaults and not self._patches):
             return (document,)
+        try:
+            return self._compose(document, problems)
+        except OverBudget as over:
+            self.complete = False
+            if over.is_first:
+                problems.append(Problem(str(over), over.remedy, "", document.places.start, code=over.code))
+            return ()
+
+    def _compose(self, document: Document, problems: list[Problem]) -> Iterable[Document]:
+        value = document.value
         if KEY not in value:
             return self._merge_layers(document)
         instances, findings = for_each.expand(document, self._settings, self._budget)
@@ -55,6 +66,8 @@ class Composition:
         own = _own(document)
         if below is not None and not _is_present(document.value):
             below = None  # `ensure: absent` and `forgotten` take no defaults
+        for layer in filter(None, (below, patch)):
+            self._budget.charge(layer.value)
         return (merge([layer for layer in (below, own, patch) if layer is not None], own, sound=document.sound),)
 
     def find_undeclared_patches(self, declared: Iterable[Address]) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Expands a manifest with `for_each` into instances, one for each item of a list or map.
 
 `${{ each.key }}`, `${{ each.value }}` and `${{ each.value.a.b }}` are substituted before the manifest is read. They are
-part of an instance's name, which references and environments use. The size of the expansion is limited.
+part of an instance's name, which references and environments use. The budget of the project limits the expansion.
 """
 
 from __future__ import annotations
@@ -19,31 +19,16 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents import functions, phrases, validation
+from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, merge
 from reconciler.project.settings.variables import Setting
-from reconciler.project.yaml.positions import size
 from reconciler.project.yaml.reader import Document
 
 KEY: Final = "for_each"
-MAX_INSTANCES: Final = 10_000  # of a whole project
-MAX_VALUES: Final = 500_000  # in all instances: as many as one file may hold
-MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of text with substitutions
 _EACH: Final = re.compile(r"(\$?)\$\{\{\s*each\b([^{}]*)\}\}")
 _VARIABLE: Final = re.compile(r"\$\{\{\s*var\.([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
-_CALL: Final = re.compile(r"(\$?)\$\{\{\s*([a-z]+\s*\((?:(?!\}\}).)*?)\s*\}\}", re.DOTALL)
+_CALL: Final = re.compile(r"(\$?)\$\{\{\s*([a-z]+\s*\((?:(?!\}\}).)*)\}\}", re.DOTALL)
 _PATH: Final = re.compile(r"\.(?:key|value((?:\.[A-Za-z0-9_-]+)*))\s*")
-
-
-class Budget(Struct):
-    """What remains of the limits for the instances of all manifests."""
-
-    instances: int = MAX_INSTANCES
-    values: int = MAX_VALUES
-    characters: int = MAX_CHARACTERS
-
-    @property
-    def is_spent(self) -> bool:
-        return min(self.instances, self.values, self.characters) < 0
 
 
 class _Wrong(Exception):
@@ -70,7 +55,8 @@ def expand(
 ) -> tuple[list[Document] | None, list[Finding]]:
     """Returns the instances in the order of the items, and findings with paths in the document.
 
-    None instead of instances if a variable has no value, which is reported at the variable.
+    None instead of instances if a variable has no value, which is reported at the variable, or if the budget is spent,
+    which is reported once.
     """
     try:
         _check_name(document)
@@ -86,11 +72,11 @@ def expand(
     fields = _fields(document)
     for item in items:
         filling = _Filling(item, budget, fields)
-        value = filling.fill(template, ())
-        budget.instances -= 1
-        if budget.is_spent:
-            text = f"expands to more than {MAX_INSTANCES:,} resources or {MAX_VALUES:,} values"
-            return [], [Finding((KEY,), text, "reduce the number of items", code="limit-exceeded")]
+        try:
+            budget.charge_instance()
+            value = filling.fill(template, ())
+        except OverBudget as over:
+            return None, [Finding((KEY,), str(over), over.remedy, code=over.code)] if over.is_first else []
         for finding in filling.findings:
             findings.setdefault((finding.path, finding.text), finding)
         first = named.setdefault(str(value.get("name")), item)
@@ -163,7 +149,8 @@ def _list_items(items: list[Json], spot: SourceLocation | None) -> Iterator[Item
 
 def _has_call(text: str) -> bool:
     """Whether a text has a function call with a value of the item."""
-    return any(not match[1] and _is_of_item(match[2]) for match in _CALL.finditer(text))
+    # Without a `}}` behind it, each opening would be searched to the end of the text.
+    return any(not match[1] and _is_of_item(match[2]) for match in _CALL.finditer(text, 0, text.rfind("}}") + 2))
 
 
 def _is_of_item(expression: str) -> bool:
@@ -186,24 +173,30 @@ class _Filling:
         self.findings: list[Finding] = []
 
     def fill(self, value: Json, path: Path) -> Json:
-        self._budget.values -= 1
-        if self._budget.is_spent:
-            return None
+        """Returns the value with the item substituted. Raises OverBudget."""
         match value:
-            case str():
-                return self._text(value, path) if "${{" in value else value
+            case str() if "${{" in value:
+                return self._text(value, path)
             case dict():
-                return {key: self.fill(item, (*path, key)) for key, item in value.items()}
+                self._budget.charge({})
+                return {self._key(key): self.fill(item, (*path, key)) for key, item in value.items()}
             case list():
+                self._budget.charge([])
                 return [self.fill(item, (*path, index)) for index, item in enumerate(value)]
+        self._budget.charge(value)
         return value
 
+    def _key(self, key: str) -> str:
+        self._budget.charge_key(key)
+        return key
+
     def _text(self, text: str, path: Path) -> Json:
+        self._budget.charge(text)
         try:
             whole = _EACH.fullmatch(text)
             if whole is not None and not whole[1]:
                 value, spot = self._evaluate(whole[2], path)
-                self._budget.values -= size(value)
+                self._budget.charge(value)
                 if spot is not None:
                     self.grafts[path] = spot
                 is_text = path == ("name",) or (isinstance(value, (int, float)) and self._takes_text(path))
@@ -213,27 +206,26 @@ class _Filling:
                 if not isinstance(filled, str):
                     return filled
                 text = filled
-            substituted = _EACH.sub(lambda match: self._substitute(match, path), text)
+            return _EACH.sub(lambda match: self._substitute(match, path), text)
         except _Wrong as wrong:
             self.findings.append(wrong.finding)
             return text
-        self._budget.characters -= len(substituted)
-        return substituted
 
     def _fill_calls(self, text: str, path: Path) -> Json:
         """Evaluates calls of functions with `each`. A call that also has variables gets those values as literals."""
         whole = _CALL.fullmatch(text)
         if whole is not None and not whole[1] and _is_of_item(whole[2]):
-            return self._call(whole[2], path, f"${{{{ {whole[2]} }}}}", is_whole=True)
+            return self._call(whole[2].strip(), path, is_whole=True)
 
         def put(match: re.Match[str]) -> str:
             if match[1] or not _is_of_item(match[2]):
                 return match[0]
-            return str(self._call(match[2], path, match[0], is_whole=False))
+            return str(self._call(match[2].strip(), path, is_whole=False))
 
-        return _CALL.sub(put, text)
+        end = text.rfind("}}") + 2  # as in `_has_call`
+        return _CALL.sub(put, text[:end]) + text[end:]
 
-    def _call(self, expression: str, path: Path, written: str, *, is_whole: bool) -> Json:
+    def _call(self, expression: str, path: Path, *, is_whole: bool) -> Json:
         if self._is_secret(path):
             text = "functions are not available in secret fields"
             raise _Wrong(path, text, "read the whole secret with {from_env: NAME}", code="invalid-expression")
@@ -250,12 +242,12 @@ class _Filling:
 
         try:
             if any(name.startswith("var.") for name in functions.names_in(expression)):
-                return f"${{{{ {functions.substitute(expression, look_up)} }}}}"
-            value = functions.evaluate(expression, look_up)
+                substituted = f"${{{{ {functions.substitute(expression, look_up)} }}}}"
+                self._budget.charge_text(substituted)
+                return substituted
+            value = functions.evaluate(expression, look_up, self._budget.charge)
         except functions.InvalidCall as wrong:
             raise _Wrong(path, str(wrong), wrong.remedy, code="invalid-expression") from None
-        self._budget.values -= size(value)
-        self._budget.characters -= len(value) if isinstance(value, str) else 0
         is_number = isinstance(value, (int, float)) and self._takes_text(path)
         text = self._to_text(value, path) if not is_whole or path == ("name",) or is_number else value
         return text.replace("${{", "$${{") if isinstance(text, str) else text
@@ -273,7 +265,9 @@ class _Filling:
         if match[1]:
             return match[0]  # $${{ is a literal ${{
         value, _ = self._evaluate(match[2], path)
-        return self._to_text(value, path)
+        substituted = self._to_text(value, path)
+        self._budget.charge_text(substituted)
+        return substituted
 
     def _to_text(self, value: Json, path: Path) -> str:
         if isinstance(value, bool):

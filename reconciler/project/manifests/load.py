@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path as Folder
 from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -26,6 +27,7 @@ from reconciler.model.value import Secret, canonical
 from reconciler.model.value import digest as digest_of_value
 from reconciler.project import files
 from reconciler.project.documents import envelope, validation
+from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.envelope import Draft
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Absent, Resolver, Variable
@@ -49,6 +51,12 @@ from reconciler.project.settings.config import FILE, Config
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.errors import MAX_BYTES
 from reconciler.project.yaml.positions import Again, Places
+from reconciler.project.yaml.reader import Reading
+
+MAX_PROBLEMS: Final = 10_000  # of a project; each takes about half a KiB
+_TOO_MANY: Final = Problem(
+    f"more than {MAX_PROBLEMS:,} problems in this project", "correct these first", code="too-many-problems"
+)
 
 
 class Loaded(Struct, frozen=True):
@@ -73,9 +81,10 @@ def load_manifests(
 
     A missing environment variable or file is an error, unless `absent` returns a placeholder for it.
     """
-    texts, problems = _read_texts(config)
+    budget = Budget()
+    texts, problems = _read_texts(config, budget)
     sources = {file: cache(partial(_places, config.root, file, hash(text))) for file, text in texts.items()}
-    return _assemble(config, texts, problems, environ, variables, absent=absent, sources=sources)
+    return _assemble(config, texts, problems, environ, variables, budget, absent=absent, sources=sources)
 
 
 def load_manifests_with(
@@ -89,11 +98,14 @@ def load_manifests_with(
 
     A missing folder of manifests counts as empty.
     """
-    texts, problems = _read_texts(config, missing_is_empty=True)
-    return _assemble(config, dict(sorted({**texts, **added}.items())), problems, environ, variables, included)
+    budget = Budget()
+    texts, problems = _read_texts(config, budget, missing_is_empty=True)
+    return _assemble(config, dict(sorted({**texts, **added}.items())), problems, environ, variables, budget, included)
 
 
-def _read_texts(config: Config, *, missing_is_empty: bool = False) -> tuple[dict[str, bytes], list[Problem]]:
+def _read_texts(
+    config: Config, budget: Budget, *, missing_is_empty: bool = False
+) -> tuple[dict[str, bytes], list[Problem]]:
     texts: dict[str, bytes] = {}
     problems: list[Problem] = []
     for index, entry in enumerate(config.manifests):
@@ -109,7 +121,13 @@ def _read_texts(config: Config, *, missing_is_empty: bool = False) -> tuple[dict
             if path in texts:
                 continue
             try:
-                texts[path] = files.read(config.root, path, MAX_BYTES)
+                content = files.read(config.root, path, MAX_BYTES)
+                budget.charge_file(content)
+                texts[path] = content
+            except OverBudget as over:
+                if over.is_first:
+                    problems.append(Problem(str(over), over.remedy, "", Position(path, 1, 1), code=over.code))
+                break
             except files.Unreadable as wrong:
                 at = where if path == files.path_inside(entry) else Position(path, 1, 1)
                 problems.append(Problem(str(wrong), wrong.remedy, position=at, code=wrong.code))
@@ -134,6 +152,7 @@ def _assemble(
     problems: list[Problem],
     environ: Mapping[str, str],
     overrides: Mapping[str, Variable] | None,
+    budget: Budget,
     included: Mapping[str, bytes] | None = None,
     absent: Absent | None = None,
     sources: Mapping[str, Again] = MappingProxyType({}),
@@ -141,18 +160,20 @@ def _assemble(
     settings = variables.settle_variables(config.settings, overrides or {}, problems)
     values = {**config.variables, **{name: setting.value for name, setting in settings.items()}}
     sources_of_values = variables.sources(settings)
-    targets = Resolver(config.root, environ, values, Declared(), absent, sources_of_values)
-    drafts, declared = _read_drafts(texts, problems, Composition(config, settings), targets)
-    resolver = Resolver(config.root, environ, values, declared, absent, sources_of_values)
+    targets = Resolver(config.root, environ, values, Declared(), absent, sources_of_values, budget)
+    drafts, declared = _read_drafts(texts, problems, Composition(config, settings, budget), targets, budget)
+    resolver = Resolver(config.root, environ, values, declared, absent, sources_of_values, budget)
     resolver.visible_values += targets.visible_values
     resolver.included_files.update(included or {})
     written = ChainMap(dict(texts), resolver.included_files, dict(config.sources))
     declarations, links = _declarations(drafts, resolver, written, problems)
     problems += config.warnings
-    problems += find_exposed_secrets(config, environ, declarations, resolver)
-    problems += _check_together(
-        declarations, links, config, partial(_places_with, config, texts, resolver.included_files)
-    )
+    if len(problems) > MAX_PROBLEMS:
+        problems.append(_TOO_MANY)
+    else:
+        problems += find_exposed_secrets(config, environ, declarations, resolver)
+        own = partial(_places_with, config, texts, resolver.included_files)
+        problems += _check_together(declarations, links, config, own)
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
     if any(problem.is_error for problem in problems):
         raise Rejected(problems)
@@ -197,13 +218,20 @@ def _digest_variables(variables: Mapping[str, Variable], stack: str) -> dict[str
 
 
 def _read_drafts(
-    texts: Mapping[str, bytes], problems: list[Problem], composition: Composition, targets: Resolver
+    texts: Mapping[str, bytes],
+    problems: list[Problem],
+    composition: Composition,
+    targets: Resolver,
+    budget: Budget,
 ) -> tuple[list[Draft], Declared]:
     """Reads the envelopes. `targets` resolves variables in `deliver`."""
     drafts: list[Draft] = []
     declared = Declared()
     for file, text in texts.items():
-        reading = yaml.read(text, file)
+        if len(problems) > MAX_PROBLEMS:
+            declared.complete = False
+            break
+        reading = _read_file(text, file, budget)
         problems += reading.problems
         declared.complete = declared.complete and reading.complete
         for source in reading.documents:
@@ -227,6 +255,18 @@ def _read_drafts(
     return drafts, declared
 
 
+def _read_file(text: bytes, file: str, budget: Budget) -> Reading:
+    """The documents of a file, whose values are charged."""
+    try:
+        budget.charge_content(text)
+        reading = yaml.read(text, file)
+        budget.charge_copies(reading.copied_values, reading.copied_characters)
+    except OverBudget as over:
+        wrong = [Problem(str(over), over.remedy, "", Position(file, 1, 1), code=over.code)] if over.is_first else []
+        return Reading(problems=wrong, complete=False)
+    return reading
+
+
 def _declarations(
     drafts: Iterable[Draft], resolver: Resolver, written: Mapping[str, bytes], problems: list[Problem]
 ) -> tuple[dict[Address, Declaration], Links]:
@@ -234,6 +274,8 @@ def _declarations(
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
     for draft in drafts:
+        if len(problems) > MAX_PROBLEMS:
+            break
         if draft.envelope is None or draft.address is None or draft.kind is None:
             continue
         declaration, wrong = declare(draft, draft.envelope, draft.address, draft.kind, resolver, written)

@@ -22,13 +22,14 @@ from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR, ParsedDoc
 from reconciler.languages.yaml_scalars import MAY_BE_PLAIN, plain
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
-from reconciler.project.yaml.errors import bytes_problem, syntax_problem
+from reconciler.project.yaml.errors import MAX_BYTES, bytes_problem, syntax_problem
 from reconciler.project.yaml.positions import COLUMN_BITS, Places, key_mark, position, size
 
 MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
 MAX_DOCUMENTS: Final = 20_000
 MAX_PROBLEMS: Final = 100  # per file
 MAX_EXPANDED: Final = 100_000  # values from aliases: refuses an alias bomb early
+MAX_COPIED: Final = MAX_BYTES  # characters from aliases: as many as the file itself may have
 _TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
 _SMALL: Final = 4 * MAX_DOCUMENTS  # bytes: a smaller file cannot exceed any limit
 _NEAR: Final = 10_000  # values within which a duplicate key is searched for
@@ -45,11 +46,16 @@ class Document(NamedTuple):
 
 
 class Reading(Struct):
-    """The documents and problems of a file. Not `complete`: the rest after the last problem could not be read."""
+    """The documents and problems of a file. Not `complete`: the rest after the last problem could not be read.
+
+    `copied_values` and `copied_characters` come from aliases.
+    """
 
     documents: list[Document] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     complete: bool = True
+    copied_values: int = 0
+    copied_characters: int = 0
 
 
 def read(text: bytes, file: str) -> Reading:
@@ -127,6 +133,7 @@ class _Anchor(Struct):
     start: int
     end: int = 0  # 0 while its value is being read
     height: int = 0
+    characters: int = -1  # of all texts inside; -1: not counted
 
 
 class _Reader:
@@ -137,7 +144,6 @@ class _Reader:
         self._file = file
         self._reading = reading
         self._marks: array[int] = array("Q")
-        self._expanded = 0
         self._known: dict[str, str] = {}  # interns equal texts
         self._is_long = len(text) > MAX_SCALAR
 
@@ -272,9 +278,15 @@ class _Reader:
                 "refer to an inner value",
                 code="unsupported-yaml",
             )
-        self._expanded += anchor.end - anchor.start
-        if self._expanded > MAX_EXPANDED:
+        reading = self._reading
+        reading.copied_values += anchor.end - anchor.start
+        if reading.copied_values > MAX_EXPANDED:
             raise _Stop(mark, f"aliases expand to more than {MAX_EXPANDED:,} values", "use fewer aliases")
+        if anchor.characters < 0:
+            anchor.characters = _count_characters(anchor.value)
+        reading.copied_characters += anchor.characters
+        if reading.copied_characters > MAX_COPIED:
+            raise _Stop(mark, f"aliases expand to more than {MAX_COPIED:,} characters", "use fewer aliases")
         anchor.height = anchor.height or _height(anchor.value)
         if depth + anchor.height > MAX_DEPTH:
             raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "reduce the nesting")
@@ -344,6 +356,18 @@ class _Reader:
 
     def _at(self, mark: Any) -> Position:
         return Position(self._file, mark.line + 1, mark.column + 1)
+
+
+def _count_characters(value: Json) -> int:
+    """The characters of all texts and keys, each of which takes up to four bytes."""
+    match value:
+        case str():
+            return len(value) if value.isascii() else 4 * len(value)
+        case dict():
+            return sum(_count_characters(key) + _count_characters(item) for key, item in value.items())
+        case list():
+            return sum(map(_count_characters, value))
+    return 0
 
 
 def _height(value: Json) -> int:
