@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,28 +153,33 @@ def test_a_project_fits_its_budget_or_is_refused_once(
     assert over[0].position.file == "manifests/all.yaml"
 
 
-def test_every_method_refuses_what_exceeds_by_one() -> None:
-    for left, charge in (
-        ({"characters": 4}, lambda budget: budget.charge("12345")),
-        ({"characters": 4}, lambda budget: budget.charge_text("12345")),
-        ({"characters": 7}, lambda budget: budget.charge("éé")),
-        ({"characters": 4}, lambda budget: budget.charge_file(b"12345")),
-        ({"values": 2}, lambda budget: budget.charge([1, 2])),
-        ({"values": 2}, lambda budget: budget.charge({"a": 1})),
-        ({"values": 0}, lambda budget: budget.charge_key("a")),
-        ({"values": 2}, lambda budget: budget.charge_content(b"a: 1\n")),
-        ({"values": 9}, lambda budget: budget.charge_copies(10, 0)),
-        ({"instances": 0}, lambda budget: budget.charge_instance()),
-    ):
-        (name, number), *_ = left.items()
-        charge(Budget(**{name: number + 1}))
-        budget = Budget(**left)
-        with pytest.raises(OverBudget) as over:
-            charge(budget)
-        assert over.value.is_first
-        with pytest.raises(OverBudget) as again:
-            charge(budget)
-        assert not again.value.is_first
+CHARGES: list[tuple[str, int, Callable[[Budget], None]]] = [
+    ("characters", 5, lambda budget: budget.charge("12345")),
+    ("characters", 5, lambda budget: budget.charge_text("12345")),
+    ("characters", 8, lambda budget: budget.charge("éé")),
+    ("characters", 5, lambda budget: budget.charge_file(b"12345")),
+    ("values", 3, lambda budget: budget.charge([1, 2])),
+    ("values", 3, lambda budget: budget.charge({"a": 1})),
+    ("values", 1, lambda budget: budget.charge_key("a")),
+    ("values", 3, lambda budget: budget.charge_content(b"a: 1\n")),
+    ("values", 10, lambda budget: budget.charge_copies(10, 0)),
+    ("instances", 1, lambda budget: budget.charge_instance()),
+]
+
+
+@pytest.mark.parametrize(("name", "number", "charge"), CHARGES, ids=map(str, range(len(CHARGES))))
+def test_what_exceeds_a_limit_by_one_is_refused(name: str, number: int, charge: Callable[[Budget], None]) -> None:
+    budget = Budget()
+    setattr(budget, name, number)
+    charge(budget)
+    assert getattr(budget, name) == 0
+    setattr(budget, name, number - 1)
+    with pytest.raises(OverBudget) as over:
+        charge(budget)
+    assert over.value.is_first
+    with pytest.raises(OverBudget) as again:
+        charge(budget)
+    assert not again.value.is_first
 
 
 def test_50_000_ordinary_resources_fit(tmp_path: Path) -> None:
