@@ -186,7 +186,9 @@ def run(demo: Demo) -> None:
 
     demo.start_step("Report: drift and runs over time")
     demo.reconciler("report", "--out", str(demo.pages / "report.html"))
-    expect("3 resources differ" in (demo.pages / "report.html").read_text(), "the report shows the drift")
+    report = (demo.pages / "report.html").read_text()
+    expect("3 resources differed" in report, "the report shows the drift")
+    expect("Repaired since the last drift check" in report, "the report shows that the applies repaired it")
 
 
 def list_pages(pages: Path) -> Iterator[str]:

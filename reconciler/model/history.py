@@ -23,6 +23,11 @@ class DriftedResource(Struct, frozen=True):
     changed_by: ChangedBy
     fields: tuple[str, ...] = ()
 
+    @property
+    def is_pending(self) -> bool:
+        """Whether Git alone caused the difference: it is an unapplied change, no drift."""
+        return self.changed_by in (ChangedBy.GIT, ChangedBy.FOLLOWS)
+
 
 class DriftCheck(Struct, frozen=True):
     """The result of one drift check. `declared`: the number of declared resources."""
@@ -31,6 +36,14 @@ class DriftCheck(Struct, frozen=True):
     declared: int
     commit: str = ""
     moved: tuple[DriftedResource, ...] = ()
+
+    @property
+    def drift(self) -> tuple[DriftedResource, ...]:
+        return tuple(resource for resource in self.moved if not resource.is_pending)
+
+    @property
+    def git_changes(self) -> tuple[DriftedResource, ...]:
+        return tuple(resource for resource in self.moved if resource.is_pending)
 
 
 class Run(Struct, frozen=True):
@@ -47,3 +60,14 @@ class Run(Struct, frozen=True):
     calls: Mapping[Outcome, int] = field(default_factory=dict)  # number of calls by outcome
     commit: str = ""
     actor: str = ""
+
+
+class Past(Struct, frozen=True):
+    """What a store remembers of a stack, oldest first.
+
+    applied   when an apply last changed each resource with success, since the last drift check
+    """
+
+    checks: tuple[DriftCheck, ...] = ()
+    runs: tuple[Run, ...] = ()
+    applied: Mapping[Address, float] = field(default_factory=dict)

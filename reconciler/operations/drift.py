@@ -13,13 +13,14 @@ from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.history import DriftCheck, DriftedResource
 from reconciler.model.known_drift import KnownDrift
+from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations.opening.stores import open_project_store, store_location
 from reconciler.operations.reporting import OnEvent
 from reconciler.operations.results import DriftResult
 from reconciler.operations.selection import check_selection
-from reconciler.planning.importing import naming
+from reconciler.planning.importing.survey import choose_names
 from reconciler.planning.known_drift import ignore_known
 from reconciler.store.errors import MEMORY
 
@@ -52,14 +53,11 @@ class UnmanagedObjects(Struct, frozen=True):
     stacks: Mapping[str, int]
 
 
-def list_unmanaged(plan: Plan, snapshot: Snapshot) -> UnmanagedObjects:
+def list_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> UnmanagedObjects:
     """The objects of a snapshot that the plan's stack does not manage."""
     every = {live.key: live for listing in snapshot.listings.values() for live in listing.objects}
-    objects = tuple(
-        (Address(kind, naming.choose_name(kinds.get(kind), every[kind, id], lambda *_: None, ())), id)
-        for kind, id in plan.unmanaged
-        if (kind, id) in every
-    )
+    names = choose_names(manifest, snapshot, kinds.list_planned()) if plan.unmanaged else {}
+    objects = tuple((names.get(key) or Address(*key), key[1]) for key in plan.unmanaged if key in every)
     stacks = Counter(live.owner.stack for live in every.values() if live.owner is not None)
     stacks.update({stack: len(found) for stack, found in plan.elsewhere.items()})
     del stacks[plan.stack]

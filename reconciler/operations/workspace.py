@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.applying.reviewed import Reviewed
     from reconciler.operations.authoring.import_proposal import Proposal
+    from reconciler.planning.importing.survey import Selects
     from reconciler.planning.policies.rule import Rule
     from reconciler.store.store import RecordedCall
 
@@ -249,7 +250,7 @@ class Workspace:
         *,
         folder: str | None = None,
         only: Collection[str] = (),
-        selects: Callable[[Address], bool] = lambda address: True,
+        selects: Selects = lambda *addresses: True,
         from_other_stacks: bool = False,
         append: bool = False,
         on_event: OnEvent = ignore_event,
@@ -258,7 +259,7 @@ class Workspace:
 
         folder             of the manifests, below the project's root; None: the project's first folder of manifests
         only               the kinds to import; empty: all
-        selects            whether to import an object, by its future address
+        selects            whether to import an object, by its future address, followed by its address by id
         from_other_stacks  also objects that other stacks manage
         append             add to existing manifests of the folder
         """

@@ -35,17 +35,25 @@ _DESCRIPTIVE = (
 )
 _HEAD = ("ID", "NAME", "MANAGED BY", "CREATED")
 _LONGEST = 60  # cells of a column other than the id, which is never cut
-_SHORTEST = 11  # cells of those columns; a date fits
+_SHORTEST = 10  # cells of those columns; a date fits
+_GAP = 2  # cells between columns
 
 
 def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
     """`ID  NAME  MANAGED BY  CREATED` in so many cells, in the order of the platform. Ids are never cut."""
     rows = [_HEAD, *(_row(kind, live) for live in lives)]
-    widths = [max(terminal_text.width(row[column]) for row in rows) for column in range(len(_HEAD))]
-    for column in (2, 1, 3):
-        excess = sum(widths) + 2 * (len(_HEAD) - 1) - width
-        widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+    widths = _fit(rows, width)
     return "".join(f"{_join_cells(row, widths)}\n" for row in rows) if lives else ""
+
+
+def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The width of each column. Of what does not fit, first the date and the name are cut, then the owner."""
+    widths = [max(terminal_text.width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for column in (3, 1, 2):
+        if column < len(widths):
+            excess = sum(widths) + _GAP * (len(widths) - 1) - width
+            widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+    return widths
 
 
 def render_json(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
@@ -73,10 +81,7 @@ def render_all_table(rows: Sequence[Row], width: int) -> str:
     left out."""
     cells = [(f"  {_sanitize(row.live.id)}", *map(_sanitize, _tell(row))) for row in rows]
     head = ("  ID", "NAME", "MANAGED BY")
-    widths = [max(terminal_text.width(row[column]) for row in (head, *cells)) for column in range(3)]
-    for column in (2, 1):
-        excess = sum(widths) + 2 * 2 - width
-        widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+    widths = _fit([head, *cells], width)
     counts = Counter(row.kind.name for row in rows)
     lines = [_join_cells(head, widths)]
     for before, row, texts in zip((None, *rows), rows, cells, strict=False):

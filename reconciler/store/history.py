@@ -104,6 +104,23 @@ class History:
             for row in heads
         )
 
+    async def find_applied(self, stack: str, since: float) -> Mapping[Address, float]:
+        """When each resource was last changed by a run after `since` in which all calls for it succeeded."""
+        run, outcome = schema.runs, schema.outcomes
+        query = (
+            select(outcome.c.run, outcome.c.address, outcome.c.outcome, outcome.c.at)
+            .join(run, run.c.id == outcome.c.run)
+            .where((run.c.stack == self._scope.key(stack)) & (outcome.c.at > since))
+            .order_by(outcome.c.at, outcome.c.run, outcome.c.place)
+        )
+        ends: dict[str, dict[str, tuple[float, bool]]] = defaultdict(dict)  # by address and run
+        for row in await self._rows(query):
+            is_done = stored_values.parse_outcome(row.outcome) in (Outcome.DONE, Outcome.ALREADY)
+            _, was_done = ends[row.address].get(row.run, (0.0, True))
+            ends[row.address][row.run] = row.at, is_done and was_done
+        last = {address: max(by_run.values()) for address, by_run in ends.items()}
+        return {Address.parse(address): at for address, (at, is_done) in last.items() if is_done}
+
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
         def read() -> Sequence[Row[Any]]:
             with database.explain_errors(self._place), self._engine.connect() as connection:

@@ -8,9 +8,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from reconciler.rendering.plan.markdown import marker
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, FieldChange, Reason
+from reconciler.model.plan import Plan
+from reconciler.rendering.plan.markdown import marker, share_room
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
 from tests.end_to_end.project import Said, Shell
@@ -97,6 +102,32 @@ def test_several_plans_are_sections_of_one_comment_in_the_order_given(github: Sh
     assert body.startswith(f"{STAGING}\n{OURS}\n<!-- reconciler digest=")
     assert body.count("<!-- reconciler stack=") == 2
     assert len(body) < 65_536
+
+
+def test_environments_share_the_room_of_a_comment_by_need(github: Shell, host: CodeHost) -> None:
+    policy = "\n".join(f"line {each}: {'x' * 80}" for each in range(30))
+    fields = (FieldChange("traffic_policy.value", None, policy),)
+    changes = tuple(
+        Change(Address("TLSEdge", f"shop-{each}"), Action.UPDATE, Reason.FIELDS, fields=fields) for each in range(18)
+    )
+    github.write("large.json", plan_json.write_plan(Plan("large", changes=changes)))
+    names = [f"small-{each}" for each in range(3)]
+    for name in names:
+        github.write(f"{name}.json", plan_json.write_plan(Plan(name)))
+    assert github("comment", *(word for name in (*names, "large") for word in ("--plan", f"{name}.json"))).code == 0
+    (body,) = host.bodies
+    assert 50_000 < len(body) < 65_536
+    assert "Shortened" not in body
+    assert all(f"## Plan for stack `{name}`" in body for name in names)
+
+
+@given(st.integers(0, 60_000), st.lists(st.integers(0, 60_000), min_size=1, max_size=9))
+def test_shares_of_the_room_are_what_each_needs_or_an_equal_part_of_the_rest(room: int, lengths: list[int]) -> None:
+    shares, needs = share_room(room, lengths), [length + 403 for length in lengths]
+    assert sum(shares) <= room
+    assert all(share <= need for share, need in zip(shares, needs, strict=True))
+    cut = [share for share, need in zip(shares, needs, strict=True) if share < need]
+    assert not cut or (max(cut) - min(cut) <= 1 and max(shares) <= max(cut) and sum(shares) == room)
 
 
 @pytest.fixture(params=["github", "gitlab"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.end_to_end.project import Shell
+from tests.end_to_end.project import Said, Shell
 
 
 def test_fmt_names_the_schema_from_where_the_file_is_and_leaves_the_ends_of_lines(shell: Shell) -> None:
@@ -22,11 +22,11 @@ def test_fmt_names_the_schema_from_where_the_file_is_and_leaves_the_ends_of_line
 
 def test_fmt_writes_to_the_file_that_a_link_leads_to(shell: Shell) -> None:
     untidy, tidy = "name: a\nkind: IPPolicy\n", "kind: IPPolicy\nname: a\n"
-    shell.write("shared/x.yaml", untidy)
+    shell.write("common/x.yaml", untidy)
     link = shell.root / "manifests/x.yaml"
-    link.symlink_to("../shared/x.yaml")
+    link.symlink_to("../common/x.yaml")
     assert shell("fmt").code == 0
-    assert (link.is_symlink(), (shell.root / "shared/x.yaml").read_text()) == (True, tidy)
+    assert (link.is_symlink(), (shell.root / "common/x.yaml").read_text()) == (True, tidy)
 
 
 def test_fmt_refuses_a_link_that_leads_out_of_the_project(
@@ -62,3 +62,62 @@ def test_fmt_says_nothing_about_an_anchor_that_is_used_again(shell: Shell) -> No
     shell.write("manifests/x.yaml", "kind: IPPolicy\nname: &a a\nspec:\n  description: &a x\n  metadata: *a\n")
     said = shell("fmt", "manifests/x.yaml")
     assert (said.code, said.err) == (0, "")
+
+
+def test_fmt_check_shows_the_lines_that_would_change(shell: Shell) -> None:
+    shell.write("manifests/x.yaml", "kind: IPPolicy\nname: a\nspec:\n    description: x \n\n\n")
+    said = shell("fmt", "--check")
+    assert said.code == 1
+    assert said.out == (
+        "manifests/x.yaml\n"
+        "  line 4\n  -     description: x\\x20\n  +   description: x\n  line 6\n  - (empty line)\n  - (empty line)\n"
+    )
+    shell("fmt")
+    assert shell("fmt", "--check") == Said(0, "", "")
+
+
+def test_fmt_check_shows_the_beginning_of_many_changes(shell: Shell) -> None:
+    documents = "".join(f"---\nname: p{number}\nkind: IPPolicy\n" for number in range(3000))
+    shell.write("manifests/x.yaml", documents)
+    said = shell("fmt", "--check")
+    assert (said.code, len(said.out.splitlines())) == (1, 22)
+    assert said.out.endswith("  …\n")
+
+
+def test_fmt_check_shows_no_secret(shell: Shell) -> None:
+    """Neither where a literal secret stands in a field, nor in a comment or an embedded text that names one."""
+    shell.write(
+        "manifests/x.yaml",
+        """\
+kind: HTTPSEdgeRoute
+name: a
+spec:
+    edge_id: {ref: HTTPSEdge/shop}
+    match: /
+    match_type: path_prefix
+    webhook_verification: {provider: slack, secret: "hunter2-a"}
+    # the old token was hunter2-b
+    traffic_policy:
+        value: |
+            on_http_request:
+              - actions:
+                  - type: basic-auth
+                    config:
+                      credentials:
+                        - "user:hunter2-c"
+---
+kind: TLSCertificate
+name: b
+spec:
+    certificate_pem: x
+    private_key_pem: |
+        hunter2-d
+        hunter2-d
+    description: >-
+        hunter2-d
+""",
+    )
+    said = shell("fmt", "--check")
+    assert said.code == 1
+    assert "  -     match: /\n" in said.out
+    assert "hunter2" not in said.out

@@ -117,7 +117,8 @@ def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
 def test_fmt_check_names_what_it_would_change_and_changes_nothing(shell: Shell) -> None:
     crooked = "name: b\nkind: BotUser\nspec:\n    name:   bot\n"
     shell.write("manifests/bot.yaml", crooked)
-    assert shell("fmt", "--check") == Said(1, "manifests/bot.yaml\n", "")
+    said = shell("fmt", "--check")
+    assert (said.code, said.out.splitlines()[0], said.err) == (1, "manifests/bot.yaml", "")
     assert (shell.root / "manifests/bot.yaml").read_text() == crooked
 
 
@@ -181,7 +182,11 @@ RECONCILER_API_KEY
 
 
 def test_a_missing_plan_file_is_one_line(shell: Shell) -> None:
-    assert shell("show", "nowhere.json") == Said(1, "", "error: nowhere.json: no such file or directory\n")
+    missing = Said(1, "", "error: nowhere.json: no such file or directory\n")
+    assert shell("show", "nowhere.json") == missing
+    assert shell("apply", "nowhere.json") == shell("apply", "nowhere.json", "-y") == missing
+    shell.write("reconciler.yaml", "stack: [")
+    assert shell("apply", "nowhere.json", "--target", "x") == missing
 
 
 def test_apply_in_a_pipeline_does_not_guess(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,3 +137,34 @@ def test_an_added_event_source_and_secret_are_told(on_sandbox: Project, sandbox:
     assert "Secret/secret_1" in said.out
     assert "hunter2" not in said.out
     assert "Drift: 2 resources added on the platform." in said.out
+
+
+def test_import_takes_the_addresses_that_drift_and_lists_show(opened: Project, sandbox: Sandbox) -> None:
+    twins = [sandbox.post("/ip_policies", {"description": "Visitors"})["id"] for _ in range(2)]
+    (addition,) = json.loads(opened("drift", "--format", "json").out)["additions"]
+    listed = opened("drift", "--unmanaged").out.partition("\nNot managed:\n")[2].split()
+    assert sorted(listed[1::2]) == sorted(twins)
+    for target, cidr_or_id in ((addition["address"], "0.0.0.0/0"), *zip(listed[::2], listed[1::2], strict=True)):
+        said = opened("import", "--dry-run", "--format", "json", "--target", target)
+        found = json.loads(said.out)
+        assert len(found["resources"]) == 1, target
+        assert cidr_or_id in json.dumps(found)
+    for id in twins:
+        assert (
+            len(json.loads(opened("import", "--dry-run", "--format", "json", "--target", f"*/{id}").out)["resources"])
+            == 1
+        )
+    left = json.loads(opened("import", "--dry-run", "--format", "json", "--exclude", f"IPPolicy/{twins[0]}").out)
+    assert twins[0] not in json.dumps(left["resources"])
+    assert len(left["resources"]) == 2
+
+
+def test_import_takes_the_address_of_an_added_event_source(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """The ids of event sources are unique within their subscription only."""
+    on_sandbox.declare(resource("EventSubscription", "audit", description="Audit"))
+    assert on_sandbox("apply", "-y", "-q").code == 0
+    (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
+    sandbox.post(f"/event_subscriptions/{subscription['id']}/sources", {"type": "ip_policy_created.v0"})
+    (addition,) = json.loads(on_sandbox("drift", "--format", "json").out)["additions"]
+    said = on_sandbox("import", "--dry-run", "--format", "json", "--target", addition["address"])
+    assert len(json.loads(said.out)["resources"]) == 1

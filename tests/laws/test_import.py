@@ -63,7 +63,7 @@ class Journey:
 
     def propose(self, snapshot: Snapshot) -> Mapping[str, str]:
         """What import would write."""
-        found = import_proposal.propose(self.opened, snapshot, folder="manifests", selects=lambda address: True)
+        found = import_proposal.propose(self.opened, snapshot, folder="manifests", selects=lambda address, *_: True)
         assert [left_out for left_out in found.left_out if left_out.wrong] == []
         return found.files
 

@@ -21,7 +21,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan
 from reconciler.operations.applying import plan_files
-from reconciler.operations.history import read_checks_and_runs
+from reconciler.operations.history import read_past
 from reconciler.operations.opening.project import open_with_plan
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.opening.stores import store_location
@@ -647,7 +647,7 @@ async def test_the_history_has_the_command_the_commit_and_the_plan_of_each_run(s
     await workspace.apply(planned)
     await open_on(sandbox, root, commit="here").apply()
     await open_on(sandbox, root, commit="here").destroy()
-    _, runs = await read_checks_and_runs(workspace.config, 0.0)
+    runs = (await read_past(workspace.config, 0.0)).runs
     assert [(run.command, run.commit, run.outcome) for run in runs] == [
         ("apply", "of the plan", "applied"),
         ("apply", "here", "unchanged"),

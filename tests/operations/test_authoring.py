@@ -279,7 +279,9 @@ async def test_an_import_proposes_what_is_asked_for(sandbox: Sandbox, tmp_path: 
 
     assert found(await workspace.propose_import()) == ["BotUser/ci", "IPPolicy/home", "IPPolicy/office"]
     assert found(await workspace.propose_import(only=["IPPolicy"])) == ["IPPolicy/home", "IPPolicy/office"]
-    chosen = await workspace.propose_import(only=["IPPolicy"], selects=lambda address: address.name in ("home", "ci"))
+    chosen = await workspace.propose_import(
+        only=["IPPolicy"], selects=lambda address, *_: address.name in ("home", "ci")
+    )
     assert found(chosen) == ["IPPolicy/home"]
     outside = await workspace.propose_import(folder="elsewhere")
     assert (outside.folder, outside.is_read, outside.is_whole) == ("elsewhere", False, True)
@@ -305,7 +307,7 @@ async def test_an_import_extends_manifests_only_if_asked_to(sandbox: Sandbox, tm
     for name in ("office", "home"):
         sandbox.post("/ip_policies", {"description": name})
     root = write_project(tmp_path)
-    first = await open_on(sandbox, root).propose_import(selects=lambda address: address.name == "office")
+    first = await open_on(sandbox, root).propose_import(selects=lambda address, *_: address.name == "office")
     (path,) = import_files.write(root, first)
     present = (root / path).read_text()
     assert (root / path).stat().st_mode & 0o777 == 0o644

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Workspace, kinds
-from reconciler.model.history import DriftCheck
+from reconciler.model.history import DriftCheck, Past
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Severity
@@ -19,14 +19,14 @@ from reconciler.model.snapshot import Place
 from reconciler.model.value import Secret
 from reconciler.operations import drift
 from reconciler.operations.authoring import snapshot_files
-from reconciler.operations.history import read_calls, read_checks_and_runs
+from reconciler.operations.history import read_calls, read_past
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.reporting import Note, OperationEvent, ReadRetried
 from reconciler.operations.sinks import RoutedSinks
 from reconciler.operations.validate import validate_environment
 from reconciler.testing import Sandbox
 from tests.operations.projects import Document, bot, domain, open_on, policy, write_project
-from tests.planning.builders import at, live, record, snapshot
+from tests.planning.builders import at, live, manifest, record, snapshot
 
 
 @pytest.fixture
@@ -189,7 +189,7 @@ def test_unmanaged_objects_and_those_of_other_stacks_are_counted() -> None:
         unmanaged=(("IPPolicy", "ipp_1"), ("IPPolicy", "ipp_gone")),
         elsewhere={"other": (("BotUser", "bot_1"),), "theirs": (("BotUser", "bot_2"), ("BotUser", "bot_3"))},
     )
-    found = drift.list_unmanaged(plan, seen)
+    found = drift.list_unmanaged(plan, seen, manifest())
     assert [(str(address), id) for address, id in found.objects] == [("IPPolicy/office", "ipp_1")]
     assert [*found.stacks.items()] == [("other", 1), ("theirs", 4)]
 
@@ -202,21 +202,41 @@ async def test_drift_checks_are_recorded_with_what_differs(sandbox: Sandbox, tmp
     workspace = open_on(sandbox, root, now=lambda: 1234.0, commit="abc")
     found = await workspace.drift()
     await drift.record_drift(workspace, found.plan)
-    checks, runs = await read_checks_and_runs(workspace.config, 0.0)
-    (check,) = checks
+    past = await read_past(workspace.config, 0.0)
+    (check,) = past.checks
     assert isinstance(check, DriftCheck)
     assert (check.at, check.declared, check.commit) == (1234.0, 2, "abc")
     (resource,) = check.moved
     assert (str(resource.address), resource.fields) == (f"IPPolicy/{first['description']}", ("description",))
-    assert len(runs) == 1
-    later = await read_checks_and_runs(workspace.config, 9e12)
-    assert [len(found) for found in later] == [0, 0]
+    assert len(past.runs) == 1
+    assert await read_past(workspace.config, 9e12) == Past()
     assert len(await read_calls(workspace.config, 1)) == 1
+
+
+async def test_an_apply_repairs_the_drift_of_a_check_before_it_if_all_its_calls_succeed(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    root = write_project(tmp_path, policy("a"), policy("b"), policy("c"))
+    await open_on(sandbox, root).apply()
+    for found in sandbox.get("/ip_policies")["ip_policies"]:
+        sandbox.patch(f"/ip_policies/{found['id']}", {"metadata": "by hand"})
+    workspace = open_on(sandbox, root)
+    seen = await workspace.drift()
+    await drift.record_drift(workspace, seen.plan)
+    assert (await read_past(workspace.config, 0.0)).applied == {}
+    broken = next(found["id"] for found in sandbox.get("/ip_policies")["ip_policies"] if found["description"] == "b")
+    sandbox.fault(f"PATCH /ip_policies/{broken}", then="status", status=400)
+    await open_on(sandbox, root).select(Selection(excludes=("IPPolicy/c",))).apply()
+    assert set(map(str, (await read_past(workspace.config, 0.0)).applied)) == {"IPPolicy/a"}
+    await open_on(sandbox, root).apply()
+    past = await read_past(workspace.config, 0.0)
+    assert set(map(str, past.applied)) == {"IPPolicy/a", "IPPolicy/b", "IPPolicy/c"}
+    assert all(at > past.checks[-1].at for at in past.applied.values())
 
 
 async def test_a_project_without_a_store_has_no_history(tmp_path: Path, sandbox: Sandbox) -> None:
     workspace = open_on(sandbox, write_project(tmp_path))
-    assert (await workspace.history(), await read_checks_and_runs(workspace.config, 0.0)) == ((), ((), ()))
+    assert (await workspace.history(), await read_past(workspace.config, 0.0)) == ((), Past())
     assert drift.keeps_history(workspace)
     assert not drift.keeps_history(open_on(sandbox, workspace.config.root, store="memory:"))
 

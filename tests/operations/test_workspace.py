@@ -13,7 +13,7 @@ from reconciler import InvalidProject, NothingSelected, Runtime, Selection, Stat
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome, Started, Waited
 from reconciler.model.plan import Plan
-from reconciler.operations.history import read_checks_and_runs
+from reconciler.operations.history import read_past
 from reconciler.operations.reporting import CallsBegan, CallsEnded, OperationEvent, Planned
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
@@ -96,7 +96,7 @@ async def test_the_history_tells_how_each_apply_ended(sandbox: Sandbox, root: Pa
     await open_on(sandbox, root).apply()
     write_project(root)
     await open_on(sandbox, root).apply()
-    _, runs = await read_checks_and_runs(first.config, 0.0)
+    runs = (await read_past(first.config, 0.0)).runs
     assert [run.outcome for run in runs] == ["applied", "stale", "unchanged", "blocked"]
 
 
@@ -105,7 +105,7 @@ async def test_the_history_has_the_person_whom_ci_names(sandbox: Sandbox, root: 
     runtime = Runtime(environ={**sandbox.environ, **pipeline}, platform=sandbox)
     workspace = Workspace.open(root, runtime=runtime)
     await workspace.apply()
-    _, (run,) = await read_checks_and_runs(workspace.config, 0.0)
+    (run,) = (await read_past(workspace.config, 0.0)).runs
     assert run.actor == "mara"
 
 

@@ -51,8 +51,9 @@ async def test_a_plan_from_a_snapshot_file_is_the_plan_of_the_account(sandbox: S
 
 async def test_what_no_stack_manages_has_the_address_that_an_import_gives_it(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/ip_policies", {"description": "office"})
-    found = await open_on(sandbox, write_project(tmp_path / "project")).drift()
-    unmanaged = drift.list_unmanaged(found.plan, found.snapshot)
+    workspace = open_on(sandbox, write_project(tmp_path / "project"))
+    found = await workspace.drift()
+    unmanaged = drift.list_unmanaged(found.plan, found.snapshot, workspace.manifest)
     assert ([str(address) for address, _ in unmanaged.objects], unmanaged.stacks) == (["IPPolicy/office"], {})
 
 

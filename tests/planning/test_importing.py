@@ -58,7 +58,7 @@ def test_ids_of_what_is_declared_become_references() -> None:
 
 
 def test_ids_of_what_is_not_chosen_stay_ids() -> None:
-    one = only(propose(POLICY, RULE, selects=lambda address: address.kind == "IPPolicyRule"))
+    one = only(propose(POLICY, RULE, selects=lambda address, *_: address.kind == "IPPolicyRule"))
     assert (str(one.address), one.spec["ip_policy_id"]) == ("IPPolicyRule/office-10.0.0.0-8", "ipp_1")
 
 
@@ -66,7 +66,7 @@ def test_a_name_does_not_depend_on_what_is_chosen() -> None:
     twin = live("IPPolicy", "ipp_2", {"description": "Office", "created_at": "2030-01-02T00:00:00Z"})
     both = propose(twin, POLICY)
     assert names(both) == ["IPPolicy/office", "IPPolicy/office-2"]
-    assert names(propose(twin, POLICY, selects=lambda address: address.name == "office-2")) == ["IPPolicy/office-2"]
+    assert names(propose(twin, POLICY, selects=lambda address, *_: address.name == "office-2")) == ["IPPolicy/office-2"]
 
 
 def test_what_is_declared_is_left_out_and_keeps_its_name() -> None:
@@ -385,7 +385,7 @@ def test_an_url_refers_to_an_assigned_address_and_keeps_the_name_of_a_domain(url
 def test_an_address_that_is_not_proposed_is_not_referred_to() -> None:
     address = live("ReservedAddress", "ra_1", {"addr": "1.tcp.example.com:20001"})
     edge = live("TCPEdge", "edgtcp_1", {"hostports": ["1.tcp.example.com:20001"]})
-    one = only(propose(address, edge, selects=lambda address: address.kind == "TCPEdge"))
+    one = only(propose(address, edge, selects=lambda address, *_: address.kind == "TCPEdge"))
     assert one.spec["hostports"] == ["1.tcp.example.com:20001"]
 
 
@@ -428,7 +428,7 @@ def test_routes_are_declared_beside_their_edge() -> None:
 
 
 def test_a_source_is_declared_on_its_own_if_its_subscription_is_not_chosen() -> None:
-    one = only(propose(SUBSCRIPTION, SOURCE, selects=lambda address: address.kind == "EventSource"))
+    one = only(propose(SUBSCRIPTION, SOURCE, selects=lambda address, *_: address.kind == "EventSource"))
     assert one.spec == {"subscription_id": "esb_1", "type": "vault_created.v0"}
 
 

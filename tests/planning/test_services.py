@@ -72,7 +72,7 @@ def test_each_resource_is_in_one_file_and_a_shared_one_in_no_file_of_a_service()
             "manifests/services/other.yaml": ["kind: TLSEdge"],
             "manifests/services/shop.yaml": ["kind: TLSEdge", "kind: ReservedDomain"],
         }
-    (rule,) = propose(POLICY, RULE, shop, selects=lambda address: address.kind == "IPPolicyRule").imported
+    (rule,) = propose(POLICY, RULE, shop, selects=lambda address, *_: address.kind == "IPPolicyRule").imported
     assert write.file_of(rule, BY_NAME, ".") == "ip-policy.yaml"
 
 

@@ -16,7 +16,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason, Risk
 from reconciler.model.event import Outcome
 from reconciler.model.fleet import TaskState
-from reconciler.model.history import DriftCheck, DriftedResource, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
 from reconciler.rendering.fleet.rollup import RollUp
@@ -102,7 +102,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "fleet-stopped": lambda: fleet_page.render_page(fleets.STOPPED),
     "fleet-large": lambda: fleet_page.render_page(large_fleet()),
     "fleet-hostile": lambda: fleet_page.render_page(fleets.hostile_run("".join(hostile.PIECES))),
-    "report": lambda: report_page.render_page("prod", LOOKS, RUNS, now=30 * DAY, days=90),
+    "report": lambda: report_page.render_page("prod", Past(LOOKS, RUNS), now=30 * DAY, days=90),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
 from tests.rendering import hostile
@@ -67,13 +69,15 @@ def test_a_gap_begins_a_new_period() -> None:
     ]
 
 
-def page(looks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = ()) -> str:
-    return report_page.render_page("prod", looks, runs, now=10 * DAY, days=90)
+def page(
+    looks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = (), applied: Mapping[Address, float] | None = None
+) -> str:
+    return report_page.render_page("prod", Past(looks, runs, applied or {}), now=10 * DAY, days=90)
 
 
 def test_the_last_look_is_put_into_a_sentence() -> None:
     assert (
-        "Last check, 1970-01-05 00:00Z: 1 resource differs, the longest since 1970-01-03 00:00Z; 10 declared"
+        "Last check, 1970-01-05 00:00Z: 1 resource differed, the longest since 1970-01-03 00:00Z; 10 declared"
         in page((look(2, moved(A)), look(4, moved(A))))
     )
     assert "no drift in 10 declared resources" in page((look(2, moved(A)), look(4)))
@@ -86,14 +90,18 @@ def test_a_run_that_died_says_so() -> None:
 
 
 def test_the_state_now_comes_first() -> None:
-    for looks, state in (
-        ((), "Not checked"),
-        ((look(2, moved(A)), look(4, moved(A), moved(B))), "2 resources drifted"),
-        ((look(2, moved(A), edited(B)),), "1 resource drifted, 1 with unapplied Git changes"),
-        ((look(2, edited(A), edited(B)),), "2 resources with unapplied Git changes"),
-        ((look(2, moved(A)), look(3), look(4)), "In sync since 1970-01-04 00:00Z"),
+    for looks, applied, state in (
+        ((), (), "Not checked"),
+        ((look(2, moved(A)), look(4, moved(A), moved(B))), (), "2 resources drifted"),
+        ((look(2, moved(A), edited(B)),), (), "1 resource drifted, 1 with unapplied Git changes"),
+        ((look(2, edited(A), edited(B)),), (), "2 resources with unapplied Git changes"),
+        ((look(2, moved(A)), look(3), look(4)), (), "In sync since 1970-01-04 00:00Z"),
+        ((look(2, moved(A)), look(3, edited(B))), (B,), "In sync since 1970-01-04 00:00Z"),
+        ((look(2, moved(A), moved(B)),), (A,), "1 resource drifted"),
+        ((look(2, moved(A), moved(B)),), (A, B), "Repaired since the last drift check"),
+        ((look(2, moved(A), edited(B)),), (A,), "1 resource with unapplied Git changes"),
     ):
-        first = re.findall("<h2[^>]*>(.*?)</h2>", page(looks))[0]
+        first = re.findall("<h2[^>]*>(.*?)</h2>", page(looks, applied=dict.fromkeys(applied, 9 * DAY)))[0]
         assert re.sub("<[^>]*>", "", first) == state
 
 
@@ -108,6 +116,35 @@ def test_time_to_repair_is_until_the_first_check_without_the_difference() -> Non
     assert tiles(page((look(1, moved(A)), look(2))))["Time to repair"] == "1 day (1 repair)"
     assert tiles(page((look(1, moved(A)),)))["Time to repair"] == "– (no drift was repaired)"
     assert tiles(page(looks))["Last drift check"] == "5 days ago (3 checks)"
+
+
+def test_unapplied_git_changes_are_neither_drift_nor_repaired() -> None:
+    written = page((look(1, edited(A)), look(2), look(3, edited(A), moved(B))))
+    assert tiles(written)["Time to repair"] == "– (no drift was repaired)"
+    assert "1 resource differed, the longest since 1970-01-04 00:00Z" in written
+    assert "1970-01-02 00:00Z: no drift" in written
+    assert ">changed in Git<" not in written
+    (kinds,) = re.findall('<h2 id="h-kinds">.*?</section>', written, re.DOTALL)
+    assert re.findall("<td><b>(.*?)</b>", kinds) == ["IPPolicy"]
+    rows = re.findall('<tr id="l(.)".*?data-head="drifted">(.)<.*?data-head="unapplied Git changes">(.)<', written)
+    assert rows == [("2", "1", "1"), ("1", "0", "0"), ("0", "0", "1")]
+
+
+def test_an_apply_after_the_last_check_ends_the_drift_of_what_it_changed() -> None:
+    looks = (look(1, moved(A), moved(B)), look(2, moved(A), moved(B)))
+    written = page(looks, applied={A: 4 * DAY, Address("BotUser", "c"): 4 * DAY})
+    assert "2 resources differed, 1 of them repaired by applies since then, the longest since 1970-01-02" in written
+    assert tiles(written)["Time to repair"] == "3 days (1 repair)"
+    assert "applies repaired all of them since then" in page(looks, applied={A: 4 * DAY, B: 4 * DAY})
+
+
+@pytest.mark.parametrize("number", [1, 5, 24, 120])
+def test_a_date_stands_once_on_an_axis(number: int) -> None:
+    bars = [chart.Bar(f"1970-01-{each * 3 // number + 1:02}", "", {"a": 1}, each) for each in range(number)]
+    slots = [slot for slot in chart.draw_chart(bars).slots if slot.is_labelled]
+    labels = [slot.bar.label for slot in slots]
+    assert len(labels) == len(set(labels)) > 0
+    assert all(later.x - slot.x >= 70 for slot, later in pairwise(slots))
 
 
 def test_runs_are_counted_by_outcome() -> None:
@@ -134,7 +171,7 @@ def test_a_run_has_its_commit_and_actor() -> None:
 
 
 def test_the_header_has_environment_and_run() -> None:
-    written = report_page.render_page("prod", (look(2),), (), now=10 * DAY, days=90, context=CONTEXT)
+    written = report_page.render_page("prod", Past((look(2),)), now=10 * DAY, days=90, context=CONTEXT)
     assert "environment production" in written
     assert 'href="https://github.com/octo/infra/actions/runs/99"' in written
     assert "<dt>Last checked commit</dt><dd>abc</dd>" in written
@@ -147,7 +184,10 @@ def test_foreign_text_changes_no_structure(text: str) -> None:
         looks = (DriftCheck(DAY, 1, said, (moved(A, said, f"x.{said}"),)), DriftCheck(2 * DAY, 1, said))
         return Tags(
             report_page.render_page(
-                said, looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}", commit=said, actor=said),), now=3 * DAY, days=1
+                said,
+                Past(looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}", commit=said, actor=said),)),
+                now=3 * DAY,
+                days=1,
             )
         )
 

@@ -69,6 +69,8 @@ def command(
     GITHUB_API_URL, GITHUB_SHA and GITHUB_EVENT_PATH; on GitLab, GITLAB_TOKEN, CI_API_V4_URL, CI_PROJECT_ID,
     CI_COMMIT_SHA, CI_COMMIT_BEFORE_SHA and CI_COMMIT_BRANCH.
     """
+    if file is not None and not reviewed:
+        file.stat()  # a missing file is reported before anything else is asked for
     require_terminal("apply", auto_approve)
     if reviewed:
         return _apply_reviewed(common, file or Path("plan.json"), partial, max_age, auto_approve)

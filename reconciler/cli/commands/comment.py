@@ -96,13 +96,13 @@ def _render(
 
     head = "".join(f"{marker}\n" for marker in (*planned, *unplanned) or (markdown.NO_PLAN,))
     head += markdown.render_failed(failed, is_all=not outputs) or markdown.render_unplanned(unplanned)
-    limit = (markdown.LIMIT - len(head)) // max(1, len(outputs))
-    body = head + "\n".join(plan_output.markdown(limit).partition("\n")[2] for plan_output in outputs)
     run = read_run_context(os.environ).run_address
-    if run:
-        what = "The page with the dependency graph is an artifact" if outputs else "See the log"
-        body += f"\n{what} of [this run]({run}).\n"
-    return body
+    what = "The page with the dependency graph is an artifact" if outputs else "See the log"
+    foot = f"\n{what} of [this run]({run}).\n" if run else ""
+    room = markdown.LIMIT - len(head) - len(foot) - len(outputs)  # a line between the sections
+    limits = markdown.share_room(room, [len(plan_output.markdown(max(room, 1))) for plan_output in outputs])
+    sections = (plan_output.markdown(limit) for plan_output, limit in zip(outputs, limits, strict=True))
+    return head + "\n".join(section.partition("\n")[2] for section in sections) + foot
 
 
 _RESULTS = {"added": "Comment created.", "updated": "Comment updated.", "current": "Comment unchanged."}

@@ -12,6 +12,7 @@ from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
     from reconciler.api.code_hosts import IssueTracker
+    from reconciler.model.manifest import Manifest
     from reconciler.model.plan import Plan
     from reconciler.model.snapshot import Snapshot
     from reconciler.operations.results import DriftResult
@@ -104,7 +105,7 @@ def command(
     else:
         plan.show(drift.plan, opened, common, chosen, Flavour.DRIFT)
         if unmanaged:
-            _show_unmanaged(drift.plan, drift.snapshot)
+            _show_unmanaged(drift.plan, drift.snapshot, opened.manifest)
         workspaces.print_tally(drift.plan)
         code = _exit_of(drift.plan, pending=pending)
     if issues is not None:
@@ -153,12 +154,12 @@ def _exit_of(plan: Plan, *, pending: bool) -> int:
     return exit_codes.CHANGES if plan.has_drift or (pending and plan.has_pending) else exit_codes.DONE
 
 
-def _show_unmanaged(plan: Plan, snapshot: Snapshot) -> None:
+def _show_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> None:
     """Prints each unmanaged object with the address that `import` would propose, and counts those of other stacks."""
     from reconciler.operations.drift import list_unmanaged
     from reconciler.rendering import terminal_text
 
-    unmanaged = list_unmanaged(plan, snapshot)
+    unmanaged = list_unmanaged(plan, snapshot, manifest)
     lines = [f"  {address}  {id}" for address, id in unmanaged.objects]
     output.print_result("\n".join(["", "Not managed:", *lines]) if lines else "\nEvery object is managed.")
     if unmanaged.stacks:

@@ -31,9 +31,11 @@ from reconciler.project import atomic_write
 def command(common: options.Options, paths: tuple[str, ...], check: bool, modeline: bool) -> int:
     """Format manifests in place, and print the names of changed files.
 
-    Without FILE, formats all manifests of the project. Comments and values are kept.
+    Without FILE, formats all manifests of the project. Comments and values are kept. With --check, prints the first
+    lines that would change.
     """
     from reconciler.project import files
+    from reconciler.project.documents import layout_changes
     from reconciler.project.fleets.load import FILE as FLEET_FILE
     from reconciler.project.settings import config
     from reconciler.project.settings.config import load_config
@@ -69,6 +71,9 @@ def command(common: options.Options, paths: tuple[str, ...], check: bool, modeli
         if not check:
             _write(root, name, formatted, keep_newlines=name in others)
         output.print_result(f"{terminal_text.sanitize(name)}\n")
+        if check and name not in others:
+            lines = layout_changes.list_changes(name, text, formatted)
+            output.print_result("".join(f"  {terminal_text.sanitize(line)}\n" for line in lines))
     output.print_problems(problems)
     return exit_codes.ERROR if problems or (check and not is_same) else exit_codes.DONE
 

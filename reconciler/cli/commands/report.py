@@ -33,7 +33,7 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     Drift checks are recorded by `drift --record`; every apply is recorded.
     """
     from reconciler.cli.terminal import workspaces
-    from reconciler.operations.history import read_checks_and_runs
+    from reconciler.operations.history import read_past
     from reconciler.project import atomic_write
     from reconciler.rendering.html import report_page
     from reconciler.rendering.run_context import read_run_context
@@ -41,10 +41,10 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     project = workspaces.source_of(common).read_settings()
     output_files.check_outputs(project, (), out)
     now = time.time()
-    checks, runs = workspaces.run(read_checks_and_runs(project, now - days * 86400))
+    past = workspaces.run(read_past(project, now - days * 86400))
     environment = project.environment.name if project.environment is not None else ""
     context = read_run_context(os.environ, environment=environment)
-    page = report_page.render_page(project.stack, checks, runs, now=now, days=days, context=context)
+    page = report_page.render_page(project.stack, past, now=now, days=days, context=context)
     if out is None:
         output.print_result(page)
         return exit_codes.DONE

@@ -6,7 +6,7 @@ An object whose manifest would not be in sync with it is left out, and the other
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -64,7 +64,7 @@ async def find_proposal(
     workspace: Workspace,
     folder: str,
     only: Collection[str],
-    selects: Callable[[Address], bool],
+    selects: survey.Selects,
     on_event: OnEvent,
     *,
     from_other_stacks: bool,
@@ -78,7 +78,7 @@ async def find_proposal(
         workspace,
         survey.drop_foreign_owners(workspace.manifest, snapshot) if from_other_stacks else snapshot,
         folder=folder,
-        selects=lambda address: (not only or address.kind in only) and selects(address),
+        selects=lambda address, *others: (not only or address.kind in only) and selects(address, *others),
         present=import_files.read_manifests(workspace.config.root, folder) if append else None,
     )
     left_out = (*proposal.left_out, *survey.find_transient_objects(read_only))
@@ -105,12 +105,12 @@ def propose(
     snapshot: Snapshot,
     *,
     folder: str,
-    selects: Callable[[Address], bool],
+    selects: survey.Selects,
     present: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Proposes every selected object whose manifest would be in sync with it.
 
-    selects  whether to import an object, by its future address
+    selects  whether to import an object, as in `survey`
     present  texts of existing manifests to add to, by path; None: new files
     """
     refused: dict[survey.Key, str] = {}

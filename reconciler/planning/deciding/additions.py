@@ -7,7 +7,7 @@ Objects with an owner record or a binding of any stack are not additions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -76,10 +76,10 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
         if kind.part_of is None or kind.part_of.kind not in parent_kinds:
             continue
         for live in sorted(index.snapshot.of(kind.name).objects, key=lambda live: live.locator):
-            parent = parents.get(_find_parent_key(kind, live)) if live.owner is None else None
+            parent = parents.get(find_parent_key(kind, live)) if live.owner is None else None
             if parent is None or not _is_unclaimed(assignments, live):
                 continue
-            address = _choose_address(kind, live, parent.address, names)
+            address = choose_address(kind, live, parent.address, names)
             if _is_selected(options, address, parent.address) and not _declares_all(kind, parent):
                 names.add(address)
                 additions.append(Addition(_build_deletion(index, kind, address, live), parent))
@@ -133,7 +133,8 @@ def _find_parents(index: LiveIndex, decided: Iterable[Decision]) -> Mapping[Live
     }
 
 
-def _find_parent_key(kind: Kind, live: Live) -> LiveKey:
+def find_parent_key(kind: Kind, live: Live) -> LiveKey:
+    """The object that a child is part of; empty if its response does not say it."""
     through = kind.part_of.field if kind.part_of is not None else ""
     return next((target for name, target in find_live_references(kind, live) if name == through), ("", ""))
 
@@ -158,7 +159,7 @@ def _is_selected(options: PlanOptions, address: Address, parent: Address) -> boo
     return options.selects(address) or options.selects(parent)
 
 
-def _choose_address(kind: Kind, live: Live, parent: Address, names: set[Address]) -> Address:
+def choose_address(kind: Kind, live: Live, parent: Address, names: Collection[Address] = ()) -> Address:
     """A name for an undeclared object: its id, preceded by the parent's name if ids are unique within a parent only."""
     text = live.id if kind.key == "id" else f"{parent.name}-{live.id}"
     best = _UNFIT.sub("-", text).strip("-._")[:_LONGEST] or kind.name.lower()

@@ -56,13 +56,16 @@ class PlanOptions(Struct, frozen=True):
             if not any(fnmatchcase(text, glob) for text in texts)
         ]
 
-    def selects(self, address: Address) -> bool:
-        """Whether the plan covers the address: a target matches it, or none is given, and no exclude matches it."""
+    def selects(self, address: Address, *others: Address) -> bool:
+        """Whether the plan covers the address: a target matches it, or none is given, and no exclude matches it.
+
+        others   further addresses of the same resource
+        """
         if not self.is_limited:
             return True
-        text = str(address)
-        wanted = not self.targets or any(fnmatchcase(text, glob) for glob in self.targets)
-        return wanted and not self.is_excluded(address)
+        addresses = (address, *others)
+        wanted = not self.targets or any(fnmatchcase(str(name), glob) for name in addresses for glob in self.targets)
+        return wanted and not any(map(self.is_excluded, addresses))
 
     def is_excluded(self, address: Address) -> bool:
         """Whether an exclude matches the address."""

@@ -23,6 +23,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Live, Snapshot
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.comparing.canonical_fields import natural_key
+from reconciler.planning.deciding.additions import choose_address, find_parent_key
 from reconciler.planning.importing import naming
 from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.importing.services import find_services
@@ -30,6 +31,8 @@ from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import match_all
 
 Key = tuple[str, str]  # kind, locator
+Selects = Callable[..., bool]
+"""Whether to import an object. Called with its future address and the addresses by which drift may name it: KIND/ID."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -73,15 +76,20 @@ def survey(
     snapshot: Snapshot,
     kinds: Sequence[Kind],
     *,
-    selects: Callable[[Address], bool] = lambda address: True,
+    selects: Selects = lambda *addresses: True,
     refused: Mapping[Key, str] | None = None,
 ) -> Survey:
     """The declarations for all live objects that are not declared.
 
-    selects   selects by proposed address; references and names do not depend on the selection
+    selects   selects by addresses; references and names do not depend on the selection
     refused   objects that an earlier survey proposed and that cannot be written or planned, with the reason
     """
     return _Surveyor(manifest, snapshot, kinds, selects, refused or {}).survey()
+
+
+def choose_names(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[Key, Address]:
+    """The address of each declared object, and the address that `survey` would propose for each of the others."""
+    return _Surveyor(manifest, snapshot, kinds, lambda *addresses: True, {}).choose_names()
 
 
 def drop_foreign_owners(manifest: Manifest, snapshot: Snapshot) -> Snapshot:
@@ -182,7 +190,7 @@ class _Surveyor(Struct, dict=True):
     manifest: Manifest
     snapshot: Snapshot
     kinds: Sequence[Kind]
-    selects: Callable[[Address], bool]
+    selects: Selects
     refused: Mapping[Key, str]
     names: dict[Key, Address] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -197,16 +205,11 @@ class _Surveyor(Struct, dict=True):
         return match_all(self.manifest, self.snapshot, self.kinds)
 
     def survey(self) -> Survey:
-        candidates = [
-            (kind, live)
-            for kind in _parents_first([kind for kind in self.kinds if self._is_importable(kind)])
-            for live in self._sort_by_age(self.snapshot.of(kind.name), kind)
-            if self._is_candidate(kind, live)
-        ]
         chosen = [
             (kind, live)
-            for kind, live in self._assign_names(candidates)
-            if self.selects(self.names[_key(live)]) and not self._is_refused(live)
+            for kind, live in self._assign_names(self._find_candidates())
+            if self.selects(self.names[_key(live)], *self._find_other_addresses(kind, live))
+            and not self._is_refused(live)
         ]
         taken = {_key(live) for _, live in chosen}
         self.names = {key: name for key, name in self.names.items() if key in taken} | dict(self.declared_addresses)
@@ -221,7 +224,19 @@ class _Surveyor(Struct, dict=True):
             tuple(sorted(self.left_out, key=lambda omission: (omission.kind, omission.id))),
         )
 
+    def choose_names(self) -> Mapping[Key, Address]:
+        self._assign_names(self._find_candidates())
+        return self.names
+
     # --- which --------------------------------------------------------------------------------------------------------
+
+    def _find_candidates(self) -> list[tuple[Kind, Live]]:
+        return [
+            (kind, live)
+            for kind in _parents_first([kind for kind in self.kinds if self._is_importable(kind)])
+            for live in self._sort_by_age(self.snapshot.of(kind.name), kind)
+            if self._is_candidate(kind, live)
+        ]
 
     def _is_importable(self, kind: Kind) -> bool:
         return kind.home is Home.PLATFORM and kind.name in self.snapshot.listings
@@ -323,6 +338,13 @@ class _Surveyor(Struct, dict=True):
             self.names[key] = address
             used[kind.name].add(address.name.lower())
         return candidates
+
+    def _find_other_addresses(self, kind: Kind, live: Live) -> Iterator[Address]:
+        """The addresses by which people may know the object from drift and lists, which name it by its id."""
+        yield from (Address(kind.name, id) for id in dict.fromkeys((live.id, live.locator)))
+        parent = self.declared_addresses.get(find_parent_key(kind, live)) if kind.part_of is not None else None
+        if parent is not None:
+            yield choose_address(kind, live, parent)
 
     def _find_own_address(self, live: Live) -> Address | None:
         """The former address of an object of this stack, from its owner record or binding."""

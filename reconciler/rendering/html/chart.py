@@ -53,8 +53,7 @@ def draw_chart(bars: Sequence[Bar]) -> Chart:
     room = HEIGHT - _TOP - _BOTTOM
     step = (WIDTH - _LEFT) / max(len(bars), 1)
     wide = min(step * 0.8, _WIDEST)
-    every = -(-len(bars) // _LABELS) if bars else 1
-    slots = []
+    slots, labelled, free = list[Slot](), "", 0.0  # the last date below, and where the next one may begin
     for number, bar in enumerate(bars):
         y, pieces = float(HEIGHT - _BOTTOM), []
         for hue, count in bar.parts.items():
@@ -63,7 +62,10 @@ def draw_chart(bars: Sequence[Bar]) -> Chart:
             if count:
                 pieces.append(Piece(hue, y, high))
         x = _LEFT + number * step + (step - wide) / 2
-        slots.append(Slot(bar, x, wide, tuple(pieces), number % every == 0 and x + _LABEL <= WIDTH))
+        is_labelled = bar.label != labelled and free <= x <= WIDTH - _LABEL
+        if is_labelled:
+            labelled, free = bar.label, x + WIDTH / _LABELS
+        slots.append(Slot(bar, x, wide, tuple(pieces), is_labelled))
     marks = sorted({0, top // 2, top})
     return Chart(tuple(slots), tuple((HEIGHT - _BOTTOM - mark / top * room, mark) for mark in marks))
 

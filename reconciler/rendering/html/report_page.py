@@ -6,7 +6,7 @@ Shows recorded drift checks and runs; `drift` reads the platform.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import median
 
@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
 from reconciler.model.event import Outcome
-from reconciler.model.history import DriftCheck, DriftedResource, Run
+from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
 from reconciler.rendering.html import environment
 from reconciler.rendering.html.chart import Bar, draw_chart
 from reconciler.rendering.plan import phrases
@@ -28,10 +28,8 @@ _NAMED = 6  # resources of a drift check
 _CAUSES = {
     ChangedBy.PLATFORM: "update",
     ChangedBy.BOTH: "delete",
-    ChangedBy.GIT: "other",
-    ChangedBy.FOLLOWS: "create",
     ChangedBy.UNKNOWN: "unchanged",
-}  # with their CSS classes, from the bottom of a bar to its top
+}  # of drift, with their CSS classes, from the bottom of a bar to its top
 _OUTCOMES = {
     Outcome.DONE: "create",
     Outcome.ALREADY: "other",
@@ -81,7 +79,7 @@ class DriftPeriod(Struct):
     since: float
     last: float
     is_over: bool = False
-    repaired: float = 0.0  # time of the first check after a period that is over
+    repaired: float = 0.0  # of a period that is over: time of the first check, or of the apply, after it
     fields: set[str] = field(default_factory=set)
 
     def duration(self, now: float) -> float:
@@ -89,12 +87,17 @@ class DriftPeriod(Struct):
         return (self.last if self.is_over else now) - self.since
 
 
-def list_drift_periods(checks: Sequence[DriftCheck]) -> list[DriftPeriod]:
-    """From drift checks, oldest first: current periods before ended ones, the longest first."""
+def list_drift_periods(
+    checks: Sequence[DriftCheck], applied: Mapping[Address, float] | None = None
+) -> list[DriftPeriod]:
+    """From drift checks, oldest first: current periods before ended ones, the longest first.
+
+    applied   resources that were applied after the last check, with the time: their drift is over
+    """
     current: dict[Address, DriftPeriod] = {}
     ended: list[DriftPeriod] = []
     for check in checks:
-        resources = {resource.address: resource for resource in check.moved}
+        resources = {resource.address: resource for resource in check.drift}
         for address in [address for address in current if address not in resources]:
             period = current.pop(address)
             period.is_over, period.repaired = True, check.at
@@ -103,6 +106,9 @@ def list_drift_periods(checks: Sequence[DriftCheck]) -> list[DriftPeriod]:
             period = current.setdefault(address, DriftPeriod(resource, check.at, check.at))
             period.resource, period.last = resource, check.at
             period.fields |= set(resource.fields)
+    for address, at in (applied or {}).items():
+        if (drifted := current.get(address)) is not None:
+            drifted.is_over, drifted.repaired = True, at
     periods = [*current.values(), *ended]
     return sorted(
         periods, key=lambda period: (period.is_over, period.since - period.last, str(period.resource.address))
@@ -111,16 +117,16 @@ def list_drift_periods(checks: Sequence[DriftCheck]) -> list[DriftPeriod]:
 
 def render_page(
     stack: str,
-    checks: Sequence[DriftCheck],
-    runs: Sequence[Run],
+    past: Past,
     *,
     now: float,
     days: int,
     context: RunContext | None = None,
 ) -> str:
-    """The whole file. Drift checks and runs oldest first, of the last `days` days before `now`."""
+    """The whole file. `past`: of the last `days` days before `now`."""
     context = context or RunContext()
-    periods = list_drift_periods(checks)
+    checks, runs = past.checks, past.runs
+    periods = list_drift_periods(checks, past.applied)
     current = [period for period in periods if not period.is_over]
     more = f", the latest {_MOST_ROWS}" if len(checks) > _MOST_ROWS else ""
     return environment.render_template(
@@ -129,8 +135,8 @@ def render_page(
         stack=sanitize(stack),
         environment=context.environment,
         about=list(_about(checks, now, days, context)),
-        state=_state(checks, current),
-        verdict=_verdict(checks, current, runs),
+        state=_state(past, current),
+        verdict=_verdict(past, current),
         tiles=list(_tiles(checks, periods, runs, now)),
         outcomes_of_runs=_count_outcomes(runs),
         drift=draw_chart([_drift_bar(number, check) for number, check in _thin_out(checks)]),
@@ -171,19 +177,22 @@ def _about(checks: Sequence[DriftCheck], now: float, days: int, context: RunCont
     yield from ((label, link) for label, link in known if link.text)
 
 
-def _state(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod]) -> tuple[str, str]:
-    """The CSS class and the text of the state at the last check: `In sync since …`, `3 resources drifted`."""
-    if not checks:
+def _state(past: Past, current: Sequence[DriftPeriod]) -> tuple[str, str]:
+    """The CSS class and the text of the state: `In sync since …`, `3 resources drifted`, `Repaired since …`."""
+    if not past.checks:
         return "quiet", "Not checked"
-    pending = sum(period.resource.changed_by in (ChangedBy.GIT, ChangedBy.FOLLOWS) for period in current)
-    if drifted := len(current) - pending:
+    last = past.checks[-1]
+    pending = sum(resource.address not in past.applied for resource in last.git_changes)
+    if current:
         others = f", {pending} with unapplied Git changes" if pending else ""
-        return "waiting", f"{phrases.count(drifted, 'resource')} drifted{others}"
+        return "waiting", f"{phrases.count(len(current), 'resource')} drifted{others}"
     if pending:
         return "quiet", f"{phrases.count(pending, 'resource')} with unapplied Git changes"
-    since = checks[-1].at
-    for check in reversed(checks):
-        if check.moved:
+    if last.drift:
+        return "ready", "Repaired since the last drift check"
+    since = last.at
+    for check in reversed(past.checks):
+        if check.drift:
             break
         since = check.at
     return "ready", f"In sync since {format_time(since)}"
@@ -222,19 +231,24 @@ def _count_outcomes(runs: Sequence[Run]) -> list[tuple[RunOutcome, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0].text))
 
 
-def _verdict(checks: Sequence[DriftCheck], current: Sequence[DriftPeriod], runs: Sequence[Run]) -> str:
-    if not checks:
+def _verdict(past: Past, current: Sequence[DriftPeriod]) -> str:
+    """`Last check, …: 3 resources differed, 2 of them applied since then; 10 declared resources. 1 run since then.`"""
+    if not past.checks:
         return "No drift check was recorded; run `reconciler drift --record`."
-    last = checks[-1]
-    later = sum(run.started > last.at for run in runs)
+    last = past.checks[-1]
+    later = sum(run.started > last.at for run in past.runs)
     since = f" {phrases.count(later, 'run')} since then." if later else ""
     begin = f"Last check, {format_time(last.at)}:"
     declared = phrases.count(last.declared, "declared resource")
-    if not current:
+    if not last.drift:
         return f"{begin} no drift in {declared}.{since}"
+    differing = f"{begin} {phrases.count(len(last.drift), 'resource')} differed"
+    if not current:
+        return f"{differing}, and applies repaired all of them since then; {declared}.{since}"
+    repaired = len(last.drift) - len(current)
+    some = f", {repaired} of them repaired by applies since then" if repaired else ""
     oldest = min(period.since for period in current)
-    differing = f"{phrases.count(len(current), 'resource')} {'differs' if len(current) == 1 else 'differ'}"
-    return f"{begin} {differing}, the longest since {format_time(oldest)}; {declared}.{since}"
+    return f"{differing}{some}, the longest since {format_time(oldest)}; {declared}.{since}"
 
 
 def _thin_out(checks: Sequence[DriftCheck]) -> list[tuple[int, DriftCheck]]:
@@ -246,7 +260,7 @@ def _thin_out(checks: Sequence[DriftCheck]) -> list[tuple[int, DriftCheck]]:
 
 
 def _drift_bar(number: int, check: DriftCheck) -> Bar:
-    counts = Counter(resource.changed_by for resource in check.moved)
+    counts = Counter(resource.changed_by for resource in check.drift)
     listed = ", ".join(f"{counts[cause]} {cause.text}" for cause in _CAUSES if counts[cause]) or "no drift"
     parts = {hue: counts[cause] for cause, hue in _CAUSES.items()}
     return Bar(format_time(check.at)[:10], f"{format_time(check.at)}: {listed}", parts, number)
@@ -306,11 +320,12 @@ def _check_row(number: int, check: DriftCheck) -> dict[str, object]:
     return {
         "number": number,
         "at": format_time(check.at),
-        "differ": len(check.moved),
+        "differ": len(check.drift),
+        "pending": len(check.git_changes),
         "declared": check.declared,
         "commit": sanitize(check.commit[:12]),
-        "addresses": [str(resource.address) for resource in check.moved[:_NAMED]],
-        "more": max(0, len(check.moved) - _NAMED),
+        "addresses": [str(resource.address) for resource in check.drift[:_NAMED]],
+        "more": max(0, len(check.drift) - _NAMED),
     }
 
 

@@ -27,6 +27,7 @@ from reconciler.rendering.plan.phrases import Flavour, Resources
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 
 LIMIT = 60_000  # characters: GitHub accepts 65,536 per comment
+_NOTE = 400  # characters, reserved for the note about omissions
 _LONGEST_LINE = 400  # characters of a line in a diff: enough for a certificate in base64
 _FEW = 40  # lines of one field's diff
 _CALLS_SHARE = 0.25  # of the room, reserved for the calls
@@ -69,6 +70,17 @@ def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = 
     if omitted:
         return f"{text}{' and '.join(_describe_omitted(omitted))}.\n"
     return f"{text}{phrases.count(collapsed, 'change')} without fields.\n" if collapsed else text
+
+
+def share_room(room: int, lengths: Sequence[int]) -> list[int]:
+    """The limit of each section: what its length needs, or an equal share of what the smaller ones leave."""
+    needs = [length + _NOTE + 3 for length in lengths]  # 3: the line ends that a page drops
+    shares = [0] * len(needs)
+    order = sorted(range(len(needs)), key=needs.__getitem__)
+    for done, number in enumerate(order):
+        shares[number] = min(needs[number], room // (len(order) - done))
+        room -= shares[number]
+    return shares
 
 
 def marker(stack: str, account: str) -> str:
@@ -148,7 +160,7 @@ class _Page:
             head, tail = _join(self.head()), _join(self.tail())
             if len(head) + len(tail) <= limit * 2 // 3:
                 break
-        room = limit - len(head) - len(tail) - 400  # for the note about omissions
+        room = limit - len(head) - len(tail) - _NOTE
         all_calls = _join(self.calls(len(self.rows.calls)))
         reserved = min(len(all_calls), int(room * _CALLS_SHARE))
         changes, collapsed, omitted = self.changes(room - reserved)
