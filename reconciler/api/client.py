@@ -118,6 +118,10 @@ class Client:
     def origin(self) -> Origin:
         return self._origin
 
+    def address_of(self, path: str) -> str:
+        """The address of a path of the specification, as the dialect spells it."""
+        return self._origin.at(self.profile.wire_path(path))
+
     async def exchange(
         self,
         method: str,

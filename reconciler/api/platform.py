@@ -58,7 +58,7 @@ class ReadOnlyClient:
     async def get(self, path: str) -> Json:
         if (agent := self.agent(path)) is not None:
             return await agent.get(path)
-        return self._client.profile.translate_response(path, await self._get(self._client.origin.at(path)))
+        return self._client.profile.translate_response(path, await self._get(self._client.address_of(path)))
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         if (agent := self.agent(path)) is not None:
@@ -70,7 +70,7 @@ class ReadOnlyClient:
                 yield page
 
     async def _pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        address: str | None = self._client.origin.at(path)
+        address: str | None = self._client.address_of(path)
         seen: set[str] = set()
         ids: set[str] = set()
         while address is not None:
@@ -117,7 +117,7 @@ class HTTPPlatform(ReadOnlyClient):
         if (agent := self.agent(path)) is not None:
             await self._client.may_write()
             return await agent.send(method, path, await complete_body(check, body, agent.get))
-        profile, address = self._client.profile, self._client.origin.at(path)
+        profile, address = self._client.profile, self._client.address_of(path)
         if check is not None:
             last_check = _LastCheck(self._client, check, path, body)
             return profile.translate_response(path, await self._client.exchange(method, address, last_check=last_check))
@@ -141,7 +141,7 @@ class _LastCheck(Struct, frozen=True):
 
     async def complete(self, read: Callable[[str], Awaitable[Json]]) -> Mapping[str, Json] | None:
         async def read_path(path: str) -> Json:
-            return self.client.profile.translate_response(path, await read(self.client.origin.at(path)))
+            return self.client.profile.translate_response(path, await read(self.client.address_of(path)))
 
         body = add_fields(self.body, await self.check.confirm(lambda: read_path(self.check.path)))
         return None if body is None else self.client.profile.translate_request(self.path, body)

@@ -240,7 +240,8 @@ async def bind(run: RunContext, call: Call, locator: str, record: Owner) -> None
     known = run.memory.bindings.get(call.address)
     replaces = known.replaces if record.replaces is None and known is not None else record.replaces
     applied = {} if has_record else dict(record.applied)
-    binding = Binding(locator, applied, record.protect, None if has_record else replaces)
+    adopted = call.owner is not None and call.owner.adopted
+    binding = Binding(locator, applied, record.protect, None if has_record else replaces, adopted)
     former = run.facts.former_addresses.get(call.address)
     bindings = {call.address: binding} if former is None else {call.address: binding, former: None}
     await run.checkpoint("bind", call, lambda: run.ports.journal.bind(bindings))

@@ -10,11 +10,14 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 
 from reconciler.kinds import catalog
 from reconciler.model.kind import Home, Kind
+
+RENAMED: Mapping[str, str] = {"ServiceUser": "BotUser"}
+"""Kinds that a manifest may not declare any more, with the kind that has their objects now."""
 
 
 @cache

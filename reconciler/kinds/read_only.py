@@ -6,6 +6,7 @@ Manifests may refer to objects of these kinds; plans never change them. Kinds th
 from functools import cache
 
 from reconciler import kinds
+from reconciler.kinds.catalog.bot_user import BotUser
 from reconciler.kinds.catalog.cloud_endpoint import CloudEndpointRead
 from reconciler.model.fields.spec import Part, Read, Ref, Spec
 from reconciler.model.kind import Kind
@@ -161,6 +162,12 @@ KINDS = (
 )
 
 
+class ServiceUser(BotUser):
+    """A bot user in the public platform's collection, in which its id has another prefix."""
+
+
+SERVICE_USER = Kind(ServiceUser, "/service_users", "service_users", "service_", identity=("name",), unique=True)
+
 # Has no list operation: a report is submitted, and read by its id.
 _ABUSE_REPORT = _kind(AbuseReport, AbuseReportRead, "/abuse_reports", "", "abrp_", "create")
 
@@ -169,7 +176,7 @@ _ABUSE_REPORT = _kind(AbuseReport, AbuseReportRead, "/abuse_reports", "", "abrp_
 def list_served() -> tuple[Kind, ...]:
     """One kind for each collection of the platform: the declarable kinds, and the kinds that can only be read."""
     paths = {kind.path for kind in kinds.every()}
-    return (*kinds.every(), *(kind for kind in KINDS if kind.path not in paths), _ABUSE_REPORT)
+    return (*kinds.every(), SERVICE_USER, *(kind for kind in KINDS if kind.path not in paths), _ABUSE_REPORT)
 
 
 def find(name: str) -> Kind | None:

@@ -27,6 +27,44 @@ class FieldRename(Struct, frozen=True):
     wire_name: str
 
 
+class OtherCollection(Struct, frozen=True):
+    """A collection with another path, and other ids of the same objects, on the wire: their prefix differs."""
+
+    path: str
+    list_key: str
+    id_prefix: str
+    wire_path: str
+    wire_list_key: str
+    wire_id_prefix: str
+
+    def holds(self, path: str) -> bool:
+        """Whether a path of the specification is that of the collection or of one of its objects."""
+        return path == self.path or path.startswith((f"{self.path}/", f"{self.path}?"))
+
+    def to_wire(self, path: str) -> str:
+        """The path on the wire, of the collection or of one of its objects."""
+        rest = path.removeprefix(self.path)
+        if rest.startswith(f"/{self.id_prefix}"):
+            rest = f"/{self.wire_id_prefix}{rest.removeprefix(f'/{self.id_prefix}')}"
+        return self.wire_path + rest
+
+    def from_wire(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """An object, or a page of objects, with the ids and the list key of the specification."""
+        read = {self.list_key if key == self.wire_list_key else key: value for key, value in body.items()}
+        items = read.get(self.list_key)
+        if isinstance(items, list):
+            read[self.list_key] = [self.from_wire(item) if isinstance(item, dict) else item for item in items]
+        if isinstance(read.get("id"), str):
+            read["id"] = self.specified_id(read["id"])
+        return read
+
+    def specified_id(self, identity: str) -> str:
+        """The id with the prefix of the specification."""
+        if not identity.startswith(self.wire_id_prefix):
+            return identity
+        return self.id_prefix + identity.removeprefix(self.wire_id_prefix)
+
+
 @dataclass(frozen=True)
 class Dialect:
     """One dialect of the API.
@@ -35,6 +73,7 @@ class Dialect:
     version              the header that selects the API version, and its value
     requests_per_minute  the account's limit in any 60 seconds; 0: no known limit
     spellings            fields with another name on the wire
+    collections          collections with another path and other ids on the wire
     retired              kinds that the platform no longer offers
     retired_code         the platform's error code for these kinds
     """
@@ -44,12 +83,18 @@ class Dialect:
     version: tuple[str, str]
     requests_per_minute: int = 0
     spellings: tuple[FieldRename, ...] = ()
+    collections: tuple[OtherCollection, ...] = ()
     retired: frozenset[str] = frozenset()
     retired_code: str = ""
     _collections: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_collections", tuple({spelling.collection for spelling in self.spellings}))
+
+    def wire_path(self, path: str) -> str:
+        """The path of a request, from that of the specification."""
+        collection = next((collection for collection in self.collections if collection.holds(path)), None)
+        return path if collection is None else collection.to_wire(path)
 
     def translate_request(self, path: str, body: Mapping[str, Value]) -> dict[str, Value]:
         """The body of a request, with the field names of this dialect."""
@@ -59,7 +104,10 @@ class Dialect:
         return translated
 
     def translate_response(self, path: str, body: Json) -> Json:
-        """An object, or a page of objects, with the field names of the specification."""
+        """An object, or a page of objects, with the field names and ids of the specification."""
+        for collection in self.collections:
+            if collection.holds(path) and isinstance(body, dict):
+                return collection.from_wire(body)
         spellings = list(self._of(path))
         if not spellings or not isinstance(body, dict):
             return body
@@ -104,6 +152,14 @@ def _rename_member(value: Mapping[str, Any], place: tuple[str, ...], old: str, n
     }
 
 
+def specified_id(identity: str, id_prefix: str) -> str:
+    """The id of an object as the specification spells it, with this prefix, from that of any dialect."""
+    for collection in (collection for dialect in DIALECTS.values() for collection in dialect.collections):
+        if collection.id_prefix == id_prefix:
+            identity = collection.specified_id(identity)
+    return identity
+
+
 _DESTINATIONS = "/event_destinations"
 _CREDS = ("target", ANY, "auth", "creds")
 
@@ -125,6 +181,7 @@ NGROK: Final = Dialect(
         FieldRename(_DESTINATIONS, ("target",), "ingestion", "azure_logs_ingestion"),
         FieldRename("/endpoints", (), "upstream_proto", "upstream_protocol"),
     ),
+    collections=(OtherCollection("/bot_users", "bot_users", "bot_", "/service_users", "service_users", "service_"),),
     retired=frozenset(
         {
             "FailoverBackend",

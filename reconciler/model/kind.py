@@ -66,7 +66,6 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     uri_is_path: bool = False
     untimed: bool = False
     required_unless_id: tuple[str, ...] = ()
-    same_as: str | None = None
     shared_while: str | None = None
     exclusive_modules: tuple[str, ...] = ()
     traffic_module: str | None = None
@@ -96,7 +95,6 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     host            the field or output with the reserved hostname, which values of other resources may mention
     untimed         responses have no `created_at`
     required_unless_id  fields that a declaration must have unless it has the `id` of an existing object
-    same_as         the kind that has the same objects, with ids that differ only in the prefix
     shared_while    the flag field; several objects that set it may have one identity
     exclusive_modules  modules of which an object has at most one, and which only one object below a parent may have
     traffic_module  the module that admits traffic; removed while one exclusive module replaces another

@@ -49,6 +49,7 @@ class OwnerDraft(Struct, frozen=True):
     protect: bool = False
     pending: bool = False
     replaces: str | None = None
+    adopted: bool = False  # of a binding: the object was adopted without approval
 
 
 class Call(Struct, frozen=True):
@@ -98,7 +99,7 @@ class Approval(Struct, frozen=True):
     """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
     what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account", or a risk
-    kind: str  # a kind, or "*" for a guard over all kinds
+    kind: str  # a kind, the address of the only object that it is about, or "*" for a guard over all kinds
     count: int
     why: str
     granted: bool = False

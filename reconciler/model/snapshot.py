@@ -75,12 +75,17 @@ class Listing(Struct, frozen=True):
 
 
 class Binding(Struct, frozen=True):
-    """The store's record of an object. For kinds without `metadata` it is the only record of ownership."""
+    """The store's record of an object. For kinds without `metadata` it is the only record of ownership.
+
+    adopted   the object was found by its name and adopted without approval, since nothing had to be changed: only an
+              approval that names it deletes it
+    """
 
     id: str  # the locator, see `Live`
     applied: Mapping[str, str] = field(default_factory=dict)
     protect: bool = False
     replaces: str | None = None  # locator of the object this one was created to replace, until that is deleted
+    adopted: bool = False
 
 
 class Place(Struct, frozen=True):

@@ -41,7 +41,7 @@ class AccountListing(Struct, frozen=True):
 
 async def list_account(workspace: Workspace, reader: Reader, store: Store | None) -> AccountListing:
     """Lists each collection of the platform once. A collection that the platform does not have is left out."""
-    listed = [kind for kind in (*kinds.every(), *read_only.KINDS) if kind.same_as is None]
+    listed = [*kinds.every(), *read_only.KINDS]
     snapshot = await observe(reader, listed, concurrency=workspace.parallelism)
     owners = await _read_owners(workspace.manifest.stack, store)
     objects = [_to_listed(kind, live, owners) for kind, live in _find_objects(listed, snapshot)]

@@ -118,10 +118,12 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
     unmarked = (
         decision
         for decision in decisions
-        if decision.action is Action.DELETE and _is_owned_by_store_only(decision) and not is_protected(decision)
+        if decision.action is Action.DELETE and _is_owned_by_store_only(decision)
+        if not (decision.adopted or is_protected(decision))
     )
     why = "this kind has no metadata: ownership is known only from the local store"
     yield from _by_kind("delete", why, unmarked)
+    yield from _check_adopted(decisions)
     unmanaged = (
         decision for decision in decisions if _deletes_unmanaged(decision, index) and not _is_irreversible(decision)
     )
@@ -130,6 +132,14 @@ def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: Li
     yield from _by_kind("delete", "not managed by this stack, and will be deleted with its parent", (), foreign)
     adopted = (decision for decision in decisions if decision.needs_approval)
     yield from _by_kind("adopt", "already exists and is not managed by any stack", adopted)
+
+
+def _check_adopted(decisions: Iterable[Decision]) -> Iterator[Approval]:
+    """The deletions of objects that were adopted without approval, each with an approval that names the object."""
+    why = "it was found by its name and adopted without approval, so that the approval must name it"
+    for decision in decisions:
+        if decision.ends_live and decision.adopted:
+            yield Approval("delete", str(decision.address), 1, why, items=(describe_item(decision),))
 
 
 def _by_kind(what: str, why: str, decisions: Iterable[Decision], parts: Sequence[Live] = ()) -> Iterator[Approval]:

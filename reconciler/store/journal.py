@@ -15,7 +15,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import create_id
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, schema
+from reconciler.store import database, schema, stored_values
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LOCK_SECONDS
@@ -134,7 +134,8 @@ class StoreJournal:
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         rows: list[tuple[Executable, Row]] = []
         for address, binding in bindings.items():
-            rows.append((_UNBIND, {"stack": self._stack, "address": str(address)}))
+            spelled = stored_values.list_spellings(str(address))
+            rows += [(_UNBIND, {"stack": self._stack, "address": name}) for name in spelled]
             if binding is None:
                 continue
             content = {
@@ -145,7 +146,8 @@ class StoreJournal:
                 "protect": int(binding.protect),
                 "replaces": binding.replaces,
             }
-            rows.append((_BIND, {"seal": schema.seal(*content.values()), **content}))
+            seal = schema.seal(*content.values(), *([1] if binding.adopted else []))
+            rows.append((_BIND, {"seal": seal, "adopted": int(binding.adopted), **content}))
         await self._write([("binding", address) for address in bindings], *rows)
 
     async def record_account(self, membership: AccountMembership) -> None:

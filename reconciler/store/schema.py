@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 7
+VERSION = 8
 NAME = "reconciler"  # the schema of the tables on a server
 
 metadata = MetaData()
@@ -85,6 +85,7 @@ bindings = Table(
     Column("protect", Integer, nullable=False),
     Column("replaces", String),
     Column("seal", String, nullable=False),
+    Column("adopted", Integer, nullable=False, server_default="0"),  # since version 8; part of the seal if it is 1
     PrimaryKeyConstraint("stack", "address"),
 )
 
@@ -248,6 +249,8 @@ _PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place INTEGER DEFAULT 0 NOT NU
 
 _DELIVERY_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place TEXT")  # type: ignore[no-untyped-call]
 
+_ADOPTED = DDL("ALTER TABLE %(fullname)s ADD COLUMN adopted INTEGER DEFAULT 0 NOT NULL")  # type: ignore[no-untyped-call]
+
 # Version → its changes. Receipts from before version 3 are at place 0: their order is known only by their times.
 UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
     2: tuple(_create_if_missing(drift_checks, drifted_resources)),
@@ -259,6 +262,7 @@ UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
     5: tuple(_create_if_missing(plan_calls)),
     6: tuple(_create_if_missing(run_origins)),
     7: tuple(_create_if_missing(fleet_runs, fleet_tasks, fleet_shapes, fleet_pauses)),
+    8: (_ADOPTED.against(bindings),),
 }
 
 # The same for what only a server has.

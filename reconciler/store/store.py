@@ -99,19 +99,29 @@ class Store:
         table = schema.bindings
         found: dict[Address, Binding] = {}
         for row in await self._rows(select(table).where(table.c.stack == self._key(stack))):
-            self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces)
-            binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces)
-            found[Address.parse(row.address)] = binding
+            adopted = [1] if row.adopted else []
+            self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces, *adopted)
+            binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces, bool(row.adopted))
+            address, binding = stored_values.translate_binding(Address.parse(row.address), binding)
+            if row.address == str(address):
+                found[address] = binding
+            else:
+                found.setdefault(address, binding)  # one of the present kind is newer
         return found
 
     async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
         """Objects of these kinds that have a binding of another stack: kind and locator → stack."""
         table = schema.bindings
-        of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/") for kind in kinds))
+        spelled = (name for kind in kinds for name in stored_values.list_spellings(f"{kind}/"))
+        of_kinds = or_(false(), *(table.c.address.startswith(name) for name in spelled))
         in_scope = self._scope.contains(table.c.stack, self._engine.dialect.name)
         others = (table.c.stack != self._key(stack)) & in_scope
         rows = await self._rows(select(table).where(others, of_kinds))
-        return {(Address.parse(row.address).kind, row.object): self._scope.stack(row.stack) for row in rows}
+        elsewhere: dict[tuple[str, str], str] = {}
+        for row in rows:
+            address, binding = stored_values.translate_binding(Address.parse(row.address), Binding(row.object))
+            elsewhere[address.kind, binding.id] = self._scope.stack(row.stack)
+        return elsewhere
 
     async def receipts(self, stack: str) -> frozenset[str]:
         """Ids of the intents whose one-time secret was delivered."""

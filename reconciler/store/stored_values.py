@@ -1,9 +1,14 @@
-"""Reads codes of reasons, causes and outcomes from the history, including those that earlier versions wrote."""
+"""Reads codes of reasons, causes and outcomes from the history, and bindings of kinds that had another name, as earlier
+versions wrote them.
+"""
 
 from __future__ import annotations
 
+from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy, Reason
+from reconciler.model.dialect import specified_id
 from reconciler.model.event import Outcome
+from reconciler.model.snapshot import Binding
 
 RUN_ENDED = "ended"  # the outcome of a run that did not say how it ended, as of earlier versions
 RUN_ABORTED = "broke off"  # the outcome of a run that an exception ended
@@ -44,6 +49,26 @@ _REASONS = {str(reason): reason for reason in Reason} | {
     "what it belongs to is replaced": Reason.PARENT,
     "made twice by two runs at once; the earlier one stays": Reason.DUPLICATE,
 }
+
+
+# Bot users were declared as two kinds.
+_FORMER_KINDS = {"BotUser": "ServiceUser"}
+_PRESENT_KINDS = {former: present for present, former in _FORMER_KINDS.items()}
+
+
+def list_spellings(address: str) -> tuple[str, ...]:
+    """The address, and how earlier versions stored it."""
+    kind, separator, name = address.partition("/")
+    former = _FORMER_KINDS.get(kind)
+    return (address,) if former is None else (address, f"{former}{separator}{name}")
+
+
+def translate_binding(address: Address, binding: Binding) -> tuple[Address, Binding]:
+    """The address and binding under the present kind. Its digests, whose salt was the former address, are lost."""
+    present = _PRESENT_KINDS.get(address.kind)
+    if present is None:
+        return address, binding
+    return Address(present, address.name), Binding(specified_id(binding.id, "bot_"), {}, binding.protect)
 
 
 def translate_outcome(stored: str) -> str:

@@ -91,13 +91,18 @@ def test_a_plan_file_starts_what_was_reviewed_and_sees_what_has_started_meanwhil
     assert running(agent).keys() == {"orders"}
 
 
-def test_a_tunnel_of_the_same_name_is_adopted_with_consent(project: Project, agent: httpx.Client) -> None:
+def test_a_tunnel_of_the_same_name_is_in_sync_if_it_is_as_declared_and_ends_only_by_its_name(
+    project: Project, agent: httpx.Client
+) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y", "--target", "ReservedDomain/*").code == 0
     agent.post("/api/tunnels", json=ORDERS).raise_for_status()
-    assert project("apply", "-y").code == 4
-    assert project("apply", "-y", "--adopt").code == 0
     assert project("plan", "--detailed-exitcode").code == 0
+    assert project("apply", "-y").code == 0
+    project.declare(DOMAIN)
+    assert project("apply", "-y", "--allow", "delete:AgentTunnel=1").code == 4
+    assert project("apply", "-y", "--allow", "delete:AgentTunnel/orders=1").code == 0
+    assert running(agent) == {}
 
 
 def test_a_tunnel_that_somebody_else_started_is_left_alone(project: Project, agent: httpx.Client) -> None:

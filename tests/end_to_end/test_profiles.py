@@ -35,7 +35,7 @@ def life(project: Project, sandbox: Sandbox) -> list[Said]:
     target = {"metrics": {**destination["target"]["metrics"], "api_key": "k", "tags": "by:hand"}}
     sandbox.patch(f"/event_destinations/{destination['id']}", {"target": target})
     said += [project("drift"), project("apply", "-y", "--allow", "update:*=9"), project("plan")]
-    allowed = ",".join(f"delete:{kind}=1" for kind in ("ReservedDomain", "ServiceUser"))
+    allowed = ",".join(f"delete:{kind}=1" for kind in ("ReservedDomain", "BotUser"))
     return [*said, project("destroy", "-y", "--allow", allowed)]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
+from tests.end_to_end.project import Project, Said, resource
 from tests.end_to_end.test_platform_order import KEPT, become, ref
 from tests.kinds import pems
 from tests.platform import Sandbox
@@ -149,43 +151,86 @@ def test_a_vault_and_those_who_call_it_by_its_name_are_renamed_together(on_sandb
 
 # --- bot users, which are service users -------------------------------------------------------------------------------
 
-SERVICE = resource("ServiceUser", "pipeline", name="pipeline")
-BOT = resource("BotUser", "robot", name="pipeline")
+BOT = resource("BotUser", "pipeline", name="pipeline")
+SETTINGS = "stack: prod\nplatform: {{profile: {}}}\nlimits: {{requests_per_minute: 100000}}\n"
 
 
-def test_one_object_is_declared_by_one_of_the_two_kinds(on_sandbox: Project, sandbox: Sandbox) -> None:
-    on_sandbox.declare(KEPT, SERVICE, BOT)
-    said = on_sandbox("validate")
-    assert (said.code, "has the same name as" in said.err) == (1, True)
-    made = sandbox.post("/bot_users", {"name": "by hand"})
-    twin = made["id"].replace("bot_", "service_")
-    on_sandbox.declare(KEPT, {**SERVICE, "id": twin}, {**BOT, "id": made["id"]})
+def test_a_bot_user_is_created_read_and_deleted_in_the_collection_of_the_profile(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    key = {**resource("APIKey", "ci", owner_id=ref("BotUser/pipeline")), "deliver": {"token": {"to_file": "secrets/k"}}}
+    on_sandbox.declare(KEPT, BOT, key)
+    for profile, path in (("specification", "/bot_users"), ("ngrok", "/service_users")):
+        on_sandbox.write("reconciler.yaml", SETTINGS.format(profile))
+        sandbox.forget_log()
+        assert on_sandbox("apply", "-y").code == 0
+        assert on_sandbox("plan", "--detailed-exitcode").code == 0
+        paths = {asked["path"] for asked in sandbox.log() if "_users" in asked["path"]}
+        assert {asked.partition("?")[0] for asked in paths} == {path}
+    (live,) = sandbox.get("/service_users")["service_users"]
+    on_sandbox.declare(KEPT, {**BOT, "spec": {"name": "pipeline", "active": False}}, key)
+    sandbox.forget_log()
+    assert on_sandbox("apply", "-y").code == 0
+    assert f"PATCH /service_users/{live['id']}" in [f"{asked['method']} {asked['path']}" for asked in sandbox.log()]
+    on_sandbox.declare(KEPT)
+    assert on_sandbox("apply", "-y", "--allow", "delete:BotUser=1").code == 0
+    assert sandbox.get("/bot_users")["bot_users"] == []
+
+
+@pytest.mark.parametrize("profile", ["specification", "ngrok"])
+def test_a_bot_user_is_named_by_either_of_its_ids(on_sandbox: Project, sandbox: Sandbox, profile: str) -> None:
+    on_sandbox.write("reconciler.yaml", SETTINGS.format(profile))
+    made = sandbox.post("/bot_users", {"name": "pipeline"})["id"]
+    for id in (made, made.replace("bot_", "service_")):
+        on_sandbox.declare(KEPT, {**BOT, "id": id})
+        assert on_sandbox("apply", "-y").code == 0
+        assert on_sandbox("plan", "--detailed-exitcode").code == 0
+    on_sandbox.declare(KEPT, {**BOT, "id": made}, {**BOT, "name": "b", "id": made.replace("bot_", "service_")})
     assert "has the same id" in on_sandbox("validate").err
 
 
-def test_an_object_goes_over_from_one_kind_to_the_other_and_is_never_deleted(
+def test_a_service_user_is_declared_as_a_bot_user(on_sandbox: Project) -> None:
+    on_sandbox.declare(KEPT, {**BOT, "kind": "ServiceUser"})
+    said = on_sandbox("validate")
+    assert said.code == 1
+    assert "unknown kind 'ServiceUser'; write BotUser, the kind of the same objects" in " ".join(said.err.split())
+    assert "write BotUser" in on_sandbox("explain", "ServiceUser").err
+    key = resource("TunnelCredential", "t", owner_id=ref("ServiceUser/pipeline"))
+    on_sandbox.declare(KEPT, BOT, {**key, "deliver": {"token": {"to_file": "secrets/t"}}})
+    assert "write BotUser" in on_sandbox("validate").err
+
+
+def test_a_project_without_a_lasting_store_is_in_sync_with_its_bot_users(
+    on_sandbox: Project, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    def with_new_store(*arguments: str) -> Said:
+        shutil.rmtree(on_sandbox.root / "state", ignore_errors=True)
+        return on_sandbox(*arguments)
+
+    on_sandbox.declare(KEPT, BOT)
+    assert with_new_store("apply", "-y").code == 0
+    planned = with_new_store("plan", "--detailed-exitcode", "--fail-on", "approvals")
+    assert (planned.code, "No changes" in planned.out) == (0, True), planned
+    assert with_new_store("drift").code == 0
+    changed = {**BOT, "spec": {"name": "pipeline", "active": False}}
+    on_sandbox.declare(KEPT, changed)
+    assert "--allow adopt:BotUser=1" in with_new_store("plan").out
+    assert with_new_store("apply", "-y").code == 4
+    assert with_new_store("apply", "-y", "--allow", "adopt:BotUser=1").code == 0
+    on_sandbox.declare(KEPT)
+    assert with_new_store("apply", "-y").code == 0
+    assert [bot["name"] for bot in sandbox.get("/bot_users")["bot_users"]] == ["pipeline"]
+
+
+def test_a_bot_user_that_was_adopted_without_approval_is_deleted_only_by_its_name(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
-    become(on_sandbox, sandbox, BOT)
-    (before,) = sandbox.get("/bot_users")["bot_users"]
-    assert become(on_sandbox, sandbox, {**SERVICE, "lifecycle": {"adopt": True}}) == []
-    assert sandbox.get("/bot_users")["bot_users"] == [before]
-    on_sandbox.declare(KEPT, {**BOT, "lifecycle": {"adopt": True}})
+    sandbox.post("/bot_users", {"name": "pipeline"})
+    on_sandbox.declare(KEPT, BOT)
     assert on_sandbox("apply", "-y").code == 0
-    assert sandbox.get("/service_users")["service_users"][0]["id"].endswith(before["id"].removeprefix("bot_"))
     on_sandbox.declare(KEPT)
-    assert on_sandbox("apply", "-y", "--allow", "delete:BotUser=1").code == 0
-    assert sandbox.get("/service_users")["service_users"] == []
-
-
-def test_what_a_service_user_owns_is_the_same_under_either_of_its_ids(on_sandbox: Project, sandbox: Sandbox) -> None:
-    key = {
-        **resource("APIKey", "pipeline", owner_id=ref("ServiceUser/pipeline")),
-        "deliver": {"token": {"to_file": "secrets/key"}},
-    }
-    become(on_sandbox, sandbox, SERVICE, key)
-    (live,) = sandbox.get("/api_keys")["keys"]
-    assert (on_sandbox.root / "secrets" / "key").read_text().startswith(live["id"].removeprefix("ak_"))
-    bot = {**resource("BotUser", "pipeline", name="pipeline"), "lifecycle": {"adopt": True}}
-    owned = {**key, "spec": {"owner_id": ref("BotUser/pipeline")}}
-    assert become(on_sandbox, sandbox, bot, owned) == []
+    blocked = on_sandbox("apply", "-y", "--allow", "delete:BotUser=1")
+    assert (blocked.code, "--allow delete:BotUser/pipeline=1" in blocked.out + blocked.err) == (4, True)
+    sandbox.get("/bot_users")
+    assert on_sandbox("apply", "-y", "--allow", "delete:BotUser/pipeline=1").code == 0
+    assert sandbox.get("/bot_users")["bot_users"] == []

@@ -172,13 +172,15 @@ def test_what_is_another_stacks_is_not_taken_over(
     assert sandbox.calls() == []
 
 
-def test_a_bot_which_carries_no_record_is_not_taken_over_unasked(
+def test_a_bot_which_another_stack_created_is_neither_changed_nor_deleted_without_approval(
     on_sandbox: Project, other: Project, sandbox: Sandbox
 ) -> None:
     on_sandbox.declare(resource("BotUser", "ci", name="ci"))
     on_sandbox("apply", "-y")
-    other.declare(resource("BotUser", "ci", name="ci"))
+    other.declare(resource("BotUser", "ci", name="ci"), *policies("kept"))
     sandbox.forget_log()
-    assert other("apply", "-y").code == 4
-    assert other("destroy", "-y").code == 0
-    assert sandbox.calls() == []
+    assert other("apply", "-y").code == 0
+    other.declare(*policies("kept"))
+    assert other("apply", "-y", "--allow", "delete:BotUser=1").code == 4
+    assert other("destroy", "-y", "--allow", "delete:BotUser=1").code == 4
+    assert sandbox.calls() == ["POST /ip_policies"]

@@ -38,7 +38,7 @@ EDGE, CREDENTIAL = Address("TLSEdge", "e"), Address("TunnelCredential", "c")
     "seen",
     [
         {"observed": {Address("BotUser", "other"): Observed("bot_9", {})}},
-        {"unmanaged": (("BotUser", "bot_9"), ("ServiceUser", "sa_1"))},
+        {"unmanaged": (("BotUser", "bot_9"), ("Vault", "v_1"))},
         {"elsewhere": {"theirs": (("BotUser", "bot_9"), ("EventSource", "esb_1/x.v0"))}},
     ],
     ids=["ours", "of no stack", "of another stack"],

@@ -391,8 +391,8 @@ async def test_a_key_that_is_not_accepted_ends_the_other_lists_at_once() -> None
             yield []
 
     with pytest.raises(Refused, match="bad key"):
-        await observe(Hanging({}), some("TLSEdge", "BotUser", "ServiceUser"))
-    assert sorted(ended) == ["/edges/tls", "/service_users"]
+        await observe(Hanging({}), some("TLSEdge", "BotUser", "Vault"))
+    assert sorted(ended) == ["/edges/tls", "/vaults"]
 
 
 async def test_the_reason_is_that_of_the_first_children_that_cannot_be_read() -> None:

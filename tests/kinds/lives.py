@@ -599,7 +599,6 @@ LIVES = (
         bound=("vault_name",),
         called="by name",
     ),
-    Life("ServiceUser", {"name": "subject", "active": False}, {"name": "another", "active": True}),
     Life(
         "StaticBackend",
         {**_TEXTS, "address": "one.example.com:443", "tls": {"enabled": True}},

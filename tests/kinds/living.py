@@ -323,7 +323,7 @@ def _collection(kind: Kind, parent_id: str | None) -> str:
 def account(sandbox: Sandbox) -> dict[str, Document]:
     """Every object that somebody made, by its own part of its id. Certificates that the platform obtained go by
     themselves."""
-    once = [kind for kind in kinds.every() if kind.parent is None and kind.same_as is None]
+    once = [kind for kind in kinds.every() if kind.parent is None]
     listed = (each for kind in once for each in sandbox.get(kind.path)[kind.list_key])
     made = (each for each in listed if each.get("type") != "edge")  # an endpoint of an edge is that edge once more
     return {in_account(each): each for each in made if each.get("issued_at") is None}

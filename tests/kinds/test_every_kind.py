@@ -51,7 +51,6 @@ def test_every_kind_of_the_platform_is_declared() -> None:
         "SSHHostCertificate",
         "SSHUserCertificate",
         "Secret",
-        "ServiceUser",
         "StaticBackend",
         "TCPEdge",
         "TLSCertificate",

@@ -131,9 +131,7 @@ def _access(draft: Draft) -> None:
     for name in draft.names():
         draft.add("TunnelCredential", name, {"acl": draft.draw(ACLS), "owner_id": draft.one("BotUser")})
     for name in draft.names():
-        draft.add("ServiceUser", name, {"name": f"service {name}"}, described=False)
-    for name in draft.names():
-        draft.add("APIKey", name, {"owner_id": draft.one("BotUser", "ServiceUser")})
+        draft.add("APIKey", name, {"owner_id": draft.one("BotUser")})
     for name in draft.names():
         draft.add("Vault", name, {"name": f"{name}/{draft.draw(st.integers(0, 1))}"})
     for name in draft.names()[:1]:  # digests of what is secret are dear on purpose

@@ -237,7 +237,7 @@ def test_whatever_vanishes_under_a_guard_was_counted_by_an_approval(
         kind, address = world.by_name[live.kind], live.owner.address if live.owner is not None else bound[live.key]
         if address in protected:
             needed["delete-protected", kind.name] += 1
-        elif kind.irreplaceable or kind.name in ("BotUser", "ServiceUser"):
+        elif kind.irreplaceable or kind.name == "BotUser":
             needed["delete", kind.name] += 1
     updated = [change for change in made.changes if change.action is Action.UPDATE]
     for what, changed in (("delete", gone), ("update", updated)):

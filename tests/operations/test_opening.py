@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -230,21 +229,6 @@ async def test_an_account_of_which_one_list_can_be_read_is_read(sandbox: Sandbox
     assert [name for name in ("Vault", "BotUser", "TLSEdge", "IPPolicy") if seen.of(name).complete] == ["IPPolicy"]
 
 
-@pytest.mark.parametrize(
-    ("document", "read"),
-    [
-        (policy("a"), set()),
-        ({"kind": "ServiceUser", "name": "s", "spec": {"name": "s"}}, {"ServiceUser"}),
-    ],
-)
-async def test_a_kind_whose_objects_are_those_of_another_is_read_only_if_it_is_used(
-    sandbox: Sandbox, tmp_path: Path, document: Mapping[str, Any], read: set[str]
-) -> None:
-    seen = await open_on(sandbox, write_project(tmp_path, document)).take_snapshot()
-    assert seen.listings.keys() & {"ServiceUser", "AgentTunnel"} == read
-    assert {"BotUser", "IPPolicy", "HTTPSEdgeRoute"} <= seen.listings.keys()
-
-
 async def test_a_kind_that_only_the_store_knows_is_read_and_with_only_nothing_else(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
@@ -253,10 +237,10 @@ async def test_a_kind_that_only_the_store_knows_is_read_and_with_only_nothing_el
         stores.open_project_store(workspace.config) as store,
         store.journal("prod", command="apply") as journal,
     ):
-        await journal.bind({at("ServiceUser/s"): Binding("b1")})
-    assert "ServiceUser" in (await workspace.take_snapshot()).listings
+        await journal.bind({at("AgentTunnel/s"): Binding("s")})
+    assert "AgentTunnel" in (await workspace.take_snapshot()).listings
     assert (await workspace.take_snapshot(only=frozenset({"IPPolicy"}))).listings.keys() == {"IPPolicy"}
-    assert (await workspace.take_snapshot(only=frozenset({"ServiceUser"}))).listings.keys() == {"ServiceUser"}
+    assert (await workspace.take_snapshot(only=frozenset({"AgentTunnel"}))).listings.keys() == {"AgentTunnel"}
 
 
 async def test_an_account_is_remembered_once_something_was_applied_to_it(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from reconciler import kinds
 from reconciler.model.canonical import canonical_spec
 from reconciler.planning.deciding.exclusive_keys import CONFLICTS, find_exclusive_keys, find_holders
 from reconciler.planning.matching.index import LiveIndex
-from tests.planning.builders import KINDS, declare, live, manifest, ref, snapshot
+from tests.planning.builders import KINDS, live, manifest, ref, snapshot
 
 Object = tuple[str, dict[str, Any]]
 
@@ -86,8 +86,7 @@ def exclude_each_other(one: Object, other: Object) -> bool:
         (rule(ref("IPPolicy/p"), "10.0.0.0/8"), rule(ref("IPPolicy/p"), "10.0.0.0/8"), False),
         (("IPPolicy", {"description": "a"}), ("IPPolicy", {"description": "a"}), False),
         (("BotUser", {"name": "a"}), ("BotUser", {"name": "a"}), True),
-        (("BotUser", {"name": "a"}), ("ServiceUser", {"name": "a"}), True),
-        (("BotUser", {"name": "a"}), ("ServiceUser", {"name": "b"}), False),
+        (("BotUser", {"name": "a"}), ("BotUser", {"name": "b"}), False),
         (("Vault", {"name": "a"}), ("BotUser", {"name": "a"}), False),
         (("Vault", {}), ("Vault", {}), False),
         # One route of an edge authenticates its users.
@@ -113,20 +112,9 @@ def test_a_form_without_any_value_holds_nothing() -> None:
 def test_the_holders_of_a_key_are_all_live_objects_that_have_it() -> None:
     lives = [live("TLSEdge", f"e{number}", {"hostports": ["a.x:443", f"{number}.x:443"]}) for number in (2, 1)]
     index = LiveIndex.of(manifest(), snapshot(*lives, live("HTTPSEdge", "h", {"hostports": ["a.x:443"]})), KINDS)
-    holders = find_holders(index, find_exclusive_keys, ())
+    holders = find_holders(index, find_exclusive_keys)
     assert sorted(holders.values()) == [
         [("HTTPSEdge", "h"), ("TLSEdge", "e1"), ("TLSEdge", "e2")],
         [("TLSEdge", "e1")],
         [("TLSEdge", "e2")],
     ]
-
-
-@pytest.mark.parametrize("decided", ["BotUser", "ServiceUser", ""])
-def test_of_a_user_that_is_listed_as_two_kinds_the_decided_one_holds_its_name(decided: str) -> None:
-    prefixes = {kind.name: kind.id_prefix for kind in KINDS}
-    bot = live("BotUser", f"{prefixes['BotUser']}1", {"name": "a"})
-    service = live("ServiceUser", f"{prefixes['ServiceUser']}1", {"name": "a"})
-    index = LiveIndex.of(manifest(declare("BotUser/a", {"name": "a"})), snapshot(bot, service), KINDS)
-    keys = {each.kind: each.key for each in (bot, service)}
-    (holders,) = find_holders(index, find_exclusive_keys, [keys[decided]] if decided else []).values()
-    assert holders == ([keys[decided]] if decided else [bot.key, service.key])

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from reconciler import kinds
 from reconciler.model.address import Address
+from reconciler.model.approved import ApprovedItem
 from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Verb
 from reconciler.model.problem import Position
-from reconciler.model.snapshot import Binding, Live
+from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
-from reconciler.planning.planner import PlanOptions
+from reconciler.planning.planner import PlanOptions, plan
 from tests.planning.builders import (
     KINDS,
     LENIENT,
@@ -786,12 +789,111 @@ def test_a_bot_is_found_by_the_stores_binding_under_any_name() -> None:
     assert (actions(made), requests(made)) == ({"BotUser/b": "update"}, ["PATCH /bot_users/bot_1"])
 
 
-def test_a_bot_without_a_binding_is_found_by_name_and_asks_for_consent() -> None:
-    made = make_plan(declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT))
-    assert (actions(made), [approval.what for approval in made.missing_approvals]) == (
+TUNNEL = live(
+    "AgentTunnel", "t", {"name": "t", "proto": "tcp", "config": {"addr": "localhost:22"}, "public_url": "tcp://a.x:1"}
+)
+TCP = {"name": "t", "proto": "tcp", "addr": "22"}
+
+
+def listed(there: Live, bindings: dict[str, Binding] | None = None) -> Snapshot:
+    """An account with one object, of a kind of the platform or of an agent."""
+    return replace(snapshot(bindings=bindings), listings={**snapshot().listings, there.kind: Listing((there,))})
+
+
+of_each_kind_without_a_record = pytest.mark.parametrize(
+    ("there", "spec"), [(BOT, {"name": "berlin"}), (TUNNEL, TCP)], ids=["BotUser", "AgentTunnel"]
+)
+
+
+@of_each_kind_without_a_record
+def test_an_object_without_metadata_is_found_by_its_name_and_needs_no_approval_if_nothing_changes(
+    there: Live, spec: dict[str, Any]
+) -> None:
+    address = f"{there.kind}/b"
+    made = plan(manifest(declare(address, spec)), listed(there), kinds.list_planned(), PlanOptions())
+    assert (made.changes, made.calls, made.errors, made.approvals) == ((), (), (), ())
+    assert made.bindings[Address.parse(address)] == Binding(there.id, ANY, adopted=True)
+    assert made.unmanaged == ()
+    assert plan(manifest(), listed(there), kinds.list_planned(), LENIENT).unmanaged == (there.key,)
+
+
+def test_a_bot_that_is_found_by_its_name_and_would_be_changed_needs_approval() -> None:
+    made = make_plan(declare("BotUser/b", {"name": "berlin", "active": False}), seen=snapshot(BOT))
+    assert (actions(made), [approval.flag for approval in made.missing_approvals]) == (
         {"BotUser/b": "adopt"},
-        ["adopt"],
+        ["--allow adopt:BotUser=1"],
     )
+    (call,) = made.calls
+    assert call.owner is not None
+    assert not call.owner.adopted  # it was approved
+
+
+def test_two_bots_of_one_name_are_a_problem_that_names_both() -> None:
+    made = make_plan(
+        declare("BotUser/b", {"name": "berlin"}), seen=snapshot(BOT, live("BotUser", "bot_2", {"name": "berlin"}))
+    )
+    assert (made.calls, errors(made)) == ((), ["2 objects match it: bot_1, bot_2"])
+
+
+def test_a_bot_that_another_stack_of_the_store_manages_is_not_found_by_its_name() -> None:
+    seen = replace(snapshot(BOT), elsewhere={BOT.key: "theirs"})
+    made = make_plan(declare("BotUser/b", {"name": "berlin"}), seen=seen, options=LENIENT)
+    assert (made.calls, dict(made.bindings)) == ((), {})
+    assert errors(made) == ["bot_1 is managed by stack 'theirs', as the store says"]
+
+
+ADOPTED = {"BotUser/b": Binding("bot_1", adopted=True)}
+
+
+@pytest.mark.parametrize("declared", [[], [declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.ABSENT)]], ids=len)
+def test_a_bot_that_was_adopted_without_approval_is_deleted_only_with_an_approval_that_names_it(
+    declared: list[Declaration],
+) -> None:
+    seen = snapshot(BOT, bindings=ADOPTED)
+    keep = declare("IPPolicy/p")
+    made = make_plan(keep, *declared, seen=seen, options=LENIENT)
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow delete:BotUser/b=1"]
+    (item,) = made.missing_approvals[0].items
+    assert (item.subject, item.id) == ("BotUser/b", "bot_1")
+    granted = {**LENIENT.allow, ("delete", "BotUser/b"): 1}
+    assert make_plan(keep, *declared, seen=seen, options=PlanOptions(allow=granted)).missing_approvals == ()
+    entry = ApprovedItem("delete", "BotUser/b", "bot_1", item.digest, "2999-01-01")
+    approved = PlanOptions(approved=(entry,))
+    assert make_plan(keep, *declared, seen=seen, options=approved).missing_approvals == ()
+
+
+def test_a_bot_that_the_stack_created_or_adopted_with_approval_is_deleted_with_an_approval_of_its_kind() -> None:
+    made = make_plan(declare("IPPolicy/p"), seen=snapshot(BOT, bindings={"BotUser/b": Binding("bot_1")}))
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow delete:BotUser=1"]
+    adopted = make_plan(declare("BotUser/b", {"name": "berlin"}, adopt=True), seen=snapshot(BOT))
+    assert adopted.bindings[Address.parse("BotUser/b")] == Binding("bot_1", ANY, adopted=False)
+
+
+def test_an_update_and_a_rename_leave_that_a_bot_was_adopted_without_approval() -> None:
+    seen = snapshot(BOT, bindings=ADOPTED)
+    (call,) = make_plan(declare("BotUser/b", {"name": "munich"}), seen=seen).calls
+    assert call.owner is not None
+    assert call.owner.adopted
+    moved = make_plan(declare("BotUser/c", {"name": "berlin"}, moved=["BotUser/b"]), seen=seen)
+    assert moved.bindings[Address.parse("BotUser/c")] == Binding("bot_1", ANY, adopted=True)
+
+
+def test_a_replacement_of_an_adopted_tunnel_needs_an_approval_that_names_it() -> None:
+    seen = listed(TUNNEL, {"AgentTunnel/b": Binding("t", adopted=True)})
+    declared = manifest(declare("AgentTunnel/b", {**TCP, "addr": "2222"}))
+    made = plan(declared, seen, kinds.list_planned(), LENIENT)
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow delete:AgentTunnel/b=1"]
+    create = next(call for call in made.calls if call.method == "POST")
+    assert create.owner is not None
+    assert not create.owner.adopted
+
+
+def test_a_bot_without_a_binding_is_never_deleted() -> None:
+    assert make_plan(seen=snapshot(BOT), options=LENIENT).calls == ()
+    for options in (LENIENT, PlanOptions(adopt=True)):
+        declared = declare("BotUser/b", {"name": "berlin"}, ensure=Ensure.ABSENT, adopt=True)
+        made = make_plan(declared, seen=snapshot(BOT), options=options)
+        assert (made.calls, [problem.code for problem in made.errors]) == ((), ["not-owned"])
 
 
 def test_a_bot_that_is_adopted_as_it_is_costs_no_call_and_is_bound() -> None:
@@ -1070,48 +1172,6 @@ def test_a_child_that_is_to_be_deleted_is_observed_with_the_owner_of_its_parent(
 def test_a_child_whose_parent_is_not_listed_is_observed_without_an_owner() -> None:
     made = make_plan(seen=snapshot(SOURCE, bindings={"EventSource/x": Binding(SOURCE.locator)}), options=LENIENT)
     assert made.observed[Address.parse("EventSource/x")].owner == ""
-
-
-USER = (live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"}))
-
-
-@pytest.mark.parametrize(
-    ("declared", "former"), [("BotUser/b", "ServiceUser/old"), ("ServiceUser/b", "BotUser/old")], ids=["bot", "service"]
-)
-def test_a_user_that_is_declared_as_the_other_kind_now_is_kept(declared: str, former: str) -> None:
-    """Both bindings name one object, listed as two kinds: to delete the former would delete the declared one."""
-    ids = {live.kind: live.id for live in USER}
-    bindings = {address: Binding(ids[address.partition("/")[0]]) for address in (declared, former)}
-    made = make_plan(declare(declared, {"name": "b"}), seen=snapshot(*USER, bindings=bindings), options=LENIENT)
-    assert (made.calls, made.errors, made.unmanaged) == ((), (), ())
-    assert made.bindings[Address.parse(former)] is None
-
-
-def test_a_user_that_is_declared_as_both_kinds_is_declared_twice() -> None:
-    declared = [declare(f"{kind}/b", {"name": "b"}) for kind in ("BotUser", "ServiceUser")]
-    bindings = {f"{live.kind}/b": Binding(live.id) for live in USER}
-    made = make_plan(*declared, seen=snapshot(*USER, bindings=bindings))
-    assert [problem.code for problem in made.errors] == ["duplicate-object"]
-
-
-def test_a_user_of_another_stack_is_not_unmanaged() -> None:
-    seen = replace(snapshot(*USER), elsewhere={USER[0].key: "theirs"})
-    assert make_plan(seen=seen).elsewhere == {"theirs": (USER[0].key,)}
-    assert USER[0].key not in make_plan(seen=seen).unmanaged
-
-
-def test_a_user_that_is_listed_as_two_kinds_is_unmanaged_once() -> None:
-    bot, service = live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})
-    assert make_plan(seen=snapshot(bot, service)).unmanaged == (bot.key,)
-    assert make_plan(seen=snapshot(service)).unmanaged == (service.key,)
-
-
-@pytest.mark.parametrize("declared", ["BotUser/b", "ServiceUser/b"])
-def test_a_declared_user_is_not_unmanaged_under_its_other_kind(declared: str) -> None:
-    ids = {live.kind: live.id for live in USER}
-    seen = snapshot(*USER, bindings={declared: Binding(ids[declared.partition("/")[0]])})
-    for declarations in ([declare(declared, {"name": "b"})], []):
-        assert make_plan(*declarations, seen=seen, options=LENIENT).unmanaged == ()
 
 
 def test_a_declared_child_below_an_object_of_another_stack_is_not_said_to_belong_to_it() -> None:

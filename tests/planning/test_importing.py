@@ -152,11 +152,6 @@ def test_a_list_that_was_cut_short_is_not_taken_for_the_whole() -> None:
     ] == [("IPPolicy", True)]
 
 
-def test_a_user_that_is_seen_as_two_kinds_is_imported_once() -> None:
-    user = [live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})]
-    assert names(propose(*user)) == ["BotUser/b"]
-
-
 SUBSCRIPTION = live("EventSubscription", "esb_1", {"sources": [{"type": "vault_created.v0"}]})
 SOURCE = live("EventSource", "vault_created.v0", {}, parent="esb_1")
 
@@ -294,15 +289,6 @@ def test_what_was_refused_is_told_as_an_error() -> None:
     assert found.left_out == (LeftOut("IPPolicy", "ipp_1", "for a reason", wrong=True),)
 
 
-USERS = [live("BotUser", "bot_1", {"name": "b"}), live("ServiceUser", "service_1", {"name": "b"})]
-
-
-def test_a_user_is_proposed_as_neither_kind_if_it_is_declared_as_one() -> None:
-    for address in ("BotUser/x", "ServiceUser/x"):
-        seen = snapshot(*USERS, bindings={address: Binding("bot_1" if address[0] == "B" else "service_1")})
-        assert propose(seen=seen, declared=(declare(address, {"name": "b"}),)).imported == ()
-
-
 def test_what_a_plan_would_change_of_a_proposal_is_an_objection_though_no_field_differs() -> None:
     proposal = only(propose(POLICY))
     change = Change(proposal.address, Action.ADOPT, Reason.UNOWNED, POLICY.id)
@@ -319,14 +305,10 @@ def test_what_a_plan_would_change_of_a_proposal_is_an_objection_though_no_field_
     assert find(replace(change, action=Action.UPDATE, address=at("IPPolicy/other"))) == []
 
 
-def test_a_service_user_that_is_listed_only_as_such_is_proposed() -> None:
-    assert names(propose(USERS[1])) == ["ServiceUser/b"]
-
-
 @pytest.mark.parametrize("owner", ["bot_1", "service_1"])
 def test_a_user_is_referred_to_whichever_of_its_ids_is_shown(owner: str) -> None:
     credential = live("TunnelCredential", "cr_1", {"owner_id": owner, "description": "c"})
-    assert propose(*USERS, credential).imported[1].spec["owner_id"] == ref("BotUser/b")
+    assert propose(live("BotUser", "bot_1", {"name": "b"}), credential).imported[1].spec["owner_id"] == ref("BotUser/b")
 
 
 # --- names and protection ---------------------------------------------------------------------------------------------

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler import kinds
 from reconciler.model.change import Action
-from reconciler.model.snapshot import Binding
 from reconciler.rendering.plan.outline import build_outline
 from tests.planning.builders import change_of, declare, live, make_plan, record, snapshot
 
@@ -80,18 +78,13 @@ def test_a_deletion_shows_what_is_deleted(
     assert [field.path for field in row.fields] == [*identity]
 
 
-def test_a_user_that_is_listed_as_two_kinds_has_the_name_of_its_declaration() -> None:
-    bot, service = (f"{kinds.get(kind).id_prefix}1" for kind in ("BotUser", "ServiceUser"))
+def test_a_bot_user_has_the_name_of_its_declaration_by_either_of_its_ids() -> None:
     made = make_plan(
-        declare("ServiceUser/ci", {"name": "ci"}),
-        declare("APIKey/k", {"owner_id": service}),
-        seen=snapshot(
-            live("BotUser", bot, {"name": "ci", "active": True}),
-            live("ServiceUser", service, {"name": "ci", "active": True}),
-            bindings={"ServiceUser/ci": Binding(service)},
-        ),
+        declare("BotUser/ci", {"name": "ci"}),
+        declare("APIKey/k", {"owner_id": "service_1"}),
+        seen=snapshot(live("BotUser", "bot_1", {"name": "ci", "active": True})),
     )
-    assert made.names == {bot: "ServiceUser/ci"}
+    assert made.names == {"bot_1": "BotUser/ci"}
 
 
 def test_an_object_without_a_text_that_tells_it_apart_has_no_name() -> None:

@@ -271,7 +271,6 @@ _TESTED_ELSEWHERE = {
     ("HTTPSEdgeRoute", "oauth.options_passthrough"),
     ("HTTPSEdgeRoute", "saml.options_passthrough"),
     ("HTTPSEdgeRoute", "oauth.provider.github.client_id"),
-    ("ServiceUser", "active"),
 }
 
 

@@ -768,22 +768,6 @@ def test_a_new_bot_takes_the_name_that_another_gives_up_whatever_the_addresses_a
         assert world.log == [f"update BotUser/{old}", f"create BotUser/{new}"]
 
 
-def test_a_name_that_a_bot_gives_up_is_free_although_the_bot_is_listed_as_a_service_user_too() -> None:
-    bots = [live("BotUser", f"bot_{name}", {"name": name}) for name in ("x", "z")]
-    listed_again = [live("ServiceUser", f"service_{name}", {"name": name}) for name in ("x", "z")]
-    seen = snapshot(*bots, *listed_again, bindings={"BotUser/a": Binding("bot_x")})
-    made = make_plan(bot("a", "y"), bot("b", "x"), seen=seen, options=LENIENT)
-    assert (made.errors, [call.id for call in made.calls]) == ((), ["update BotUser/a", "create BotUser/b"])
-    taken = make_plan(bot("a", "z"), seen=seen, options=LENIENT)  # of a bot that stays, the name is held once
-    assert [problem.code for problem in taken.errors] == ["exclusive-key-taken"]
-
-
-def test_a_service_user_does_not_take_the_name_of_a_bot() -> None:
-    seen = snapshot(live("BotUser", "bot_x", {"name": "x"}), bindings={"BotUser/a": Binding("bot_x")})
-    made = make_plan(bot("a", "x"), declare("ServiceUser/s", {"name": "x"}), seen=seen, options=LENIENT)
-    assert [problem.code for problem in made.errors] == ["exclusive-key-taken"]
-
-
 def test_two_bots_that_swap_names_are_a_problem() -> None:
     world = settle(bot("a", "x"), bot("b", "y"))
     made = plan_on(world, bot("a", "y"), bot("b", "x"))

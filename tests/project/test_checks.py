@@ -243,7 +243,7 @@ RULE = "{kind: IPPolicyRule, name: %s, spec: {ip_policy_id: %s, cidr: %s, action
     [
         ["{kind: IPPolicy, name: a, id: ipp_1}", "{kind: IPPolicy, name: b, id: ipp_1, ensure: absent}"],
         ["{kind: IPPolicy, name: a, id: ipp_1, ensure: forgotten}", "{kind: IPPolicy, name: b, id: ipp_1}"],
-        ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: ServiceUser, name: b, spec: {name: other}}"],
+        ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: BotUser, name: b, spec: {name: other}}"],
         ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: BotUser, name: b, spec: {name: n}, ensure: absent}"],
         [RULE % ("a", "ipp_1", "1.1.1.1/32"), RULE % ("b", "ipp_2", "1.1.1.1/32")],
         [
@@ -264,13 +264,13 @@ def test_different_objects_and_absent_ones_are_no_duplicates(texts: list[str]) -
         (
             [
                 "{kind: BotUser, name: a, id: bot_1, spec: {name: n}}",
-                "{kind: ServiceUser, name: b, id: service_1, spec: {name: o}}",
+                "{kind: BotUser, name: b, id: service_1, spec: {name: o}}",
             ],
-            "a.yaml:3:34: ServiceUser/b: has the same id (service_1) as BotUser/a (a.yaml:1:1)",
+            "a.yaml:3:30: BotUser/b: has the same id (bot_1) as BotUser/a (a.yaml:1:1)",
         ),
         (
-            ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: ServiceUser, name: b, spec: {name: n}}"],
-            "a.yaml:3:43: ServiceUser/b: has the same name as BotUser/a (a.yaml:1:1)",
+            ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: BotUser, name: b, spec: {name: n}}"],
+            "a.yaml:3:39: BotUser/b: has the same name as BotUser/a (a.yaml:1:1)",
         ),
         (
             ["{kind: IPPolicy, name: p}", *(RULE % (name, "{ref: IPPolicy/p}", "1.1.1.1/32") for name in "ab")],

@@ -151,6 +151,7 @@ NOT_BEFORE = {
     5: "DROP TABLE plan_calls",
     6: "DROP TABLE run_origins",
     7: "DROP TABLE fleet_runs; DROP TABLE fleet_tasks; DROP TABLE fleet_shapes; DROP TABLE fleet_pauses",
+    8: "ALTER TABLE bindings DROP COLUMN adopted",
 }
 
 

@@ -67,6 +67,19 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
         assert dict(await store.find_overwritten("prod")) == {"i1": AGENT}
 
 
+async def test_the_binding_of_a_service_user_is_that_of_a_bot_user(tmp_path: Path) -> None:
+    former, present = Address.parse("ServiceUser/ci"), Address.parse("BotUser/ci")
+    async with open_store(str(tmp_path / "prod.db")) as store, store.journal("prod", command="apply") as journal:
+        await journal.bind({former: Binding("service_1", {"name": "d"}, protect=True)})
+        assert await store.bindings("prod") == {present: Binding("bot_1", protect=True)}
+        assert await store.find_bound_elsewhere("test", ["BotUser"]) == {("BotUser", "bot_1"): "prod"}
+        await journal.bind({present: Binding("bot_1", {"name": "e"}, adopted=True)})
+        assert await store.bindings("prod") == {present: Binding("bot_1", {"name": "e"}, adopted=True)}
+        await journal.bind({former: Binding("service_1")})
+        await journal.bind({present: None})
+        assert await store.bindings("prod") == {}
+
+
 async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) -> None:
     async with open_store(str(written)) as store:
         async with store.journal("prod", command="apply") as journal:

@@ -21,7 +21,12 @@ def kind(name: str) -> Kind:
 
     match = kinds.find(name)
     if match is None:
-        near = suggest(name, (kind.name for kind in kinds.declarable()))
+        now = kinds.RENAMED.get(name)
+        near = (
+            f"write {now}, the kind of the same objects"
+            if now
+            else suggest(name, (kind.name for kind in kinds.declarable()))
+        )
         raise click.UsageError(f"unknown kind {name!r}; {near or '`reconciler kinds` lists all kinds'}")
     return match
 

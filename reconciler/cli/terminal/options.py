@@ -114,7 +114,7 @@ def _parse_approvals(
     return counts
 
 
-_APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z]+)=(?P<number>[0-9]{1,9})")
+_APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z]+(?:/[^=,\s]+)?)=(?P<number>[0-9]{1,9})")
 _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kinds together with `*`)
     "delete": (True, True),
     "delete-protected": (True, False),
@@ -148,6 +148,9 @@ def _check_scope(text: str, what: str, kind: str, number: int) -> None:
 
     if not of_one:
         raise click.BadParameter(f"{text!r} cannot be limited to a kind; use {what}:*={number}")
+    kind, named, _ = kind.partition("/")
+    if named and what != "delete":
+        raise click.BadParameter(f"{text!r} cannot be limited to one object; use {what}:{kind}={number}")
     if kinds.find(kind) is None:
         close = difflib.get_close_matches(kind, [known.name for known in kinds.list_planned()], 1)
         remedy = f"did you mean {what}:{close[0]}={number}?" if close else "`reconciler kinds` lists all kinds"

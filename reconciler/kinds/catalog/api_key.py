@@ -40,6 +40,6 @@ KIND = Kind(
     one_time="token",
     example="""
         description: The pipeline of the Berlin site
-        owner_id: {ref: ServiceUser/berlin}
+        owner_id: {ref: BotUser/berlin}
     """,
 )

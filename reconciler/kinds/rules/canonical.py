@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.languages import traffic_catalog
+from reconciler.model.dialect import specified_id
 from reconciler.model.value import Json
 
 _END = re.compile(r"[\s.]+$")
@@ -174,8 +175,8 @@ def number(value: Json) -> Json:
 
 
 def user(value: Json) -> Json:
-    """The id of a user; a service user's id as that of the bot user that it also is."""
-    return f"bot_{value.removeprefix('service_')}" if isinstance(value, str) and value.startswith("service_") else value
+    """The id of a user, of a bot user as the specification spells it."""
+    return specified_id(value, "bot_") if isinstance(value, str) else value
 
 
 def resolves_to(value: Json) -> Json:

@@ -140,7 +140,7 @@ Share = Annotated[float, Between(0, 1), EqualAs(canonical.number)]
 BackendId = Annotated[
     Id, RefTo("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
 ]
-OwnerId = Annotated[Id, RefTo("BotUser", "ServiceUser"), EqualAs(canonical.user)]
+OwnerId = Annotated[Id, RefTo("BotUser"), EqualAs(canonical.user)]
 
 
 def plain(value: object) -> str | None:

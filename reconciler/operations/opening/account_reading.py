@@ -125,14 +125,9 @@ async def _find_targets(
 
 
 def _kinds_to_read(manifest: Manifest, bindings: Iterable[Address], named: Iterable[str]) -> Iterator[Kind]:
-    """Yields the kinds of the platform. Kinds of an agent, and kinds whose objects are aliases of another kind, only if
-    they are used."""
+    """Yields the kinds of the platform, and those kinds of an agent that are used."""
     used = {*named, *(address.kind for address in (*manifest.declarations, *bindings))}
-    return (
-        kind
-        for kind in kinds.list_planned()
-        if (kind.home is Home.PLATFORM and kind.same_as is None) or kind.name in used
-    )
+    return (kind for kind in kinds.list_planned() if kind.home is Home.PLATFORM or kind.name in used)
 
 
 def _objects_named_by_id(manifest: Manifest) -> ById:

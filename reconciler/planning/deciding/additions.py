@@ -142,7 +142,7 @@ def find_parent_key(kind: Kind, live: Live) -> LiveKey:
 def _is_unclaimed(assignments: Assignments, live: Live) -> bool:
     """Whether no declaration, record or binding claims the object."""
     index = assignments.index
-    if assignments.is_assigned(live) or index.find_bound_addresses(live) or live.key in index.secondary_aliases:
+    if assignments.is_assigned(live) or index.find_bound_addresses(live):
         return False
     return live.key not in index.reserved_addresses and live.key not in index.snapshot.elsewhere
 

@@ -37,7 +37,7 @@ def find_binding_updates(
             replaces = _find_replaced_id(assignments, address, live)
             if not decision.differences:
                 digested = digests(collect_applied(decision.kind, decision.want), str(address))
-                binding = Binding(live.locator, digested, decision.protect, replaces)
+                binding = Binding(live.locator, digested, decision.protect, replaces, decision.adopted)
                 # Also an unchanged one, if it names an object to delete: the engine updates it after the delete.
                 if replaces is not None or binding != stored:
                     updates[address] = binding
@@ -77,7 +77,6 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
             is_outdated = owner is not None and (owner.stack, owner.address) != (index.stack, address)
         else:
             is_listed = index.snapshot.of(kind.name).complete
-            # An object that is declared as its alias is assigned to that declaration.
-            is_outdated = is_listed and (live is None or index.aliases.get(key) in assignments.by_key)
+            is_outdated = is_listed and live is None
         if is_outdated and options.selects(address):
             yield address

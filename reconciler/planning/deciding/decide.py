@@ -90,6 +90,7 @@ def _start_decision(index: LiveIndex, resolved: ResolvedDeclaration, match: Matc
         want=want if is_compared else {},
         have=index.form(kind, match.live) if match.live is not None else {},
         live_protected=match.live is not None and index.is_protected(match.live),
+        adopted=match.live is not None and not kind.keeps_owner and index.is_adopted(match.live),
     )
 
 
@@ -134,9 +135,12 @@ def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> D
         # A child of a kind without owner records has nothing to forget.
         is_recorded = match.is_ours and match.basis is not Basis.CHILD
         return replace(base, action=Action.FORGET, reason=Reason.FORGOTTEN) if is_recorded else base
-    if not match.is_ours and not declaration.lifecycle.adopt:
+    is_unmarked = not base.kind.keeps_owner and base.kind.parent is None
+    if not match.is_ours and (is_unmarked or not declaration.lifecycle.adopt):
         text = f"{base.live.id} is declared `ensure: absent`, but is not managed by any stack"
         remedy = "set `lifecycle: {adopt: true}` to delete it"
+        if is_unmarked:  # without a binding, nothing says that this stack ever declared it
+            remedy = "delete it on the platform, or adopt it before, with a store that keeps its binding"
         return replace(base, problem=build_problem(declaration, text, remedy, code="not-owned"))
     return replace(base, action=Action.DELETE, reason=Reason.ABSENT)
 

@@ -49,6 +49,7 @@ class Decision(Struct, frozen=True):
     address_reused: bool = False  # another object has the address now
     confirms_delivery: bool = False  # the secret was delivered, but the owner record still says `pending`
     live_protected: bool = False  # the owner record or binding protects the object
+    adopted: bool = False  # the object was adopted without approval, now or before
     problem: Problem | None = None
 
     @property

@@ -7,7 +7,7 @@ of an edge. Endpoints that share a key (pooling) exclude only objects that claim
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from reconciler.kinds.rules.canonical import hostport_of_url
 from reconciler.model.canonical import CanonicalFields
@@ -23,16 +23,13 @@ ExclusiveKey = tuple[str, bytes]
 KeysOf = Callable[[Kind, CanonicalFields], Iterator[ExclusiveKey]]
 
 
-def find_holders(
-    index: LiveIndex, keys_of: KeysOf, decided: Container[LiveKey]
-) -> Mapping[ExclusiveKey, list[LiveKey]]:
-    """The live objects that hold each key. Of an object that is listed as two kinds, the key in `decided` counts."""
+def find_holders(index: LiveIndex, keys_of: KeysOf) -> Mapping[ExclusiveKey, list[LiveKey]]:
+    """The live objects that hold each key."""
     holders: dict[ExclusiveKey, list[LiveKey]] = defaultdict(list)
     for key, live in sorted(index.by_locator.items()):
-        if index.aliases.get(key) not in decided:
-            kind = index.kinds[live.kind]
-            for exclusive in keys_of(kind, index.form(kind, live)):
-                holders[exclusive].append(key)
+        kind = index.kinds[live.kind]
+        for exclusive in keys_of(kind, index.form(kind, live)):
+            holders[exclusive].append(key)
     return holders
 
 
@@ -56,7 +53,7 @@ def _find_list_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]
 
 def _find_natural_key(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     if (key := natural_key(kind, form)) is not None:
-        yield kind.same_as or kind.name, b"[" + b",".join(key) + b"]"
+        yield kind.name, b"[" + b",".join(key) + b"]"
 
 
 def find_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:

@@ -41,7 +41,7 @@ def describe_identity(index: LiveIndex, kind: Kind, live: Live) -> Mapping[str, 
 
 def _describe(assignments: Assignments, live: Live) -> str:
     index, kind = assignments.index, assignments.index.kinds[live.kind]
-    address = assignments.by_key.get(live.key) or assignments.by_key.get(index.aliases.get(live.key, live.key))
+    address = assignments.by_key.get(live.key)
     if address is not None:
         return str(address)
     if live.owner is not None:

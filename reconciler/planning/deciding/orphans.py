@@ -62,15 +62,17 @@ class OrphanRules(Struct, frozen=True):
             reason = Reason.DUPLICATE
         elif is_reused:
             reason = Reason.SUPERSEDED
+        kind = index.kinds[live.kind]
         return Decision(
             address,
-            index.kinds[live.kind],
+            kind,
             action=Action.DELETE,
             reason=reason,
             live=live,
             former=recorded if recorded != address else None,
-            have=index.form(index.kinds[live.kind], live),
+            have=index.form(kind, live),
             live_protected=index.is_protected(live),
+            adopted=not kind.keeps_owner and index.is_adopted(live),
             address_reused=is_reused,
         )
 

@@ -288,14 +288,18 @@ def move(comparison: Comparison) -> Decision | None:
 
 
 def adopt(comparison: Comparison) -> Decision | None:
-    """Adopts an unmanaged object. Needs approval, unless the manifest or the command requests it."""
+    """Adopts an unmanaged object. Needs approval, unless the manifest or the command requests it.
+
+    An object without metadata that is as declared is in sync: no call would change it, and a run without a lasting
+    store would adopt it each time. A child belongs to the parent, and needs approval if that is not managed.
+    """
     if comparison.match.is_ours:
         return None
     is_requested = comparison.declaration.lifecycle.adopt
-    is_named = is_requested or comparison.match.basis is Basis.ID
-    if is_named and not comparison.kind.keeps_owner and not comparison.decision.differences:
-        return comparison.decision  # else every run with a temporary store would adopt it
     is_approved = is_requested or comparison.options.adopt
+    is_named = comparison.kind.parent is None or is_requested or comparison.match.basis is Basis.ID
+    if is_named and not comparison.kind.keeps_owner and not comparison.decision.differences:
+        return replace(comparison.decision, adopted=not is_approved)
     return replace(
         comparison.decision,
         action=Action.ADOPT,

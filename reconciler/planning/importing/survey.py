@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
+from reconciler.model.dialect import specified_id
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
@@ -252,11 +253,8 @@ class _Surveyor(Struct, dict=True):
 
     def _is_candidate(self, kind: Kind, live: Live) -> bool:
         key = _key(live)
-        alias = self.index.aliases.get(key)
-        if key in self.declared_addresses or alias in self.declared_addresses:
+        if key in self.declared_addresses:
             return False
-        if kind.same_as is not None and alias in self.index.by_locator:
-            return False  # proposed as its alias
         if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
             return False
         why = self._find_objection(kind, live)
@@ -403,8 +401,7 @@ class _Surveyor(Struct, dict=True):
         }
 
     def _find_owner(self, kind: str, id: str) -> Address | None:
-        key = (kind, id)
-        return self.names.get(key) or self.names.get(self.index.aliases.get(key, key))
+        return self.names.get((kind, specified_id(id, self.index.kinds[kind].id_prefix)))
 
     def _is_found_by_key(self, kind: Kind, live: Live) -> bool:
         """Whether the declaration finds the object, and no other one, by its natural key."""

@@ -15,16 +15,12 @@ class Assignments:
         self.by_key: dict[LiveKey, Address] = {}
 
     def assign(self, live: Live, address: Address) -> Address:
-        """Assigns the object, or its alias, to the address, unless another declaration has it. Returns its holder."""
-        key = live.key
-        if (alias := self.index.aliases.get(key)) in self.by_key and alias is not None:
-            return self.by_key[alias]
-        return self.by_key.setdefault(key, address)
+        """Assigns the object to the address, unless another declaration has it. Returns its holder."""
+        return self.by_key.setdefault(live.key, address)
 
     def is_assigned(self, live: Live) -> bool:
-        """Whether the object or its alias is assigned to a declaration."""
-        key = live.key
-        return key in self.by_key or self.index.aliases.get(key) in self.by_key
+        """Whether the object is assigned to a declaration."""
+        return live.key in self.by_key
 
     def is_free(self, live: Live, address: Address) -> bool:
         """Whether a natural key may assign the object: it is neither assigned nor reserved for another declaration."""

@@ -26,8 +26,6 @@ class LiveIndex(Struct, frozen=True, dict=True):
 
     by_locator          by (kind, locator)
     by_owner, superseded, duplicates, pending_elsewhere   see `Ownership`
-    aliases             of an object that is listed as two kinds: the key of the other listing
-    secondary_aliases   of each such pair, the key that plans and listings leave out
     """
 
     stack: str
@@ -39,8 +37,6 @@ class LiveIndex(Struct, frozen=True, dict=True):
     superseded: Sequence[tuple[Address, Live]]
     duplicates: frozenset[LiveKey]
     pending_elsewhere: frozenset[Address]
-    aliases: Mapping[LiveKey, LiveKey]
-    secondary_aliases: frozenset[LiveKey]
     _forms: dict[LiveKey, CanonicalFields] = field(default_factory=dict)  # cache of `form`
 
     @classmethod
@@ -49,7 +45,6 @@ class LiveIndex(Struct, frozen=True, dict=True):
         catalogue = {kind.name: kind for kind in kinds}
         by_locator = {live.key: live for kind in kinds for live in snapshot.of(kind.name).objects}
         ownership = read_ownership(Account(manifest, snapshot, catalogue, by_locator))
-        aliases, secondary_aliases = _find_aliases(snapshot, catalogue, by_locator)
         return cls(
             manifest.stack,
             manifest,
@@ -60,8 +55,6 @@ class LiveIndex(Struct, frozen=True, dict=True):
             ownership.superseded,
             ownership.duplicates,
             ownership.pending_elsewhere,
-            aliases,
-            secondary_aliases,
         )
 
     @cached_property
@@ -188,6 +181,10 @@ class LiveIndex(Struct, frozen=True, dict=True):
             return live.owner.protect
         return any(self.snapshot.bindings[address].protect for address in self.find_bound_addresses(live))
 
+    def is_adopted(self, live: Live) -> bool:
+        """Whether a binding says that the object was adopted without approval."""
+        return any(self.snapshot.bindings[address].adopted for address in self.find_bound_addresses(live))
+
     def form(self, kind: Kind, live: Live) -> CanonicalFields:
         """The live object in canonical form; cached."""
         key = live.key
@@ -199,23 +196,6 @@ class LiveIndex(Struct, frozen=True, dict=True):
         """Frees the cached form of an unchanged object."""
         if live is not None:
             self._forms.pop(live.key, None)
-
-
-def _find_aliases(
-    snapshot: Snapshot, kinds: Mapping[str, Kind], by_locator: Mapping[LiveKey, Live]
-) -> tuple[Mapping[LiveKey, LiveKey], frozenset[LiveKey]]:
-    """The keys of objects that are listed as two kinds, such as BotUser and ServiceUser, and the secondary ones."""
-    aliases: dict[LiveKey, LiveKey] = {}
-    secondary: set[LiveKey] = set()
-    for kind in kinds.values():
-        first = kinds.get(str(kind.same_as))
-        for live in snapshot.of(kind.name).objects if first is not None else ():
-            assert first is not None
-            other = first.name, first.id_prefix + live.id.removeprefix(kind.id_prefix)
-            aliases[live.key], aliases[other] = other, live.key
-            if other in by_locator:
-                secondary.add(live.key)
-    return aliases, frozenset(secondary)
 
 
 def _is_special(declaration: Declaration) -> bool:

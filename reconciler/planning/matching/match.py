@@ -52,6 +52,7 @@ class Match(Struct, frozen=True):
         return self.basis in (Basis.OWNER, Basis.BINDING, Basis.FORMER, Basis.CHILD)
 
 
+_ADOPT_AFTER = "remove it there with `ensure: forgotten`, then adopt it here"
 NO_MATCH = Match(None, Basis.NOTHING)
 
 
@@ -259,7 +260,7 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
         return _refuse(
             declaration,
             f"{live.id} is managed by stack {owner.stack!r} as {owner.address}",
-            "remove it there with `ensure: forgotten`, then adopt it here",
+            _ADOPT_AFTER,
             code="owned-by-another-stack",
         )
     if owner.address == declaration.address:
@@ -274,6 +275,11 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
 
 def _claim_unmarked(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, basis: Basis) -> Match:
     bound = [] if kind.keeps_owner else index.find_bound_addresses(live)
+    if not bound and (stack := index.snapshot.elsewhere.get(live.key)) is not None:
+        if declaration.ensure is Ensure.FORGOTTEN:
+            return Match(live, basis)
+        text, remedy = f"{live.id} is managed by stack {stack!r}, as the store says", _ADOPT_AFTER
+        return _refuse(declaration, text, remedy, code="owned-by-another-stack")
     if not bound:
         return Match(live, basis)
     if declaration.address in bound:

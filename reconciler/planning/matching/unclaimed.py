@@ -52,8 +52,6 @@ def find_unmanaged(assignments: Assignments, owned: Sequence[Live]) -> tuple[Liv
     if not unrecorded:
         return ()
     claimed = {live.key for live in (*owned, *(live for _, live in index.superseded))} | assignments.by_key.keys()
-    claimed |= {alias for key in claimed if (alias := index.aliases.get(key)) is not None}
-    claimed |= index.secondary_aliases
     unclaimed = (live for live in unrecorded if live.key not in claimed and not _is_within(assignments, live))
     return tuple(sorted(live.key for live in unclaimed if _find_other_stack(index, live) is None))
 

@@ -106,6 +106,7 @@ def _draft_record(decision: Decision, *, pending: bool = False, without: Collect
         else owner.replaces
         if owner is not None
         else None,
+        adopted=decision.adopted and keeps_record,
     )
 
 

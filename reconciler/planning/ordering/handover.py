@@ -20,7 +20,7 @@ def order_handovers(graph: CallGraph) -> Iterator[PassResult]:
     takers: dict[KeysOf, dict[ExclusiveKey, Decision]] = {keys_of: {} for keys_of in CONFLICTS}
     holders: dict[KeysOf, Mapping[ExclusiveKey, list[LiveKey]]] = {}
     for decision, keys_of, key in _find_taken_keys(graph):
-        holders = holders or {other: find_holders(graph.index, other, graph.holders) for other in CONFLICTS}
+        holders = holders or {other: find_holders(graph.index, other) for other in CONFLICTS}
         calls = graph.own_calls(decision)
         takers[keys_of].setdefault(key, decision)
         for other in CONFLICTS[keys_of]:
@@ -75,7 +75,7 @@ def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, holder_na
     value = json.loads(key[1])
     what = ", ".join(map(str, value)) if isinstance(value, list) else value
     kind, one = decision.kind, "one object at a time"
-    may_share = kind.shared_while is not None and key[0] == (kind.same_as or kind.name)
+    may_share = kind.shared_while is not None and key[0] == kind.name
     return Problem(
         f"{text} {what} already, and the platform allows it on "
         + (f"{one}, or on several that all set {kind.shared_while}" if may_share else one),

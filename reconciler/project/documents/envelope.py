@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from reconciler import kinds
 from reconciler.model.address import NAME, Address
+from reconciler.model.dialect import specified_id
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
@@ -187,7 +188,9 @@ def _check_details(draft: Draft, form: ManifestDocument, kind: Kind) -> Iterator
                 "remove it",
                 code="field-not-applicable",
             )
-    if form.id is not None and not (form.id.startswith(kind.id_prefix) and form.id != kind.id_prefix):
+    if form.id is not None and not (
+        specified_id(form.id, kind.id_prefix).startswith(kind.id_prefix) and form.id != kind.id_prefix
+    ):
         yield Finding(
             ("id",),
             f"{form.id!r} is not an id of {kind.name}",

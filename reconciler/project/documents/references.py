@@ -163,12 +163,16 @@ def report_unknown_kind(path: Path, name: str) -> Finding:
 
 @lru_cache(maxsize=64)  # one misspelled kind often occurs many times
 def _values_of_unknown_kind(name: str) -> Mapping[str, Json]:
+    if name in kinds.RENAMED:
+        return {"kind": name, "suggestion": kinds.RENAMED[name]}
     return phrases.with_suggestion("kind", name, [kind.name for kind in kinds.declarable()])
 
 
 @lru_cache(maxsize=64)
 def suggest_kind(name: str) -> str:
     """The remedy for an unknown kind."""
+    if name in kinds.RENAMED:
+        return f"write {kinds.RENAMED[name]}, the kind of the same objects"
     return (
         phrases.did_you_mean(name, [kind.name for kind in kinds.declarable()]) or "`reconciler kinds` lists all kinds"
     )

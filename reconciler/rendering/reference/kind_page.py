@@ -282,7 +282,8 @@ def _identity(kind: Kind) -> str:
     lines = []
     if kind.identity:
         key = _join(f"`{name}`" for name in kind.identity)
-        approval = "adopting it needs approval"
+        unchanged = " if a field would change" if kind.parent is None and not kind.keeps_owner else ""
+        approval = f"adopting it needs approval{unchanged}"
         if kind.parent is not None and not kind.keeps_owner:  # planning matches it without approval
             approval += f", unless its `{kind.parent.kind}` is managed by the stack"
         lines.append(f"- Without an owner record it is identified by {key}; {approval}.")
@@ -306,10 +307,6 @@ def _identity(kind: Kind) -> str:
         names = _join(f"`{name}`" for name in kind.exclusive_modules)
         lines.append(
             f"- It has at most one of {names}; `{kind.traffic_module}` is disabled while one replaces another."
-        )
-    if kind.same_as is not None:
-        lines.append(
-            f"- The same objects can be declared as `{kind.same_as}`; declare each object with one of the two kinds."
         )
     if kind.irreplaceable:
         lines.append("- Deletion is irreversible, since another account may reserve it; it needs approval.")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
+from reconciler.kinds import RENAMED
 from reconciler.model.kind import Kind
 from reconciler.sandbox.base.database import Database, Document, Stored
 from reconciler.sandbox.base.ids import prefix_of
@@ -41,8 +42,8 @@ class World:
         self.platform_domain = platform_domain
         self.caller = ""  # the bot or user that owns the request's key; empty: the administrator
         named = {kind.name: kind for kind in kinds}
-        # Objects of two kinds (`Kind.same_as`) are stored once.
-        kept = {kind.id_prefix: named[kind.same_as or kind.name] for kind in named.values() if kind.id_prefix}
+        # Objects in two collections are stored once.
+        kept = {kind.id_prefix: named[RENAMED.get(kind.name, kind.name)] for kind in named.values() if kind.id_prefix}
         self._by_prefix = {prefix: kind.name for prefix, kind in kept.items()}
         self._kept_as = {prefix: kind.id_prefix for prefix, kind in kept.items()}
 

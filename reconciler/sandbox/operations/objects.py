@@ -60,6 +60,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from reconciler.kinds import RENAMED
 from reconciler.model.fields.annotations import AlwaysSent
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
@@ -127,8 +128,8 @@ class Objects:
 
     def _answer(self, operation: Operation, values: Sequence[str], body: Document, view: View) -> Json:
         kind, field = operation.kind, operation.field
-        if kind.same_as is not None:
-            kept = self._by_name[kind.same_as]
+        if (kept_as := RENAMED.get(kind.name)) is not None:
+            kept = self._by_name[kept_as]
             for value in values:
                 _check_path_id(kind, value)
             values = [shared_objects.rename_id(value, kind, kept) for value in values]
@@ -160,8 +161,8 @@ class Objects:
         self, kind: Kind, values: Sequence[str], query: Query, view: View, render: Render = lambda response: response
     ) -> tuple[Json, str]:
         """The objects of one page, newest first, and the id before which the next page begins (empty: last page)."""
-        if kind.same_as is not None:
-            kept = self._by_name[kind.same_as]
+        if (kept_as := RENAMED.get(kind.name)) is not None:
+            kept = self._by_name[kept_as]
             render = partial(shared_objects.render_as, kind, kept, view=view)
             page, last = self.page(kept, values, shared_objects.translate_query(query, kind, kept), view, render)
             return page, shared_objects.rename_id(last, kept, kind)

@@ -1,4 +1,4 @@
-"""Objects of two kinds (`Kind.same_as`): stored once, and returned by the second kind with its own ids and paths."""
+"""Objects in two collections: stored once, and returned by the second one with ids and paths of its own."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from reconciler import __version__
+from reconciler.kinds import RENAMED
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.sandbox import rules
@@ -169,7 +170,7 @@ def _schemas(kind: Kind) -> Document:
         "Ref": _REF_SCHEMA,
         name: _answer(kind, read.get("properties", {})),
         f"{name}Create": _body(
-            bodies.list_accepted(kind, update=False), rules.list_required(kind.same_as or name), _doc(kind)
+            bodies.list_accepted(kind, update=False), rules.list_required(RENAMED.get(name, name)), _doc(kind)
         ),
         f"{name}Update": _body(bodies.list_accepted(kind, update=True), (), "Changes the supplied fields."),
         f"{name}List": _exact(listing),

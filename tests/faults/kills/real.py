@@ -97,7 +97,7 @@ class Scene:
 
     def live(self) -> Iterator[tuple[str, Document]]:
         for kind in kinds.every():
-            if kind.parent is None and kind.same_as is None:
+            if kind.parent is None:
                 for body in self.sandbox.get(f"{kind.path}?limit=100")[kind.list_key]:
                     if all(body.get(name) == value for name, value in kind.fixed.items()):
                         yield kind.name, body

@@ -21,13 +21,11 @@ def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
     by_key: dict[tuple[str, Hashable], Declaration] = {}
     named = _resolve_names(by_kind)
     for kind, declarations in by_kind.items():
-        same = kind.same_as or kind.name
         for declaration in declarations:
             if declaration.ensure is not Ensure.PRESENT:
                 continue
             if declaration.id is not None:
-                # Aliases of one kind have ids that differ only in their prefix.
-                first = by_id.setdefault((same, declaration.id.removeprefix(kind.id_prefix)), declaration)
+                first = by_id.setdefault((kind.name, declaration.id), declaration)
                 if first is not declaration:
                     yield _report_duplicate(
                         declaration,
@@ -36,7 +34,7 @@ def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
                         declaration.positions.get(("id",), declaration.position),
                     )
             key = _identity_key(named.get(declaration.address, declaration), kind) if kind.unique else None
-            if key is None or (first := by_key.setdefault((same, key), declaration)) is declaration:
+            if key is None or (first := by_key.setdefault((kind.name, key), declaration)) is declaration:
                 continue
             if kind.is_unique(declaration.spec) or kind.is_unique(first.spec):
                 what, share = ", ".join(kind.identity), kind.shared_while
