@@ -119,7 +119,7 @@ class Client:
         return self._origin
 
     def address_of(self, path: str) -> str:
-        """The address of a path of the specification, as the dialect spells it."""
+        """The address of a path of the specification, in the spelling of the dialect."""
         return self._origin.at(self.profile.wire_path(path))
 
     async def exchange(

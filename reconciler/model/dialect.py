@@ -55,10 +55,10 @@ class OtherCollection(Struct, frozen=True):
         if isinstance(items, list):
             read[self.list_key] = [self.from_wire(item) if isinstance(item, dict) else item for item in items]
         if isinstance(read.get("id"), str):
-            read["id"] = self.specified_id(read["id"])
+            read["id"] = self.to_specification_id(read["id"])
         return read
 
-    def specified_id(self, identity: str) -> str:
+    def to_specification_id(self, identity: str) -> str:
         """The id with the prefix of the specification."""
         if not identity.startswith(self.wire_id_prefix):
             return identity
@@ -152,11 +152,11 @@ def _rename_member(value: Mapping[str, Any], place: tuple[str, ...], old: str, n
     }
 
 
-def specified_id(identity: str, id_prefix: str) -> str:
-    """The id of an object as the specification spells it, with this prefix, from that of any dialect."""
+def to_specification_id(identity: str, id_prefix: str) -> str:
+    """The id of an object in the spelling of the specification, with this prefix, from that of any dialect."""
     for collection in (collection for dialect in DIALECTS.values() for collection in dialect.collections):
         if collection.id_prefix == id_prefix:
-            identity = collection.specified_id(identity)
+            identity = collection.to_specification_id(identity)
     return identity
 
 

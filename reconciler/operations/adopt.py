@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
-from reconciler.model.dialect import specified_id
+from reconciler.model.dialect import to_specification_id
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Problem
@@ -117,7 +117,7 @@ def _to_adopt(declaration: Declaration | None, address: Address, id: str | None)
     rotate = declaration.rotate
     return replace(
         declaration,
-        id=specified_id(id, kinds.get(address.kind).id_prefix) if id else declaration.id,
+        id=to_specification_id(id, kinds.get(address.kind).id_prefix) if id else declaration.id,
         rotate=rotate and replace(rotate, after=_NEVER),  # an adoption replaces nothing
         lifecycle=declaration.lifecycle.model_copy(update={"adopt": True}),
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy, Reason
-from reconciler.model.dialect import specified_id
+from reconciler.model.dialect import to_specification_id
 from reconciler.model.event import Outcome
 from reconciler.model.snapshot import Binding
 
@@ -68,7 +68,7 @@ def translate_binding(address: Address, binding: Binding) -> tuple[Address, Bind
     present = _PRESENT_KINDS.get(address.kind)
     if present is None:
         return address, binding
-    return Address(present, address.name), Binding(specified_id(binding.id, "bot_"), {}, binding.protect)
+    return Address(present, address.name), Binding(to_specification_id(binding.id, "bot_"), {}, binding.protect)
 
 
 def translate_outcome(stored: str) -> str:

@@ -30,7 +30,10 @@ def test_the_index_leads_to_every_page() -> None:
         ("TLSEdge", "- Never replaced: every field can be updated in place."),
         ("IPPolicyRule", "- Replaced when `ip_policy_id` or `action` changes."),
         ("ReservedDomain", "- Deletion is irreversible, since another account may reserve it; it needs approval."),
-        ("BotUser", "- Without an owner record it is identified by `name`; adopting it needs approval."),
+        (
+            "BotUser",
+            "- Without an owner record it is identified by `name`; adopting it needs approval if a field would change.",
+        ),
         (
             "EventSource",
             "- Without an owner record it is identified by `subscription_id` and `type`; adopting it needs approval, "

@@ -48,7 +48,7 @@ def command(common: options.Options, names: tuple[str, ...], id: str | None, aut
 
 def _addresses(names: tuple[str, ...], id: str | None) -> tuple[Address, ...]:
     from reconciler.model.address import Address
-    from reconciler.model.dialect import specified_id
+    from reconciler.model.dialect import to_specification_id
 
     try:
         addresses = tuple(dict.fromkeys(Address.parse(name) for name in names))
@@ -61,6 +61,6 @@ def _addresses(names: tuple[str, ...], id: str | None) -> tuple[Address, ...]:
     if len(addresses) > 1:
         raise click.UsageError(f"--id takes one KIND/NAME, got {len(addresses)}; adopt the objects one by one")
     prefix = lookup.kind(addresses[0].kind).id_prefix
-    if not prefix or not specified_id(id, prefix).startswith(prefix):
+    if not prefix or not to_specification_id(id, prefix).startswith(prefix):
         raise click.UsageError(f"{id!r} is not an id of {addresses[0].kind}; its ids begin with {prefix!r}")
     return addresses

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.languages import traffic_catalog
-from reconciler.model.dialect import specified_id
+from reconciler.model.dialect import to_specification_id
 from reconciler.model.value import Json
 
 _END = re.compile(r"[\s.]+$")
@@ -175,8 +175,8 @@ def number(value: Json) -> Json:
 
 
 def user(value: Json) -> Json:
-    """The id of a user, of a bot user as the specification spells it."""
-    return specified_id(value, "bot_") if isinstance(value, str) else value
+    """The id of a user, of a bot user in the spelling of the specification."""
+    return to_specification_id(value, "bot_") if isinstance(value, str) else value
 
 
 def resolves_to(value: Json) -> Json:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
-from reconciler.model.dialect import specified_id
+from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Manifest
@@ -401,7 +401,7 @@ class _Surveyor(Struct, dict=True):
         }
 
     def _find_owner(self, kind: str, id: str) -> Address | None:
-        return self.names.get((kind, specified_id(id, self.index.kinds[kind].id_prefix)))
+        return self.names.get((kind, to_specification_id(id, self.index.kinds[kind].id_prefix)))
 
     def _is_found_by_key(self, kind: Kind, live: Live) -> bool:
         """Whether the declaration finds the object, and no other one, by its natural key."""

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from reconciler import kinds
 from reconciler.model.address import NAME, Address
-from reconciler.model.dialect import specified_id
+from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
@@ -189,7 +189,7 @@ def _check_details(draft: Draft, form: ManifestDocument, kind: Kind) -> Iterator
                 code="field-not-applicable",
             )
     if form.id is not None and not (
-        specified_id(form.id, kind.id_prefix).startswith(kind.id_prefix) and form.id != kind.id_prefix
+        to_specification_id(form.id, kind.id_prefix).startswith(kind.id_prefix) and form.id != kind.id_prefix
     ):
         yield Finding(
             ("id",),

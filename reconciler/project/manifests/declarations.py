@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from reconciler.model.address import Address
-from reconciler.model.dialect import specified_id
+from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
@@ -54,7 +54,7 @@ def declare(
         spec=spec,
         position=places.start,
         positions=places,
-        id=None if envelope.id is None else specified_id(envelope.id, kind.id_prefix),
+        id=None if envelope.id is None else to_specification_id(envelope.id, kind.id_prefix),
         ensure=draft.ensure,
         lifecycle=envelope.lifecycle,
         moved=draft.moved,
