@@ -30,7 +30,7 @@ class Action(StrEnum):
         return "forgotten" if self is Action.FORGET else f"{self.value.removesuffix('e')}ed"
 
 
-class _Coded(StrEnum):
+class Coded(StrEnum):
     """A code for files and programs, with the text that people read."""
 
     _value_: str
@@ -51,7 +51,7 @@ class Cause(StrEnum):
     DRIFT = "drift"  # changed on the platform since the last apply
 
 
-class ChangedBy(_Coded):
+class ChangedBy(Coded):
     """What changed a field since it was last applied."""
 
     GIT = "git", "changed in Git"
@@ -61,14 +61,14 @@ class ChangedBy(_Coded):
     UNKNOWN = "unknown", "unknown cause"  # an adopted object, or a field that the owner record lacks
 
 
-class Order(_Coded):
+class Order(Coded):
     """Which half of a replacement is sent first."""
 
     CREATE_FIRST = "create_first", "create before delete"
     DELETE_FIRST = "delete_first", "delete before create"
 
 
-class Risk(_Coded):
+class Risk(Coded):
     """A property of a change that a reviewer must see. Ordered by weight."""
 
     WIDENS_ACCESS = "widens_access", "widens access"
@@ -92,7 +92,7 @@ class FieldChange(Struct, frozen=True):
     cause: Cause | None = None  # None: the plan was not compared with a base
 
 
-class Reason(_Coded):
+class Reason(Coded):
     """Why a resource changes."""
 
     DECLARED = "declared", "does not exist on the platform"

@@ -12,6 +12,7 @@ from reconciler.model.change import Change
 from reconciler.model.known_drift import IgnoredDifference
 from reconciler.model.manifest import Delivery
 from reconciler.model.problem import Problem
+from reconciler.model.rule_change import RuleChange
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Template, Value
 
@@ -99,7 +100,7 @@ class Approval(Struct, frozen=True):
     """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
     what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account", or a risk
-    kind: str  # a kind, the address of the only object that it is about, or "*" for a guard over all kinds
+    kind: str  # a kind, the address of the only object, "*" for a guard over all kinds, or a rule that a branch loosens
     count: int
     why: str
     granted: bool = False
@@ -158,6 +159,7 @@ class Plan(Struct, frozen=True):
     """All changes and calls of an apply, in a safe order, and the problems and missing approvals that block it."""
 
     stack: str
+    rule_changes: tuple[RuleChange, ...] = ()  # of the branch, compared with its base
     changes: tuple[Change, ...] = ()  # deletions first
     calls: tuple[Call, ...] = ()  # in an order that satisfies every `needs`
     problems: tuple[Problem, ...] = ()

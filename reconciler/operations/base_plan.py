@@ -1,9 +1,12 @@
-"""Compares a plan with that of a base commit, read from Git without a checkout, for the same snapshot."""
+"""Reads the base of a review from Git without a checkout: its rules, and the plan of its manifests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler import kinds
@@ -11,11 +14,16 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Base, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Secret, Value
+from reconciler.model.value import Json, Secret, Value
+from reconciler.operations import policy_checks
+from reconciler.operations.opening.base_files import BaseFiles
 from reconciler.operations.opening.commits import Commit
+from reconciler.operations.project_rules import find_unread, read_rules
 from reconciler.planning import planner
 from reconciler.planning.attribution import attribute
+from reconciler.planning.judging.rules import Rules
 from reconciler.project.documents.outside import Outside
+from reconciler.project.documents.resolve import Absent
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import FILE, Config, load_config
 
@@ -23,28 +31,118 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 
-def compare_with_base(workspace: Workspace, plan: Plan, snapshot: Snapshot, ref: str) -> Plan:
-    """The plan with the cause of each change, if the commit `ref` can be planned. Raises UnusableBase.
+class Unreadable(Struct, frozen=True):
+    """Rules of the base that cannot be read.
+
+    part    settings, policies or manifests
+    causes  what identifies the problems
+    """
+
+    part: str
+    why: str
+    causes: Json
+
+
+class BaseSide(Struct, frozen=True):
+    """What a review compares the branch with.
+
+    base        the commit, and why changes cannot be attributed to it
+    rules       None if the base has no project, or its settings cannot be read
+    unreadable  rules of the base that are not known
+    manifest    None if it cannot be read
+    """
+
+    base: Base
+    rules: Rules | None = None
+    unreadable: tuple[Unreadable, ...] = ()
+    manifest: Manifest | None = None
+
+
+def read_base(workspace: Workspace, ref: str) -> BaseSide:
+    """The base that `ref` names. Raises UnusableBase.
 
     Manifests and files come from the commit. Environment variables and files that the commit does not have, which is
     where secrets are, come from here.
     """
-    environ = workspace.runtime.environ
-    commit = Commit.resolve(workspace.config.root, environ, ref)
+    config = workspace.config
+    commit = Commit.resolve(config.root, workspace.runtime.environ, ref)
     base = Base(ref, commit.id, behind=commit.count_missing())
-    if base.behind:
-        return replace(plan, base=base)
-    try:
-        manifest = _load_manifest(workspace, commit)
-    except Rejected as rejected:
-        return replace(plan, base=replace(base, problems=tuple(rejected.problems)))
+    with commit.files() as files:
+        if files.has_project:
+            return _Reader(workspace, files).read(base)
+    if not (others := commit.find_named(FILE)):  # the reviewed commits add the project
+        return BaseSide(base, manifest=Manifest(config.stack, {}))
+    why = f"the base has no {FILE} in this folder, but {others[0]}"
+    unreadable = Unreadable("settings", why, list(others))
+    return BaseSide(base, unreadable=(unreadable,), manifest=Manifest(config.stack, {}))
+
+
+class _Reader(Struct, frozen=True, dict=True):
+    """Reads the project of a commit, part by part."""
+
+    workspace: Workspace
+    files: BaseFiles
+
+    def read(self, base: Base) -> BaseSide:
+        """The rules and manifests, as far as they are valid."""
+        head = self.workspace.config
+        try:
+            settings = self._read_settings()
+        except Rejected as rejected:
+            unknown = _report("settings", rejected.problems)
+            return BaseSide(replace(base, problems=tuple(rejected.problems)), unreadable=(unknown,))
+        unreadable: list[Unreadable] = []
+        problems = _check_account(settings, head)
+        policies: policy_checks.Rules = ()
+        try:
+            self.files.add(*settings.policies)
+            policies = policy_checks.load_rules(settings)
+        except Rejected as rejected:
+            unreadable.append(_report("policies", rejected.problems))
+        manifest = None
+        try:
+            manifest = self._read_manifest(settings)
+        except Rejected as rejected:
+            unreadable.append(_report("manifests", rejected.problems))
+            problems += rejected.problems
+        rules = read_rules(settings, policies, manifest or Manifest(settings.stack, {}))
+        return BaseSide(replace(base, problems=tuple(problems)), rules, tuple(unreadable), manifest)
+
+    def _read_settings(self) -> Config:
+        environment = self.workspace.config.environment
+        name = environment.name if environment is not None else None
+        settings = load_config(self.files.root, self.workspace.runtime.environ, name, self._absent)
+        if unread := list(find_unread(settings)):
+            raise Rejected(unread)
+        return settings
+
+    def _read_manifest(self, settings: Config) -> Manifest:
+        self.files.add(*settings.manifests)
+        environ, variables = self.workspace.runtime.environ, self.workspace.variables
+        return load_manifests(settings, environ, variables, self._absent).manifest
+
+    @cached_property
+    def _absent(self) -> Absent:
+        read_here = _read_from(self.workspace)
+
+        def read_missing(source: str, is_secret: bool) -> Value | None:
+            word, _, path = source.partition(":")
+            return None if word == "file" and self.files.has(path) else read_here(source, is_secret)
+
+        return read_missing
+
+
+def attribute_changes(workspace: Workspace, side: BaseSide, plan: Plan, snapshot: Snapshot) -> Plan:
+    """The plan with the cause of each change, if the base can be planned."""
+    if side.base.behind or side.base.problems or side.manifest is None:
+        return replace(plan, base=side.base)
     options = replace(workspace.options, to_replace=frozenset())
-    return attribute(plan, planner.plan(manifest, snapshot, kinds.list_planned(), options), base)
+    return attribute(plan, planner.plan(side.manifest, snapshot, kinds.list_planned(), options), side.base)
 
 
-def _load_manifest(workspace: Workspace, commit: Commit) -> Manifest:
-    config, environ = workspace.config, workspace.runtime.environ
-    here = Outside(config.root, environ)
+def _read_from(workspace: Workspace) -> Absent:
+    """Reads what the commit does not have: secrets, and files that Git does not keep."""
+    here = Outside(workspace.config.root, workspace.runtime.environ)
     secrets = {secret.source: secret for secret in workspace.account.secrets}
 
     def read_here(source: str, is_secret: bool) -> Value | None:
@@ -56,28 +154,28 @@ def _load_manifest(workspace: Workspace, commit: Commit) -> Manifest:
         text = here.read("from_file", path, is_secret=is_secret)
         return Secret(text, source) if is_secret else text
 
-    with commit.files() as base:
-        if not base.has_project:
-            return Manifest(config.stack, {})  # the reviewed commits add the project
-
-        def read_missing(source: str, is_secret: bool) -> Value | None:
-            word, _, path = source.partition(":")
-            return None if word == "file" and base.has(path) else read_here(source, is_secret)
-
-        environment = config.environment.name if config.environment is not None else None
-        settings = load_config(base.root, environ, environment, read_missing)
-        _check_account(settings, config)
-        base.add(*settings.manifests, *settings.policies)
-        return load_manifests(settings, environ, workspace.variables, read_missing).manifest
+    return read_here
 
 
-def _check_account(base: Config, head: Config) -> None:
-    """Refuses a base whose plan would be about other objects."""
-    for name, before, now in (
-        ("stack", base.stack, head.stack),
-        ("platform.base_url", base.base_url, head.base_url),
-        ("platform.account", base.account, head.account),
-    ):
-        if before != now:
-            text = f"{name} is {before or 'not set'} in the base and {now or 'not set'} here"
-            raise Rejected([Problem(text, "changes cannot be attributed", FILE, code="different-account")])
+def _report(part: str, problems: Sequence[Problem]) -> Unreadable:
+    """The problems without what depends on the machine, such as paths of temporary folders."""
+    causes = [[problem.code, problem.subject, str(problem.position or "")] for problem in problems if problem.is_error]
+    return Unreadable(part, f"cannot be read: {problems[0]}", causes)
+
+
+def _check_account(base: Config, head: Config) -> list[Problem]:
+    """Why the plan of the base would be about other objects."""
+    return [
+        Problem(
+            f"{name} is {before or 'not set'} in the base and {now or 'not set'} here",
+            "changes cannot be attributed",
+            FILE,
+            code="different-account",
+        )
+        for name, before, now in (
+            ("stack", base.stack, head.stack),
+            ("platform.base_url", base.base_url, head.base_url),
+            ("platform.account", base.account, head.account),
+        )
+        if before != now
+    ][:1]

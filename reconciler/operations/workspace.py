@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.applying.reviewed import Reviewed
     from reconciler.operations.authoring.import_proposal import Proposal
+    from reconciler.operations.base_plan import BaseSide
     from reconciler.planning.importing.survey import Selects
     from reconciler.planning.policies.rule import Rule
     from reconciler.store.store import RecordedCall
@@ -77,6 +78,8 @@ class Workspace:
     options      selection, approvals and guards of plans
     parallelism  requests at a time
     variables    values that the caller gave for `${{ var.NAME }}`
+    base         the base whose rules hold too; see `judge_by`
+    base_policies  policies of the base that hold beside the project's own
     """
 
     config: Config
@@ -87,6 +90,8 @@ class Workspace:
     parallelism: int
     variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
     runtime: Runtime = field(default_factory=Runtime)
+    base: BaseSide | None = field(default=None, repr=False)
+    base_policies: tuple[Rule, ...] = field(default=(), repr=False)
 
     @classmethod
     def open(
@@ -161,16 +166,14 @@ class Workspace:
     ) -> PlanResult:
         """Reads the account and plans its changes, with the API calls. Changes nothing. Parameters as in `select`.
 
-        base  a branch, tag or commit: the plan tells the changes since that commit from pending ones and drift.
-              Raises UnusableBase
+        base  a branch, tag or commit: its rules hold beside those of the project, and the plan tells the changes since
+              that commit from pending ones and drift. Raises UnusableBase
         """
-        chosen = self.select(selection, allow=allow, adopt=adopt)
+        chosen = self.select(selection, allow=allow, adopt=adopt).judge_by(base)
         snapshot = await chosen.take_snapshot(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
         plan = replace(chosen.with_policy_findings(chosen.plan_for(snapshot)), created=chosen.runtime.now())
-        if base is not None:
-            plan = chosen.compare_with_base(plan, snapshot, base)
-        return PlanResult(plan, snapshot, chosen)
+        return PlanResult(chosen.attribute_changes(plan, snapshot), snapshot, chosen)
 
     async def apply(
         self,
@@ -350,15 +353,29 @@ class Workspace:
         """The plan with the findings of the project's policies."""
         return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
 
-    def compare_with_base(self, plan: Plan, snapshot: Snapshot, ref: str) -> Plan:
-        """The plan with the cause of each change: commits since `ref`, earlier commits, or the platform."""
-        from reconciler.operations.base_plan import compare_with_base
+    def judge_by(self, ref: str | None) -> Workspace:
+        """The workspace whose plans the rules of a base judge too: a branch, tag or commit. None: the same workspace.
 
-        return compare_with_base(self, plan, snapshot, ref)
+        Raises UnusableBase or InvalidProject.
+        """
+        if ref is None:
+            return self
+        from reconciler.operations.base_plan import read_base
+        from reconciler.operations.judging import judge
+
+        return judge(self, read_base(self, ref))
+
+    def attribute_changes(self, plan: Plan, snapshot: Snapshot) -> Plan:
+        """The plan with the cause of each change: commits since the base, earlier commits, or the platform."""
+        if self.base is None:
+            return plan
+        from reconciler.operations.base_plan import attribute_changes
+
+        return attribute_changes(self, self.base, plan, snapshot)
 
     def load_rules(self) -> tuple[Rule, ...]:
-        """Loads the project's policies; raises InvalidProject."""
+        """Loads the project's policies, and adds those of the base that hold too; raises InvalidProject."""
         from reconciler.operations.opening.source import invalid_project
 
         with invalid_project():
-            return policy_checks.load_rules(self.config)
+            return (*policy_checks.load_rules(self.config), *self.base_policies)

@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem
 from reconciler.model.problem import Problem, Severity
+from reconciler.model.rule_change import RuleRisk
 from reconciler.model.snapshot import Live
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition
@@ -23,12 +25,23 @@ from reconciler.planning.matching.index import LiveIndex
 SMALL_STACK = 10  # objects below which no share of them but 0 % is guarded
 
 
-def is_protected(decision: Decision) -> bool:
-    """Whether the change deletes a protected object: by its owner record or binding, or by its manifest.
+def is_protected(decision: Decision, options: PlanOptions) -> bool:
+    """Whether the change deletes a protected object: by its owner record or binding, its manifest, or that of the base.
 
     The owner record counts even after the manifest was removed, the manifest before it was applied.
     """
-    return decision.ends_live and (decision.live_protected or decision.protect)
+    if not decision.ends_live:
+        return False
+    return decision.live_protected or decision.protect or not options.protected.isdisjoint(_list_addresses(decision))
+
+
+def _list_addresses(decision: Decision) -> Iterator[Address]:
+    """The address of a resource, and those that it had before."""
+    yield decision.address
+    if decision.former is not None:
+        yield decision.former
+    if decision.declaration is not None:
+        yield from decision.declaration.moved
 
 
 def find_required_approvals(
@@ -47,8 +60,9 @@ def find_required_approvals(
     additions   undeclared children of objects of this stack
     """
     needed = [
+        *find_rule_approvals(options),
         *_check_account(decisions, index.snapshot.doubt),
-        *_check_kinds(decisions, parts, index),
+        *_check_kinds(decisions, parts, index, options),
         *delivery_targets.find_overwrite_approvals(decisions, index.snapshot),
         *_check_shares(decisions, owned, options),
         *_check_empty_manifests(owned, len(index.manifest.declarations), options),
@@ -56,6 +70,15 @@ def find_required_approvals(
         *_check_risks(decisions, options),
     ]
     return tuple(_grant(approval, options) for approval in needed)
+
+
+def find_rule_approvals(options: PlanOptions) -> Iterator[Approval]:
+    """The approvals of rules that the branch loosens, with `granted` set: one for each type of rule."""
+    by_rule: dict[tuple[RuleRisk, str], list[ApprovalItem]] = {}
+    for change in options.rule_changes or ():
+        by_rule.setdefault((change.risk, change.rule), []).append(ApprovalItem(change.subject, "", change.digest))
+    for (risk, rule), items in by_rule.items():
+        yield _grant(Approval(str(risk), rule, len(items), f"this branch {risk.text}", items=tuple(items)), options)
 
 
 def find_unused(approvals: Iterable[Approval], options: PlanOptions) -> Iterator[Problem]:
@@ -68,6 +91,8 @@ def find_unused(approvals: Iterable[Approval], options: PlanOptions) -> Iterator
     needed = {(approval.what, item.subject): item for approval in approvals for item in approval.items}
     lacking = {approval.what for approval in approvals if not approval.granted}
     for entry in () if options.is_limited else options.approved:
+        if options.rule_changes is None and entry.what in RULE_RISKS:
+            continue  # without a base, no rule is compared
         item, is_expired = needed.get((entry.what, entry.subject)), entry.until < _today(options)
         if item is None and entry.what not in lacking:
             end = "remove the entry" if is_expired else f"it can stay until {entry.until}"
@@ -88,6 +113,7 @@ def find_unused(approvals: Iterable[Approval], options: PlanOptions) -> Iterator
 
 
 _REVIEW = "review the change, and replace the entry"
+RULE_RISKS = frozenset(map(str, RuleRisk))
 
 
 def _grant(approval: Approval, options: PlanOptions) -> Approval:
@@ -109,26 +135,28 @@ def _today(options: PlanOptions) -> str:
     return datetime.fromtimestamp(options.now, UTC).date().isoformat()
 
 
-def _check_kinds(decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIndex) -> Iterator[Approval]:
-    protected = [decision for decision in decisions if is_protected(decision)]
-    guarded = [live for live in parts if index.is_protected(live)]
+def _check_kinds(
+    decisions: Sequence[Decision], parts: Sequence[Live], index: LiveIndex, options: PlanOptions
+) -> Iterator[Approval]:
+    protected = [decision for decision in decisions if is_protected(decision, options)]
+    rest = [decision for decision in decisions if not is_protected(decision, options)]
+    guarded = [live for live in parts if _is_guarded(live, index, options)]
     yield from _by_kind("delete-protected", "protected by `lifecycle.protect`", protected, guarded)
-    irreversible = (decision for decision in decisions if _is_irreversible(decision) and not is_protected(decision))
+    irreversible = (decision for decision in rest if _is_irreversible(decision))
     yield from _by_kind("delete", "irreversible: cannot be recovered after deletion", irreversible)
     unmarked = (
         decision
-        for decision in decisions
-        if decision.action is Action.DELETE and _is_owned_by_store_only(decision)
-        if not (decision.adopted or is_protected(decision))
+        for decision in rest
+        if decision.action is Action.DELETE and _is_owned_by_store_only(decision) and not decision.adopted
     )
     why = "this kind has no metadata: ownership is known only from the local store"
     yield from _by_kind("delete", why, unmarked)
     yield from _check_adopted(decisions)
     unmanaged = (
-        decision for decision in decisions if _deletes_unmanaged(decision, index) and not _is_irreversible(decision)
+        decision for decision in rest if _deletes_unmanaged(decision, index) and not _is_irreversible(decision)
     )
     yield from _by_kind("delete", "declared with `ensure: absent`, but not managed by any stack", unmanaged)
-    foreign = [live for live in parts if not index.is_ours(live) and not index.is_protected(live)]
+    foreign = [live for live in parts if live not in guarded and not index.is_ours(live)]
     yield from _by_kind("delete", "not managed by this stack, and will be deleted with its parent", (), foreign)
     adopted = (decision for decision in decisions if decision.needs_approval)
     yield from _by_kind("adopt", "already exists and is not managed by any stack", adopted)
@@ -172,6 +200,13 @@ def _check_risks(decisions: Sequence[Decision], options: PlanOptions) -> Iterato
     risks = [(decision, find_risks(decision)) for decision in decisions]
     for risk in sorted(required):
         yield from _by_kind(str(risk), risk.text, (decision for decision, found in risks if risk in found))
+
+
+def _is_guarded(live: Live, index: LiveIndex, options: PlanOptions) -> bool:
+    """Whether an object that is deleted with its parent is protected."""
+    owner = live.owner
+    addresses = [owner.address] if owner is not None and owner.stack == index.stack else []
+    return index.is_protected(live) or not options.protected.isdisjoint((*addresses, *index.find_bound_addresses(live)))
 
 
 def _is_irreversible(decision: Decision) -> bool:

@@ -35,7 +35,7 @@ from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.deciding.references import References, report_skipped_referrer
 from reconciler.planning.deciding.unlisted import merge_unlisted
 from reconciler.planning.forecast import forecast
-from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
+from reconciler.planning.guards import find_required_approvals, find_rule_approvals, find_unused, is_protected
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.matching.match import match
@@ -60,8 +60,13 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
     try:
         planning.decide_declared()
     except CycleError as error:
-        problem = _report_cycle(manifest, error.args[1])
-        return Plan(manifest.stack, problems=(problem,), manifest_digest=manifest.digest)
+        return Plan(
+            manifest.stack,
+            problems=(_report_cycle(manifest, error.args[1]),),
+            rule_changes=options.rule_changes or (),
+            approvals=tuple(find_rule_approvals(options)),
+            manifest_digest=manifest.digest,
+        )
     planning.decide_undeclared()
     return planning.finish()
 
@@ -161,6 +166,7 @@ class _Planning:
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
         return Plan(
             stack=index.stack,
+            rule_changes=options.rule_changes or (),
             changes=changes,
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
@@ -200,7 +206,7 @@ class _Planning:
         for decision in moving:
             if id(decision) in additions:
                 yield additions[id(decision)].change()
-            elif (change := decision.change(is_protected(decision))) is not None:
+            elif (change := decision.change(is_protected(decision, self.options))) is not None:
                 if decision.action is Action.DELETE and decision.live is not None:
                     change = replace(change, identity=describe_identity(self.index, decision.kind, decision.live))
                 yield replace(change, is_pending=is_pending(decision, self.index))

@@ -51,10 +51,17 @@ def test_what_cannot_be_had_back(on_sandbox: Project, sandbox: Sandbox, declared
     held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", GONE, "1 deleted")
 
 
-def test_a_tombstone_in_git_is_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN, BOT)
-    on_sandbox.declare(*OTHER, {**DOMAIN, "ensure": "absent"}, {**BOT, "ensure": "absent"})
-    assert quietly(on_sandbox, "apply") == Said(0, "Applied: 2 deleted.\n", "")
+@pytest.mark.parametrize(
+    ("declared", "why"),
+    [(DOMAIN, GONE), (BOT, "this kind has no metadata: ownership is known only from the local store")],
+    ids=["domain", "bot"],
+)
+def test_a_deletion_that_the_manifest_declares_needs_the_same_approval(
+    on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any], why: str
+) -> None:
+    settled(on_sandbox, sandbox, *OTHER, declared)
+    on_sandbox.declare(*OTHER, {**declared, "ensure": "absent"})
+    held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", why, "1 deleted")
 
 
 def test_consent_for_fewer_than_there_are_is_none(on_sandbox: Project, sandbox: Sandbox) -> None:

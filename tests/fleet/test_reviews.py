@@ -41,7 +41,7 @@ CALL = Call(
 def plan(*changes: Change, calls: tuple[Call, ...] = (CALL,), **options: Any) -> Plan:
     options.setdefault("account", "https://api.example.com")
     options.setdefault("manifest_digest", "m1")
-    return Plan("shop", changes or (change(),), calls, **options)
+    return Plan("shop", changes=changes or (change(),), calls=calls, **options)
 
 
 OTHERS = {

@@ -30,7 +30,7 @@ def change(address: str = "ReservedDomain/a", **options: Any) -> Change:
 
 
 def plan(*changes: Change, **options: Any) -> Plan:
-    return Plan("shop", changes, **options)
+    return Plan("shop", changes=changes, **options)
 
 
 def field(path: str, old: Any, new: Any, changed_by: ChangedBy = ChangedBy.GIT) -> FieldChange:

@@ -29,7 +29,7 @@ TRAFFIC = '{"on_http_request":[{"actions":[{"type":"deny"}]}]}'
 
 def create(address: Address, path: str | Template, body: Mapping[str, Any], **fields: Any) -> Plan:
     call = Call(f"create {address}", address, Verb.CREATE, path, body=body, owner=OwnerDraft(address), **fields)
-    return Plan("prod", (Change(address, Action.CREATE, Reason.DECLARED),), (call,))
+    return Plan("prod", changes=(Change(address, Action.CREATE, Reason.DECLARED),), calls=(call,))
 
 
 def change(
@@ -48,7 +48,7 @@ def change(
     """A call that acts on the object that was observed at the address."""
     call = Call(f"{verb} {address}", address, verb, path, id.rpartition("/")[2], body, **fields)
     found = Change(address, action, reason, id=id.rpartition("/")[2], protected=protected)
-    return Plan("prod", (found,), (call,), observed={address: Observed(id, {}, owner)})
+    return Plan("prod", changes=(found,), calls=(call,), observed={address: Observed(id, {}, owner)})
 
 
 def approve(plan: Plan, *approvals: tuple[str, str, int]) -> Plan:

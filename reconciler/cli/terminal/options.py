@@ -104,17 +104,20 @@ def _parse_approvals(
         if match is None:
             raise click.BadParameter(f"{text!r} is not RULE:KIND=N, as in delete:ReservedDomain=1")
         what, kind, number = match["what"], match["kind"], int(match["number"])
-        if what not in _SCOPES:
-            known = ", ".join(_SCOPES)
+        if what not in _SCOPES and what not in _RULE_RISKS:
+            known = ", ".join((*_SCOPES, *_RULE_RISKS))
             raise click.BadParameter(f"{text!r} names an unknown rule; use one of {known}")
         if number == 0:
             raise click.BadParameter(f"{text!r} has a count of zero; use at least 1, as in {what}:{kind}=1")
-        _check_scope(text, what, kind, number)
+        if what in _RULE_RISKS:
+            _check_rule(text, what, kind, number)
+        else:
+            _check_scope(text, what, kind, number)
         counts[what, kind] = counts.get((what, kind), 0) + number
     return counts
 
 
-_APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z]+(?:/[^=,\s]+)?)=(?P<number>[0-9]{1,9})")
+_APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z_.]+(?:/[^=,\s]+)?)=(?P<number>[0-9]{1,9})")
 _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kinds together with `*`)
     "delete": (True, True),
     "delete-protected": (True, False),
@@ -136,6 +139,27 @@ _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kind
         (True, False),
     ),
 }
+
+
+_RULE_RISKS = ("loosens_rule", "changes_where_it_applies")  # of a branch that is compared with its base
+
+
+def _list_rules(what: str) -> tuple[str, ...]:
+    """The rules of a project that `loosens_rule` or `changes_where_it_applies` approves a change of."""
+    if what not in _RULE_RISKS:
+        return ()
+    from reconciler.planning.judging.strictness import RULES
+
+    return next(rules for risk, rules in RULES.items() if risk == what)
+
+
+def _check_rule(text: str, what: str, rule: str, number: int) -> None:
+    """Checks the name of a rule that a branch loosens."""
+    known = _list_rules(what)
+    if rule not in known:
+        close = difflib.get_close_matches(rule, known, 1)
+        remedy = f"did you mean {what}:{close[0]}={number}?" if close else f"use one of {', '.join(known)}"
+        raise click.BadParameter(f"{text!r} names an unknown rule of a project; {remedy}")
 
 
 def _check_scope(text: str, what: str, kind: str, number: int) -> None:
@@ -166,7 +190,7 @@ def _complete_approval(context: click.Context, _parameter: click.Parameter, inco
         names = [kind.name for kind in kinds.list_planned()]
     else:
         names = sorted({name.partition("/")[0] for name in addresses.list_addresses(context)})
-    found = []
+    found = [f"{what}:{rule}=1" for rule in _list_rules(what)]
     for rule, (of_one, of_all) in _SCOPES.items():
         if rule == what if colon else rule.startswith(what):
             found += [f"{rule}:{name}=1" for name in (*(names if of_one else ()), *("*" if of_all else ()))]

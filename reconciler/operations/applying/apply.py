@@ -64,6 +64,8 @@ async def apply(
 ) -> ApplyResult:
     """Applies a new plan, the plan file `planned`, or the reviewed part of a new plan; see `Workspace.apply`."""
     file, reviewed = (None, planned) if isinstance(planned, Reviewed) else (planned, None)
+    if reviewed is not None:
+        workspace = workspace.judge_by(reviewed.base)
     halt = _StopSignal(stop or asyncio.Event())
     stack = workspace.manifest.stack
     rules = workspace.load_rules()
@@ -204,7 +206,7 @@ class _Run(Struct):
 
     async def _find_reviewed_part(self, plan: Plan, snapshot: Snapshot, reviewed: Reviewed) -> RemainingPlan:
         """The reviewed part of a new plan, by the rules of the branch as it was before the push, too."""
-        plan = self.workspace.compare_with_base(plan, snapshot, reviewed.base)
+        plan = self.workspace.attribute_changes(plan, snapshot)
         progress = await self.store.progress(reviewed.digest)
         has_begun = progress.has_begun and progress.complete is None
         return find_reviewed_part(plan, reviewed, has_begun=has_begun)

@@ -114,9 +114,9 @@ def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = N
         severity=Severity.WARNING,
         code="planned-from-snapshot",
     )
+    workspace = workspace.judge_by(base)
     check_selection(workspace.options, workspace.manifest, taken.snapshot, ignore_event)
     plan = workspace.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
     plan = replace(plan, problems=problems, snapshot_time=taken.at, created=workspace.runtime.now())
-    plan = workspace.with_policy_findings(plan)
-    return plan if base is None else workspace.compare_with_base(plan, taken.snapshot, base)
+    return workspace.attribute_changes(workspace.with_policy_findings(plan), taken.snapshot)

@@ -89,6 +89,12 @@ class Commit(Struct, frozen=True):
             except Unreadable as error:
                 raise GitError(str(error), error.remedy) from error
 
+    def find_named(self, name: str) -> list[str]:
+        """The paths of all files of that name in the repository, sorted. Raises UnusableBase."""
+        with self._open() as git:
+            listed = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", self.id)
+        return sorted(path for path in map(os.fsdecode, listed.split(b"\0")) if path.rpartition("/")[2] == name)
+
     def _find_project(self) -> str:
         root, top = os.path.realpath(self.root), os.path.realpath(self.worktree.root)
         if os.path.commonpath((root, top)) != top:

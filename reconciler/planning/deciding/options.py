@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from reconciler.model.address import Address
 from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Risk
+from reconciler.model.rule_change import RuleChange
 
 
 class PlanOptions(Struct, frozen=True):
@@ -23,6 +24,9 @@ class PlanOptions(Struct, frozen=True):
     max_…_percent          the share of ten or more owned objects that may be deleted or updated without approval
     require_approval       risks of which each change needs approval: `--allow widens_access:TLSEdge=1`
     approved               the approvals that the project records in Git
+    rule_changes           the rules that the branch loosens, compared with its base; None: there is no base
+    protected              resources that the base protects
+    adopting               resources whose `lifecycle.adopt` counts as approval; None: all
     requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
     commit                 the Git commit of the manifests, for display
     now                    seconds since 1970, to find secrets that are due for rotation
@@ -38,6 +42,9 @@ class PlanOptions(Struct, frozen=True):
     max_update_percent: int = 30
     require_approval: frozenset[Risk] = frozenset()
     approved: tuple[ApprovedItem, ...] = ()
+    rule_changes: tuple[RuleChange, ...] | None = None
+    protected: frozenset[Address] = frozenset()
+    adopting: frozenset[Address] | None = None
     requests_per_minute: int = 0
     commit: str = ""
     now: float = 0.0

@@ -296,7 +296,9 @@ def adopt(comparison: Comparison) -> Decision | None:
     if comparison.match.is_ours:
         return None
     is_requested = comparison.declaration.lifecycle.adopt
-    is_approved = is_requested or comparison.options.adopt
+    adopting = comparison.options.adopting
+    is_granted = is_requested and (adopting is None or comparison.declaration.address in adopting)
+    is_approved = is_granted or comparison.options.adopt
     is_named = comparison.kind.parent is None or is_requested or comparison.match.basis is Basis.ID
     if is_named and not comparison.kind.keeps_owner and not comparison.decision.differences:
         return replace(comparison.decision, adopted=not is_approved)

@@ -11,13 +11,18 @@ from typing import Any, Final
 from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Risk
 from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.rule_change import RuleRisk
 from reconciler.project import files
 from reconciler.project.documents import phrases
 from reconciler.project.settings.one_document import MAX_BYTES, read_map
 from reconciler.project.yaml.positions import Places
 
 FILE: Final = "approvals.yaml"
-RULES: Final = ("delete", "delete-protected", "adopt", "overwrite", "update", *(risk for risk in Risk))
+RULES: Final = (
+    *("delete", "delete-protected", "adopt", "overwrite", "update"),
+    *(risk for risk in Risk),
+    *(risk for risk in RuleRisk),
+)
 _OTHERS: Final = ("id", "until", "digest", "env")
 _EXAMPLE: Final = (
     "write an entry as `plan --fail-on approvals` prints it: `- {delete: Kind/name, id: …, until: …, digest: …}`"

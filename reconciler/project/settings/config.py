@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from reconciler.model import dialect
@@ -58,6 +59,8 @@ class Config(Struct, frozen=True):
     store: str | None = None
     store_scope: str = ""  # of the stack within the store; see `store.scope`
     agent_url: str = AGENT_URL
+    stated: ProjectFile | None = None  # the settings without overrides by environment variables
+    written: Mapping[str, Json] = field(default_factory=dict)  # the same with expressions such as {from_env: NAME}
     positions: Mapping[tuple[str | int, ...], Position] = field(default_factory=dict)
     unmet: tuple[Problem, ...] = ()  # problems that prevent a connection
     included_files: tuple[str, ...] = ()  # files read with from_file, except that of the key
@@ -118,7 +121,8 @@ def load_config(
         included |= resolver.included_files.keys()
     if problems:
         raise Rejected(sorted(problems, key=lambda problem: (problem.position or Position("", 0, 0), problem.text)))
-    return _build_config(root, reading, places, overrides, settings, layers, chosen, included)
+    found = _build_config(root, reading, places, overrides, settings, layers, chosen, included)
+    return replace(found, stated=reading.file, written=written)
 
 
 class _Reading(Struct, frozen=True):

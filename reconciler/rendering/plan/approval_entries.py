@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Approval, ApprovalItem, Plan
+from reconciler.model.rule_change import RuleRisk
 
 DAYS = 14  # until the entries expire
 
@@ -17,12 +18,17 @@ def render_entries(plan: Plan, environment: str | None = None) -> str:
     until = (datetime.fromtimestamp(plan.created, UTC) + timedelta(days=DAYS)).date().isoformat()
     place = f"    env: {environment}\n" if environment else ""
     entries = [
-        f'  - {approval.what}: {_quote(item.subject)}\n{place}    id: "{item.id}"\n'
+        f"  - {approval.what}: {_quote(item.subject)}\n{place}{_write_id(approval, item)}"
         f'    until: "{until}"\n    digest: "{item.digest}"\n'
         for approval in plan.missing_approvals
         for item in approval.items
     ]
     return "approvals:\n" + "".join(entries) if entries else ""
+
+
+def _write_id(approval: Approval, item: ApprovalItem) -> str:
+    """The line of the live object, which a rule does not have."""
+    return "" if approval.what in map(str, RuleRisk) else f'    id: "{item.id}"\n'
 
 
 def _quote(subject: str) -> str:

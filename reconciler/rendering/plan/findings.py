@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from reconciler.model.change import Action, Cause, Risk
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
+from reconciler.model.rule_change import RuleRisk
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue, FieldRow, build_outline
 from reconciler.rendering.plan.phrases import Flavour
-from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.terminal_text import cut, sanitize
 
 _LONGEST = 200  # cells of a value: a finding is cut at 1000 characters, and has old and new values
 
@@ -38,6 +39,11 @@ class Rule(Struct, frozen=True):
     level: Level
 
 
+RULES_CHANGED = {
+    RuleRisk.LOOSENS: Rule("loosens-rule", "The branch loosens a rule that judges it", Level.ERROR),
+    RuleRisk.PLACE: Rule("changes-where-it-applies", "The branch changes where it applies", Level.ERROR),
+}
+RULES_APPROVED = {risk: Rule(f"{rule.id}-approved", rule.text, Level.WARNING) for risk, rule in RULES_CHANGED.items()}
 PROBLEM = Rule("problem", "The plan has an error", Level.ERROR)
 POLICY = Rule("policy", "A project policy is violated", Level.ERROR)
 ADVICE = Rule("policy-warning", "A project policy with `severity: warning` is violated", Level.WARNING)
@@ -64,6 +70,8 @@ NOTE = Rule("note", "The plan has a note", Level.NOTE)
 CHANGE = Rule("change", "The platform differs from the manifests", Level.NOTE)
 DRIFT = Rule("drift", "The platform changed since the last apply", Level.WARNING)
 RULES = (
+    *RULES_CHANGED.values(),
+    *RULES_APPROVED.values(),
     PROBLEM,
     POLICY,
     APPROVAL,
@@ -77,6 +85,7 @@ RULES = (
     *BEFORE.values(),
     NOTE,
 )  # the most severe first
+_FIRST = frozenset({*RULES_CHANGED.values(), *RULES_APPROVED.values()})
 _BLOCKING = frozenset({PROBLEM, POLICY, APPROVAL})
 _LAST = frozenset({*BEFORE.values(), NOTE})
 
@@ -118,13 +127,13 @@ def list_findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = 
     """All findings, the most severe first. `prefix`: the project's folder below the repository's root."""
     findings = [*_base(plan), *_problems(plan), *_changes(plan, flavour)]
     if flavour is Flavour.PLAN:
-        findings += _approvals(plan)
+        findings += [*_rule_changes(plan), *_approvals(plan)]
     findings = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in findings]
     return sorted(findings, key=_rank)
 
 
 def _rank(item: Finding) -> tuple[object, ...]:
-    stage = 0 if item.rule in _BLOCKING else 2 if item.rule in _LAST else 1
+    stage = -1 if item.rule in _FIRST else 0 if item.rule in _BLOCKING else 2 if item.rule in _LAST else 1
     return (stage, not item.is_deletion, RULES.index(item.rule), item.file, item.line, item.column, item.subject)
 
 
@@ -143,8 +152,18 @@ def _base(plan: Plan) -> Iterator[Finding]:
         yield Finding(BASE, "; ".join([text.removesuffix("."), *base.problems]), base.ref)
 
 
+def _rule_changes(plan: Plan) -> Iterator[Finding]:
+    """The rules that the branch loosens: also those that are approved, since others may have approved them."""
+    for change, row in zip(plan.rule_changes, build_outline(plan).rule_changes, strict=True):
+        rule = (RULES_APPROVED if row.granted else RULES_CHANGED)[row.risk]
+        brief = phrases.describe_rule_change(replace(row, values=cut(row.values, _LONGEST)))
+        yield _place(Finding(rule, phrases.describe_rule_change(row), row.subject, brief=brief), change.position)
+
+
 def _approvals(plan: Plan) -> Iterator[Finding]:
     for approval in plan.missing_approvals:
+        if approval.what in map(str, RuleRisk):
+            continue  # the rule has a finding of its own
         text = f"Approval required: pass {approval.flag}: {approval.why}"
         yield Finding(APPROVAL, sanitize(text), sanitize(approval.kind))
 

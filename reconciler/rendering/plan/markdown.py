@@ -179,6 +179,7 @@ class _Page:
         place = f", environment {code(_cut(rows.environment, 100))}" if rows.environment else ""
         yield f"## {name} for stack {code(_cut(rows.stack, 100))}{place}"
         yield ""
+        yield from self.rule_changes()
         yield from self.base()
         yield from self.groups_summary() if self.is_attributed else self.summary()
         yield from self.scope()
@@ -186,6 +187,16 @@ class _Page:
         yield from self.approvals()
         yield from self.risks()
         yield from self.additions([row for row in self.rows.additions if self.is_of_branch(row)])
+
+    def rule_changes(self) -> Iterator[str]:
+        """The rules that this branch loosens, and the places that it changes."""
+        rows = self.rows.rule_changes
+        if rows:
+            yield "### ⚠️ Rules"
+            yield ""
+            cut = (replace(row, values=_cut(row.values, _LONGEST_LINE)) for row in rows)
+            lines = (f"- {'✅' if row.granted else '❌'} {phrases.describe_rule_change(row, code)}" for row in cut)
+            yield from self.first(lines, len(rows), "rule")
 
     def is_of_branch(self, row: ChangeRow) -> bool:
         """Whether a change is shown at the top: in a review, those that this branch causes; otherwise all."""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.problem import Problem, Severity
+from reconciler.model.rule_change import RuleRisk
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries
 from reconciler.rendering.terminal_text import sanitize
@@ -104,6 +105,16 @@ class ApprovalRow(Struct, frozen=True):
     is_optional: bool = False
 
 
+class RuleRow(Struct, frozen=True):
+    """A rule that the branch loosens, or a place that it changes, compared with its base."""
+
+    risk: RuleRisk
+    subject: str
+    values: str  # before and after, on one line
+    position: str
+    granted: bool  # approved
+
+
 class ProblemRow(Struct, frozen=True):
     """`is_note`: information that asks for nothing; formats show it last."""
 
@@ -114,6 +125,7 @@ class ProblemRow(Struct, frozen=True):
 
 class Outline(Struct, frozen=True):
     stack: str
+    rule_changes: tuple[RuleRow, ...]
     changes: tuple[ChangeRow, ...]
     calls: tuple[CallRow, ...]
     problems: tuple[ProblemRow, ...]
@@ -160,6 +172,7 @@ def build_outline(plan: Plan) -> Outline:
     numbers = {call.id: number for number, call in enumerate(plan.calls, start=1)}
     return Outline(
         stack=sanitize(plan.stack),
+        rule_changes=tuple(_list_rule_changes(plan, words)),
         changes=_changes(plan, words),
         calls=tuple(_call(call, numbers) for call in plan.calls),
         problems=tuple(map(_problem, plan.problems)),
@@ -181,6 +194,23 @@ def build_outline(plan: Plan) -> Outline:
         base=_base(plan.base, words) if plan.base is not None else None,
         environment=sanitize(plan.environment),
     )
+
+
+def _list_rule_changes(plan: Plan, words: _Words) -> Iterator[RuleRow]:
+    missing = {(item.what, item.kind) for item in plan.missing_approvals}
+    for change in plan.rule_changes:
+        if change.before is not None and change.after is None and isinstance(change.before, str):
+            values = sanitize(change.before)
+        else:
+            values = f"{words.line(change.before)} → {words.line(change.after)}"
+        position = change.position
+        yield RuleRow(
+            change.risk,
+            sanitize(change.subject),
+            values,
+            sanitize(f"{position.file}:{position.line}") if position is not None else "",
+            (str(change.risk), change.rule) not in missing,
+        )
 
 
 def symbol(action: Action, order: Order | None) -> str:

@@ -22,6 +22,7 @@ from reconciler.rendering.plan.outline import (
     DiffLine,
     FieldRow,
     Outline,
+    RuleRow,
 )
 
 
@@ -177,6 +178,12 @@ def list_groups(rows: Outline) -> list[Group]:
         for cause in GROUPS
     ]
     return [group for group in groups if group.cause is Cause.THIS_CHANGE or group.changes or group.additions]
+
+
+def describe_rule_change(row: RuleRow, quote: Callable[[str], str] = str) -> str:
+    """`This branch loosens a rule: guards.require_approval: ["widens_access"] → []`; approved ones say so."""
+    approved = " (approved)" if row.granted else ""
+    return f"This branch {row.risk.text}: {quote(f'{row.subject}: {row.values}')}{approved}"
 
 
 def describe_group(group: Group, base: BaseRow, quote: Callable[[str], str] = str) -> str:

@@ -73,6 +73,7 @@ class _Page:
         self.flavour = flavour
 
     def sections(self) -> Iterator[Iterator[str]]:
+        yield self.rule_changes()
         yield self.base()
         yield self.problems()
         yield self.legend()
@@ -116,6 +117,14 @@ class _Page:
             yield (lead if number == 0 else " " * indent) + (self.paint(paint, part) if paint else part)
 
     # --- sections
+
+    def rule_changes(self) -> Iterator[str]:
+        """The rules that this branch loosens, and the places that it changes."""
+        for row in self.rows.rule_changes:
+            paint = Paint.FAINT if row.granted else Paint.ALARM
+            yield from self.block(phrases.describe_rule_change(row), 2, paint, "! ")
+            if row.position:
+                yield from self.block(row.position, 4, Paint.FAINT)
 
     def base(self) -> Iterator[str]:
         """Why the changes are not attributed to this branch."""

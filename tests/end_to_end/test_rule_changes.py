@@ -1,0 +1,94 @@
+"""A pull request that loosens the rules by which it is judged: what every output of `plan --base` says first."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.end_to_end.project import Project, policies, resource
+from tests.end_to_end.test_review import EDGE, OFFICE, OTHER, SETTINGS, run_git
+from tests.platform import Sandbox
+
+LOOSE = SETTINGS.replace("[widens_access]", "[]")
+
+
+@pytest.fixture
+def loosened(on_sandbox: Project, sandbox: Sandbox) -> Project:
+    """A branch that removes a restriction together with the guard that would ask for approval."""
+    on_sandbox.write("reconciler.yaml", SETTINGS)
+    on_sandbox.declare(OFFICE, OTHER, EDGE)
+    run_git(on_sandbox, "init", "--quiet", "--initial-branch=main")
+    commit(on_sandbox)
+    assert on_sandbox("apply", "-y", "--quiet").code == 0
+    run_git(on_sandbox, "checkout", "--quiet", "-b", "review")
+    on_sandbox.write("reconciler.yaml", LOOSE)
+    on_sandbox.declare(OFFICE, OTHER, resource("TLSEdge", "pay"))
+    commit(on_sandbox)
+    return on_sandbox
+
+
+def commit(project: Project) -> None:
+    run_git(project, "add", "reconciler.yaml", "manifests")
+    run_git(project, "commit", "--quiet", "--message=next")
+
+
+def test_a_branch_that_removes_the_rule_that_judges_it_is_blocked(loosened: Project) -> None:
+    said = loosened("plan", "--base", "main", "--fail-on", "approvals")
+    assert said.code == 4
+    assert said.out.startswith("! This branch loosens a rule: guards.require_approval: ")
+    assert "blocked: loosens_rule:guards.require_approval=1: this branch loosens a rule\n" in said.err
+    assert "blocked: widens_access:TLSEdge=1: widens access\n" in said.err
+    assert "  - loosens_rule: guards.require_approval\n    until:" in said.err.replace("note: ", "")
+
+
+def test_every_output_says_first_that_a_rule_is_loosened(loosened: Project) -> None:
+    formats = ("markdown", "html", "json", "sarif", "github", "gitlab")
+    outputs = [word for form in formats for word in ("--format", f"{form}=out.{form}")]
+    assert loosened("plan", "--base", "main", *outputs).code == 0
+    texts = {form: (loosened.root / f"out.{form}").read_text(encoding="utf-8") for form in formats}
+    said = "This branch loosens a rule"
+    assert texts["markdown"].index(said) < texts["markdown"].index("Changes by this branch")
+    assert texts["html"].index(said) < texts["html"].index('id="h-status"')
+    written = json.loads(texts["json"])
+    assert [change["subject"] for change in written["rule_changes"]] == ["guards.require_approval"]
+    assert list(written).index("rule_changes") < list(written).index("changes")
+    assert written["approvals"][0]["flag"] == "--allow loosens_rule:guards.require_approval=1"
+    first, *_ = json.loads(texts["sarif"])["runs"][0]["results"]
+    assert (first["ruleId"], first["level"]) == ("loosens-rule", "error")
+    place = first["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"].endswith("reconciler.yaml")
+    assert texts["github"].startswith("::error file=reconciler.yaml,line=4")
+    assert said in json.loads(texts["gitlab"])[0]["description"]
+
+
+def test_the_entry_that_plan_prints_approves_the_change_of_the_rule(loosened: Project) -> None:
+    said = loosened("plan", "--base", "main", "--fail-on", "approvals")
+    lines = [line.removeprefix("note: ") for line in said.err.splitlines()]
+    entries = lines[lines.index("approvals:") :]
+    loosened.write("approvals.yaml", "\n".join(line for line in entries if not line.startswith("error")) + "\n")
+    run_git(loosened, "add", "approvals.yaml")
+    run_git(loosened, "commit", "--quiet", "--message=approve")
+    said = loosened("plan", "--base", "main", "--fail-on", "approvals", "--format", "github")
+    assert said.code == 0
+    assert said.out.startswith("::warning file=reconciler.yaml,line=4")
+    assert "(approved)" in said.out.splitlines()[0]
+
+
+def test_a_flag_approves_a_rule_by_its_name(loosened: Project) -> None:
+    allow = ("--allow", "loosens_rule:guards.require_approval=1")
+    assert loosened("plan", "--base", "main", "--fail-on", "approvals", *allow).code == 0
+    wrong = loosened("plan", "--base", "main", "--allow", "loosens_rule:guards.require_aproval=1")
+    assert wrong.code == 64
+    assert "did you mean loosens_rule:guards.require_approval=1?" in wrong.err
+    wrong = loosened("plan", "--allow", "changes_where_it_applies:nothing=1")
+    assert "use one of stack, platform.base_url" in wrong.err
+
+
+def test_a_branch_that_loosens_nothing_says_nothing_of_rules(loosened: Project) -> None:
+    loosened.write("reconciler.yaml", SETTINGS)
+    loosened.declare(OFFICE, OTHER, EDGE, *policies("more"))
+    commit(loosened)
+    said = loosened("plan", "--base", "main", "--fail-on", "approvals", "--format", "text", "--format", "html=out.html")
+    assert (said.code, "rule" in said.out) == (0, False)
+    assert 'id="h-rules"' not in (loosened.root / "out.html").read_text(encoding="utf-8")
