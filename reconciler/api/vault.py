@@ -7,6 +7,9 @@ https://developer.hashicorp.com/vault/api-docs/secret/kv/kv-v2
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
+import stat
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -26,6 +29,7 @@ from reconciler.model.value import Json, Secret
 _CONFLICTS = 8  # writes that are attempted while other writers change the entry
 _FAILURES = 4  # writes that are attempted while Vault does not respond
 _PAUSE = 0.5  # seconds between attempts
+_LONGEST_TOKEN = 64 * 1024  # bytes of a file with a token
 
 
 class _Entry(Struct, frozen=True):
@@ -187,10 +191,18 @@ def _read_token(environ: Mapping[str, str]) -> Secret:
     if not (file := environ.get("VAULT_TOKEN_FILE", "")):
         raise Undeliverable("neither VAULT_TOKEN nor VAULT_TOKEN_FILE is set; set one of them to a token of Vault")
     try:
-        return read_token(Path(file).read_text(encoding="utf-8"), "the file in VAULT_TOKEN_FILE")
+        return read_token(_read_small(Path(file)), "the file in VAULT_TOKEN_FILE")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise Undeliverable(f"the file in VAULT_TOKEN_FILE cannot be read: {why}") from None
+
+
+def _read_small(file: Path) -> str:
+    """The text of a regular file, up to the largest token. A FIFO would block, and a device may never end."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:  # noqa: PTH123
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        return opened.read(_LONGEST_TOKEN).decode()
 
 
 def _refuse_existing(delivery: Delivery, entry: _Entry, overwrites: bool) -> None:

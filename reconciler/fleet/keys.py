@@ -8,6 +8,8 @@ from pathlib import Path
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.fleet import KeyMethod, KeySource, Member
 from reconciler.model.value import Secret
+from reconciler.project import named_files
+from reconciler.project.files import Unreadable
 
 _LONGEST = 4096  # characters of a file with a key
 
@@ -48,12 +50,11 @@ def _check(key: Secret, what: str) -> Secret:
 
 def _read(file: Path) -> str | None:
     try:
-        with file.open(encoding="utf-8") as stream:
-            return stream.read(_LONGEST)
+        return named_files.read_text(file, _LONGEST)
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    except (OSError, Unreadable) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
         raise KeyNotFound(f"no API key: {file} cannot be read: {why}") from None
 
 

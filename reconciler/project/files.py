@@ -70,7 +70,7 @@ def read(root: Path, path: str, limit: int) -> bytes:
     with os.fdopen(handle, "rb") as file:
         text = file.read(limit + 1)
     if len(text) > limit:
-        raise Unreadable(f"{cut(path)} is larger than {_size(limit)}", "use a smaller file")
+        raise Unreadable(f"{cut(path)} is larger than {format_size(limit)}", "use a smaller file")
     return text
 
 
@@ -137,5 +137,9 @@ def _raise_unlistable(error: OSError) -> None:
     raise Unreadable(f"{error.filename} cannot be listed: {str(error.strerror).lower()}", "make it readable")
 
 
-def _size(limit: int) -> str:
-    return f"{limit // 1024 // 1024} MiB" if limit >= 1024 * 1024 else f"{limit // 1024} KiB"
+def format_size(limit: int) -> str:
+    """`5 MiB`"""
+    for unit, name in ((2**20, "MiB"), (2**10, "KiB")):
+        if limit >= unit:
+            return f"{limit // unit} {name}"
+    return f"{limit} bytes"

@@ -95,7 +95,7 @@ def test_a_path_that_leads_out_is_told_with_a_remedy(path: str, told: str, remed
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 10)
     assert files.read(tmp_path, "a", 10) == b"x" * 10
-    assert told(tmp_path, "a", 9) == "a is larger than 0 KiB"
+    assert told(tmp_path, "a", 9) == "a is larger than 9 bytes"
 
 
 @pytest.mark.parametrize(("limit", "size"), [(2**20 - 1, "1023 KiB"), (2**20, "1 MiB"), (3 * 2**20, "3 MiB")])

@@ -110,11 +110,13 @@ _RESULTS = {"added": "Comment created.", "updated": "Comment updated.", "current
 
 def _read_plan(file: str) -> formats.PlanOutput:
     from reconciler.operations.applying import plan_files
+    from reconciler.project import named_files
     from reconciler.rendering.plan import phrases
     from reconciler.rendering.wire import plan_json
 
     if file == "-":
-        written, name = sys.stdin.read(), "standard input"
+        name = "standard input"
+        written = named_files.read_stream(sys.stdin, name, named_files.LARGEST_PLAN)
     else:
         written, name = plan_files.read_text(Path(file)), file
     plan, note = plan_files.read_plan(written, name, os.environ)

@@ -44,10 +44,13 @@ def project_of(context: click.Context) -> Path:
 
 
 def _read_addresses(root: Path) -> Iterator[str]:
+    from reconciler.project import named_files
+    from reconciler.project.files import Unreadable
+
     for file in _find_manifests(root):
         try:
-            text = file.read_bytes()[:_MAX_SIZE].decode(errors="replace")
-        except OSError:
+            text = named_files.read_bytes(file, _MAX_SIZE).decode(errors="replace")
+        except (OSError, Unreadable):
             continue
         kind = name = ""
         for match in _LINE.finditer(text + "\n---"):

@@ -120,11 +120,10 @@ def width() -> int:
 
 
 def read_file(file: Path) -> str:
-    """The text of a file that the user named. Raises Stop if it is not UTF-8."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise exit_codes.Stop(exit_codes.ERROR, f"error: {file}: not UTF-8 text") from None
+    """The text of a file that the user named. Raises Unreadable if it is too large, not a regular file or not UTF-8."""
+    from reconciler.project import named_files
+
+    return named_files.read_text(file, named_files.LARGEST_TEXT)
 
 
 MOST_PROBLEMS = 100  # as text: more would hide the first ones, and nobody corrects more at once

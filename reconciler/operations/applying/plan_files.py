@@ -26,9 +26,10 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, Value, secrets_in
 from reconciler.operations.errors import UnusablePlan, UnusableSetting, WrongAccount
-from reconciler.project import atomic_write, plan_rules
+from reconciler.project import atomic_write, named_files, plan_rules
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Resolver, Variable
+from reconciler.project.files import Unreadable
 from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import check_names
@@ -216,11 +217,11 @@ def read(
 
 
 def read_text(file: Path) -> str:
-    """The text of a file. Raises UnusablePlan if it is not UTF-8, or OSError."""
+    """The text of a file. Raises UnusablePlan if it is too large, not a regular file or not UTF-8, or OSError."""
     try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise UnusablePlan(f"{file}: not UTF-8 text") from None
+        return named_files.read_text(file, named_files.LARGEST_PLAN)
+    except Unreadable as wrong:
+        raise UnusablePlan(str(wrong), remedy=wrong.remedy) from None
 
 
 def with_secrets(file: PlanFile, config: Config, forms: Mapping[Address, Value]) -> PlanFile:

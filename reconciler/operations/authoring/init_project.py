@@ -15,7 +15,8 @@ from reconciler.api.client import Account
 from reconciler.model import dialect
 from reconciler.model.value import Secret
 from reconciler.operations.runtime import Runtime
-from reconciler.project import atomic_write, files, pipelines
+from reconciler.project import atomic_write, files, named_files, pipelines
+from reconciler.project.files import Unreadable
 from reconciler.project.fleets.fleet_file import FleetFile
 from reconciler.project.rule_files import list_rule_files
 from reconciler.project.settings import connection, environments, project_file
@@ -90,8 +91,8 @@ def default_host(folder: Path) -> str:
     if (folder / ".gitlab-ci.yml").is_file():
         return "gitlab"
     try:
-        config = (folder / ".git" / "config").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        config = named_files.read_bytes(folder / ".git" / "config", named_files.LARGEST_TEXT).decode(errors="replace")
+    except (OSError, Unreadable):
         return "none"
     remote = re.search(r"^\s*url\s*=.*\b(github|gitlab)\.", config, re.MULTILINE)
     return remote[1] if remote else "none"
@@ -188,8 +189,8 @@ def _is_begun(folder: Path) -> bool:
 
 def _find_unignored(folder: Path) -> tuple[str, ...]:
     try:
-        text = (folder / ".gitignore").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # for example a folder, which Git ignores
+        text = named_files.read_bytes(folder / ".gitignore", named_files.LARGEST_TEXT).decode(errors="replace")
+    except (OSError, Unreadable):  # for example a folder, which Git ignores
         return ()
     patterns = {line.strip().removeprefix("**").lstrip("/").rstrip("/*") for line in text.splitlines()}
     return tuple(pattern for pattern in _IGNORED if pattern.strip("/") not in patterns)

@@ -1,0 +1,83 @@
+"""Files that a command is given, or finds: only regular ones are read, and up to a size. Nothing hangs."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from reconciler.project import named_files
+from reconciler.project.files import Unreadable
+from tests.end_to_end.project import Shell
+
+READING = [
+    ["show", "FILE"],
+    ["apply", "FILE", "-y"],
+    ["graph", "--plan", "FILE"],
+    ["comment", "--plan", "FILE", "--number", "1"],
+    ["plan", "--snapshot", "FILE"],
+    ["fmt", "FILE"],
+    ["fmt", "--check", "FILE"],
+]
+
+
+def run(shell: Shell, words: list[str], name: str) -> str:
+    said = shell(*(name if word == "FILE" else word for word in words))
+    assert said.code == 1, said.err
+    assert "unexpected" not in said.err
+    return said.err
+
+
+@pytest.fixture(autouse=True)
+def _within_a_pipeline(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECONCILER_API_KEY", "k")
+    monkeypatch.setenv("RECONCILER_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("GITHUB_TOKEN", "t")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "octo/infra")
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_a_fifo_is_not_waited_for(shell: Shell, words: list[str]) -> None:
+    os.mkfifo(shell.root / "pipe.yaml")
+    assert "pipe.yaml is not a regular file" in run(shell, words, "pipe.yaml")
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_a_device_is_not_read(shell: Shell, words: list[str]) -> None:
+    (shell.root / "zero.yaml").symlink_to("/dev/zero")
+    assert "zero.yaml is not a regular file" in run(shell, words, "zero.yaml")
+
+
+@pytest.mark.parametrize("words", READING, ids=" ".join)
+def test_a_file_of_any_size_takes_no_more_than_its_limit(shell: Shell, words: list[str]) -> None:
+    with (shell.root / "huge.yaml").open("wb") as file:
+        file.truncate(2**40)
+    assert "huge.yaml is larger than " in run(shell, words, "huge.yaml")
+
+
+def test_the_project_s_other_files_may_be_devices(shell: Shell) -> None:
+    """What `init`, `fmt` and the completion of addresses look into."""
+    (shell.root / ".gitignore").symlink_to("/dev/zero")
+    (shell.root / "manifests/zero.yaml").symlink_to("/dev/zero")
+    assert shell("fmt").code == 1
+    assert "zero.yaml" in shell("validate").err
+    assert "unexpected" not in shell("init", "-y", "--ci", "none").err
+
+
+def test_standard_input_has_a_limit(monkeypatch: pytest.MonkeyPatch, shell: Shell) -> None:
+    monkeypatch.setattr(named_files, "LARGEST_PLAN", 100)
+    monkeypatch.setattr("sys.stdin", io.StringIO("x" * 101))
+    text = run(shell, ["comment", "--plan", "-", "--number", "1"], "")
+    assert text == "error: standard input is larger than 100 bytes\n"
+
+
+@pytest.mark.parametrize("size", [99, 100, 101])
+def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path, size: int) -> None:
+    (tmp_path / "a").write_bytes(b"x" * size)
+    if size <= 100:
+        assert len(named_files.read_text(tmp_path / "a", 100)) == size
+    else:
+        with pytest.raises(Unreadable, match="a is larger than 100 bytes"):
+            named_files.read_text(tmp_path / "a", 100)
