@@ -7,8 +7,10 @@ cost of one request does not depend on the number of requests.
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -94,10 +96,19 @@ class Ledger:
         """The connection; as a context manager it commits, or rolls back on an exception."""
         if self._opened is None:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+            self._create()
             self._opened = sqlite3.connect(self._file, timeout=self._timeout, isolation_level=None)
             self._opened.executescript(_SCHEMA)
         return self._opened
+
+    def _create(self) -> None:
+        """Creates the file unless it exists. Raises OSError for a symlink, a pipe or a device."""
+        descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", str(self._file))
+        finally:
+            os.close(descriptor)
 
     def _give_up(self, error: Exception) -> None:
         """Closes the file; deletes it if it is not a database, so that the next request creates it again."""

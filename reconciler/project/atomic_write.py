@@ -7,8 +7,11 @@ import errno
 import os
 import secrets
 import stat
+import time
 from pathlib import Path
+from typing import TextIO
 
+_PATIENCE = 5.0  # seconds until a program reads from a pipe that is an output
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -37,9 +40,40 @@ def write_output(file: Path, text: str) -> None:
         write(file, text, 0o644)
         return
     try:
-        file.write_text(text, encoding="utf-8")
+        with _open_special_file(file) as out:
+            out.write(text)
     except OSError as error:  # a write into an open pipe or device names no file
         raise OSError(error.errno, error.strerror, str(file)) from error
+
+
+def open_output(file: Path) -> TextIO:
+    """Opens a file for output that others may follow while it is written: empties it, and replaces a symlink by a file.
+
+    Opens a device or pipe directly. Raises OSError with the file's name.
+    """
+    if describe_non_file(file):
+        return _open_special_file(file)
+    if file.is_symlink():
+        write(file, "", 0o644)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    return os.fdopen(os.open(file, flags, 0o644), "w", encoding="utf-8")
+
+
+def _open_special_file(file: Path) -> TextIO:
+    """Opens a device or a pipe. Waits some seconds for the program that reads from a pipe, and no longer."""
+    end = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            descriptor = os.open(file, os.O_WRONLY | os.O_TRUNC | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.ENXIO or describe_non_file(file) != "a pipe":
+                raise
+            if time.monotonic() > end:
+                raise OSError(errno.ENXIO, "no program reads from this pipe", str(file)) from None
+            time.sleep(0.05)
+            continue
+        os.set_blocking(descriptor, True)
+        return os.fdopen(descriptor, "w", encoding="utf-8")
 
 
 def describe_non_file(file: Path) -> str:

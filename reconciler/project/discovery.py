@@ -6,6 +6,7 @@ A fleet file is found in the same way.
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,9 @@ def find_folder(directory: Path, name: str, option: str) -> Path | None:
         if os.path.lexists(file):
             if folder != start and not _is_trusted(file):
                 place = folder if name == FILE else file
-                raise Unreadable(f"{file} belongs to another user", f"pass {option} {place} to use it")
+                raise Unreadable(
+                    f"{file} belongs to another user", f"pass {option} {shlex.quote(str(place))} to use it"
+                )
             return Path(os.path.relpath(folder, start))
         if os.path.lexists(folder / ".git"):
             break

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,8 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
     place = str(path)
     with explain_errors(place):
         path.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            _refuse_special_file(f"{path}{suffix}")
         # Asked first: another process that creates the store now creates the log after the file.
         has_log = Path(f"{path}-wal").exists()
         if not path.exists():
@@ -178,6 +181,14 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
             engine.dispose()
             raise
     return engine
+
+
+def _refuse_special_file(place: str) -> None:
+    """Refuses a pipe, for which a read would wait, and a device, which may not end. Symlinks are followed."""
+    with suppress(FileNotFoundError):
+        mode = os.stat(place).st_mode  # noqa: PTH116 - a place of SQLite's
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # SQLite reports a folder
+            raise Foreign(place, "it is a pipe, a device or a socket")
 
 
 def _check_header(path: Path, place: str) -> None:

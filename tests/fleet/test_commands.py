@@ -467,7 +467,7 @@ def test_without_members_files_and_runs_the_message_says_what_to_do(shell: Fleet
     assert not (shell.root / "state").exists()
     assert shell.fleet("report") == Said(64, "", no_run)
     none = shell.fleet("plan", "--select", "tier=silver", "--select", "name=a*")
-    assert none == Said(64, "", "error: no member of fleet shops matches --select tier=silver --select name=a*\n")
+    assert none == Said(64, "", "error: no member of fleet shops matches --select tier=silver --select 'name=a*'\n")
     shell.fleet("plan", "-q")
     unknown = shell.fleet("report", "nope")
     assert unknown == Said(

@@ -15,6 +15,7 @@ from reconciler.cli.terminal import output
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import MIN_REPORTED_WAIT, ReadProgress
 from reconciler.model.event import Ended, Event, Outcome, Started, Waited
+from reconciler.project import atomic_write
 from reconciler.rendering.wire import events
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class EventFileReporter:
 
 @contextmanager
 def _open_event_file(path: Path) -> Iterator[EventFileReporter]:
-    with path.open("w", encoding="utf-8") as file:
+    with atomic_write.open_output(path) as file:
         yield EventFileReporter(file, str(path))
 
 

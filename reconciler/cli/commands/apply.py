@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -144,7 +145,7 @@ def _check_options(common: options.Options, file: Path | None, partial: bool, ma
         raise exit_codes.Stop(
             exit_codes.USAGE,
             f"error: {' and '.join(flags)} cannot be combined with a plan file; "
-            f"pass {'it' if len(flags) == 1 else 'them'} to `reconciler plan --out {file}`",
+            f"pass {'it' if len(flags) == 1 else 'them'} to `reconciler plan --out {shlex.quote(str(file))}`",
         )
 
 

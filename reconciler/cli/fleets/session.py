@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -66,9 +67,8 @@ class FleetSession(Struct, frozen=True, dict=True):
         """The selected members. Raises Stop if there is none."""
         found = [member for member in self.fleet.members.values() if member.matches(self.options.selector)]
         if not found:
-            flags = " ".join(
-                f"--select {label}={value}" for label, values in self.options.selector.items() for value in values
-            )
+            chosen = [f"{label}={value}" for label, values in self.options.selector.items() for value in values]
+            flags = " ".join(f"--select {shlex.quote(label)}" for label in chosen)
             raise exit_codes.Stop(exit_codes.USAGE, f"error: no member of fleet {self.fleet.name} matches {flags}")
         return found
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
-import stat
 import subprocess
 import tempfile
 import time
@@ -22,6 +22,8 @@ from typing import IO
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.project import named_files
+from reconciler.project.files import Unreadable
 from reconciler.project.processes import kill, start_program
 
 _SAFE = (
@@ -131,7 +133,7 @@ def _check_owner(start: Path, *entries: Path) -> None:
     if strange is not None:
         raise GitError(
             f"the repository {strange} belongs to another user than {start}",
-            f"give both to one user with chown, or set GIT_DIR={strange} to use it",
+            f"give both to one user with chown, or set GIT_DIR={shlex.quote(str(strange))} to use it",
         )
 
 
@@ -149,10 +151,9 @@ def _find_common(own: Path) -> Path:
 
 def _read_small(file: Path) -> bytes:
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:  # noqa: PTH123
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise GitError(f"{file} is not a regular file")
-            return opened.read(_MAX_SMALL)
+        return named_files.read_bytes(file, _MAX_SMALL)
+    except Unreadable as error:
+        raise GitError(str(error)) from error
     except OSError as error:
         raise GitError(f"{file}: {str(error.strerror).lower()}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -66,7 +67,7 @@ def _report_held_key(decision: Decision, key: ExclusiveKey, holder: LiveKey, gra
     live = graph.index.by_locator[holder]
     address = next((str(other.address) for other in graph.decisions if other.live is live), None)
     is_adoptable = live.owner is None and live.kind == decision.kind.name and decision.live is None and address is None
-    first = f"adopt it (`reconciler adopt {decision.address} --id {live.id}`), or " if is_adoptable else ""
+    first = f"adopt it (`reconciler adopt {decision.address} --id {shlex.quote(live.id)}`), or " if is_adoptable else ""
     holder_name = address or f"{live.kind} {live.id}" + (f" of stack {live.owner.stack}" if live.owner else "")
     return _report_conflict(decision, key, f"{holder_name} has", holder_name, first)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path as Folder
 from typing import Final
@@ -43,7 +44,7 @@ class Outside:
         if text is None:
             raise Unresolved(
                 f"the environment variable {cut(name)} is not set",
-                f"export {cut(name)} where reconciler runs",
+                f"export {shlex.quote(cut(name))} where reconciler runs",
                 code="unset-environment-variable",
             )
         if not text.isascii() and "\udc80" <= max(text) <= "\udfff":
@@ -55,7 +56,7 @@ class Outside:
         if not text and is_secret:
             raise Unresolved(
                 f"the environment variable {cut(name)} is empty",
-                f"export {cut(name)} where reconciler runs",
+                f"export {shlex.quote(cut(name))} where reconciler runs",
                 code="unset-environment-variable",
             )
         return text
