@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import string
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.model.address import Address
 from reconciler.model.change import Change, FieldChange
@@ -16,14 +16,19 @@ from reconciler.model.fleet import Member
 from reconciler.model.plan import Call, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, canonical
+from reconciler.planning.judging.rules import Rules, describe_policy
+from reconciler.planning.judging.strictness import RESOURCE, SETTINGS, Strictness, is_demand
 
 _DIGITS = 12  # of the digest of a shape: people copy it
 _WORD = "A-Za-z0-9"
 _LETTERS = string.ascii_letters + string.digits
 
 
-def shape_of(plan: Plan, project: str, member: Member) -> str:
+def shape_of(plan: Plan, project: str, member: Member, rules: Rules, guards: Json = None) -> str:
     """The digest of the shape of a plan.
+
+    rules   of the member's project, which judged the plan: if they are loosened, the shape is another one
+    guards  of the fleet
 
     It covers addresses, actions, paths, old and new values, risks, deliveries, the approvals that are needed and those
     that the project grants, and the types and subjects of problems. Ids of live objects and the content of secrets
@@ -36,6 +41,8 @@ def shape_of(plan: Plan, project: str, member: Member) -> str:
         _sort(form for call in plan.calls for form in forms.deliveries(call)),
         _sort([item.what, item.kind, item.count, item.is_optional, item.granted] for item in plan.approvals),
         _sort(forms.problem(problem) for problem in plan.problems),
+        forms.rules(rules, {change.address for change in plan.changes}),
+        guards,
     ]
     return hashlib.blake2b(canonical(content), digest_size=_DIGITS // 2).hexdigest()
 
@@ -110,10 +117,23 @@ class _Forms:
             target = [delivery.way, self.text(delivery.target), self.value(delivery.settings), call.overwrites]
             yield [self.address(call.address), str(call.verb), output, target]
 
+    def rules(self, rules: Rules, changed: Collection[Address]) -> Json:
+        """The rules that a branch could loosen. Where they apply differs in every member."""
+        resources = [(address, found) for address, found in rules.of_resources.items() if address in changed]
+        return [
+            _pick_demands(rules.settings, SETTINGS),
+            {name: describe_policy(rule) for name, rule in rules.policies.items()},
+            _sort([self.address(address), _pick_demands(found, RESOURCE)] for address, found in resources),
+        ]
+
     def problem(self, problem: Problem) -> Json:
         """The type and the subject: the text may contain values of the account."""
         kind, _, subject = problem.subject.partition("/")
         return [problem.code, problem.rule, str(problem.severity), problem.confined, kind, self.text(subject)]
+
+
+def _pick_demands(values: Mapping[str, Json], table: Mapping[str, Strictness | None]) -> Json:
+    return {name: value for name, value in values.items() if is_demand(table[name])}
 
 
 def _sort(forms: Iterable[Json]) -> list[Json]:

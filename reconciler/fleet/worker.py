@@ -39,6 +39,7 @@ from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.workspace import Workspace
 from reconciler.planning import reviewed_changes
+from reconciler.planning.judging.rules import Rules
 from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
@@ -281,8 +282,8 @@ class _Attempt(Struct, frozen=True):
             return await self._apply(workspace, applied)
         reading = _with_few_reads(workspace)
         if self.task.verb is RunVerb.PLAN:
-            return await self._planned((await reading.plan()).plan, assigned)
-        return await self._drifted((await reading.drift()).plan, assigned)
+            return await self._planned((await reading.plan()).plan, assigned, workspace.read_rules())
+        return await self._drifted((await reading.drift()).plan, assigned, workspace.read_rules())
 
     def _open(self, assigned: Assignment, runtime: Runtime) -> Workspace:
         project, member, files = assigned.project, assigned.member, self.context.files
@@ -297,29 +298,29 @@ class _Attempt(Struct, frozen=True):
             assigned.base / project.path, environment=project.environment, variables=variables, runtime=runtime
         )
 
-    async def _planned(self, plan: Plan, assigned: Assignment) -> TaskRecord:
+    async def _planned(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """The record of a plan."""
         if plan.blocking_errors:
             failed = _failed(self.record, _first_of(plan.blocking_errors))
             is_policy = all(problem.rule for problem in plan.blocking_errors)
             return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
-        record = await self._with_shape(plan, assigned)
+        record = await self._with_shape(plan, assigned, rules)
         return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)
 
-    async def _drifted(self, plan: Plan, assigned: Assignment) -> TaskRecord:
+    async def _drifted(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """The record of a drift check."""
         if plan.errors:
             return _failed(self.record, _first_of(plan.errors))
-        record = await self._with_shape(plan, assigned)
+        record = await self._with_shape(plan, assigned, rules)
         return replace(record, exit_code=exit_codes.CHANGES if plan.has_drift else exit_codes.DONE)
 
-    async def _with_shape(self, plan: Plan, assigned: Assignment) -> TaskRecord:
+    async def _with_shape(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """The record of a plan, whose shape is stored."""
         ended = replace(self.record, state=TaskState.SUCCEEDED)
         if plan.is_empty and not plan.additions:
             return ended
         member, project = assigned.member, assigned.project
-        digest = shapes.shape_of(plan, project.name, member)
+        digest = shapes.shape_of(plan, project.name, member, rules, _describe_guards(assigned.fleet))
         files = self.context.files
         async with files.saving:  # members that are planned at the same time often have the same shape
             if digest not in files.shapes:
@@ -377,6 +378,11 @@ class _Attempt(Struct, frozen=True):
             case Status.BLOCKED:
                 return replace(record, state=TaskState.BLOCKED)
         return replace(record, state=TaskState.FAILED)
+
+
+def _describe_guards(fleet: Fleet) -> Json:
+    guards = fleet.guards
+    return [str(guards.max_changed) if guards.max_changed is not None else None, guards.max_deletes]
 
 
 def _count(plan: Plan, done: Collection[str] | None = None) -> Mapping[str, int]:

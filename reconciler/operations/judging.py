@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from reconciler.model.change import Risk
-from reconciler.model.rule_change import RuleChange
 from reconciler.operations.base_plan import BaseSide
-from reconciler.operations.project_rules import read_rules
-from reconciler.planning.deciding.options import PlanOptions
-from reconciler.planning.guards import find_rule_approvals
 from reconciler.planning.judging import rules as judging
-from reconciler.planning.judging.rules import Rules
+from reconciler.planning.judging.judge import judge as judge_by
 from reconciler.project.settings.project_file import Limits
 
 if TYPE_CHECKING:
@@ -27,46 +22,14 @@ def judge(workspace: Workspace, side: BaseSide) -> Workspace:
 
     A rule whose change is approved is judged as the branch has it alone.
     """
-    head = read_rules(workspace.config, workspace.load_rules(), workspace.manifest)
-    options = replace(workspace.options, rule_changes=tuple(_find_changes(side, head)))
-    approved = frozenset(
-        item.subject for approval in find_rule_approvals(options) if approval.granted for item in approval.items
-    )
-    judged = dataclasses.replace(workspace, options=options, base=side)
-    if side.rules is None:
-        return judged
-    settings = judging.combine_settings(side.rules, head, approved)
-    is_unknown = any(part.part == "manifests" for part in side.unreadable) and "base/manifests" in approved
-    policies = [
-        replace(rule, name=f"{rule.name} of {side.base.ref}")
-        for rule in judging.select_policies(side.rules, head, approved)
-    ]
-    guarded = replace(
-        _with_guards(options, settings),
-        protected=judging.find_protected(side.rules, head, approved),
-        adopting=None if is_unknown else judging.find_adopting(side.rules, head),
-    )
-    return _with_limits(dataclasses.replace(judged, options=guarded, base_policies=tuple(policies)), settings)
+    head = workspace.read_rules()
+    unreadable = [judging.report_unreadable(part.part, part.why, part.causes, head) for part in side.unreadable]
+    judgment = judge_by(workspace.options, side.rules, head, unreadable, side.base.ref)
+    judged = dataclasses.replace(workspace, options=judgment.options, base=side, base_policies=judgment.policies)
+    return judged if side.rules is None else _with_limits(judged, judgment.settings)
 
 
-def _find_changes(side: BaseSide, head: Rules) -> Iterator[RuleChange]:
-    for part in side.unreadable:
-        yield judging.report_unreadable(part.part, part.why, part.causes, head)
-    if side.rules is not None:
-        yield from judging.find_rule_changes(side.rules, head)
-
-
-def _with_guards(options: PlanOptions, settings: Any) -> PlanOptions:
-    required = settings["guards.require_approval"]
-    return replace(
-        options,
-        max_delete_percent=settings["guards.max_delete_percent"],
-        max_update_percent=settings["guards.max_update_percent"],
-        require_approval=frozenset(risk for risk in Risk if risk in required),
-    )
-
-
-def _with_limits(workspace: Workspace, settings: Any) -> Workspace:
+def _with_limits(workspace: Workspace, settings: Mapping[str, Any]) -> Workspace:
     limits = Limits(
         requests_per_minute=settings["limits.requests_per_minute"] or None,
         concurrency=settings["limits.concurrency"],

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from reconciler.operations.authoring.import_proposal import Proposal
     from reconciler.operations.base_plan import BaseSide
     from reconciler.planning.importing.survey import Selects
+    from reconciler.planning.judging.rules import Rules
     from reconciler.planning.policies.rule import Rule
     from reconciler.store.store import RecordedCall
 
@@ -352,6 +353,12 @@ class Workspace:
     def with_policy_findings(self, plan: Plan) -> Plan:
         """The plan with the findings of the project's policies."""
         return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
+
+    def read_rules(self) -> Rules:
+        """The rules that judge a plan: settings, policies, and what manifests protect and exempt."""
+        from reconciler.operations.project_rules import read_rules
+
+        return read_rules(self.config, self.load_rules(), self.manifest)
 
     def judge_by(self, ref: str | None) -> Workspace:
         """The workspace whose plans the rules of a base judge too: a branch, tag or commit. None: the same workspace.

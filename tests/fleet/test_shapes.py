@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from reconciler.fleet.shapes import shape_of
 from reconciler.model.address import Address
@@ -14,8 +15,12 @@ from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reas
 from reconciler.model.fleet import Member
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Approval, Call, Plan, Verb
-from reconciler.model.problem import Problem
+from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.value import Hidden, Ref, Template
+from reconciler.planning.judging.rules import Rules
+from reconciler.planning.judging.strictness import SETTINGS, is_demand
+from reconciler.planning.policies.rule import LANGUAGE, Rule
+from tests.planning.builders import declare, manifest
 
 WORDS = st.text("abcdefgh0123456789", min_size=3, max_size=8)
 
@@ -37,8 +42,11 @@ def field(path: str, old: Any, new: Any, changed_by: ChangedBy = ChangedBy.GIT) 
     return FieldChange(path, old, new, changed_by)
 
 
-def shape(of: Plan, whose: Member, project: str = "web") -> str:
-    return shape_of(of, project, whose)
+RULES = Rules(dict.fromkeys((name for name, order in SETTINGS.items() if order is not None), 1))
+
+
+def shape(of: Plan, whose: Member, project: str = "web", rules: Rules = RULES) -> str:
+    return shape_of(of, project, whose, rules)
 
 
 @given(WORDS, WORDS, WORDS, WORDS, st.integers(), st.integers())
@@ -225,3 +233,34 @@ def test_a_problem_makes_another_shape() -> None:
     assert of(problem("IPPolicy/acme")) == of(problem("IPPolicy/acme", "another text"))
     others = [of(), of(problem("IPPolicy/x")), of(problem("IPPolicy/x", confined=True)), of(problem("TLSEdge/x"))]
     assert len(set(others)) == len(others)
+
+
+def test_another_rule_makes_another_shape_and_another_place_does_not() -> None:
+    made, whose = plan(change()), member("acme", size=1)
+    for name, order in SETTINGS.items():
+        if order is not None:
+            other = Rules({**RULES.settings, name: 2})
+            assert (shape(made, whose, rules=other) != shape(made, whose)) is is_demand(order), name
+
+
+def test_a_loosened_policy_or_protection_makes_another_shape() -> None:
+    made, whose = plan(change("ReservedDomain/a")), member("acme", site="a")
+    protected, plain = (manifest(declare("ReservedDomain/a", protect=protect)) for protect in (True, False))
+    rule = Rule("p", LANGUAGE.expression("true"), ("no",), Position("policies/a.yaml", 1, 1))
+    judged = Rules(RULES.settings, {"p": rule}, protected)
+    loosened = [
+        Rules(RULES.settings, {}, protected),
+        Rules(RULES.settings, {"p": replace(rule, severity=Severity.WARNING)}, protected),
+        Rules(RULES.settings, {"p": rule}, plain),
+    ]
+    assert len({shape(made, whose, rules=rules) for rules in (judged, *loosened)}) == 4
+
+
+def test_a_variable_with_the_value_of_a_setting_makes_no_other_shape() -> None:
+    made = plan(change())
+    assert shape(made, member("acme", size=1)) == shape(made, member("other", size=7))
+
+
+def test_another_guard_of_the_fleet_makes_another_shape() -> None:
+    made, whose = plan(change()), member("acme")
+    assert shape_of(made, "web", whose, RULES, ["5", 1]) != shape_of(made, "web", whose, RULES, ["50", 1])

@@ -158,6 +158,12 @@ RESOURCE: Final[Mapping[str, Strictness | None]] = {
     "spec": None,  # the plan shows its changes
 }
 
+
+def is_demand(order: Strictness | None) -> bool:
+    """Whether a row is about what a change may do, and not about where it applies."""
+    return order is not None and order.risk is RuleRisk.LOOSENS
+
+
 UNREADABLE: Final = "base"
 """The rule whose change says that rules of the base cannot be read."""
 
