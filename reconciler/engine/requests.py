@@ -19,6 +19,7 @@ from reconciler.model.redaction import Redactor
 from reconciler.model.snapshot import Place
 from reconciler.model.value import (
     Json,
+    JsonTemplate,
     Ref,
     Secret,
     Template,
@@ -157,6 +158,8 @@ def _find_secrets(value: Value) -> list[str]:
     match value:
         case Secret():
             return [value.reveal()] if value.reveal() else []
+        case JsonTemplate(parts):
+            return [secret for part in parts for secret in _find_secrets(part)]
         case Mapping():
             return [secret for item in value.values() for secret in _find_secrets(item)]
         case list() | tuple():

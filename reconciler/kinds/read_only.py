@@ -26,7 +26,7 @@ class TunnelRead(Read):
     tunnel_session: Ref | None = None
     endpoint: Ref | None = None
     labels: dict[str, str] = {}
-    backends: list[Json] = []
+    backends: list[Ref] = []
     forwards_to: str = ""
 
 

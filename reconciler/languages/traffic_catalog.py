@@ -23,14 +23,14 @@ PHASES: Final = {
 OLD_PHASES: Final = {"inbound": "on_http_request or on_tcp_connect", "outbound": "on_http_response"}
 
 # Each line: the type, the phases that it may stand in (letters of PHASES), its settings. Of a setting: `!` is required,
-# `$` takes ${…}, `~` holds expressions, `*` has keys that the user chooses, `=a|b` has these values; a dot leads into a
-# map, or into each map of a list.
+# `$` takes ${…}, `~` holds expressions, `*` has keys that the user chooses, `#` is secret with all that is inside,
+# `=a|b` has these values; a dot leads into a map, or into each map of a list. A `*` alone: settings are not documented.
 _ACTIONS: Final = """
 add-headers RS headers!$*
 ai-gateway R on_error=halt|continue total_timeout per_request_timeout max_input_tokens max_output_tokens headers$* \
 query_params$* body$* providers$* only_allow_configured_providers only_allow_configured_models \
 model_selection.strategy api_key_selection.strategy
-basic-auth R credentials!$* realm enforce
+basic-auth R credentials!$*# realm enforce
 circuit-breaker R error_threshold volume_threshold window_duration tripped_duration num_buckets enforce
 close-connection RT
 compress-response RS algorithms=gzip|deflate|br|compress
@@ -43,10 +43,10 @@ jwt-validation R issuer!.allow_list!.value!$ audience.allow_list!.value http!.to
 http.tokens.name!$ http.tokens.prefix$ jws!.allowed_algorithms! jws.keys!.sources!.additional_jkus!$ \
 jws.keys.identification.token_claims
 log RST metadata!$*
-oauth R provider!=amazon|facebook|github|gitlab|google|linkedin|microsoft|twitch client_id$ client_secret$ scopes \
+oauth R provider!=amazon|facebook|github|gitlab|google|linkedin|microsoft|twitch client_id$ client_secret$# scopes \
 auth_id authz_url_params* max_session_duration idle_session_timeout userinfo_refresh_interval allow_cors_preflight \
 auth_cookie_domain
-openid-connect R issuer_url! client_id$ client_secret$ scopes auth_id authz_url_params* max_session_duration \
+openid-connect R issuer_url! client_id$ client_secret$# scopes auth_id authz_url_params* max_session_duration \
 idle_session_duration userinfo_refresh_interval allow_cors_preflight auth_cookie_domain
 owasp-crs-request R on_error=halt|continue process_body exclude_rule_ids
 owasp-crs-response S on_error=halt|continue process_body exclude_rule_ids
@@ -56,14 +56,14 @@ remove-headers RS headers!
 request-body-find-replace R replacements!.from!$ replacements.to$
 response-body-find-replace S replacements!.from!$ replacements.to$
 restrict-ips RST enforce allow$ deny$ ip_policies
-saml R *
+saml R idp_metadata# *
 set-vars RST vars!$*
 sse-find-replace E replacements!.field$ replacements.from!$ replacements.to$
-terminate-tls T min_version=1.2|1.3 max_version=1.2|1.3 server_private_key$ server_certificate$ \
+terminate-tls T min_version=1.2|1.3 max_version=1.2|1.3 server_private_key$# server_certificate$ \
 mutual_tls_certificate_authorities$ mutual_tls_verification_strategy=require-and-verify|require-any|request
 url-rewrite R from$ to!$
 user-agent-filter R *
-verify-webhook R provider! secret!$ enforce
+verify-webhook R provider! secret!$# enforce
 """
 OLD_ACTIONS: Final = {"oidc": "openid-connect", "webhook-validation": "verify-webhook"}
 OLD_SETTINGS: Final = {
@@ -196,12 +196,14 @@ OTHER_LANGUAGES: Final = {  # name in other languages, and the name here
 
 
 class Setting(Struct, frozen=True):
-    """A setting of an action. `settings`: those below it. `is_open`: the user chooses their names."""
+    """A setting of an action. `settings`: those below it. `is_open`: the user chooses their names. `is_secret`: with
+    all that is inside."""
 
     is_required: bool = False
     is_template: bool = False
     is_expression: bool = False
     is_open: bool = False
+    is_secret: bool = False
     values: tuple[str, ...] = ()
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
@@ -220,7 +222,7 @@ def actions() -> Mapping[str, Action]:
     by_type: dict[str, Action] = {}
     for line in _ACTIONS.strip().splitlines():
         name, phases, *words = line.split()
-        by_type[name] = Action(phases, words == ["*"], _settings([word for word in words if word != "*"]))
+        by_type[name] = Action(phases, "*" in words, _settings([word for word in words if word != "*"]))
     return by_type
 
 
@@ -230,11 +232,16 @@ def _settings(words: list[str]) -> dict[str, Setting]:
     for word in words:
         head, _, values = word.partition("=") if "." not in word.partition("=")[0] else (word, "", "")
         head, _, rest = head.partition(".")
-        name = head.rstrip("!$~*")
+        name = head.rstrip("!$~*#")
         marks = head[len(name) :]
         below.setdefault(name, []).extend([rest] if rest else [])
         by_name[name] = by_name.get(name) or Setting(
-            "!" in marks, "$" in marks, "~" in marks, "*" in marks, tuple(values.split("|")) if values else ()
+            "!" in marks,
+            "$" in marks,
+            "~" in marks,
+            "*" in marks,
+            "#" in marks,
+            tuple(values.split("|")) if values else (),
         )
     return {
         name: Setting(
@@ -242,6 +249,7 @@ def _settings(words: list[str]) -> dict[str, Setting]:
             setting.is_template,
             setting.is_expression,
             setting.is_open,
+            setting.is_secret,
             setting.values,
             _settings(rest),
         )

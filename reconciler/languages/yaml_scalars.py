@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from reconciler.model.numerals import keep_spelling
 from reconciler.model.value import Json
 
 _PLAIN: Final[dict[str, Json]] = {
@@ -22,7 +23,10 @@ _MAX_DIGITS: Final = 300  # no number with more of them is finite
 
 
 def plain(text: str) -> Json:
-    """The value of an unquoted scalar. Raises ValueError for a number that JSON cannot represent."""
+    """The value of an unquoted scalar. Raises ValueError for a number that JSON cannot represent.
+
+    A number that Python would write in another way keeps its spelling (`model.numerals`).
+    """
     if text in _PLAIN:
         return _PLAIN[text]
     if text[0].isalpha():
@@ -33,14 +37,11 @@ def plain(text: str) -> Json:
         if len(text) > _MAX_DIGITS:
             raise ValueError("a number of more than 300 digits")
         if _INTEGER.fullmatch(text):
-            return int(text)
+            return keep_spelling(text, int(text))
         number = float(text)
         if number in (float("inf"), float("-inf")):
             raise ValueError("number too large")
-        return number
-    if len(text) <= _MAX_DIGITS:
-        if _OCTAL.fullmatch(text):
-            return int(text, 0)
-        if _HEXADECIMAL.fullmatch(text):
-            return int(text, 0)
+        return keep_spelling(text, number)
+    if len(text) <= _MAX_DIGITS and (_OCTAL.fullmatch(text) or _HEXADECIMAL.fullmatch(text)):
+        return keep_spelling(text, int(text, 0))
     return text

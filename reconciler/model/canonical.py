@@ -59,6 +59,8 @@ def canonicalize(field: Field, value: Value) -> Value:
             return value
         case Sealed():
             return value
+        case Secret() if field.conceals is not None:
+            return _canonicalize_text(field, value)
         case Secret():
             text = str(field.canonical(value.reveal())) if field.canonical else value.reveal()
             return Secret(text, value.source) if text or field.default not in (None, "") else field.default
@@ -102,9 +104,30 @@ def canonicalize_live(field: Field, value: Json) -> Value:
     return _canon_plain(field, value)
 
 
+def _canonicalize_text(field: Field, whole: Secret) -> Value:
+    """The canonical form of a document that is a secret as a whole, because secrets are in its text."""
+    form = field.canonical(whole.reveal()) if field.canonical else whole.reveal()
+    if isinstance(form, str):
+        return Secret(form, whole.source)
+    return field.conceals.mark(form, lambda text: Secret(text, whole.source)) if field.conceals else form
+
+
 def _canon_map(field: Field, value: Mapping[str, Value]) -> Value:
     items = {key: canonicalize(field.item, item) if field.item else item for key, item in value.items()}
-    return field.canonical(items) if field.canonical else items
+    return _conceal(field, field.canonical(items) if field.canonical else items)
+
+
+def _conceal(field: Field, value: Value) -> Value:
+    """The canonical value with the secrets inside as such. A document that cannot be read is one as a whole."""
+    if field.conceals is None:
+        return value
+    if isinstance(value, str):
+        return Secret(value, "live") if field.shape is Shape.ANY else value
+    return field.conceals.mark(value, _hide_live)
+
+
+def _hide_live(text: str) -> Secret:
+    return Secret(text, "live")
 
 
 def _canon_plain(field: Field, value: Json) -> Value:
@@ -112,6 +135,8 @@ def _canon_plain(field: Field, value: Json) -> Value:
         value = _canon_text(field, value) if value.__class__ is str else field.canonical(value)
         if value == "" and field.default in (None, ""):
             return field.default
+    if field.conceals is not None:
+        return _conceal(field, value)
     return Secret(value, "live") if Sensitive in field and isinstance(value, str) else value
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from msgspec import Struct
 
+from reconciler.model import numerals
 from reconciler.model.address import Address
 
 Json = Any
@@ -41,9 +42,9 @@ class Template(Struct, frozen=True):
 
 
 class JsonTemplate(Struct, frozen=True):
-    """JSON text with literal parts, and references and templates whose values are inserted as JSON."""
+    """JSON text with literal parts, and references, templates and secrets whose values are inserted as JSON."""
 
-    parts: tuple[str | Ref | Template, ...]
+    parts: tuple[str | Ref | Template | Secret, ...]
 
 
 PENDING: Final = Template(())  # a value that could not be resolved; its problem was reported
@@ -170,7 +171,8 @@ def substitute(value: Value, resolve: Callable[[Ref], Value]) -> Value:
             return "".join(_within_text(part) for part in resolved)
         case JsonTemplate(parts):
             resolved = [part if isinstance(part, str) else _within_json(substitute(part, resolve)) for part in parts]
-            return "".join(resolved) if is_known(resolved) else JsonTemplate(tuple(resolved))
+            is_text = all(part.__class__ is str for part in resolved)
+            return "".join(resolved) if is_text else JsonTemplate(tuple(resolved))
         case dict():
             return {key: substitute(item, resolve) for key, item in value.items()}
         case list() | tuple():
@@ -182,12 +184,14 @@ def _within_text(value: Value) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _within_json(value: Value) -> str | Ref | Template:
-    return value if isinstance(value, (Ref, Template)) else json_text(value)
+def _within_json(value: Value) -> str | Ref | Template | Secret:
+    return value if isinstance(value, (Ref, Template, Secret)) else json_text(value)
 
 
 def json_text(value: Json) -> str:
     """JSON text of a plain value, with the keys in their order, as inline documents are sent."""
+    if isinstance(value, numerals.Spelled):
+        return repr(numerals.in_json(value))
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -196,6 +200,8 @@ def reveal(value: Value) -> Json:
     match value:
         case Secret():
             return value.reveal()
+        case JsonTemplate(parts) if is_known(value):
+            return "".join(part if isinstance(part, str) else json_text(reveal(part)) for part in parts)
         case dict():
             return {key: reveal(item) for key, item in value.items()}
         case list() | tuple():
@@ -207,6 +213,8 @@ def has_secret(value: Value) -> bool:
     match value:
         case Secret():
             return True
+        case JsonTemplate(parts):
+            return any(isinstance(part, Secret) for part in parts)
         case dict():
             return any(has_secret(item) for item in value.values())
         case list() | tuple():
@@ -219,6 +227,8 @@ def secrets_in(value: Value) -> Iterator[Secret]:
     match value:
         case Secret():
             yield value
+        case JsonTemplate(parts):
+            yield from (part for part in parts if isinstance(part, Secret))
         case dict() | Mapping():
             for item in value.values():
                 if item.__class__ not in _PLAIN:
@@ -229,8 +239,24 @@ def secrets_in(value: Value) -> Iterator[Secret]:
                     yield from secrets_in(item)
 
 
+def replace_at(value: Value, paths: Iterable[tuple[str | int, ...]], wrap: Callable[[str], Value]) -> Value:
+    """The value with the scalars at the paths replaced by `wrap` of their text; the value itself without paths."""
+    below: dict[str | int, list[tuple[str | int, ...]]] = {}
+    for path in paths:
+        if not path:
+            return wrap(value if isinstance(value, str) else str(value))
+        below.setdefault(path[0], []).append(path[1:])
+    if not below:
+        return value
+    if isinstance(value, dict):
+        return {key: replace_at(item, below.get(key, ()), wrap) for key, item in value.items()}
+    return [replace_at(item, below.get(index, ()), wrap) for index, item in enumerate(value)]
+
+
 def canonical(value: Json) -> bytes:
     """A plain value as compact JSON with sorted keys: equal values have equal bytes."""
+    if value.__class__ is not str:
+        value = numerals.mark_spelled(value)
     # JSON may contain an unpaired surrogate, and so may a response.
     return _CANONICAL.encode(value).encode(errors="surrogatepass")
 
@@ -241,24 +267,27 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_asci
 def digest(value: Value, salt: str = "") -> str:
     """The digest of a known value in owner records and plans: ten hex digits.
 
-    The digest of a value that contains a secret is computed with scrypt and the salt, because others can read owner
-    records and must not be able to guess a short secret from its digest.
+    The digest of a secret is computed with scrypt and the salt, because others can read owner records and must not be
+    able to guess a short secret from its digest. In the digest of a document each secret counts by its own digest, so
+    that the document has the same digest where only the digests of its secrets are known.
     """
     if isinstance(value, Sealed):
         return value.digest(salt)
+    if isinstance(value, Secret):
+        return _slow_digest(canonical(value.reveal()), salt)
     if has_secret(value):
-        return _slow_digest(canonical(reveal(_replace_sealed(value, salt))), salt)
+        value = _replace_secrets(value, salt)
     return hashlib.blake2b(canonical(value), digest_size=5).hexdigest()
 
 
-def _replace_sealed(value: Value, salt: str) -> Value:
+def _replace_secrets(value: Value, salt: str) -> Value:
     match value:
-        case Sealed():
-            return value.digest(salt)
+        case Secret():
+            return {"$secret": digest(value, salt)}
         case dict():
-            return {key: _replace_sealed(item, salt) for key, item in value.items()}
+            return {key: _replace_secrets(item, salt) for key, item in value.items()}
         case list() | tuple():
-            return [_replace_sealed(item, salt) for item in value]
+            return [_replace_secrets(item, salt) for item in value]
     return value
 
 

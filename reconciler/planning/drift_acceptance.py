@@ -135,6 +135,9 @@ class _OfferCollector:
         if leaf is None or leaf.is_sensitive or Sensitive in leaf or InputOnly in leaf:
             self._decline(f"{address}.{change.path}", "it is secret or write-only, and cannot be written to a manifest")
             return
+        if leaf.conceals is not None and _holds_secret(leaf, _value_at(spec, path)):
+            self._decline(f"{address}.{change.path}", "it contains a secret, which cannot be written to a manifest")
+            return
         if PathOnly in leaf:
             self._decline(f"{address}.{change.path}", "an object cannot move to another parent")
             return
@@ -209,6 +212,14 @@ def _find_leaf(kind: Kind, path: str) -> tuple[tuple[str, ...], Field | None]:
             break
         fields = inner.fields
     return tuple(names), leaf
+
+
+def _holds_secret(leaf: Field, value: Value) -> bool:
+    """Whether a described document has secrets inside, or cannot be read."""
+    document = leaf.canonical(value.text) if isinstance(value, Attachment) and leaf.canonical else value
+    if isinstance(document, str):
+        return True
+    return leaf.conceals is not None and any(True for _ in leaf.conceals.find(document))
 
 
 def _value_at(value: Value, path: Sequence[str]) -> Value:

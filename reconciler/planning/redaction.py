@@ -14,13 +14,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonicalize, read
+from reconciler.model.canonical import canonicalize, canonicalize_live, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive
-from reconciler.model.fields.field import Field
+from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import Json, Sealed, Secret, Value, digest
+from reconciler.model.value import Json, Sealed, Secret, Value, digest, has_secret
+from reconciler.planning.comparing.plan_fields import secret_path
 from reconciler.planning.planner import match_all
 
 _KEPT = ("id", "created_at", "metadata")
@@ -63,12 +64,10 @@ def seal(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> dict[
     intents = _find_intents(manifest, snapshot, kinds)
     sealed: dict[str, Sealed] = {}
     for address, declaration in manifest.declarations.items():
-        for path, field, secret in _find_secrets(catalogue[address.kind].fields, declaration.spec):
+        for path, secret, value in _find_secrets(catalogue[address.kind].fields, declaration.spec):
             if secret.source.startswith("manifest:"):
                 continue  # the manifest has the secret
-            value = canonicalize(field, secret)
-            assert isinstance(value, Secret)
-            salts = [f"{address}:{path}", str(address), *intents[address]]
+            salts = [f"{address}:{secret_path(path)}", str(address), *intents[address]]
             current = _seal(value, salts, manifest.stack)
             raw = digest(secret, manifest.stack)
             previous = sealed.get(secret.source, Sealed(secret.source))
@@ -92,13 +91,30 @@ def _find_intents(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind])
 
 def _find_secrets(
     fields: Iterable[Field], values: Mapping[str, Value], path: str = ""
-) -> Iterator[tuple[str, Field, Secret]]:
+) -> Iterator[tuple[str, Secret, Secret]]:
+    """The path of each secret, the secret as declared, and its canonical form."""
     for field in fields:
         value, place = values.get(field.name), f"{path}{field.name}"
-        if isinstance(value, Secret):
-            yield place, field, value
+        if field.conceals is not None:
+            yield from ((at, secret, secret) for at, secret in _secrets_inside(canonicalize(field, value), place))
+        elif isinstance(value, Secret):
+            form = canonicalize(field, value)
+            assert isinstance(form, Secret)
+            yield place, value, form
         elif isinstance(value, dict):
             yield from _find_secrets(field.fields, value, f"{place}.")
+
+
+def _secrets_inside(value: Value, path: str) -> Iterator[tuple[str, Secret]]:
+    match value:
+        case Secret():
+            yield path, value
+        case dict():
+            for key, item in value.items():
+                yield from _secrets_inside(item, f"{path}.{key}")
+        case list():
+            for item in value:
+                yield from _secrets_inside(item, path)
 
 
 def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
@@ -135,11 +151,32 @@ class _Sealer(Struct, frozen=True):
     def _write_part(self, field: Field, value: Json, path: str) -> Json:
         if Sensitive in field:
             return self._seal_text(field, value, path) if isinstance(value, str) and value else None
+        if field.conceals is not None:
+            return self._seal_document(field, value, path)
+        if isinstance(value, dict) and field.shape not in (Shape.OBJECT, Shape.MAP):
+            return None  # not a value of this field
         if isinstance(value, list) and field.item is not None and field.item.fields:
             return [self._write_part(field.item, item, path) for item in value]
         if isinstance(value, dict) and field.fields:
             subs = (sub for sub in field.fields if InputOnly not in sub)
             return {sub.name: self.write_field(sub, value, f"{path}.{sub.name}") for sub in subs}
+        return value
+
+    def _seal_document(self, field: Field, value: Json, path: str) -> Json:
+        """The document in canonical form with its secrets sealed. JSON without any stays the text that it is."""
+        form = canonicalize_live(field, value)
+        if not has_secret(form) and (not isinstance(value, str) or value.lstrip().startswith("{")):
+            return value
+        return self._seal_inside(form, path)
+
+    def _seal_inside(self, value: Value, path: str) -> Json:
+        match value:
+            case Secret():
+                return _seal(value, [*self.salts, *(f"{name}:{secret_path(path)}" for name in self.names)], self.stack)
+            case dict():
+                return {key: self._seal_inside(item, f"{path}.{key}") for key, item in value.items()}
+            case list():
+                return [self._seal_inside(item, path) for item in value]
         return value
 
     def _seal_text(self, field: Field, text: str, path: str) -> Sealed:

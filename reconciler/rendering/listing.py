@@ -1,25 +1,22 @@
 """Live objects of one kind or of all kinds, as a table or as JSON.
 
-Hides secrets in responses of the platform, and escapes its text.
+Shows only what `kinds.visible_fields` allows, and escapes the text of the platform.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from reconciler.model.fields.annotations import Behavior
-from reconciler.model.fields.field import Field
+from reconciler.kinds.visible_fields import show_body
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json
 from reconciler.rendering import terminal_text
 
-HIDDEN = "(secret)"
 _DESCRIPTIVE = (
     "name",
     "url",
@@ -57,8 +54,8 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 
 
 def render_json(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
-    """One JSON object: the objects without secrets, and whether the list is complete."""
-    objects = [dict(_hide_secrets(kind, live.body)) for live in lives]
+    """One JSON object: the objects as far as they may be shown, and whether the list is complete."""
+    objects = [show_body(kind, live.body) for live in lives]
     return _to_json({"kind": kind.name, "complete": complete, "objects": objects})
 
 
@@ -100,13 +97,13 @@ def _sanitize(text: str) -> str:
 
 
 def render_all_json(rows: Sequence[Row], incomplete: Mapping[str, str]) -> str:
-    """One JSON object: the objects without secrets, each with its kind and owner, and why lists are incomplete."""
+    """One JSON object: the objects as they may be shown, each with kind and owner, and why lists are incomplete."""
     objects = [
         {
             "kind": row.kind.name,
             "id": row.live.locator,
             "owner": {"stack": row.stack, "address": row.address or None} if row.stack else None,
-            "body": dict(_hide_secrets(row.kind, row.live.body)),
+            "body": show_body(row.kind, row.live.body),
         }
         for row in rows
     ]
@@ -139,23 +136,3 @@ def _describe(kind: Kind, body: Mapping[str, Json]) -> str:
         if isinstance(value, str) and value and "\n" not in value:
             return value
     return ""
-
-
-def _hide_secrets(kind: Kind, body: Mapping[str, Json]) -> Iterator[tuple[str, Json]]:
-    for name, value in body.items():
-        field = kind.by_name.get(name)
-        if name == kind.one_time and value is not None:
-            yield name, HIDDEN
-        else:
-            yield name, value if field is None else _hide(field, value)
-
-
-def _hide(field: Field, value: Json) -> Json:
-    if Behavior.SENSITIVE in field:
-        return HIDDEN if value else value
-    if isinstance(value, dict) and field.is_sensitive:
-        inner: dict[str, Any] = {part.name: part for part in field.fields}
-        return {key: _hide(inner[key], item) if key in inner else item for key, item in value.items()}
-    if isinstance(value, list) and field.item is not None and field.is_sensitive:
-        return [_hide(field.item, item) for item in value]
-    return value

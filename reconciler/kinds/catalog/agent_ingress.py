@@ -5,12 +5,11 @@ from typing import Annotated, ClassVar, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
-from reconciler.kinds.types.fields import Deferred, Description, Metadata, PlainHost
+from reconciler.kinds.types.fields import CertificateStatus, Deferred, Description, Metadata, PlainHost
 from reconciler.kinds.types.modules import CertificatePolicy
 from reconciler.model.fields.annotations import Immutable
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
-from reconciler.model.value import Json
 
 
 class IngressCertificatePolicy(CertificatePolicy):
@@ -44,7 +43,7 @@ class AgentIngress(Spec):
 class AgentIngressRead(Read):
     ns_targets: list[str] = []
     region_domains: list[str] = []
-    certificate_management_status: Json = None
+    certificate_management_status: CertificateStatus | None = None
 
 
 KIND = Kind(

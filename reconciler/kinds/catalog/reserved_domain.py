@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical
-from reconciler.kinds.types.fields import Deferred, Description, Host, Id, Metadata, NonEmpty, Region
+from reconciler.kinds.types.fields import CertificateStatus, Deferred, Description, Host, Id, Metadata, NonEmpty, Region
 from reconciler.kinds.types.modules import CertificatePolicy
 from reconciler.model.fields.annotations import (
     Detach,
@@ -21,7 +21,6 @@ from reconciler.model.fields.annotations import (
 from reconciler.model.fields.spec import Part, Read, Ref, Spec
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding
-from reconciler.model.value import Json
 
 
 class DomainCertificatePolicy(CertificatePolicy):
@@ -92,7 +91,7 @@ class ReservedDomain(Spec):
 
 class ReservedDomainRead(Read):
     cname_target: str | None = None
-    certificate_management_status: Json = None
+    certificate_management_status: CertificateStatus | None = None
     acme_challenge_cname_target: str | None = None
     error_redirect_url: str | None = None
     is_dev: bool = False

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.languages import traffic_catalog
 from reconciler.model.dialect import to_specification_id
+from reconciler.model.numerals import SpelledFloat, SpelledInteger, in_json
 from reconciler.model.value import Json
 
 _END = re.compile(r"[\s.]+$")
@@ -190,9 +191,23 @@ def headers(value: Json) -> Json:
 
 
 def policy(value: Json) -> Json:
-    """A traffic policy as a document, without empty phases, expressions and names."""
-    parsed = policies.parse(value) if isinstance(value, str) else value
+    """A traffic policy as a document, without empty phases, expressions and names.
+
+    Its numbers are spelled as the text spells them, or as JSON will: an inline document is sent as JSON.
+    """
+    parsed = policies.parse(value) if isinstance(value, str) else _spell_as_sent(value)
     return _without_defaults(parsed) if isinstance(parsed, dict) else value
+
+
+def _spell_as_sent(value: Any) -> Any:
+    match value:
+        case SpelledFloat() | SpelledInteger():
+            return in_json(value)
+        case dict():
+            return {key: _spell_as_sent(item) for key, item in value.items()}
+        case list():
+            return [_spell_as_sent(item) for item in value]
+    return value
 
 
 def _without_defaults(document: dict[str, Any]) -> dict[str, Any]:

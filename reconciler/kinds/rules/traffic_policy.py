@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
 
-from reconciler.languages import traffic_catalog, yaml_fast_path
+from reconciler.kinds.rules import secret_parts
+from reconciler.languages import traffic_catalog, yaml_fast_path, yaml_scalars
+from reconciler.model.numerals import keep_spelling
 from reconciler.model.problem import Finding, Severity
-from reconciler.model.value import Json, Ref, Secret, Template
+from reconciler.model.value import Json, Ref, Sealed, Secret, Template
 
 if TYPE_CHECKING:
     from reconciler.languages import cel_check
@@ -77,7 +79,9 @@ def _read(text: str) -> dict[str, Any] | str:
 
 def _decode(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        return json.loads(
+            text, object_pairs_hook=_once, parse_constant=_refuse, parse_float=_read_float, parse_int=_read_integer
+        )
     except RecursionError:
         raise _Unreadable(_TOO_DEEP) from None
     except ValueError:
@@ -100,12 +104,11 @@ def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
     if yaml_fast_path.is_deeper(octets, _DEPTH):  # ruamel.yaml would take minutes
         raise _Unreadable(_TOO_DEEP)
 
-    from ruamel.yaml import YAML
     from ruamel.yaml.constructor import DuplicateKeyError
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return [*YAML(typ="safe", pure=True).load_all(text)]
+        return [*_full_reader().load_all(text)]
     except MarkedYAMLError as wrong:
         mark = wrong.problem_mark or wrong.context_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -116,6 +119,39 @@ def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
         raise _Unreadable("a key in the policy is a list that contains a mapping; write text as keys") from None
     except (YAMLError, ValueError, RecursionError):
         raise _Unreadable("the policy is neither valid JSON nor valid YAML; correct the syntax") from None
+
+
+def _full_reader() -> Any:
+    """A reader of all of YAML, with the meaning of unquoted scalars that manifests give them."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.constructor import SafeConstructor
+
+    class Constructor(SafeConstructor):
+        def construct_plain(self, node: Any) -> Json:
+            return yaml_scalars.plain(node.value)
+
+        def construct_integer(self, node: Any) -> Json:
+            return keep_spelling(node.value, self.construct_yaml_int(node))  # with underscores, or binary
+
+        def construct_number(self, node: Any) -> Json:
+            number = yaml_scalars.plain(node.value)
+            return number if isinstance(number, float) else keep_spelling(node.value, self.construct_yaml_float(node))
+
+    for name in ("bool", "null", "timestamp", "value"):
+        Constructor.add_constructor(f"tag:yaml.org,2002:{name}", Constructor.construct_plain)
+    Constructor.add_constructor("tag:yaml.org,2002:int", Constructor.construct_integer)
+    Constructor.add_constructor("tag:yaml.org,2002:float", Constructor.construct_number)
+    reader = YAML(typ="safe", pure=True)
+    reader.Constructor = Constructor
+    return reader
+
+
+def _read_float(text: str) -> float:
+    return keep_spelling(text, float(text))
+
+
+def _read_integer(text: str) -> int | float:
+    return keep_spelling(text, int(text))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -145,7 +181,7 @@ def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
             return value
         case float():
             return value if math.isfinite(value) else str(value)
-    return str(value)  # a YAML date
+    return str(value)  # of a tag such as !!binary
 
 
 def _key(key: Any) -> str:
@@ -165,6 +201,8 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
         case dict():
             for finding in (*_document(value), *_check_value_sources(value, ())):
                 yield replace(finding, path=(*at, *finding.path))
+        case Sealed():
+            return
         case str() | Secret():
             for finding in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
                 text = f"{_format_path(finding.path)}: {finding.text}"
@@ -341,7 +379,7 @@ def _settings(written: dict[str, Any], known: _Settings, at: Path, action: str, 
 
 
 def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, above: Path) -> Iterator[Finding]:
-    if _is_open(value) or value is None:
+    if _is_open(value) or value is None or (known.is_secret and any(secret_parts.find_below(value))):
         return
     if known.is_expression:
         for path, text in _texts(value, at):

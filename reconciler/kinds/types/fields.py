@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, PlainValidator, ValidationError, WrapValidator
+from pydantic import AfterValidator, BaseModel, PlainValidator, ValidationError, WrapValidator
 from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical, syntax
+from reconciler.kinds.rules import canonical, secret_parts, syntax
 from reconciler.model.fields.annotations import (
     Between,
+    Conceals,
     EqualAs,
     ImmutablePart,
     MaxBytes,
@@ -116,7 +117,7 @@ Acl = Annotated[list[AclRule], Unordered, EqualAs(canonical.acl), Mentions(synta
 
 def _policy(value: Any) -> Any:
     """Validates a policy document in one step: with a union type, the path of an error would not end at the field."""
-    if isinstance(value, (Ref, Template)):
+    if isinstance(value, (Ref, Template, Sealed)):
         return value
     document = value.reveal() if isinstance(value, Secret) else value
     if not isinstance(document, (str, dict)):
@@ -126,12 +127,31 @@ def _policy(value: Any) -> Any:
     return value
 
 
-TrafficPolicy = Annotated[str | dict[str, Any], PlainValidator(_policy), EqualAs(canonical.policy)]
+TrafficPolicy = Annotated[
+    str | dict[str, Any], PlainValidator(_policy), EqualAs(canonical.policy), Conceals(secret_parts.find_in_policy)
+]
 """A traffic policy document: JSON or YAML text, or inline YAML."""
 
 Region = Annotated[Literal["au", "eu", "ap", "us", "jp", "in", "sa"], Deferred]
 EventType = Annotated[str, check_with(syntax.event_type), Deferred]
-Headers = Annotated[dict[str, Text], EqualAs(canonical.headers)]
+Headers = Annotated[dict[str, Text], EqualAs(canonical.headers), Conceals(secret_parts.find_in_headers)]
+
+
+class ProvisioningJob(BaseModel):
+    """The provisioning of a certificate, while there is one."""
+
+    error_code: str | None = None
+    msg: str | None = None
+    started_at: str | None = None
+    retries_at: str | None = None
+
+
+class CertificateStatus(BaseModel):
+    """The status of a certificate that the platform obtains."""
+
+    renews_at: str | None = None
+    provisioning_job: ProvisioningJob | None = None
+
 
 VaultName = Annotated[str, check_with(syntax.vault_name), Deferred]
 HeaderName = Annotated[Text, EqualAs(canonical.word)]

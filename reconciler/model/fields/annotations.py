@@ -15,7 +15,7 @@ from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from reconciler.model.change import Risk
-from reconciler.model.value import Json
+from reconciler.model.value import Json, replace_at
 
 
 class Behavior(Enum):
@@ -90,6 +90,19 @@ class EqualAs(Struct, frozen=True):
     """Two values are equal if their canonical forms are. `canonical` is pure and accepts any plain JSON."""
 
     canonical: Callable[[Json], Json]
+
+
+class Conceals(Struct, frozen=True):
+    """The value is a document or map that may have secrets inside.
+
+    `find` yields their paths within the canonical form. It is pure and accepts any plain JSON.
+    """
+
+    find: Callable[[Json], Iterator[tuple[str | int, ...]]]
+
+    def mark(self, value: Json, wrap: Callable[[str], Any]) -> Any:
+        """The value with the text of each secret replaced by `wrap` of it."""
+        return replace_at(value, self.find(value), wrap)
 
 
 class Described(Struct, frozen=True):

@@ -17,6 +17,7 @@ from reconciler.model.fields.annotations import (
     AsMap,
     Behavior,
     Between,
+    Conceals,
     DefaultBy,
     Described,
     Detach,
@@ -57,6 +58,7 @@ class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each 
     refs: tuple[str, ...] = ()
     read_as: ReadAs | None = None
     canonical: Callable[[Json], Json] | None = None
+    conceals: Conceals | None = None
     immutable_part: ImmutablePart | None = None
     mentions: Mentions | None = None
     name_of: str | None = None
@@ -91,6 +93,12 @@ class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each 
             or any(inner.is_sensitive for inner in self.fields)
             or (self.item is not None and self.item.is_sensitive)
         )
+
+    @cached_property
+    def may_conceal(self) -> bool:
+        """Whether the field or a field inside it is a document that may have secrets inside."""
+        inside = any(inner.may_conceal for inner in self.fields)
+        return self.conceals is not None or inside or (self.item is not None and self.item.may_conceal)
 
     @cached_property
     def may_mention(self) -> bool:
@@ -160,6 +168,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
         canonical=equal.canonical if equal else None,
+        conceals=last(Conceals),
         immutable_part=last(ImmutablePart),
         mentions=last(Mentions),
         name_of=name_of.name if name_of else None,

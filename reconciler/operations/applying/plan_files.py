@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from reconciler import kinds
 from reconciler.engine.schedule import Schedule
 from reconciler.model.address import Address
+from reconciler.model.canonical import canonicalize
 from reconciler.model.change import Reason
 from reconciler.model.fields.annotations import Sensitive
 from reconciler.model.fields.field import Field, Shape
@@ -278,7 +279,9 @@ class _Sources:
         self._stack = file.plan.stack
         declared = file.loaded.manifest.declarations.values() if file.loaded else ()
         named = {call.address.kind for call in file.plan.calls}
-        self._canonical = _canonical_functions(field for name in sorted(named) for field in kinds.get(name).fields)
+        fields = [field for name in sorted(named) for field in kinds.get(name).fields]
+        self._canonical = _canonical_functions(fields)
+        self._documents = [*_find_documents(fields)]
         self._known: dict[str, list[Secret]] = {}  # by source
         for secret in (*live, *(secret for declaration in declared for secret in secrets_in(declaration.spec))):
             self._known.setdefault(secret.source, []).append(secret)
@@ -306,10 +309,12 @@ class _Sources:
         return {plan_json.secret_digest(Secret(text, source), self._stack): text for text in texts}
 
     def _spellings(self, text: str) -> Iterator[str]:
-        """The text as it is sent, and in each canonical form, as owner records have it."""
+        """The text as it is sent, in each canonical form, as owner records have it, and the secrets inside it."""
         yield text
         for canonical in self._canonical:
             yield str(canonical(text))
+        for document in self._documents:
+            yield from (secret.reveal() for secret in secrets_in(canonicalize(document, Secret(text, ""))))
 
     def _read_source(self, source: str) -> Iterator[Secret]:
         """Reads an environment variable or a secret file."""
@@ -320,6 +325,13 @@ class _Sources:
         value = resolver.resolve(_Text, source, {"text": {f"from_{word}": operand}})["text"]
         if isinstance(value, Secret):
             yield value
+
+
+def _find_documents(fields: Iterable[Field]) -> Iterator[Field]:
+    for spec in fields:
+        if spec.conceals is not None and spec.shape is Shape.ANY:
+            yield spec
+        yield from _find_documents(spec.fields)
 
 
 def _canonical_functions(fields: Iterable[Field]) -> set[Callable[[Any], Any]]:

@@ -138,9 +138,18 @@ def _objections(
     """Why objects cannot be declared, by key. Raises InvalidProject for problems that concern no imported object."""
     if unspellable := survey.find_unencodable(imported):
         return unspellable
+    if unwritable := survey.find_unwritable(imported, {kind.name: kind for kind in kinds.every()}):
+        return unwritable
+    # The variables of the proposals as they will have to be set.
+    environ = dict(workspace.runtime.environ)
+    environ |= {name: secret.reveal() for proposal in imported for name, secret in proposal.secrets.items()}
     try:
         loaded = load_manifests_with(
-            workspace.config, workspace.runtime.environ, workspace.variables, _encode(texts), _encode(included)
+            workspace.config,
+            environ,
+            workspace.variables,
+            _encode(texts),
+            _encode(included),
         )
     except Rejected as rejected:
         blamed = survey.find_rejected([problem for problem in rejected.problems if problem.is_error], imported)

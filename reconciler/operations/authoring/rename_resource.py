@@ -206,7 +206,7 @@ def _rename_template(template: Template, renaming: rename.Renaming) -> Template:
     return Template(tuple(part if isinstance(part, str) else _rename_ref(part, renaming) for part in template.parts))
 
 
-def _rename_part(part: str | Ref | Template, renaming: rename.Renaming) -> str | Ref | Template:
+def _rename_part(part: str | Ref | Template | Secret, renaming: rename.Renaming) -> str | Ref | Template | Secret:
     match part:
         case Ref():
             return _rename_ref(part, renaming)

@@ -18,6 +18,7 @@ from reconciler.model.snapshot import Live
 from reconciler.model.value import (
     JsonTemplate,
     Ref,
+    Secret,
     Template,
     Value,
     canonical,
@@ -87,9 +88,21 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
             for sub in field.fields
             if sub.name in want and InputOnly not in sub
         )
-    if field.shape is Shape.ANY and want == have and is_known(want):
-        return canonical(want) == canonical(have)  # in Python, True == 1
+    if field.shape is Shape.ANY and is_known(want):
+        return is_identical(want, have)
     return bool(want == have)
+
+
+def is_identical(one: Value, other: Value) -> bool:
+    """Whether two documents are equal with the types of their values: in Python, True == 1 == 1.0."""
+    match one, other:
+        case dict(), dict():
+            return one.keys() == other.keys() and all(is_identical(item, other[key]) for key, item in one.items())
+        case list(), list():
+            return len(one) == len(other) and all(map(is_identical, one, other))
+        case Secret(), Secret():
+            return one == other
+    return one.__class__ is other.__class__ and bool(one == other)
 
 
 def natural_key(kind: Kind, form: CanonicalFields) -> tuple[Any, ...] | None:
@@ -121,18 +134,18 @@ def body_value(field: Field, value: Value) -> Value:
 
 def _encode_document(document: Value) -> Value:
     """An inline document as JSON text, or as a template if references in it are not resolved yet."""
-    parts: list[str | Ref | Template] = []
+    parts: list[str | Ref | Template | Secret] = []
     for piece in _json_pieces(document):
         if isinstance(piece, str) and parts and isinstance(parts[-1], str):
             parts[-1] += piece
         else:
             parts.append(piece)
-    return parts[0] if is_known(document) else JsonTemplate(tuple(parts))
+    return parts[0] if len(parts) == 1 and isinstance(parts[0], str) else JsonTemplate(tuple(parts))
 
 
-def _json_pieces(value: Value) -> Iterator[str | Ref | Template]:
+def _json_pieces(value: Value) -> Iterator[str | Ref | Template | Secret]:
     match value:
-        case Ref() | Template():
+        case Ref() | Template() | Secret():
             yield value
         case dict():
             for index, (key, part) in enumerate(value.items()):

@@ -12,7 +12,7 @@ from reconciler.model.canonical import CanonicalFields, canonicalize, collect_ap
 from reconciler.model.fields.annotations import ServerDefault
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
-from reconciler.model.value import Ref, Secret, Value, digest, is_known
+from reconciler.model.value import Ref, Sealed, Value, digest, has_secret, is_known, reveal, secrets_in
 
 Follows = Callable[[Ref, Value], bool]
 """Whether a live value is the id of the object that the target of the reference is about to replace."""
@@ -65,11 +65,13 @@ class LastApplied(Struct, frozen=True):
     def matches(self, recorded: str, value: Value) -> bool:
         """Whether a recorded digest is that of the value.
 
-        Owner records of earlier versions may hold a sensitive value from a reference as the digest of its plain text.
+        Owner records of earlier versions may hold a sensitive value from a reference, and a document with secrets
+        inside, as the digest of its plain text.
         """
         if digest(value, self.salt) == recorded:
             return True
-        return value.__class__ is Secret and digest(value.reveal()) == recorded
+        is_revealed = not any(isinstance(secret, Sealed) for secret in secrets_in(value))
+        return has_secret(value) and is_revealed and digest(reveal(value)) == recorded
 
     def compare_bundle(self, field: Field, want: Value, have: Value) -> BundleComparison | None:
         """Compares both sides of a field with its bundled digest; None if the owner record has a digest per leaf.

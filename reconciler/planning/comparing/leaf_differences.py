@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from reconciler.model.canonical import canonicalize, leaves
 from reconciler.model.change import ChangedBy
 from reconciler.model.fields.annotations import InputOnly
 from reconciler.model.fields.field import Field, Shape
-from reconciler.model.value import Ref, Value, has_secret, is_known
+from reconciler.model.value import Ref, Secret, Value, is_known
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
 from reconciler.planning.comparing.causes import find_cause, find_removal_cause
 from reconciler.planning.comparing.last_applied import LastApplied
@@ -85,16 +85,52 @@ def value_at(path: str, form: Value) -> Value:
 
 def _explain(path: str, old: Value, new: Value, cause: ChangedBy) -> Iterator[LeafDifference]:
     """One difference for each differing place inside a document or map; lists of plain values stay whole."""
-    if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new) or has_secret([old, new]):
+    if not (isinstance(old, dict) and isinstance(new, dict)) or not is_known(new):
         yield LeafDifference(path, old, new, cause)
         return
     from deepdiff import DeepDiff  # slow to import, and needed only for documents that differ
 
-    rows = sorted(_diff_rows(DeepDiff(old, new, view="tree", threshold_to_diff_deeper=0)), key=lambda row: row[0])
+    stand_ins = _StandIns()
+    tree = DeepDiff(stand_ins.put(old), stand_ins.put(new), view="tree", threshold_to_diff_deeper=0)
+    rows = sorted(_diff_rows(tree), key=lambda row: row[0])
     for place, before, after in rows:
-        yield LeafDifference(f"{path}{place}", before, after, cause)
+        yield LeafDifference(f"{path}{place}", stand_ins.take(before), stand_ins.take(after), cause)
     if not rows:
         yield LeafDifference(path, old, new, cause)
+
+
+class _StandIns:
+    """Texts that stand for secrets while documents are compared, the same text for equal secrets."""
+
+    def __init__(self) -> None:
+        self._secrets: list[Secret] = []
+
+    def put(self, value: Value) -> Value:
+        match value:
+            case Secret():
+                known = next((at for at, secret in enumerate(self._secrets) if secret == value), len(self._secrets))
+                if known == len(self._secrets):
+                    self._secrets.append(value)
+                return f"{_STAND_IN}{known}"
+            case dict():
+                return {key: self.put(item) for key, item in value.items()}
+            case list():
+                return [self.put(item) for item in value]
+        return value
+
+    def take(self, value: Value) -> Value:
+        match value:
+            case str() if value.startswith(_STAND_IN) and value.removeprefix(_STAND_IN).isdecimal():
+                at = int(value.removeprefix(_STAND_IN))
+                return self._secrets[at] if at < len(self._secrets) else value
+            case dict():
+                return {key: self.take(item) for key, item in value.items()}
+            case list():
+                return [self.take(item) for item in value]
+        return value
+
+
+_STAND_IN: Final = "\0secret "
 
 
 def _diff_rows(tree: Any) -> Iterator[tuple[str, Value, Value]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from reconciler.model.address import Address
@@ -13,6 +14,8 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Secret, Value, digest, has_secret
 from reconciler.planning.comparing.canonical_fields import UNREAD
 
+_INDEX = re.compile(r"\[[0-9]+\]")
+
 
 def hide_secrets(value: Value, address: Address, path: str) -> Value:
     """The value with each secret as a digest salted with its address and path; None for a value that was not read.
@@ -22,7 +25,7 @@ def hide_secrets(value: Value, address: Address, path: str) -> Value:
     if value is UNREAD:
         return None
     if isinstance(value, Secret):
-        return Hidden(digest(value, f"{address}:{path}"))
+        return Hidden(digest(value, f"{address}:{secret_path(path)}"))
     if has_secret(value):
         match value:
             case dict():
@@ -30,6 +33,11 @@ def hide_secrets(value: Value, address: Address, path: str) -> Value:
             case list():
                 return [hide_secrets(item, address, path) for item in value]
     return value
+
+
+def secret_path(path: str) -> str:
+    """The path of a secret as the salt of its digest has it: without indexes, since lists are shown as a whole too."""
+    return _INDEX.sub("", path)
 
 
 def show_fields(kind: Kind, form: CanonicalFields, address: Address) -> dict[str, Value]:

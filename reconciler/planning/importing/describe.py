@@ -18,6 +18,7 @@ from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, 
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
+from reconciler.model.numerals import SpelledFloat, SpelledInteger, in_json
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Json, Ref, Template, Value
 
@@ -39,8 +40,10 @@ class Attachment(Struct, frozen=True):
 
 
 def _is_writable(value: Json) -> bool:
-    """Whether no key of a document has a special meaning in a manifest."""
+    """Whether no key of a document has a special meaning in a manifest, and JSON can spell its numbers."""
     match value:
+        case SpelledFloat() | SpelledInteger():
+            return repr(in_json(value)) == value.spelling
         case dict():
             plain = all(key not in ("", "<<") and "${{" not in key for key in value)
             return plain and all(map(_is_writable, value.values()))

@@ -22,11 +22,12 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Live, Snapshot
-from reconciler.model.value import Ref, Template, Value
+from reconciler.model.value import Ref, Secret, Template, Value
 from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.deciding.additions import choose_address, find_parent_key
 from reconciler.planning.importing import naming
 from reconciler.planning.importing.describe import Attachment, describe
+from reconciler.planning.importing.secret_variables import replace_secrets
 from reconciler.planning.importing.services import find_services
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import match_all
@@ -45,6 +46,7 @@ class Imported(Struct, frozen=True):
     ignore    paths that a manifest must not contain: secrets and values that responses never show
     protect   as its owner record or binding says
     service   the edge or endpoint that alone uses it, or that it is, if that is imported too
+    secrets   the secrets inside its policies and headers, by the environment variables that the declaration reads
     """
 
     address: Address
@@ -54,6 +56,7 @@ class Imported(Struct, frozen=True):
     ignore: tuple[str, ...] = ()
     protect: bool = False
     service: Address | None = None
+    secrets: Mapping[str, Secret] = field(default_factory=dict)
 
 
 class LeftOut(Struct, frozen=True):
@@ -114,6 +117,16 @@ def find_unencodable(imported: Iterable[Imported]) -> dict[Key, str]:
         for proposal in imported
         if _has_surrogate(proposal)
     }
+
+
+def find_unwritable(imported: Iterable[Imported], kinds: Mapping[str, Kind]) -> dict[Key, str]:
+    """The proposals with secrets that no manifest can refer to, with the reason."""
+    reasons = {}
+    for proposal in imported:
+        fields = kinds[proposal.address.kind].fields
+        for name in replace_secrets(proposal.address, fields, proposal.spec).unwritable:
+            reasons[_key(proposal.live)] = f"{name} contains secrets, and cannot be written as YAML without them"
+    return reasons
 
 
 def find_rejected(problems: Iterable[Problem], imported: Collection[Imported]) -> dict[Key, str]:
@@ -366,13 +379,15 @@ class _Surveyor(Struct, dict=True):
             for child in self.kinds:
                 if child.parent is not None and child.parent.kind == kind.name:
                     spec.pop(child.parent.embedded, None)
+        replaced = replace_secrets(self.names[_key(live)], kind.fields, spec)
         return Imported(
             self.names[_key(live)],
             live,
-            {name: self._link_addresses(kind.by_name[name], value) for name, value in spec.items()},
+            {name: self._link_addresses(kind.by_name[name], value) for name, value in replaced.spec.items()},
             None if own is not None or self._is_found_by_key(kind, live) else live.id,
             tuple(ignored),
             self.index.is_protected(live) if own is not None else False,
+            secrets=replaced.secrets,
         )
 
     def _link_addresses(self, of: Field, value: Value) -> Value:

@@ -14,6 +14,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from reconciler.languages import yaml_scalars
+from reconciler.model.numerals import Spelled
 from reconciler.model.problem import cut
 from reconciler.model.value import Json
 from reconciler.project.documents import phrases
@@ -25,10 +27,11 @@ _LONGEST_NUMBER: Final = 40  # characters
 _CALL: Final = re.compile(rf"({'|'.join(NAMES)})\s*\(")
 _ANY_CALL: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*\(")
 _TOKEN: Final = re.compile(
-    r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'[^']*')|(?P<number>-?[0-9]+(?:\.[0-9]+)?)(?![A-Za-z0-9_])"""
+    r"""\s*(?:(?P<text>"(?:[^"\\]|\\.)*"|'[^']*')|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![A-Za-z0-9_])"""
     r"""|(?P<name>[A-Za-z_][A-Za-z0-9_./-]*)|(?P<mark>[(),]))"""
 )
 _END: Final = re.compile(r"\s*\Z")
+_NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _FIELD: Final = re.compile(r"\{([0-9]+)\}")
 
 Lookup = Callable[[str], Json]
@@ -78,6 +81,8 @@ def names_in(expression: str) -> Iterator[str]:
 
 def to_literal(value: Json) -> str:
     """A value as an argument, without characters that could end the expression."""
+    if isinstance(value, Spelled):
+        return value.spelling if _NUMBER.fullmatch(value.spelling) else json.dumps(value.spelling)
     return json.dumps(value).replace("}", "\\u007d").replace("{", "\\u007b").replace("$", "\\u0024")
 
 
@@ -124,7 +129,7 @@ class _Evaluation(Struct, frozen=True):
         if kind == "number":
             if len(text) > _LONGEST_NUMBER:
                 raise InvalidCall(f"the number {cut(text)} is too long", "write it in quotes")
-            return (float(text) if "." in text else int(text)), at + 1
+            return yaml_scalars.plain(text), at + 1
         if kind != "name":
             raise InvalidCall(f"expected an argument, found {text!r}", 'write var.name, "text" or a number')
         if self._token(at + 1) == ("mark", "("):

@@ -25,6 +25,7 @@ from reconciler.model.address import Address
 from reconciler.model.fields.field import Shape
 from reconciler.model.kind import Home
 from reconciler.model.manifest import Path
+from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Finding, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files
@@ -32,7 +33,7 @@ from reconciler.project.documents import functions, phrases, secret_sources, val
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
-from reconciler.project.documents.slots import Slot, is_plain_text, slots_of
+from reconciler.project.documents.slots import SECRET_TEXT, Slot, is_plain_text, slots_of
 
 _OPENING: Final = re.compile(r"\$?\$\{\{")
 _VARIABLE: Final = re.compile(r"var\.([A-Za-z_][A-Za-z0-9_-]*)")
@@ -102,7 +103,8 @@ class Resolver:
         changed: dict[str, Value] = {}
         for key, item in raw.items():
             slot = slots.get(key)
-            if item.__class__ is str and "${{" not in item and (slot is None or not (slot.sensitive or slot.refs)):
+            is_plain = slot is None or not (slot.sensitive or slot.refs or slot.conceals)
+            if item.__class__ is str and "${{" not in item and is_plain:
                 continue
             if slot is not None and (value := self._value(item, slot, (*path, key))) is not item:
                 changed[key] = value
@@ -110,6 +112,8 @@ class Resolver:
 
     def _value(self, item: Json, slot: Slot, path: Path) -> Value:
         if isinstance(item, str):
+            if slot.conceals is not None and slot.shape is Shape.ANY:
+                return self._document_text(item, slot, path)
             if "${{" in item:
                 return self._resolve_or_report(self._text, item, slot, path)
             if slot.refs and "/" in item:
@@ -126,7 +130,7 @@ class Resolver:
                     return item
                 values = [self._value(value, inner, (*path, index)) for index, value in enumerate(item)]
                 return item if all(map(is_, values, item)) else values
-        return item
+        return to_plain(item) if slot.shape in _SCALARS else item
 
     def _id(self, text: str, slot: Slot, path: Path) -> str:
         """Returns a text in a field for ids. Raises Unresolved if it is an address."""
@@ -152,32 +156,70 @@ class Resolver:
                 return self._object(item, slot.fields, path)
             case Shape.MAP if slot.item is not None:
                 inner = slot.item
-                if is_plain_text(item.values(), inner):
+                secret = {str(found[0]) for found in slot.conceals.find(item)} if slot.conceals is not None else set()
+                if not secret and is_plain_text(item.values(), inner):
                     return item
-                resolved = {key: self._value(value, inner, (*path, key)) for key, value in item.items()}
+                resolved = {
+                    key: self._value(value, SECRET_TEXT if key in secret else inner, (*path, key))
+                    for key, value in item.items()
+                }
                 return item if all(map(is_, resolved.values(), item.values())) else resolved
             case Shape.ANY:
                 if len(item) == 1 and next(iter(item)) in phrases.EXPRESSIONS:
-                    return self._resolve_or_report(self._expression, item, slot, path)
-                return self._free(item, slot, path)
+                    return self._conceal(self._resolve_or_report(self._expression, item, slot, path), item, slot, path)
+                secrets = frozenset(slot.conceals.find(item)) if slot.conceals is not None else frozenset()
+                return self._free(item, slot, path, secrets)
             case Shape.LIST | Shape.MAP:
                 return item
         if any(key in phrases.EXPRESSIONS for key in item):
             return self._resolve_or_report(self._expression, item, slot, path)
         return item
 
-    def _free(self, item: Json, slot: Slot, path: Path) -> Value:
-        """Resolves free-form content: only expressions in text."""
+    def _free(self, item: Json, slot: Slot, path: Path, secrets: frozenset[Path] = frozenset(), at: Path = ()) -> Value:
+        """Resolves free-form content: only expressions in text, and the secrets at the paths `secrets`.
+
+        path, at   of the item: in the resource, and in the free-form content
+        """
+        if at in secrets:
+            return self._value(str(item), SECRET_TEXT, path)
         match item:
             case str() if "${{" in item:
                 return self._resolve_or_report(self._text, item, slot, path)
             case dict():
-                resolved = {key: self._free(value, slot, (*path, key)) for key, value in item.items()}
+                if len(item) == 1 and (*at, next(iter(item))) in secrets and next(iter(item)) in phrases.EXPRESSIONS:
+                    return self._resolve_or_report(self._expression, item, SECRET_TEXT, path)
+                resolved = {
+                    key: self._free(value, slot, (*path, key), secrets, (*at, key)) for key, value in item.items()
+                }
                 return item if all(map(is_, resolved.values(), item.values())) else resolved
             case list():
-                values = [self._free(value, slot, (*path, index)) for index, value in enumerate(item)]
+                values = [
+                    self._free(value, slot, (*path, index), secrets, (*at, index)) for index, value in enumerate(item)
+                ]
                 return item if all(map(is_, values, item)) else values
         return item
+
+    def _document_text(self, text: str, slot: Slot, path: Path) -> Value:
+        """Resolves a document that is written as text, which is a secret as a whole if secrets are inside."""
+        value = self._resolve_or_report(self._text, text, slot, path) if "${{" in text else text
+        return self._conceal(value, text, slot, path)
+
+    def _conceal(self, value: Value, written: Json, slot: Slot, path: Path) -> Value:
+        """A resolved document as a secret, with a warning, if it is text with secrets inside."""
+        if isinstance(value, Template) and value is not PENDING:
+            whole = "".join(part if isinstance(part, str) else "x" for part in value.parts)
+            if slot.has_secrets(whole):
+                self.findings.append(Finding(path, *_SECRET_BESIDE_REFERENCE, code="secret-in-template"))
+                return PENDING
+        if not isinstance(value, str) or not slot.has_secrets(value):
+            return value
+        source = self._source_at(path)
+        if isinstance(written, dict):
+            (word, operand), *_ = written.items()
+            source = f"{word.removeprefix('from_')}:{operand if word == 'from_env' else files.path_inside(operand)}"
+        if not source.startswith("env:"):
+            self.findings.append(Finding(path, *_SECRET_IN_DOCUMENT, Severity.WARNING, code="literal-secret"))
+        return Secret(value, source)
 
     def _resolve_or_report(self, resolve: Any, item: Json, slot: Slot, path: Path) -> Value:
         if len(self.findings) > validation.MAX_FINDINGS or self._budget.is_spent:
@@ -233,11 +275,11 @@ class Resolver:
 
     def _note(self, source: str, text: Variable | None, slot: Slot, path: Path, origin: str = "") -> None:
         """Records the source of a secret or visible value, and warns of visible values that are named like secrets."""
-        if slot.sensitive:
+        if slot.sensitive or (isinstance(text, str) and slot.has_secrets(text)):
             self.secret_sources |= {source, origin} - {""}
-        else:
-            self._refuse_secret_source(origin, path)
-            self._refuse_secret_value(text, source, path)
+            return
+        self._refuse_secret_source(origin, path)
+        self._refuse_secret_value(text, source, path)
         if not self._is_shown(slot):
             return
         assert isinstance(self._subject, Address)
@@ -289,10 +331,12 @@ class Resolver:
             return Secret(str(text), source)
         if slot.shape in _SCALARS and isinstance(text, str):
             try:
-                return yaml_scalars.plain(text.strip())
+                return to_plain(yaml_scalars.plain(text.strip()))
             except ValueError:
                 return text
-        return text if slot.shape in (*_SCALARS, Shape.ANY) else self._id(_as_text(text), slot, ())
+        if slot.shape in _SCALARS:
+            return to_plain(text)
+        return text if slot.shape is Shape.ANY else self._id(_as_text(text), slot, ())
 
     def _whole(self, value: Variable, source: str, slot: Slot) -> Value:
         """Converts a list or map from a variable. Expressions inside are not resolved."""
@@ -411,6 +455,14 @@ _USAGE: Final = {
 
 
 _RESERVED_VARIABLE: Final = "use another variable; only platform: in reconciler.yaml may read this one"
+_SECRET_IN_DOCUMENT: Final = (
+    "the policy contains a secret in plain text",
+    "write ${secrets.get('vault', 'name')}, or the policy as YAML in the manifest with {from_env: NAME} for the secret",
+)
+_SECRET_BESIDE_REFERENCE: Final = (
+    "a text that contains a secret cannot contain references",
+    "write the policy as YAML in the manifest, instead of as text",
+)
 _KEEP_HIDDEN: Final = "use it only in secret fields: plans, reports and the platform show all others"
 _RENAME_VARIABLE: Final = "use secrets only in secret fields, or rename the variable if its value is not secret"
 _ENV_IS_SHOWN: Final = (

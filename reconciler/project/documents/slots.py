@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from typing import Final
 
 from msgspec import Struct
 from pydantic import BaseModel
 
-from reconciler.model.fields.annotations import Behavior
+from reconciler.model.fields.annotations import Behavior, Conceals
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.value import Json
 
 
 class Slot(Struct, frozen=True):
-    """A field as `resolve` needs it. Everything inside a sensitive field is sensitive."""
+    """A field as `resolve` needs it. Everything inside a sensitive field is sensitive.
+
+    conceals   finds secrets inside a document or map, and `canonical` reads the document from its text
+    """
 
     shape: Shape
     sensitive: bool
     refs: tuple[str, ...]
     item: Slot | None
     fields: Mapping[str, Slot]
+    conceals: Conceals | None = None
+    canonical: Callable[[Json], Json] | None = None
+
+    def has_secrets(self, text: str) -> bool:
+        """Whether the text of a document has secrets inside."""
+        if self.conceals is None or self.canonical is None or self.shape is not Shape.ANY:
+            return False
+        document = self.canonical(text)
+        return not isinstance(document, str) and any(True for _ in self.conceals.find(document))
+
+
+SECRET_TEXT: Final = Slot(Shape.TEXT, sensitive=True, refs=(), item=None, fields={})
+"""The slot of a secret inside a document."""
 
 
 def _slot(of: Field, sensitive: bool = False) -> Slot:
@@ -31,6 +48,8 @@ def _slot(of: Field, sensitive: bool = False) -> Slot:
         of.refs,
         _slot(of.item, sensitive) if of.item else None,
         {field.name: _slot(field, sensitive) for field in of.fields},
+        of.conceals,
+        of.canonical if of.conceals is not None else None,
     )
 
 

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.fleet import Member
+from reconciler.model.numerals import keep_spelling
 from reconciler.model.problem import Finding, Position, Problem, Severity, cut
 from reconciler.model.value import Json
 from reconciler.project import files
@@ -266,7 +267,7 @@ def _read_float(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("a number is too large")
-    return number
+    return keep_spelling(text, number)
 
 
 def _describe(error: ValueError | RecursionError) -> str:

@@ -14,6 +14,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.importing.describe import Attachment
 from reconciler.planning.importing.naming import to_kebab_case
+from reconciler.planning.importing.secret_variables import FromEnvironment
 from reconciler.planning.importing.survey import Imported
 from reconciler.project.documents.phrases import format_path
 from reconciler.project.yaml import emit
@@ -100,6 +101,8 @@ def _to_yaml_value(
     match value:
         case Ref():
             return {"ref": str(value)}
+        case FromEnvironment(name):
+            return {"from_env": name}
         case Template():
             return str(value)
         case Attachment() if value.document is not None:

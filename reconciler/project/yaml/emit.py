@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from reconciler.languages import yaml_scalars
+from reconciler.model.numerals import Spelled
 
 INDENT: Final = "  "
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./@+-]*( [A-Za-z0-9_.(/@+][A-Za-z0-9_.,()'/@+-]*)*")
@@ -62,7 +63,7 @@ def _item(value: Any, indent: str) -> Iterator[str]:
 def is_flow(value: Any) -> bool:
     """Whether a value is rendered on one line: an empty map or list, or a source such as `{ref: …}`."""
     return value in ({}, []) or (
-        isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("ref", "from_file")
+        isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("ref", "from_env", "from_file")
     )
 
 
@@ -84,7 +85,7 @@ def scalar(value: Any) -> str:
     """Renders a scalar on one line."""
     if isinstance(value, str):
         return value if _is_plain(value) else quote(value)
-    return json.dumps(value)
+    return value.spelling if isinstance(value, Spelled) else json.dumps(value)
 
 
 def _is_plain(text: str) -> bool:

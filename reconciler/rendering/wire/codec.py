@@ -10,13 +10,17 @@ import math
 import types
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeGuard, Union, get_args, get_origin
 
 from msgspec import Struct
 
+from reconciler.languages import yaml_scalars
 from reconciler.model.address import Address
+from reconciler.model.numerals import SpelledFloat, SpelledInteger
+from reconciler.model.problem import cut
 from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Template, Value, digest
 
 Secrets = Callable[[str, str], Secret]
@@ -52,6 +56,8 @@ def encode_value(value: Value, salt: str) -> Json:
             return [encode_value(item, salt) for item in value]
         case float() if not math.isfinite(value):
             raise Malformed(f"{value} is not a number that JSON can hold")
+        case SpelledFloat() | SpelledInteger():
+            return {"$number": value.spelling}
         case None | bool() | int() | float() | str():
             return value
     raise Malformed(f"a {type(value).__name__} is not a value")
@@ -91,9 +97,20 @@ def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
             return JsonTemplate(tuple(_json_part(part, secrets) for part in content))
         case "$hidden", str():
             return Hidden(content)
+        case "$number", str():
+            return parse_number(content)
         case "$secret", {"source": str(source), "digest": str(known), **rest} if not rest:
             return secrets(source, known)
     raise Malformed(f"unknown or malformed {mark}")
+
+
+def parse_number(spelling: str) -> Value:
+    """The number of a spelling. Raises Malformed."""
+    with suppress(ValueError):
+        number = yaml_scalars.plain(spelling)
+        if isinstance(number, (int, float)) and not isinstance(number, bool):
+            return number
+    raise Malformed(f"{cut(spelling)!r} is not a number")
 
 
 def _part(part: Json) -> str | Ref:
@@ -105,11 +122,11 @@ def _part(part: Json) -> str | Ref:
     raise Malformed("a part of $template is neither text nor $ref")
 
 
-def _json_part(part: Json, secrets: Secrets) -> str | Ref | Template:
+def _json_part(part: Json, secrets: Secrets) -> str | Ref | Template | Secret:
     value = decode_value(part, secrets)
-    if isinstance(value, (str, Ref, Template)):
+    if isinstance(value, (str, Ref, Template, Secret)):
         return value
-    raise Malformed("a part of $json is neither text nor $ref nor $template")
+    raise Malformed("a part of $json is neither text nor $ref, $template or $secret")
 
 
 def _parse_reference(text: str) -> Ref:
@@ -370,13 +387,14 @@ def _value_schema() -> dict[str, Json]:
     ref = tag("$ref", text, "A field of another resource, as Kind/name.output.")
     parts = {"type": "array", "items": {"anyOf": [text, ref]}}
     template = tag("$template", parts, "Text with references inside.")
-    values = {"type": "array", "items": {"anyOf": [text, ref, template]}}
     secret = {
         "type": "object",
         "properties": {"source": text, "digest": text},
         "required": ["source", "digest"],
         "additionalProperties": False,
     }
+    marked_secret = tag("$secret", secret, "A secret, which is read from its source again and must have this digest.")
+    values = {"type": "array", "items": {"anyOf": [text, ref, template, marked_secret]}}
     value = {"$ref": "#/$defs/value"}
     return {
         "description": "Plain JSON, with the forms below in it. A user's key that begins with $ gets a second $.",
@@ -388,6 +406,7 @@ def _value_schema() -> dict[str, Json]:
             template,
             tag("$json", values, "JSON text: literal parts, and values that are written as JSON."),
             tag("$hidden", text, "A sensitive value as a digest. Equal values have equal digests."),
-            tag("$secret", secret, "A secret, which is read from its source again and must have this digest."),
+            marked_secret,
+            tag("$number", text, "A number by its spelling, where that is not the usual one, such as 1.10."),
         ],
     }

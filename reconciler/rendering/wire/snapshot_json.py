@@ -1,7 +1,7 @@
 """Encodes a redacted snapshot as JSON, and decodes it. `project.snapshots` signs and verifies the file.
 
 Objects have the keys of the platform's responses. A key that begins with `$` gets a second `$`; the key `$sealed` marks
-the placeholder of a secret.
+the placeholder of a secret, `$number` a number with its spelling.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 
 from reconciler.model.address import Address
+from reconciler.model.numerals import SpelledFloat, SpelledInteger
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Json, Sealed, Secret
 from reconciler.rendering.wire import codec
@@ -19,6 +20,7 @@ from reconciler.rendering.wire.codec import Malformed
 FORMAT = "reconciler snapshot"
 VERSION = 2  # raised with every change of the form, and when what is canonical changes
 _MARK = "$sealed"
+_NUMBER = "$number"
 
 
 class SnapshotFile(Struct, frozen=True):
@@ -144,6 +146,8 @@ def _mark_secrets(value: Json) -> Json:
         case Sealed():
             content = {"source": value.source, "salt": value.salt, "spellings": sorted(value.spellings)}
             return {_MARK: content | {"digests": dict(sorted(value.digests.items()))}}
+        case SpelledFloat() | SpelledInteger():
+            return {_NUMBER: value.spelling}
         case Secret():
             raise Malformed(f"{value!r} must not be written to a file")
         case dict():
@@ -157,6 +161,8 @@ def _unmark_secrets(value: Json) -> Json:
     match value:
         case {"$sealed": content} if len(value) == 1:
             return _parse_sealed(content)
+        case {"$number": str(spelling)} if len(value) == 1:
+            return codec.parse_number(spelling)
         case dict():
             return {
                 key.removeprefix("$") if key.startswith("$$") else key: _unmark_secrets(value[key]) for key in value

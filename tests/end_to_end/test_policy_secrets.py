@@ -1,0 +1,241 @@
+"""Secrets inside traffic policies and headers: sent as they are, shown nowhere, and compared exactly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.project import Project, Said
+from tests.platform import Sandbox
+from tests.security.canaries import Canaries, fresh
+
+FORMATS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")
+URL = "https://app.internal"
+
+
+@pytest.fixture
+def known() -> dict[str, str]:
+    """One secret for each place that can hold one."""
+    return {
+        "credentials": f"admin:{fresh()}",
+        "webhook": fresh(),
+        "client": fresh(),
+        "header": f"Bearer {fresh()}",
+        "file": fresh(),
+        "route": fresh(),
+        "response": fresh(),
+        "unknown": fresh(),
+    }
+
+
+def manifests(known: dict[str, str]) -> str:
+    return f"""\
+kind: CloudEndpoint
+name: inline
+spec:
+  url: {URL}
+  traffic_policy:
+    on_http_request:
+      - actions:
+          - {{type: basic-auth, config: {{credentials: ["{known["credentials"]}", "ops:${{{{ var.password }}}}"]}}}}
+          - {{type: verify-webhook, config: {{provider: github, secret: {{from_env: WEBHOOK}}}}}}
+          - {{type: add-headers, config: {{headers: {{Authorization: "{known["header"]}", x-ver: 1.10}}}}}}
+          - {{type: new-action, config: {{new_password: "{known["unknown"]}"}}}}
+          - {{type: custom-response, config: {{status_code: 200, body: shown}}}}
+---
+kind: CloudEndpoint
+name: text
+spec: {{url: "https://text.internal", traffic_policy: {{from_file: files/policy.yaml}}}}
+---
+kind: HTTPSEdge
+name: e
+spec: {{}}
+---
+kind: HTTPSEdgeRoute
+name: r
+spec:
+  edge_id: {{ref: HTTPSEdge/e}}
+  match_type: path_prefix
+  match: /
+  request_headers: {{add: {{X-Api-Key: {{from_env: ROUTE}}, x-shown: seen}}}}
+---
+kind: HTTPResponseBackend
+name: b
+spec: {{body: x, headers: {{set-cookie: "{known["response"]}"}}, status_code: 200}}
+"""
+
+
+@pytest.fixture
+def living(on_sandbox: Project, known: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Project:
+    on_sandbox.write("reconciler.yaml", "stack: prod\nvariables: {password: {from_env: PASSWORD}}\n")
+    monkeypatch.setenv("PASSWORD", known["client"])
+    monkeypatch.setenv("WEBHOOK", known["webhook"])
+    monkeypatch.setenv("ROUTE", known["route"])
+    on_sandbox.write("manifests/all.yaml", manifests(known))
+    secret = f"{{provider: google, client_id: shown, client_secret: {known['file']}}}"
+    on_sandbox.write(
+        "files/policy.yaml",
+        f"on_http_request: [{{actions: [{{type: oauth, config: {secret}}}, {{type: deny}}]}}]  # {known['file']}\n",
+    )
+    return on_sandbox
+
+
+def outputs(project: Project, *words: str) -> Iterator[tuple[str, bytes]]:
+    """What a command says in every format, and its plan file."""
+    forms = [f"{form}=out/{form}" for form in FORMATS if form != "text"]
+    (project.root / "out").mkdir(exist_ok=True)
+    said = project(*words, "--format", "text", *(word for form in forms for word in ("--format", form)))
+    yield from (("text", said.out.encode()), ("stderr", said.err.encode()))
+    yield from ((form, (project.root / "out" / form).read_bytes()) for form in FORMATS if form != "text")
+
+
+def silent(canaries: Canaries, said: Said) -> Said:
+    assert canaries.within([("stdout", said.out.encode()), ("stderr", said.err.encode())]) == []
+    return said
+
+
+def test_secrets_in_policies_are_sent_and_shown_nowhere(
+    living: Project, sandbox: Sandbox, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    canaries = Canaries(known)
+    valid = silent(canaries, living("validate"))
+    assert (valid.code, valid.err.count("in plain text")) == (0, 5), valid
+    assert canaries.within(outputs(living, "plan", "--out", "plan.json")) == []
+    assert canaries.found("plan file", (living.root / "plan.json").read_bytes()) == []
+    assert silent(canaries, living("show", "plan.json")).code == 0
+    applied = silent(canaries, living("apply", "plan.json", "-y"))
+    assert applied.code == 0, applied
+
+    policies = {each["url"]: each["traffic_policy"] for each in sandbox.get("/endpoints")["endpoints"]}
+    assert policies["https://text.internal"] == (living.root / "files/policy.yaml").read_text(encoding="utf-8").strip()
+    actions = json.loads(policies[URL])["on_http_request"][0]["actions"]
+    assert actions[0]["config"]["credentials"] == [known["credentials"], f"ops:{known['client']}"]
+    assert actions[1]["config"]["secret"] == known["webhook"]
+    assert actions[2]["config"]["headers"]["Authorization"] == known["header"]
+    assert '"x-ver": 1.10}' in policies[URL]
+    assert actions[3]["config"]["new_password"] == known["unknown"]
+    (route,) = sandbox.get("/edges/https")["https_edges"][0]["routes"]
+    assert route["request_headers"]["add"] == {"x-api-key": known["route"], "x-shown": "seen"}
+
+    assert living("plan", "--detailed-exitcode").code == 0
+    assert living("drift").code == 0
+    assert silent(canaries, living("list", "--format", "json")).code == 0
+    assert silent(canaries, living("history")).code == 0
+    assert canaries.found("store", b"".join(path.read_bytes() for path in (living.root / "state").iterdir())) == []
+    assert silent(canaries, living("snapshot", "--out", "snapshot.json")).code == 0
+    assert canaries.found("snapshot", (living.root / "snapshot.json").read_bytes()) == []
+    assert silent(canaries, living("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")).code == 0
+
+    monkeypatch.setenv("WEBHOOK", changed := fresh())
+    canaries = Canaries({**known, "changed": changed})
+    shown = dict(outputs(living, "plan"))
+    assert canaries.within(shown.items()) == []
+    assert b"(sensitive value changed)" in shown["text"]
+    assert b"config.secret" in shown["text"]
+    assert shown["text"].count(b"(sensitive") == 1
+    offline = silent(canaries, living("plan", "--snapshot", "snapshot.json"))
+    assert "(sensitive value changed)" in offline.out
+    assert silent(canaries, living("apply", "-y")).code == 0
+    assert living("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_plan_file_whose_secret_changed_since_is_refused(living: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert living("plan", "--out", "plan.json").code == 0
+    monkeypatch.setenv("WEBHOOK", fresh())
+    said = living("apply", "plan.json", "-y")
+    assert said.code != 0
+    assert "changed after the plan was created" in said.err
+
+
+def test_drift_in_a_secret_of_a_policy_is_found_and_not_accepted(
+    living: Project, sandbox: Sandbox, known: dict[str, str]
+) -> None:
+    assert living("apply", "-y").code == 0
+    (live,) = (each for each in sandbox.get("/endpoints")["endpoints"] if each["url"] == URL)
+    changed = fresh()
+    policy = live["traffic_policy"].replace(known["webhook"], changed)
+    sandbox.patch(f"/endpoints/{live['id']}", {"traffic_policy": policy})
+    canaries = Canaries({**known, "changed": changed})
+    found = silent(canaries, living("drift"))
+    assert found.code == 2
+    assert "(sensitive value changed)" in found.out
+    before = (living.root / "manifests/all.yaml").read_text(encoding="utf-8")
+    assert "contains a secret" in silent(canaries, living("drift", "--accept")).err
+    assert (living.root / "manifests/all.yaml").read_text(encoding="utf-8") == before
+
+
+def test_import_writes_variables_in_the_places_of_secrets(
+    living: Project, sandbox: Sandbox, known: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert living("apply", "-y").code == 0
+    for path in ("manifests/all.yaml", "files/policy.yaml"):
+        (living.root / path).unlink()
+    living.write("reconciler.yaml", "stack: other\n")
+    canaries = Canaries(known)
+    said = silent(canaries, living("import", "--all"))
+    assert said.code == 0, said
+    written = {path.name: path.read_bytes() for path in living.root.joinpath("manifests").rglob("*") if path.is_file()}
+    assert canaries.within(written.items()) == []
+    text = b"".join(written.values()).decode()
+    assert "secret: {from_env: CLOUD_ENDPOINT_" in text
+    assert "x-ver: 1.10" in text
+    names = [line.partition("{from_env: ")[2].partition("}")[0] for line in text.splitlines() if "from_env" in line]
+    assert len(names) == len(set(names)) == 8
+    unset = living("plan")
+    assert unset.code == 1
+    assert "is not set" in unset.err
+
+
+def live_policy(sandbox: Sandbox) -> str:
+    (found,) = sandbox.get("/endpoints")["endpoints"]
+    return str(found["traffic_policy"])
+
+
+def test_a_number_keeps_its_spelling_in_apply_drift_and_import(on_sandbox: Project, sandbox: Sandbox) -> None:
+    actions = "[{type: add-headers, config: {headers: {x-ver: 1.10, x-e: 1e3}}}, {type: deny}]"
+    policy = f"{{on_http_request: [{{actions: {actions}}}]}}"
+    on_sandbox.write(
+        "manifests/a.yaml", f"kind: CloudEndpoint\nname: a\nspec: {{url: '{URL}', traffic_policy: {policy}}}\n"
+    )
+    assert on_sandbox("apply", "-y").code == 0
+    assert '{"x-ver": 1.10, "x-e": 1e3}' in live_policy(sandbox)
+    assert on_sandbox("drift").code == 0
+    (live,) = sandbox.get("/endpoints")["endpoints"]
+    sandbox.patch(f"/endpoints/{live['id']}", {"traffic_policy": live_policy(sandbox).replace("1.10", "1.1")})
+    drifted = on_sandbox("drift")
+    assert drifted.code == 2
+    assert [line.strip() for line in drifted.out.splitlines() if "1.1" in line] == ["- 1.1", "+ 1.10"]
+    plan = json.loads(on_sandbox("plan", "--format", "json").out)
+    (change,) = plan["changes"]
+    assert [(each["old"], each["new"]) for each in change["fields"]] == [(1.1, {"$number": "1.10"})]
+    assert on_sandbox("apply", "-y").code == 0
+    assert '"x-ver": 1.10' in live_policy(sandbox)
+
+
+@pytest.mark.parametrize("how", ["accept", "import"])
+def test_a_number_that_comes_from_the_platform_keeps_its_spelling(
+    on_sandbox: Project, sandbox: Sandbox, how: str
+) -> None:
+    policy = (
+        '{"on_http_request": [{"actions": [{"type": "log", "config": {"metadata": {"v": %s}}}, {"type": "deny"}]}]}'
+    )
+    on_sandbox.write(
+        "manifests/a.yaml", f"kind: CloudEndpoint\nname: a\nspec: {{url: '{URL}', traffic_policy: {policy % 2}}}\n"
+    )
+    if how == "import":
+        (on_sandbox.root / "manifests/a.yaml").unlink()
+        sandbox.post(
+            "/endpoints", {"url": URL, "type": "cloud", "bindings": ["internal"], "traffic_policy": policy % "1.10"}
+        )
+        assert on_sandbox("import").code == 0
+    else:
+        assert on_sandbox("apply", "-y").code == 0
+        (live,) = sandbox.get("/endpoints")["endpoints"]
+        sandbox.patch(f"/endpoints/{live['id']}", {"traffic_policy": policy % "1.10"})
+        assert on_sandbox("drift", "--accept").code == 0
+    text = b"".join(path.read_bytes() for path in on_sandbox.root.joinpath("manifests").rglob("*.yaml")).decode()
+    assert "1.10" in text
+    assert on_sandbox("plan").code == 0
