@@ -73,7 +73,7 @@ def _show(field: Field, value: Json) -> Json:
         case Shape.LIST if isinstance(value, list):
             return [_show_item(field, item) for item in value]
         case Shape.LIST if isinstance(value, dict) and field.as_map is not None:
-            return {key: _show_scalar(item) for key, item in value.items()}
+            return {key: item if isinstance(item, (int, float)) else _show_unknown(item) for key, item in value.items()}
         case Shape.LIST if isinstance(value, dict):
             return _show_item(field, value)  # some responses have one item instead of a list
         case Shape.MAP if isinstance(value, dict):

@@ -395,7 +395,7 @@ def notes(change: ChangeRow, row: FieldRow, flavour: Flavour) -> list[str]:
 def values(row: FieldRow, flavour: Flavour) -> str:
     """`"1.2" → "1.3"`, on one line. The value alone where there is one: a sign or `explain` says which side has it."""
     if row.old and row.new:
-        return SENSITIVE_CHANGED if row.old.line == row.new.line == SENSITIVE else _both_sides(row, flavour)
+        return SENSITIVE_CHANGED if is_sensitive(row) else _both_sides(row, flavour)
     value = row.old or row.new
     return value.line if value else ""
 
@@ -419,11 +419,16 @@ def diff(row: FieldRow, flavour: Flavour) -> tuple[DiffLine, ...]:
     if row.is_kept:
         return tuple(DiffLine(" ", line) for value in (row.old, row.new) if value for line in value.lines)
     both = [(sign, value) for sign, value in (("-", row.old), ("+", row.new)) if value]
-    if row.old and row.new and row.old.line == row.new.line == SENSITIVE:
+    if is_sensitive(row):
         return (DiffLine("!", values(row, flavour)),)
     if is_short(row):
         return tuple(DiffLine(sign, value.line) for sign, value in both)
     return row.diff or tuple(DiffLine(sign, value.line) for sign, value in both)
+
+
+def is_sensitive(row: FieldRow) -> bool:
+    """Whether both values are sensitive as a whole."""
+    return row.old is not None and row.new is not None and row.old.line == row.new.line == SENSITIVE
 
 
 def is_short(row: FieldRow) -> bool:

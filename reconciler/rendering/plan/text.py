@@ -199,7 +199,9 @@ class _Page:
     def diff(self, row: FieldRow) -> Iterator[str]:
         room = self.width - _FIELD_INDENT - 6
         lines = phrases.diff(row, self.flavour) if row.is_kept and self.flavour is Flavour.PLAN else row.diff
-        if not lines:  # both sides have the same text, as two sensitive values do
+        if phrases.is_sensitive(row):
+            lines = (DiffLine(" ", phrases.values(row, self.flavour)),)
+        elif not lines:  # both sides have the same text
             lines = tuple(DiffLine(s, value.line) for s, value in (("-", row.old), ("+", row.new)) if value)
         hidden = 0
         if not (row.old and row.new) and len(lines) > _FEW:

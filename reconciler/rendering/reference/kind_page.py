@@ -248,6 +248,8 @@ def describe_field(field: Field) -> str:
         traits.append(f"a change of its {field.immutable_part.called} replaces the resource")
     if field.mentions is not None:
         traits.append("depends on the reserved domain or address with this name")
+    if field.conceals is not None:
+        traits.append("secrets inside are never displayed")
     if field.name_of is not None:
         traits.append(f"refers to the resource whose `{field.name_of}` it is")
     if field.delete_segment is not None:
