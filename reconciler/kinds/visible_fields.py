@@ -30,7 +30,7 @@ _POLICY: Final = Field(
 
 def show_body(kind: Kind, body: Mapping[str, Json]) -> dict[str, Json]:
     """The response's fields, with secrets and unknown fields masked."""
-    known = _known_fields(kind)
+    known = _fields_of_response(kind)
     return {name: _show_named(kind, known, name, value) for name, value in body.items()}
 
 
@@ -46,7 +46,7 @@ def _show_named(kind: Kind, known: Mapping[str, Field], name: str, value: Json) 
 
 
 @cache
-def _known_fields(kind: Kind) -> Mapping[str, Field]:
+def _fields_of_response(kind: Kind) -> Mapping[str, Field]:
     read = {field.name: field for field in fields_of(kind.read)}
     policy = {"traffic_policy": _POLICY} if "traffic_policy" in read else {}
     return read | policy | dict(kind.by_name)

@@ -84,7 +84,7 @@ def to_plain(number: Any) -> Any:
 
 
 def in_json(number: SpelledFloat | SpelledInteger) -> int | float:
-    """The number as JSON can spell it: `1.10` unchanged, `+07` as 7, `.5` as 0.5, `0x1F` as 31."""
+    """The number as JSON can represent it: `1.10` unchanged, `+07` as 7, `.5` as 0.5, `0x1F` as 31."""
     if isinstance(number, SpelledInteger):
         return keep_spelling("-0", 0) if number.spelling == "-0" else int(number)
     match = _PARTS.fullmatch(number.spelling)

@@ -193,7 +193,7 @@ def headers(value: Json) -> Json:
 def policy(value: Json) -> Json:
     """A traffic policy as a document, without empty phases, expressions and names.
 
-    Its numbers are spelled as the text spells them, or as JSON will: an inline document is sent as JSON.
+    Its numbers have the spelling of the text, or the one that JSON will have: an inline document is sent as JSON.
     """
     parsed = policies.parse(value) if isinstance(value, str) else _spell_as_sent(value)
     return _without_defaults(parsed) if isinstance(parsed, dict) else value

@@ -40,7 +40,7 @@ class Attachment(Struct, frozen=True):
 
 
 def _is_writable(value: Json) -> bool:
-    """Whether no key of a document has a special meaning in a manifest, and JSON can spell its numbers."""
+    """Whether no key of a document has a special meaning in a manifest, and JSON can represent its numbers."""
     match value:
         case SpelledFloat() | SpelledInteger():
             return repr(in_json(value)) == value.spelling
