@@ -362,7 +362,7 @@ _REFERENCES: Final = {
     ),
     "reference-to-absent": Code(
         "A reference names a resource that is declared absent, or left out by the environment.",
-        "`ensure` is `absent` or `forgotten` there, or the environment leaves the resource out.",
+        "`ensure` is `absent` there, or the environment leaves the resource out.",
         "Remove the reference too.",
     ),
     "unknown-output": Code(

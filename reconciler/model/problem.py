@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from reconciler.model.value import Json
 
@@ -16,6 +17,7 @@ LONGEST_QUOTE: Final = 120  # characters of user text that a message quotes
 _LONGEST: Final = 2_000  # characters of a message, such as one that lists a long circular reference
 _LONGEST_SUBJECT: Final = 300
 _MOST_ITEMS: Final = 100  # of a list in `values`
+_MOST_NAMES: Final = 3  # of resources with the same problem
 _LONG: Final = re.compile(rf"(?<!\w)(['\"])(?:(?!\1)[^\\]|\\.){{{LONGEST_QUOTE},}}\1|\S{{{LONGEST_QUOTE},}}", re.DOTALL)
 
 
@@ -89,6 +91,35 @@ def select_problems(problems: Sequence[Problem], most: int) -> Sequence[Problem]
         return problems
     ranked = sorted(enumerate(problems), key=lambda item: list(Severity).index(item[1].severity))
     return [problem for _, problem in sorted(ranked[:most], key=lambda item: item[0])]
+
+
+def merge_repeated(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, with one for all resources that one place in a file makes wrong, as the instances of a manifest."""
+    groups: dict[object, list[Problem]] = {}
+    for number, problem in enumerate(problems):
+        kind, slash, name = problem.subject.partition("/")
+        key: object = number
+        if problem.position is not None and slash:
+            own = re.escape(name.partition(".")[0])
+            text = re.sub(rf"(?<![\w-]){own}(?![\w-])", "*", problem.text) if own else problem.text
+            key = (problem.position, problem.severity, problem.code, problem.rule, kind, text)
+        groups.setdefault(key, []).append(problem)
+    return [problem for group in groups.values() for problem in _merge(group)]
+
+
+def _merge(group: Sequence[Problem]) -> Iterator[Problem]:
+    first, names = group[0], list(dict.fromkeys(problem.subject.partition("/")[2] for problem in group))
+    if len(names) == 1:
+        yield from group
+        return
+    ends = takewhile(
+        lambda part: len(set(part)) == 1, zip(*(reversed(name.split(".")) for name in names), strict=False)
+    )
+    path = "".join(f".{part[0]}" for part in reversed(list(ends)))  # the same field in each resource
+    listed = ", ".join(name.removesuffix(path) for name in names[:_MOST_NAMES]) + ", …" * (len(names) > _MOST_NAMES)
+    for problem in group:
+        if problem.subject == first.subject:
+            yield replace(problem, text=f"{problem.text} ({len(names)} resources: {listed})")
 
 
 def cut(text: str) -> str:

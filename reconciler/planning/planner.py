@@ -19,7 +19,7 @@ from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.plan import Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import LiveKey, Snapshot
-from reconciler.model.value import substitute
+from reconciler.model.value import references, substitute
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.deciding import delivery_targets
@@ -28,11 +28,13 @@ from reconciler.planning.deciding.bindings import find_binding_updates
 from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.fast_path import is_up_to_date
+from reconciler.planning.deciding.forgotten_ids import restore_ids
 from reconciler.planning.deciding.names import describe_identity, find_names
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.deciding.orphans import OrphanRules, report_unreadable_kinds
 from reconciler.planning.deciding.pending import is_pending
 from reconciler.planning.deciding.references import References, report_skipped_referrer
+from reconciler.planning.deciding.rules import read_last_applied
 from reconciler.planning.deciding.unlisted import merge_unlisted
 from reconciler.planning.forecast import forecast
 from reconciler.planning.guards import find_required_approvals, find_rule_approvals, find_unused, is_protected
@@ -116,6 +118,10 @@ class _Planning:
         spec = {name: substitute(value, self.references.resolve) for name, value in declaration.spec.items()}
         want = canonical_spec(kind, spec)
         matched = match(self.assignments, kind, declaration, want)
+        if matched.live is not None and any(map(self.references.is_forgotten, references(spec))):
+            applied = read_last_applied(self.index, kind, declaration, matched, self.references.follows)
+            spec = restore_ids(self.index, kind, spec, matched.live, applied, self.references.is_forgotten)
+            want = canonical_spec(kind, spec)
         unchanged = Decision(
             declaration.address, kind, live=matched.live, declaration=declaration, former=matched.former
         )

@@ -358,3 +358,18 @@ def test_a_hint_says_where_a_key_belongs(shell: Shell, file: str, text: str, rem
     assert said.code == 1
     assert f"; {remedy}" in said.err
     assert "hunter2" not in said.err
+
+
+def test_a_fault_of_all_instances_in_all_environments_is_reported_once(shell: Shell) -> None:
+    shell.write("environments/prod.yaml", "variables: {}\n")
+    shell.write("environments/staging.yaml", "variables: {}\n")
+    shell.write(
+        "manifests/x.yaml",
+        "kind: IPPolicy\nname: p-${{ each.key }}\nfor_each: {a: 1, b: 2, c: 3, d: 4}\nspec:\n  descripton: x\n",
+    )
+    said = shell("validate")
+    assert (said.code, said.err) == (
+        1,
+        "manifests/x.yaml:5:3: IPPolicy/p-a.descripton: unknown field (4 resources: p-a, p-b, p-c, …); "
+        "did you mean description?\n1 error\n",
+    )

@@ -148,7 +148,7 @@ KNOWN = {
         ("IP Policy/a", (), "refers to the unknown kind IP Policy"),
         ("IPPolicy/gone", (), "refers to IPPolicy/gone, which is declared absent"),
         ("IPPolicy/gone.id", (), "refers to IPPolicy/gone, which is declared absent"),
-        ("Vault/v", (), "refers to Vault/v, which is declared forgotten"),
+        ("Vault/v", (), "Vault/v id"),
         ("TunnelCredential/t.token", (), "TunnelCredential/t.token is a one-time secret and cannot be referenced"),
         ("TunnelCredential/t.tokens", (), "TunnelCredential has no output tokens"),
         ("IPPolicy/a.description", (), "IPPolicy has no output description (a field of its manifest: write the value"),

@@ -14,7 +14,7 @@ from typing import TextIO
 import click
 
 from reconciler.cli.terminal import exit_codes
-from reconciler.model.problem import Problem, Rejected, Severity, select_problems
+from reconciler.model.problem import Problem, Rejected, Severity, merge_repeated, select_problems
 from reconciler.operations.errors import ChangedWaves, NothingSelected, NotReviewed, OperationError, UnusableSetting
 from reconciler.rendering import terminal_text
 
@@ -130,11 +130,15 @@ MOST_PROBLEMS = 100  # as text: more would hide the first ones, and nobody corre
 
 
 def print_problems(problems: Sequence[Problem]) -> None:
-    """Prints each problem on a line, errors before others if there are too many, and their number."""
+    """Prints each problem on a line, errors before others if there are too many, and their number.
+
+    As text, a problem that several instances of a manifest have is one.
+    """
     if is_json_log():
         for problem in problems:
             log(str(problem.severity), str(problem), _fields(problem))
     else:
+        problems = merge_repeated(problems)
         for problem in select_problems(problems, MOST_PROBLEMS):
             print_note(str(problem))
         if (more := len(problems) - MOST_PROBLEMS) > 0:

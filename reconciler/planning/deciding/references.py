@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action
-from reconciler.model.manifest import Declaration
+from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Ref, Value, references
@@ -33,6 +33,12 @@ class References:
         for part in ref.output.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return ref if value is None else value
+
+    def is_forgotten(self, ref: Ref) -> bool:
+        """Whether the target is declared `ensure: forgotten`, and nothing tells any more which object it is."""
+        target = self._decided.get(ref.target)
+        declaration = target.declaration if target is not None and target.live is None else None
+        return declaration is not None and declaration.ensure is Ensure.FORGOTTEN
 
     def follows(self, ref: Ref, live: Value) -> bool:
         """Whether the live value is the id of an object that the target of the reference replaces or has replaced."""
@@ -65,12 +71,14 @@ class References:
         needed |= {
             str(address): address
             for address in dependencies
-            if not self._will_exist(address) and self._decided[address].live is None
+            if not self._will_exist(address)
+            and self._decided[address].live is None
+            and not self.is_forgotten(Ref(address))
         }
         for name, target in sorted(needed.items()):
             yield Problem(
                 f"it refers to {name}, {self._why_unavailable(target)}",
-                f"select {target} too, or correct the reference",
+                self._remedy(target),
                 str(declaration.address),
                 declaration.position,
                 code="reference-unavailable",
@@ -84,9 +92,16 @@ class References:
 
     def _why_unavailable(self, address: Address) -> str:
         target = self._decided.get(address)
+        if self.is_forgotten(Ref(address)):
+            return "which this stack does not manage any more"
         if target is None or target.live is None:
             return "which does not exist and will not be created by this plan"
         return "which will be deleted" if target.ends_live else "which the platform does not return"
+
+    def _remedy(self, address: Address) -> str:
+        if self.is_forgotten(Ref(address)):
+            return f"write the id instead of the reference, or set `id:` on {address}"
+        return f"select {address} too, or correct the reference"
 
 
 def report_skipped_referrer(declaration: Declaration, target: Address) -> Problem:

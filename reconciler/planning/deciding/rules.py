@@ -154,7 +154,7 @@ def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions
     modules_only = _is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
-    last_applied = _read_last_applied(index, kind, declaration, match, follows)
+    last_applied = read_last_applied(index, kind, declaration, match, follows)
     differing = find_differences(kind, declaration, want, base.have, last_applied)
     confirms = _is_undelivered(kind, live, match) and _is_received(index, live)
     decision = base
@@ -383,7 +383,7 @@ def _is_modules_only(kind: Kind, declaration: Declaration) -> bool:
     )
 
 
-def _read_last_applied(
+def read_last_applied(
     index: LiveIndex, kind: Kind, declaration: Declaration, match: Match, follows: Follows
 ) -> LastApplied:
     """The last applied digests, from the owner record or else from the binding."""

@@ -56,10 +56,11 @@ class References:
         self._declared = declared
         self._known: dict[str, Ref | Unresolved] = {}
 
-    def find(self, text: str, allowed: Sequence[str]) -> Ref:
+    def find(self, text: str, allowed: Sequence[str], ensure: Ensure = Ensure.PRESENT) -> Ref:
         """Returns the reference that a text names.
 
-        `allowed` are the kinds whose ids the field takes; empty for references within text. Raises Unresolved.
+        `allowed` are the kinds whose ids the field takes; empty for references within text. `ensure` is that of the
+        resource that refers: one that will be deleted or forgotten may refer to what is absent. Raises Unresolved.
         """
         ref = self._known.get(text)
         if ref is None:
@@ -70,6 +71,10 @@ class References:
             self._known[text] = ref
         if isinstance(ref, Unresolved):
             raise Unresolved(str(ref), ref.remedy, code=ref.code, values=ref.values)
+        if ensure is Ensure.PRESENT and self._declared.ensures.get(ref.target) is Ensure.ABSENT:
+            raise Unresolved(
+                f"refers to {ref.target}, which is declared absent", "remove it", code="reference-to-absent"
+            )
         if allowed:
             if ref.target.kind not in allowed:
                 raise Unresolved(
@@ -116,12 +121,6 @@ class References:
                 return self._unknown(kind_name, rest)
             output = f"{last}.{output}" if output else last
         address = self._declared.known[Address(kind_name, name)]
-        if self._declared.ensures[address] is not Ensure.PRESENT:
-            raise Unresolved(
-                f"refers to {address}, which is declared {self._declared.ensures[address]}",
-                "remove it",
-                code="reference-to-absent",
-            )
         if output and output == kind.one_time:
             raise Unresolved(
                 f"{address}.{output} is a one-time secret and cannot be referenced",

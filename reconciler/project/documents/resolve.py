@@ -24,7 +24,7 @@ from reconciler.languages import yaml_scalars
 from reconciler.model.address import Address
 from reconciler.model.fields.field import Shape
 from reconciler.model.kind import Home
-from reconciler.model.manifest import Path
+from reconciler.model.manifest import Ensure, Path
 from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Finding, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
@@ -85,14 +85,22 @@ class Resolver:
         self.secret_sources: set[str] = set()  # sources of the secrets in all specs
         self.links: list[tuple[Address, Path]] = []  # references of the spec: target, and path of the reference
         self._subject: str | Address = ""
+        self._ensure = Ensure.PRESENT  # of the subject
 
     @property
     def included_files(self) -> dict[str, bytes]:
         """Contents of the files that were read, by path relative to the root."""
         return self._outside.included_files
 
-    def resolve(self, model: type[BaseModel], subject: str | Address, raw: dict[str, Json]) -> dict[str, Value]:
+    def resolve(
+        self,
+        model: type[BaseModel],
+        subject: str | Address,
+        raw: dict[str, Json],
+        ensure: Ensure = Ensure.PRESENT,
+    ) -> dict[str, Value]:
         """Returns the spec `raw`, of the shape of `model`, with every expression resolved. Errors are in `findings`."""
+        self._ensure = ensure
         self.findings = []
         self.links = []
         self._subject = subject
@@ -442,7 +450,7 @@ class Resolver:
         return None if value is PENDING else value
 
     def _reference(self, text: str, slot: Slot | None, path: Path) -> Ref:
-        ref = self._references.find(text, slot.refs if slot is not None else ())
+        ref = self._references.find(text, slot.refs if slot is not None else (), self._ensure)
         self.links.append((ref.target, path))
         return ref
 

@@ -35,7 +35,7 @@ def declare(
     `sources`: contents of the project's files by path, for positions within texts.
     """
     places = draft.document.places
-    spec = resolver.resolve(kind.spec, address, draft.spec)
+    spec = resolver.resolve(kind.spec, address, draft.spec, draft.ensure)
     findings = resolver.findings
     if spec_findings := _spec_findings(envelope, kind, spec):
         findings = findings + [

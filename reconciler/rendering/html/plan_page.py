@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from reconciler.model.change import Action
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.approval_entries import render_entries
@@ -179,7 +180,7 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         is_drift = plan.has_drift
         level, text = ("waiting", "Drift") if is_drift else ("ready", "No drift")
         if plan.errors:
-            level, text = "blocked", phrases.count(len(plan.errors), "error")
+            level, text = "blocked", _count_errors(plan.errors)
         return Status(level, text, [detail for detail in details if detail])
     groups = phrases.list_groups(rows) if rows.is_attributed else []
     details += [phrases.summarize_group(group) for group in groups]
@@ -187,17 +188,24 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         details.append(f"{phrases.forecast(rows.forecast, budget)}.")
     level, text = "ready", "Ready to apply"
     if plan.blocking_errors:
-        level, text = "blocked", f"Blocked by {phrases.count(len(plan.blocking_errors), 'error')}"
+        level, text = "blocked", f"Blocked by {_count_errors(plan.blocking_errors)}"
     elif plan.missing_approvals:
         level, text = "waiting", "Approval required"
     elif plan.confined_errors:
-        level, text = "blocked", f"{phrases.count(len(plan.confined_errors), 'error')}; the rest can be applied"
+        level, text = (
+            "blocked",
+            f"{_count_errors(plan.confined_errors)}; the rest can be applied",
+        )
     elif plan.is_empty:
         level, text = "quiet", "No changes"
     elif groups and not (groups[0].changes or groups[0].additions):
         text = phrases.UNCHANGED.removesuffix(".")
         details.remove(phrases.UNCHANGED)
     return Status(level, text, [detail for detail in details if detail])
+
+
+def _count_errors(errors: Sequence[Problem]) -> str:
+    return phrases.count(len(merge_repeated(errors)), "error")
 
 
 def _base_warnings(rows: Outline) -> Iterator[str]:

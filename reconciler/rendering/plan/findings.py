@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Risk
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Position, Severity
+from reconciler.model.problem import Position, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
@@ -138,7 +138,7 @@ def _rank(item: Finding) -> tuple[object, ...]:
 
 
 def _problems(plan: Plan) -> Iterator[Finding]:
-    for problem in plan.problems:
+    for problem in merge_repeated(plan.problems):
         text = sanitize(problem.text + (f"; {problem.remedy}" if problem.remedy else ""))
         rule, policy_rule = (PROBLEM, POLICY) if problem.is_error else (WARNING, ADVICE)
         rule = policy_rule if problem.rule else NOTE if problem.severity is Severity.NOTE else rule

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
-from reconciler.model.problem import Problem, Severity
+from reconciler.model.problem import Problem, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
 from reconciler.rendering.plan import deliveries
@@ -175,7 +175,7 @@ def build_outline(plan: Plan) -> Outline:
         rule_changes=tuple(_list_rule_changes(plan, words)),
         changes=_changes(plan, words),
         calls=tuple(_call(call, numbers) for call in plan.calls),
-        problems=tuple(map(_problem, plan.problems)),
+        problems=tuple(map(_problem, merge_repeated(plan.problems))),
         approvals=tuple(_approval(approval) for approval in plan.approvals),
         counts=Counter(change.action for change in plan.changes),
         additions=tuple(_addition(change, words) for change in plan.additions),
@@ -271,7 +271,7 @@ def _base(base: Base, words: _Words) -> BaseRow:
         ref=sanitize(base.ref),
         commit=sanitize(base.commit[:_SHORT_COMMIT]),
         behind=base.behind,
-        problems=tuple(sanitize(str(problem)) for problem in base.problems),
+        problems=tuple(sanitize(str(problem)) for problem in merge_repeated(base.problems)),
         withdrawn=tuple(_change(change, words) for change in base.withdrawn),
     )
 
