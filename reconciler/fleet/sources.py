@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from reconciler.fleet.checkouts import check_source
 from reconciler.operations.errors import UnusableSource
-from reconciler.operations.opening.git import Git, GitError, find_worktree, open_git
+from reconciler.operations.opening.git import Git, GitError, find_worktree, open_git, with_user
 
 _TIMEOUT = 30.0  # seconds
 _STATUS = ("status", "--porcelain", "--ignore-submodules=all")  # workers fetch no submodules
@@ -35,19 +35,20 @@ def find_repository(file: Path, url: str, environ: Mapping[str, str]) -> Reposit
         if worktree is None:
             raise GitError("not a git repository")
         with open_git(worktree, environ, _TIMEOUT) as git:
-            return _find_commit(git, worktree.root, file, url)
+            return _find_commit(git, worktree.root, file, url, environ)
     except GitError as error:
         raise UnusableSource(
             f"{folder} is not in a Git repository with a commit: {error}", remedy=error.remedy
         ) from None
 
 
-def _find_commit(git: Git, root: Path, file: Path, url: str) -> Repository:
+def _find_commit(git: Git, root: Path, file: Path, url: str, environ: Mapping[str, str]) -> Repository:
     def ask(*arguments: str) -> str:
         return git.run(*arguments).decode(errors="replace").strip()
 
     commit = ask("rev-parse", "--verify", "HEAD^{commit}")
-    changed, remote_branches = ask(*_STATUS), ask("branch", "--remotes", "--contains", commit)
+    ignored = f"core.excludesFile={_find_ignored(git, environ)}"
+    changed, remote_branches = ask("-c", ignored, *_STATUS), ask("branch", "--remotes", "--contains", commit)
     if changed:
         raise UnusableSource(
             f"{file.parent} has changes that are not committed, and the workers fetch a commit",
@@ -59,6 +60,16 @@ def _find_commit(git: Git, root: Path, file: Path, url: str) -> Repository:
             raise UnusableSource(f"commit {commit[:12]} is in no branch of a remote", remedy="push it")
     check_source(url)
     return Repository(url, file.resolve().relative_to(root.resolve()).as_posix(), commit)
+
+
+def _find_ignored(git: Git, environ: Mapping[str, str]) -> str:
+    """The user's own file of names that Git ignores, for example those of an editor."""
+    try:
+        command = ("config", "--global", "--type=path", "--get", "core.excludesFile")
+        return with_user(git, environ).run(*command).decode(errors="surrogateescape").strip()
+    except GitError:
+        folder = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config"
+        return f"{folder}/git/ignore"
 
 
 def _find_origin(git: Git) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.fleet.checkouts import IN_USE, KEPT, fetch_checkout
+from reconciler.fleet.sources import find_repository
 from reconciler.operations.errors import UnusableSource
 
 MISSING = "0123456789abcdef0123456789abcdef01234567"
@@ -209,3 +210,60 @@ def test_only_full_ids_of_commits_are_fetched(commit: str, tmp_path: Path, cache
 def test_files_as_they_are_exist_only_in_a_folder(cache: Path) -> None:
     with pytest.raises(UnusableSource, match="no commit"):
         fetch_checkout("git@example.com:fleet.git", "", cache)
+
+
+# --- the repository of a fleet file -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pushed(repository: Repository, tmp_path: Path) -> Path:
+    """A clone whose commit is in a branch of its remote."""
+    repository.commit("first")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", f"file://{repository.folder}", str(clone)], check=True)
+    return clone
+
+
+def test_workers_fetch_the_commit_of_a_clean_checkout(repository: Repository, pushed: Path, tmp_path: Path) -> None:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    found = find_repository(pushed / "fleet.yaml", "", environ)
+    expected = repository.git("rev-parse", "HEAD")
+    assert (found.url, found.file, found.commit) == (f"file://{repository.folder}", "fleet.yaml", expected)
+    (pushed / "notes.swp").touch()
+    with pytest.raises(UnusableSource, match="changes that are not committed"):
+        find_repository(pushed / "fleet.yaml", "", environ)
+    (tmp_path / "ignored").write_text("*.swp\n")
+    (tmp_path / ".gitconfig").write_text(f"[core]\n\texcludesFile = ~/ignored\n\tfsmonitor = {tmp_path}/no-program\n")
+    assert find_repository(pushed / "fleet.yaml", "", environ) == found
+    (tmp_path / ".gitconfig").unlink()
+    (tmp_path / ".config" / "git").mkdir(parents=True)
+    (tmp_path / "ignored").rename(tmp_path / ".config" / "git" / "ignore")
+    assert find_repository(pushed / "fleet.yaml", "", environ) == found
+    (pushed / "fleet.yaml").write_text("changed")
+    with pytest.raises(UnusableSource, match="changes that are not committed"):
+        find_repository(pushed / "fleet.yaml", "", environ)
+
+
+def test_a_fleet_file_outside_of_a_repository_names_none(tmp_path: Path) -> None:
+    with pytest.raises(UnusableSource, match="is not in a Git repository with a commit"):
+        find_repository(tmp_path / "fleet.yaml", "", os.environ)
+
+
+def test_a_folder_with_the_files_of_a_repository_is_not_fetched_from(
+    repository: Repository, cache: Path, tmp_path: Path
+) -> None:
+    """A change can commit such a folder, whose configuration names programs."""
+    commit = repository.commit("first")
+    fleet = repository.folder / "fleet"
+    subprocess.run(["git", "clone", "--quiet", "--bare", str(repository.folder), str(fleet)], check=True)
+    other = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit-tree", "-m", "other", "HEAD^{tree}"],
+        cwd=fleet,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    subprocess.run(["git", "update-ref", "refs/heads/other", other], cwd=fleet, check=True)
+    assert (fetch_checkout(str(fleet), commit, cache) / "fleet.yaml").read_text() == "first"
+    with pytest.raises(UnusableSource, match="cannot be fetched"):
+        fetch_checkout(str(fleet), other, cache)

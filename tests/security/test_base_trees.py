@@ -234,6 +234,24 @@ def test_the_folder_of_the_project_can_be_a_symlink_in_the_base(repository: Repo
     assert set(load(found)) == {"IPPolicy/a"}
 
 
+def test_settings_that_are_no_file_are_a_problem_of_the_base_and_no_absence(repository: Repository) -> None:
+    """Without its settings the base would have no rules."""
+    for settings_file in (Link("/etc/passwd"), Link("../x"), Module("1" * 40), {b"a": b""}):
+        commit = repository.commit({b"reconciler.yaml": settings_file, b"manifests": {b"a.yaml": POLICY}})
+        with commit.files() as base:
+            assert base.has_project
+            with pytest.raises(Rejected):
+                load_config(base.root, {"KEY": "k"})
+
+
+def test_an_entry_beside_the_environments_does_not_matter(repository: Repository) -> None:
+    environment = b"variables: {}\n"
+    odd: Tree = {b"link": Link("/etc"), b"x.yaml": Link("/etc/passwd"), b"y.yaml": {}, b"prod.yaml": environment}
+    with repository.commit(project({b"a.yaml": POLICY}, environments=odd)).files() as base:
+        assert (base.root / "environments" / "prod.yaml").read_bytes() == environment
+        assert not (base.root / "environments" / "x.yaml").exists()
+
+
 # --- sizes ------------------------------------------------------------------------------------------------------------
 
 
@@ -256,7 +274,7 @@ def test_a_file_that_is_too_large_is_not_read(repository: Repository) -> None:
     assert "manifests/b.yaml" not in why(repository.commit(project({b"a.yaml": large, b"b.yaml": POLICY})))
 
 
-def test_trees_that_contain_each_other_end_in_an_error(repository: Repository) -> None:
+def test_trees_that_contain_each_other_end_in_an_error(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten levels of ten entries that are the same: ten billion files in eleven objects."""
     tree = repository.tree({b"a.yaml": POLICY})
     for _ in range(10):
@@ -264,7 +282,12 @@ def test_trees_that_contain_each_other_end_in_an_error(repository: Repository) -
         tree = repository.write(entries, "tree")
     top = b"40000 manifests\0" + bytes.fromhex(tree)
     top += b"100644 reconciler.yaml\0" + bytes.fromhex(repository.write(PROJECT))
-    assert "more than 100,000 files" in why(repository.commit(repository.write(top, "tree")))
+    commit = repository.commit(repository.write(top, "tree"))
+    assert "more than 100,000 files" in why(commit)
+    assert len(commit.find_named("a.yaml")) == 1000
+    monkeypatch.setattr("reconciler.operations.opening.commits._TIMEOUT", 1.0)
+    with pytest.raises(UnusableBase, match="git ls-tree did not finish within 1 seconds"):
+        commit.find_named("b.yaml")
 
 
 def test_folders_that_are_too_deep_are_refused(repository: Repository) -> None:

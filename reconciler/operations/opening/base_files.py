@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -54,12 +54,28 @@ class BaseFiles:
         self._size = self._size_of_trees = self._count = 0
         self._home = self._follow(Entry(FOLDER, f"{commit}^{{tree}}"), project)
         if self.has_project:
-            self.add(config.FILE, approvals.FILE, environments.FOLDER)
+            self._add_settings()
 
     @property
     def has_project(self) -> bool:
-        """Whether the commit has the project: its folder with a project file."""
-        return self._find(config.FILE) is not None
+        """Whether the commit has the project: its folder with a project file, even one that cannot be read."""
+        try:
+            return self._find(config.FILE) is not None
+        except files.Unreadable:
+            return True
+
+    def _add_settings(self) -> None:
+        """Copies the project file, the approvals and the environments. The reader reports one that is no file."""
+        paths = [config.FILE, approvals.FILE]
+        with suppress(files.Unreadable):
+            folder = self._find(environments.FOLDER)
+            names = self._list(folder) if folder is not None and folder.is_folder else ()
+            paths += [f"{environments.FOLDER}/{os.fsdecode(name)}" for name in names if name.endswith(b".yaml")]
+        for path in paths:
+            with suppress(files.Unreadable):
+                if (entry := self._find(path)) is not None:
+                    self._count_one()
+                    self._copy(path, entry, MAX_BYTES)
 
     def add(self, *paths: str) -> None:
         """Copies files, and of folders the YAML files below. A path that the commit does not have is ignored.

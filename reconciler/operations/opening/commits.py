@@ -6,7 +6,8 @@ import os
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import islice
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from reconciler.operations.opening.git_objects import MissingObject, open_object
 from reconciler.project.files import Unreadable
 
 _TIMEOUT = 60.0  # seconds for reading a commit
+_MAX_NAMED = 1000
 _FETCH_ALL = "fetch them with `git fetch --refetch --no-filter origin`, or clone without --filter"
 _UNSHALLOW = "fetch the history with `git fetch --unshallow`, or check out with `fetch-depth: 0` (GIT_DEPTH: 0)"
 
@@ -90,10 +92,12 @@ class Commit(Struct, frozen=True):
                 raise GitError(str(error), error.remedy) from error
 
     def find_named(self, name: str) -> list[str]:
-        """The paths of all files of that name in the repository, sorted. Raises UnusableBase."""
-        with self._open() as git:
-            listed = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", self.id)
-        return sorted(path for path in map(os.fsdecode, listed.split(b"\0")) if path.rpartition("/")[2] == name)
+        """The paths of the files of that name in the repository, at most a thousand, sorted. Raises UnusableBase."""
+        wanted = os.fsencode(name)
+        listing = ("ls-tree", "-r", "-z", "--name-only", "--full-tree", self.id)
+        with self._open() as git, closing(git.stream(*listing)) as paths:
+            named = (os.fsdecode(path) for path in paths if path.rpartition(b"/")[2] == wanted)
+            return sorted(islice(named, _MAX_NAMED))
 
     def _find_project(self) -> str:
         root, top = os.path.realpath(self.root), os.path.realpath(self.worktree.root)

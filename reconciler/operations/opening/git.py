@@ -13,8 +13,9 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -64,6 +65,7 @@ _KEPT = re.compile(
 
 _COPIED = ("HEAD", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD")
 _LINKED = ("refs", "packed-refs", "reftable", "shallow")
+_CHUNK = 64 * 1024  # bytes
 _MAX_SMALL = 1024 * 1024  # bytes of `HEAD`, `FETCH_HEAD`, or a file `.git`
 
 
@@ -186,6 +188,35 @@ class Git(Struct, frozen=True):
             raise GitError(errors.decode(errors="replace").strip())
         return printed
 
+    def stream(self, *arguments: str) -> Generator[bytes, None, None]:
+        """What a command prints between NULs, one after the other: it may be more than fits in memory.
+
+        Raises GitError.
+        """
+        with self.start(*arguments, errors=subprocess.DEVNULL) as process, self.limit(process):
+            assert process.stdout is not None
+            try:
+                rest = b""
+                while chunk := process.stdout.read(_CHUNK):
+                    *parts, rest = (rest + chunk).split(b"\0")
+                    yield from parts
+            except GeneratorExit:
+                kill(process)
+                raise
+        if process.returncode != 0:
+            raise GitError(f"git {arguments[0]} did not finish within {self.timeout:g} seconds, or failed")
+
+    @contextmanager
+    def limit(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Kills a process if the block takes longer than until the deadline."""
+        timer = threading.Timer(max(0.0, self.deadline - time.monotonic()), kill, (process,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def start(self, *arguments: str, errors: IO[bytes] | int = subprocess.PIPE) -> subprocess.Popen[bytes]:
         """Starts a command. The only place that starts Git. Raises GitError."""
         settings = [part for setting in _SAFE for part in ("-c", setting)]
@@ -227,6 +258,13 @@ def open_own_git(folder: Path, environ: Mapping[str, str], timeout: float, proto
     """
     allowed = {**environ, **_ALWAYS, "GIT_ALLOW_PROTOCOL": ":".join(protocols), "GIT_WORK_TREE": str(folder)}
     return Git(folder / ".git", folder, allowed, time.monotonic() + timeout, timeout)
+
+
+def with_user(git: Git, environ: Mapping[str, str]) -> Git:
+    """The same repository with the settings of the user, for reading these only: they can name programs."""
+    names = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL")
+    offline = {name: value for name, value in git.environ.items() if name != "GIT_CONFIG_GLOBAL"}
+    return replace(git, environ={**offline, **{name: environ[name] for name in names if name in environ}})
 
 
 def without_network(git: Git) -> Git:

@@ -6,8 +6,6 @@ A tree is not trusted: its author can have put any bytes into its names.
 from __future__ import annotations
 
 import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
@@ -62,17 +60,13 @@ class Objects:
         """
         process = self._process = self._process or self._git.start("cat-file", "--batch", errors=subprocess.DEVNULL)
         assert process.stdin is not None
-        timer = threading.Timer(max(0.0, self._git.deadline - time.monotonic()), processes.kill, (process,))
-        timer.daemon = True
-        timer.start()
         try:
-            process.stdin.write(f"{name}\n".encode())
-            process.stdin.flush()
-            return self._parse(process, kind, limit)
+            with self._git.limit(process):
+                process.stdin.write(f"{name}\n".encode())
+                process.stdin.flush()
+                return self._parse(process, kind, limit)
         except OSError as error:
             raise GitError("git cat-file ended") from error
-        finally:
-            timer.cancel()
 
     def _parse(self, process: subprocess.Popen[bytes], kind: str, limit: int) -> bytes | None:
         assert process.stdout is not None
