@@ -3,7 +3,7 @@
 DONE = 0  # succeeded, or nothing to do
 ERROR = 1
 CHANGES = 2  # `plan --detailed-exitcode` found changes, `drift` found drift
-STALE = 3  # objects of the plan changed on the platform after it was created
+STALE = 3  # objects of the plan changed on the platform after it was created, or a change was not reviewed
 BLOCKED = 4  # blocked by a guard or a policy
 PARTLY = 5  # some calls or imports succeeded, others did not
 AUTH = 6  # the API key is invalid, or lacks a permission
@@ -15,7 +15,7 @@ MEANINGS = {
     DONE: "success, or nothing to do",
     ERROR: "error",
     CHANGES: "changes found (`plan --detailed-exitcode`), or drift",
-    STALE: "the plan is stale: its objects changed on the platform after it was created",
+    STALE: "the plan is stale: its objects changed on the platform after it was created, or it was not reviewed",
     BLOCKED: "blocked by a guard (approve with `--allow`), or by a policy",
     PARTLY: "partly applied or imported",
     AUTH: "the API key is invalid, or lacks a permission",

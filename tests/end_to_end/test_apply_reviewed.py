@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import zipfile
@@ -11,12 +12,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from reconciler.model.plan import Call
 from reconciler.operations.applying import plan_files
+from reconciler.operations.runtime import Runtime
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import TOKEN
+from tests.end_to_end.project import Project
 from tests.examples.forge import Change, Forge
 from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository
-from tests.platform import Sandbox
+from tests.platform import Reachable, Sandbox
 
 HOSTS = ("github", "gitlab")
 
@@ -480,3 +484,45 @@ def test_without_a_plan_key_nothing_is_applied(repository: Repository, key: str 
     told = repository.apply(push)
     assert told.code == 64
     assert told.err.startswith(f"error: RECONCILER_PLAN_KEY {said}")
+
+
+class Killed(BaseException):
+    """The process dies."""
+
+
+def killed_at(project: Project, sandbox: Sandbox, number: int) -> None:
+    """The next apply of the project dies at this step."""
+    left = iter(range(number))
+
+    def die(_point: str, _call: Call) -> None:
+        if next(left, None) is None:
+            raise Killed
+
+    project.runtime = Runtime(platform=Reachable(sandbox), on_checkpoint=die)
+
+
+CREDENTIAL = """\
+kind: TunnelCredential
+name: agent
+spec: {description: agent}
+deliver: {token: {to_file: secrets/agent}}
+"""
+
+
+@pytest.mark.parametrize("number", [1, 3, 5, 7, 9, 12])
+def test_after_a_crash_a_second_run_applies_the_rest(
+    make: Callable[[str], Repository], sandbox: Sandbox, tmp_path: Path, number: int
+) -> None:
+    """With a store: what the first run left looks different from the reviewed plan, and is recognized."""
+    repository = make("github")
+    repository.environ["RECONCILER_STORE"] = str(tmp_path / "store.db")
+    push = repository.merge(reviewed(repository, a=policy("a"), b=policy("b"), c=CREDENTIAL))
+    project = repository.clone("main")
+    killed_at(project, sandbox, number)
+    with contextlib.suppress(Killed):
+        repository.apply_in(project, push)
+    said = repository.apply(push)
+    assert said.code == 0, said
+    assert created(sandbox) == ["a", "b"]
+    (credential,) = sandbox.get("/credentials")["credentials"]
+    assert credential["description"] == "agent"

@@ -6,7 +6,7 @@ It can only narrow a plan of the merged checkout: of a change that is not in it,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 _GIT_TIMEOUT = 60.0  # seconds
-_MOST_COMMITS = 100  # of a push whose requests are looked up, newest first: GitHub rebases at most as many
+_MOST_COMMITS = 100  # of the branch itself whose requests are looked up, newest first: GitHub rebases at most as many
 _FETCH = "check out the whole history: `fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab"
 
 
@@ -83,7 +83,7 @@ def find_merged(folder: Path, environ: Mapping[str, str], reviews: Reviews) -> M
         raise NotReviewed(str(error)) from None
     with _open_checkout(folder, environ) as git:
         _check_checkout(git, push)
-        requests = _find_requests(reviews, push, _list_pushed(git, push))
+        requests = _find_requests(reviews, push, git)
         if not requests and (push.is_new or (push.before and _adds_pipeline(git, push))):
             added = push.pipeline or "the pipeline"
             return FirstPush(f"{push.after} adds {added}; requests will be applied from now on")
@@ -123,13 +123,13 @@ def _identify(workspace: Workspace, reviews: Reviews, push: Push) -> str:
     return f"reviewed:{push.after}:{digest([reviews.repository, push.branch, workspace.config.stack])}"
 
 
-def _find_requests(reviews: Reviews, push: Push, pushed: Sequence[str]) -> list[MergedRequest]:
+def _find_requests(reviews: Reviews, push: Push, git: Git) -> list[MergedRequest]:
     """The requests that this push merged into its branch, the oldest first."""
     found: dict[int, MergedRequest] = {}
-    known = set(pushed)
-    for commit in pushed[:_MOST_COMMITS]:
+    pushed = set(_list_pushed(git, push))
+    for commit in _list_pushed(git, push, "--first-parent", f"--max-count={_MOST_COMMITS}"):
         for request in reviews.find_merged(commit):
-            if request.base == push.branch and not known.isdisjoint(request.merged_as):
+            if request.base == push.branch and not pushed.isdisjoint(request.merged_as):
                 found.setdefault(request.number, request)
     return list(reversed(found.values()))
 
@@ -214,11 +214,11 @@ def _check_checkout(git: Git, push: Push) -> None:
         )
 
 
-def _list_pushed(git: Git, push: Push) -> list[str]:
-    """The commits that the push added to the branch, the newest first."""
+def _list_pushed(git: Git, push: Push, *options: str) -> list[str]:
+    """The commits that the push added to the branch, the newest first. `options`: of `git rev-list`."""
     if not push.before:
         return [push.after]
-    return git.run("rev-list", "--topo-order", f"{push.before}..{push.after}").decode().split()
+    return git.run("rev-list", "--topo-order", *options, f"{push.before}..{push.after}").decode().split()
 
 
 def _adds_pipeline(git: Git, push: Push) -> bool:

@@ -1,0 +1,84 @@
+"""Archives that anyone may have written: one file of the expected name is read, in bounded memory, or nothing."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+
+import pytest
+
+from reconciler.api import artifacts
+from reconciler.api.artifacts import UnusableArchive, extract
+
+
+def archive(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", method) as made:
+        for name, content in files:
+            made.writestr(name, content)
+    return written.getvalue()
+
+
+GOOD = archive(("plan.json", b"{}"), ("plan.html", b"page"))
+
+
+def flagged(content: bytes, flag: int) -> bytes:
+    """Every entry of the directory with a flag, such as the one of encrypted files."""
+    changed = bytearray(content)
+    at = changed.find(b"PK\x01\x02")
+    while at >= 0:
+        (flags,) = struct.unpack_from("<H", changed, at + 8)
+        struct.pack_into("<H", changed, at + 8, flags | flag)
+        at = changed.find(b"PK\x01\x02", at + 4)
+    return bytes(changed)
+
+
+def claiming(content: bytes, size: int) -> bytes:
+    """The first entry claims another size than its content has."""
+    changed = bytearray(content)
+    struct.pack_into("<I", changed, changed.find(b"PK\x01\x02") + 24, size)
+    return bytes(changed)
+
+
+def test_the_file_of_the_name_is_read() -> None:
+    assert extract(GOOD, "plan.json") == b"{}"
+    assert extract(archive(("plan.json", b"{}"), method=zipfile.ZIP_STORED), "plan.json") == b"{}"
+
+
+HOSTILE = {
+    "no such file": (archive(("other.json", b"{}")), "has no file plan.json"),
+    "a path to it": (
+        archive(("../plan.json", b"{}"), ("/plan.json", b""), ("a/plan.json", b"")),
+        "has no file plan.json",
+    ),
+    "a folder of its name": (archive(("plan.json/", b"")), "has no file plan.json"),
+    "lzma": (archive(("plan.json", b"{}"), method=zipfile.ZIP_LZMA), "in an unsupported form"),
+    "bzip2": (archive(("plan.json", b"{}"), method=zipfile.ZIP_BZIP2), "in an unsupported form"),
+    "encrypted": (flagged(GOOD, 1), "in an unsupported form"),
+    "cut off": (GOOD[:-20], "is damaged"),
+    "other bytes": (GOOD.replace(b"PK\x03\x04", b"PK\x03\x05"), "is damaged"),
+    "claims less": (claiming(GOOD, 1), "is damaged"),
+    "empty": (b"", "is damaged"),
+    "text": (b"x" * 10_000, "is damaged"),
+    "many": (archive(*((str(number), b"") for number in range(1001))), "has more than 1000 files"),
+    "larger than allowed": (archive(("plan.json", b"\0" * (artifacts.LARGEST + 1))), "is larger than 64 MB"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_any_other_archive_is_refused(what: str) -> None:
+    content, why = HOSTILE[what]
+    with pytest.raises(UnusableArchive, match=why):
+        extract(content, "plan.json")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_of_two_files_with_the_name_none_is_chosen() -> None:
+    with pytest.raises(UnusableArchive, match=r"has 2 files plan\.json"):
+        extract(archive(("plan.json", b"{}"), ("plan.json", b"[]")), "plan.json")
+
+
+def test_a_file_of_the_largest_size_is_read() -> None:
+    content = b" " * artifacts.LARGEST
+    assert extract(archive(("plan.json", content)), "plan.json") == content
