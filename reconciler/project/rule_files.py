@@ -19,13 +19,13 @@ _POLICIES: Final = "policies"
 def list_rule_files(root: Path) -> list[str]:
     """Paths below the root, sorted; a folder ends with /. Of a file that cannot be read, the defaults count."""
     fleet = _read(root, FLEET)
-    folders = {""} | {_join("", text) for text in _texts(fleet.get("projects"), "path")} - {"."}
+    folders = {"", *(_join("", text).rstrip("/") for text in _texts(fleet.get("projects"), "path"))}
     found = {FLEET}
     if isinstance(members := fleet.get("members"), str):
         found.add(_join("", members))
     for folder in folders:
         found |= {_join(folder, path) for path in _list_of_project(root, folder)}
-    return sorted(found)
+    return sorted(path for path in found if path)
 
 
 def _list_of_project(root: Path, folder: str) -> Iterator[str]:
@@ -65,6 +65,9 @@ def _read(root: Path, path: str) -> Mapping[str, Json]:
 
 
 def _join(folder: str, path: str) -> str:
-    """A path within the root, normalized; keeps a / at the end."""
-    parts = [part for part in PurePosixPath(folder, path).parts if part not in (".", "..", "/")]
-    return "/".join(parts) + ("/" if path.endswith("/") and parts else "") or "."
+    """A path within the root, with the / at its end; empty if it is not one of a file or folder in it."""
+    try:
+        inside = PurePosixPath(folder, files.path_inside(path)).as_posix()
+    except files.Unreadable:
+        return ""
+    return "" if inside == "." else inside + ("/" if path.endswith("/") else "")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, FieldChange, Reason
 from reconciler.model.plan import Plan
-from reconciler.rendering.plan.markdown import marker, share_room
+from reconciler.rendering.plan.markdown import NO_PLAN, marker, share_room
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
 from tests.end_to_end.project import Said, Shell
@@ -390,4 +390,52 @@ def test_a_file_that_is_no_plan_is_refused_before_anybody_is_asked(
         said = github("comment", "--plan", word)
         assert said.code == 1
         assert said.err.startswith(f"{name}: this plan file cannot be used: it is not a plan;")
+    assert host.asked == []
+
+
+# --- environments that could not be planned ---------------------------------------------------------------------------
+
+NONE = "## No environment could be planned\n\n- ⚠️ `staging`: **no plan in this run**; see its log"
+
+
+def test_if_nothing_could_be_planned_the_comment_of_an_earlier_push_says_so(pipeline: Shell, host: CodeHost) -> None:
+    both = ("--plan", "staging.json", "--plan", "plan.json")
+    pipeline("comment", *both)
+    (whole,) = host.bodies
+    assert pipeline("comment", "--failed", "staging", "--failed", "prod") == Said(0, "", "Comment updated.\n")
+    (body,) = host.bodies
+    assert body.startswith(f"{STAGING}\n{OURS}\n{NONE}\n- ⚠️ `prod`: **no plan in this run**; see its log\n")
+    assert "## Plan" not in body
+    assert pipeline("comment", "--failed", "staging", "--failed", "prod").err == "Comment unchanged.\n"
+    assert pipeline("comment", *both).err == "Comment updated.\n"
+    assert host.bodies == [whole]
+
+
+def test_if_the_first_push_cannot_be_planned_a_comment_says_so_and_becomes_that_of_the_next_plan(
+    pipeline: Shell, host: CodeHost
+) -> None:
+    host.say(ALICE, f"{NO_PLAN}\nof another user")
+    assert pipeline("comment", "--failed", "staging").err == "Comment created.\n"
+    assert host.bodies[1].startswith(f"{NO_PLAN}\n{NONE}\n")
+    assert pipeline("comment", "--failed", "staging").err == "Comment unchanged.\n"
+    assert pipeline("comment", "--plan", "plan.json").err == "Comment updated.\n"
+    assert host.bodies[1].startswith(f"{OURS}\n")
+    assert len(host.bodies) == 2
+
+
+def test_environments_that_failed_are_listed_beside_the_plans_of_others(pipeline: Shell, host: CodeHost) -> None:
+    pipeline("comment", "--plan", "plan.json", "--failed", "staging")
+    assert host.bodies[0].startswith(
+        f"{OURS}\n## Environments without a plan\n\n- ⚠️ `staging`: **no plan in this run**"
+    )
+    assert "## Plan for stack" in host.bodies[0]
+
+
+def test_the_name_of_a_failed_environment_is_shown_as_it_is(pipeline: Shell, host: CodeHost) -> None:
+    pipeline("comment", "--failed", "`\n<img> @alice -->")
+    assert "- ⚠️ `` `\\n<img> @alice --> ``: **no plan" in host.bodies[0]
+
+
+def test_a_comment_about_nothing_is_a_usage_error(pipeline: Shell, host: CodeHost) -> None:
+    assert pipeline("comment") == Said(64, "", "error: missing option --plan FILE, or --failed ENV\n")
     assert host.asked == []
