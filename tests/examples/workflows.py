@@ -154,7 +154,11 @@ class Runner:
             inner = self.steps(described["runs"]["steps"], env, inputs)
             ran.code, ran.out, ran.err = inner.code, ran.out + inner.out, ran.err + inner.err
         elif name == "actions/upload-artifact":
-            self._upload(told["name"], told["path"].split(), told["if-no-files-found"])
+            paths, missing = told["path"].split(), told["if-no-files-found"]
+            if missing == "error" and not any(any(self.clone.glob(path)) for path in paths):
+                ran.code = 1
+            else:
+                self._upload(told["name"], paths, missing)
         elif name == "actions/download-artifact":
             shutil.copytree(self.artifacts / told["run-id"] / told["name"], self.clone, dirs_exist_ok=True)
         elif name == "github/codeql-action/upload-sarif":

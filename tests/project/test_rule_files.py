@@ -47,7 +47,6 @@ def test_a_fleet_has_a_list_of_members_and_projects_with_files_of_their_own(tmp_
             "lists/members.csv",
             *(f"{folder}/{name}" for folder in ("network", "shop") for name in DEFAULTS if name != "fleet.yaml"),
             "network/own/",
-            "shared/",
         ]
     )
 
