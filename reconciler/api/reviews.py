@@ -84,7 +84,7 @@ class Reviews(CodeHost):
     def _items(self, path: str, name: str = "") -> list[dict[str, Any]]:
         """The first page of a list, or of the list in the field `name`."""
         body = self._decode(self._ask("GET", path))
-        found = body.get(name) if name and isinstance(body, dict) else body
+        found = (body.get(name) if isinstance(body, dict) else None) if name else body
         if not isinstance(found, list):
             raise Refused(f"the response of {self._origin} is not a list")
         return [item for item in found if isinstance(item, dict)]

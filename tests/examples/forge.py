@@ -54,6 +54,8 @@ class Forge(CodeHost):
     archives   what is downloaded of a run instead
     stored     the headers of downloads from where GitHub stores artifacts
     expired    runs whose artifacts are gone
+    location   where downloads are redirected to instead
+    answers    to what is asked about instead: `workflow_runs`
     """
 
     requests: list[Change] = field(default_factory=list)
@@ -62,6 +64,8 @@ class Forge(CodeHost):
     archives: dict[int, bytes] = field(default_factory=dict)
     stored: list[dict[str, str]] = field(default_factory=list)
     expired: set[int] = field(default_factory=set)
+    location: str | None = None
+    answers: dict[str, Any] = field(default_factory=dict)
 
     def open(self, head: str, base: str = "main") -> Change:
         self.requests.append(Change(NUMBER + len(self.requests), head, base))
@@ -109,6 +113,8 @@ class Forge(CodeHost):
         runs = [run for run in self.runs if run.workflow == workflow and (head is None or head[1] == run.head)]
         runs = [run for run in runs if result is None or run.result == result[1]]
         newest = sorted(runs, key=lambda run: -run.id)
+        if "workflow_runs" in self.answers:
+            return self.answers["workflow_runs"]
         return {"workflow_runs": [{"id": run.id, "head_sha": run.head} for run in newest]}
 
     def _artifacts_of(self, run: str, name: str) -> Any:
@@ -119,7 +125,8 @@ class Forge(CodeHost):
     def _zip(self, artifact: str) -> Any:
         if int(artifact) in self.expired:
             return 410, {}, {"message": "Artifact has expired"}
-        return 302, {"Location": f"{self.url}/storage/{artifact}?signature=%2Fa%3D"}, None
+        stored = f"{self.url}/storage/{artifact}?signature=%2Fa%3D"
+        return 302, {"Location": stored if self.location is None else self.location}, None
 
     def _archive(self, run: int) -> bytes:
         if run in self.archives:
