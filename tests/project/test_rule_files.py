@@ -39,7 +39,7 @@ def test_a_fleet_has_a_list_of_members_and_projects_with_files_of_their_own(tmp_
     write(
         tmp_path,
         fleet="members: lists/members.csv\nprojects: [{name: a, path: network}, {name: b, path: ./shop/}, 7]\n",
-        network__reconciler="stack: network\npolicies: [../shared, own]\n",
+        network__reconciler="stack: network\npolicies: [../outside, own]\n",
     )
     assert list_rule_files(tmp_path) == sorted(
         [
