@@ -14,7 +14,7 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Base, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Json, Secret, Value
+from reconciler.model.value import Json, Sealed, Secret, Value
 from reconciler.operations import policy_checks
 from reconciler.operations.opening.base_files import BaseFiles
 from reconciler.operations.opening.commits import Commit
@@ -141,14 +141,19 @@ def attribute_changes(workspace: Workspace, side: BaseSide, plan: Plan, snapshot
 
 
 def _read_from(workspace: Workspace) -> Absent:
-    """Reads what the commit does not have: secrets, and files that Git does not keep."""
+    """Reads what the commit does not have: secrets, and files that Git does not keep.
+
+    A secret that nothing here has, for example of a resource that the branch removes, counts as unchanged.
+    """
     here = Outside(workspace.config.root, workspace.runtime.environ)
-    secrets = {secret.source: secret for secret in workspace.account.secrets}
+    secrets = {**workspace.sealed, **{secret.source: secret for secret in workspace.account.secrets}}
 
     def read_here(source: str, is_secret: bool) -> Value | None:
         if is_secret and source in secrets:
             return secrets[source]  # of a plan from a snapshot file it may be known by its digest only
         word, _, path = source.partition(":")
+        if is_secret and (word != "file" or not here.has("from_file", path, is_secret=True)):
+            return Sealed(source)
         if word != "file":
             return None
         text = here.read("from_file", path, is_secret=is_secret)
@@ -164,7 +169,10 @@ def _report(part: str, problems: Sequence[Problem]) -> Unreadable:
 
 
 def _check_account(base: Config, head: Config) -> list[Problem]:
-    """Why the plan of the base would be about other objects."""
+    """Why the plan of the base would be about other objects, by what the files of both say."""
+    before_file, now_file = base.stated, head.stated
+    if before_file is None or now_file is None:
+        return []
     return [
         Problem(
             f"{name} is {before or 'not set'} in the base and {now or 'not set'} here",
@@ -173,9 +181,9 @@ def _check_account(base: Config, head: Config) -> list[Problem]:
             code="different-account",
         )
         for name, before, now in (
-            ("stack", base.stack, head.stack),
-            ("platform.base_url", base.base_url, head.base_url),
-            ("platform.account", base.account, head.account),
+            ("stack", before_file.stack, now_file.stack),
+            ("platform.base_url", before_file.platform.base_url, now_file.platform.base_url),
+            ("platform.account", before_file.platform.account, now_file.platform.account),
         )
         if before != now
     ][:1]

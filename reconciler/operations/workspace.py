@@ -24,6 +24,7 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Listing, Snapshot
+from reconciler.model.value import Secret
 from reconciler.operations import policy_checks
 from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.account_reading import read_account
@@ -81,6 +82,7 @@ class Workspace:
     variables    values that the caller gave for `${{ var.NAME }}`
     base         the base whose rules hold too; see `judge_by`
     base_policies  policies of the base that hold beside the project's own
+    sealed       secrets of a snapshot file, by source
     """
 
     config: Config
@@ -93,6 +95,7 @@ class Workspace:
     runtime: Runtime = field(default_factory=Runtime)
     base: BaseSide | None = field(default=None, repr=False)
     base_policies: tuple[Rule, ...] = field(default=(), repr=False)
+    sealed: Mapping[str, Secret] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(

@@ -18,6 +18,7 @@ from reconciler.model.value import Secret
 from reconciler.project import snapshots
 from reconciler.testing import Sandbox as InProcess
 from tests.end_to_end.project import Project, policies, resource
+from tests.end_to_end.test_review import run_git
 from tests.platform import KEY, Sandbox
 
 SECRET = "canary" + "OfTheLogin"
@@ -252,3 +253,52 @@ def test_a_public_key_that_is_none_is_told_with_its_place(project: Project) -> N
     assert refused.err.startswith(
         "reconciler.yaml:3:25: snapshots.public_key: is not an Ed25519 public key; create a key"
     )
+
+
+# --- compared with a base ---------------------------------------------------------------------------------------------
+
+KEPT_KEY = "snapshots: {public_key: {from_file: snapshot.pub}}\n"
+GUARD = "guards: {require_approval: [interrupts_traffic]}\n"
+
+
+@pytest.fixture
+def fork(stranger: Project) -> Project:
+    """The branch of a fork, whose base requires an approval and a signature."""
+    stranger.write("reconciler.yaml", f"version: 1\nstack: prod\n{GUARD}{KEPT_KEY}")
+    stranger.write(".gitignore", "snapshot.json\n")
+    run_git(stranger, "init", "--quiet", "--initial-branch=main")
+    commit_all(stranger)
+    run_git(stranger, "checkout", "--quiet", "-b", "review")
+    return stranger
+
+
+def commit_all(project: Project) -> None:
+    run_git(project, "add", "--all")
+    run_git(project, "commit", "--quiet", "--message=next")
+
+
+def test_a_fork_is_judged_by_the_rules_of_its_base(fork: Project) -> None:
+    fork.write("reconciler.yaml", f"version: 1\nstack: prod\n{KEPT_KEY}")
+    fork.declare(*policies("office"), DOMAIN, EDGE)
+    commit_all(fork)
+    said = fork("plan", "--snapshot", "snapshot.json", "--base", "main", "--fail-on", "approvals")
+    assert said.code == 4
+    assert said.out.startswith("! This branch loosens a rule: guards.require_approval: ")
+    assert "blocked: interrupts_traffic:HTTPSEdgeRoute=1" in said.err
+    assert "Changes by this branch: 1 to delete." in said.out
+
+
+def test_a_fork_that_trusts_another_key_is_refused_a_snapshot_of_that_key(fork: Project) -> None:
+    private, public = pair()
+    fork.write("snapshot.pub", public)
+    commit_all(fork)
+    content = json.loads((fork.root / "snapshot.json").read_text())
+    taken = snapshots.read(json.dumps(content), "snapshot.json", None)
+    (fork.root / "snapshot.json").write_text(snapshots.write(taken, Secret(private, "env:KEY")))
+    plan = ("plan", "--snapshot", "snapshot.json")
+    assert fork(*plan).code == 0
+    refused = fork(*plan, "--base", "main")
+    assert (refused.code, "its signature does not match" in refused.err) == (1, True)
+    approved = fork(*plan, "--base", "main", "--allow", "loosens_rule:snapshots.public_key=1")
+    assert approved.code == 0
+    assert approved.out.startswith("! This branch loosens a rule: snapshots.public_key: ")

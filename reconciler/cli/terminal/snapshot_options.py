@@ -80,4 +80,4 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
             output.print_note(
                 f"note: the secret of {name} is neither set here nor in the snapshot; it is planned as a new value"
             )
-    return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file, base)
+    return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file, base, file)

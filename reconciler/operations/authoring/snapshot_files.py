@@ -20,6 +20,7 @@ from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.operations.selection import check_selection
 from reconciler.operations.workspace import Workspace
 from reconciler.planning import redaction
+from reconciler.planning.guards import find_rule_approvals
 from reconciler.project import atomic_write, snapshots
 from reconciler.rendering.wire.snapshot_json import SnapshotFile
 
@@ -105,8 +106,11 @@ def open_with_snapshot(source: ProjectSource, file: Path, max_age: int) -> Offli
     return OfflineWorkspace(workspace, taken, now - taken.at, public_key is not None, unread)
 
 
-def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = None) -> Plan:
-    """The plan for the account of a snapshot file, for review only. `base` as of `Workspace.plan`."""
+def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = None, file: Path | None = None) -> Plan:
+    """The plan for the account of a snapshot file, for review only. `base` as of `Workspace.plan`.
+
+    file  that of the snapshot: its signature is verified with the public key of the base too
+    """
     when = datetime.fromtimestamp(taken.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     warning = Problem(
         f"planned from a snapshot of {when}, not from the account",
@@ -115,8 +119,21 @@ def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = N
         code="planned-from-snapshot",
     )
     workspace = workspace.judge_by(base)
+    if file is not None:
+        _verify_by_base(workspace, file)
     check_selection(workspace.options, workspace.manifest, taken.snapshot, ignore_event)
     plan = workspace.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
     plan = replace(plan, problems=problems, snapshot_time=taken.at, created=workspace.runtime.now())
     return workspace.attribute_changes(workspace.with_policy_findings(plan), taken.snapshot)
+
+
+def _verify_by_base(workspace: Workspace, file: Path) -> None:
+    """Verifies the signature with the public key of the base, unless its change is approved. Raises InvalidProject."""
+    rules = workspace.base.rules if workspace.base is not None else None
+    key = rules.settings["snapshots.public_key"] if rules is not None else None
+    approvals = find_rule_approvals(workspace.options)
+    is_approved = any(approval.granted for approval in approvals if approval.kind == "snapshots.public_key")
+    if isinstance(key, str) and key != workspace.config.snapshots.public_key and not is_approved:
+        with invalid_project():
+            snapshots.read(read_text(file), str(file), key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,7 +74,8 @@ def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Wo
         loaded = load_manifests(settings, source.runtime.environ, source.variables, absent)
         nobody = Secret("", "nowhere")
         offline = replace(settings, base_url=snapshot_file.base_url, account=snapshot_file.account, api_key=nobody)
-        return _workspace(source, offline, loaded), tuple(unread)
+        opened = _workspace(source, offline, loaded)
+        return dataclasses.replace(opened, sealed=snapshot_file.secrets), tuple(unread)
 
 
 def open_with_plan(source: ProjectSource, file: Path) -> tuple[Workspace, PlanFile]:

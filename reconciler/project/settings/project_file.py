@@ -98,7 +98,10 @@ class Guards(StrictModel):
                 "disables_agent",
             ]
         ],
-        Doc("Risks of which each change needs approval, by risk, kind and count: `--allow widens_access:TLSEdge=1`."),
+        Doc(
+            "Risks of which each change needs approval, by risk, kind and count: `--allow widens_access:TLSEdge=1`. "
+            "Irreversible changes always need approval, as `delete`."
+        ),
     ] = []
 
 
