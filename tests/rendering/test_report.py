@@ -138,6 +138,19 @@ def test_an_apply_after_the_last_check_ends_the_drift_of_what_it_changed() -> No
     assert "applies repaired all of them since then" in page(looks, applied={A: 4 * DAY, B: 4 * DAY})
 
 
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_few_bars_stand_on_the_right_where_a_narrow_screen_begins(number: int) -> None:
+    drawn = chart.draw_chart([chart.Bar(f"1970-01-0{each + 1}", "", {"a": 1}, each) for each in range(number)])
+    assert drawn.width - drawn.slots[-1].x < 300
+    assert drawn.slots[0].is_labelled
+
+
+def test_past_drift_lasted_until_it_was_repaired() -> None:
+    written = page((look(1, moved(A)),), applied={A: 4 * DAY})
+    assert written.count("3 days<") == 3
+    assert "less than a second" not in written
+
+
 @pytest.mark.parametrize("number", [1, 5, 24, 120])
 def test_a_date_stands_once_on_an_axis(number: int) -> None:
     bars = [chart.Bar(f"1970-01-{each * 3 // number + 1:02}", "", {"a": 1}, each) for each in range(number)]

@@ -9,6 +9,7 @@ from msgspec import Struct
 WIDTH, HEIGHT = 1200, 200
 _LEFT, _TOP, _BOTTOM = 44, 10, 24  # room for axis labels
 _WIDEST = 44  # pixels of a bar
+_FARTHEST = 120  # pixels between bars: few bars stand on the right, which a narrow screen shows
 _LABELS = 8  # dates below
 _LABEL = 70  # pixels of a date
 
@@ -51,7 +52,7 @@ def draw_chart(bars: Sequence[Bar]) -> Chart:
     """Places and sizes in pixels; the height of the highest bar is that of a round number at or above it."""
     top = _round_up(max((sum(bar.parts.values()) for bar in bars), default=0))
     room = HEIGHT - _TOP - _BOTTOM
-    step = (WIDTH - _LEFT) / max(len(bars), 1)
+    step = min((WIDTH - _LEFT) / max(len(bars), 1), _FARTHEST)
     wide = min(step * 0.8, _WIDEST)
     slots, labelled, free = list[Slot](), "", 0.0  # the last date below, and where the next one may begin
     for number, bar in enumerate(bars):
@@ -61,7 +62,7 @@ def draw_chart(bars: Sequence[Bar]) -> Chart:
             y -= high
             if count:
                 pieces.append(Piece(hue, y, high))
-        x = _LEFT + number * step + (step - wide) / 2
+        x = WIDTH - (len(bars) - number) * step + (step - wide) / 2
         is_labelled = bar.label != labelled and free <= x <= WIDTH - _LABEL
         if is_labelled:
             labelled, free = bar.label, x + WIDTH / _LABELS

@@ -83,8 +83,8 @@ class DriftPeriod(Struct):
     fields: set[str] = field(default_factory=set)
 
     def duration(self, now: float) -> float:
-        """In seconds, until now for a period that is not over."""
-        return (self.last if self.is_over else now) - self.since
+        """In seconds, until it was repaired or until now."""
+        return (self.repaired if self.is_over else now) - self.since
 
 
 def list_drift_periods(
@@ -110,9 +110,12 @@ def list_drift_periods(
         if (drifted := current.get(address)) is not None:
             drifted.is_over, drifted.repaired = True, at
     periods = [*current.values(), *ended]
-    return sorted(
-        periods, key=lambda period: (period.is_over, period.since - period.last, str(period.resource.address))
-    )
+
+    def order(period: DriftPeriod) -> tuple[bool, float, str]:
+        end = period.repaired if period.is_over else period.last
+        return period.is_over, period.since - end, str(period.resource.address)
+
+    return sorted(periods, key=order)
 
 
 def render_page(
