@@ -70,7 +70,7 @@ def _policy(status: int) -> Document:
 
 
 def _metadata_of(provider: str) -> str:
-    return f'<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://{provider}.example.com"/>'
+    return pems.saml(f"https://{provider}.example.com")
 
 
 def _traditional_key() -> str:

@@ -57,3 +57,10 @@ def public_pem(called: str = "a") -> str:
         .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
         .decode("ascii")
     )
+
+
+def saml(entity_id: str = "https://idp.test") -> str:
+    """Metadata of an identity provider."""
+    role = '<IDPSSODescriptor protocolSupportEnumeration="urn:oasis:names:tc:SAML:2.0:protocol"/>'
+    xmlns = "urn:oasis:names:tc:SAML:2.0:metadata"
+    return f'<EntityDescriptor xmlns="{xmlns}" entityID="{entity_id}">{role}</EntityDescriptor>'

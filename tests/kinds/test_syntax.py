@@ -189,7 +189,8 @@ def test_a_password_in_a_url_is_not_repeated() -> None:
 
 def test_a_certificate_and_its_chain_are_certificates() -> None:
     assert syntax.certificates(pems.certificate()) is None
-    assert syntax.certificates(pems.certificate() + "\n" + pems.certificate("b", ca=True)) is None
+    assert syntax.certificates(pems.certificate() + "\n" + pems.certificate(ca=True)) is None
+    assert "out of order" in (syntax.certificates(pems.certificate() + pems.certificate("b", ca=True)) or "")
 
 
 def test_white_space_around_a_certificate_does_not_matter() -> None:
@@ -244,7 +245,7 @@ def test_a_key_that_must_be_a_line_is_no_pem() -> None:
     assert "ssh-keygen" in (syntax.ssh_line(pems.public_pem()) or "")
 
 
-@pytest.mark.parametrize("text", ["", "ssh-ed25519", "ssh-ed25519 AAAA", "ssh-rsa !!!!", "hello world"])
+@pytest.mark.parametrize("text", ["", "ssh-ed25519", "hello world"])
 def test_a_line_that_holds_no_key_is_refused(text: str) -> None:
     assert "PEM" in (syntax.ssh_public_key(text) or "")
     assert "PEM" not in (syntax.ssh_line(text) or "PEM")

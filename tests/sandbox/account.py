@@ -10,7 +10,7 @@ from reconciler.testing import Emulator
 from tests.kinds import pems
 
 POLICY = '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}'
-SAML_METADATA = '<EntityDescriptor xmlns="urn:oasis:names:tc:SAML:2.0:metadata" entityID="https://idp.test"/>'
+SAML_METADATA = pems.saml()
 CONFIGURATION = "ec_1aBcDeFgHiJkLmNoPqRsTuVwXyZ"
 
 

@@ -189,7 +189,7 @@ def _files(known: Mapping[str, str]) -> dict[str, str]:
             f"variables: {{hook: {quoted['webhook secret from a variable']}}}\n"
         ),
         "pki/cert.pem": pems.certificate("canary"),
-        "pki/saml.xml": f'<EntityDescriptor entityID="https://idp.example.com/{known["SAML metadata"]}"/>\n',
+        "pki/saml.xml": pems.saml(f"https://idp.example.com/{known['SAML metadata']}") + "\n",
         "manifests/all.yaml": f"""\
 kind: TunnelCredential
 name: file

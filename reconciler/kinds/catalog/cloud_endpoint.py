@@ -69,6 +69,7 @@ class CloudEndpoint(Spec):
             )
         elif "bindings" in self.model_fields_set:
             yield from self._check_internal()
+            yield from self._check_kubernetes()
         yield from find_repeated(self.bindings, "bindings")
         for index, binding in enumerate(self.bindings):
             if plain(binding) not in (None, *_BINDINGS):
@@ -79,6 +80,16 @@ class CloudEndpoint(Spec):
                     Severity.WARNING,
                     code="unknown-binding",
                 )
+
+    def _check_kubernetes(self) -> Iterator[Finding]:
+        scheme, separator, _ = (plain(self.url) or "").strip().lower().partition("://")
+        if separator and scheme == "https" and "kubernetes" in self.bindings:
+            yield Finding(
+                ("bindings",),
+                "the binding kubernetes is not available for https",
+                "use a URL with http, tls or tcp",
+                code="binding-mismatch",
+            )
 
     def _check_internal(self) -> Iterator[Finding]:
         if plain(self.url) is None or any(plain(binding) is None for binding in self.bindings):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical
-from reconciler.kinds.types.fields import Deferred, Description, Metadata, NonEmpty, Text
+from reconciler.kinds.types.fields import Arn, Deferred, Description, Metadata, NonEmpty, Text
 from reconciler.model.fields.annotations import ImmutablePart, InputOnly, Sensitive
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
@@ -31,7 +31,7 @@ def _check_one_member(part: Part, noun: str) -> Iterator[Finding]:
 class Role(Part):
     """A role of the cloud account that the platform assumes."""
 
-    role_arn: Annotated[NonEmpty, Doc("The ARN of the role.")]
+    role_arn: Annotated[Arn, Doc("The ARN of the role.")]
 
 
 class Creds(Part):
@@ -55,21 +55,21 @@ class Delivery(Part):
     """A managed delivery stream."""
 
     auth: CloudAuth
-    delivery_stream_arn: Annotated[NonEmpty, Doc("The ARN of the delivery stream.")]
+    delivery_stream_arn: Annotated[Arn, Doc("The ARN of the delivery stream.")]
 
 
 class Stream(Part):
     """A data stream."""
 
     auth: CloudAuth
-    stream_arn: Annotated[NonEmpty, Doc("The ARN of the stream.")]
+    stream_arn: Annotated[Arn, Doc("The ARN of the stream.")]
 
 
 class Logs(Part):
     """A log group."""
 
     auth: CloudAuth
-    log_group_arn: Annotated[NonEmpty, Doc("The ARN of the log group.")]
+    log_group_arn: Annotated[Arn, Doc("The ARN of the log group.")]
 
 
 class Metrics(Part):

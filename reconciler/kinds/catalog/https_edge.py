@@ -5,7 +5,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
-from reconciler.kinds.types.fields import Description, Hostports, Metadata, NonEmpty
+from reconciler.kinds.types.fields import Description, HttpsHostports, Metadata, TlsVersion
 from reconciler.kinds.types.modules import MutualTLSModule
 from reconciler.model.fields.annotations import Exclusive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Read, Spec
@@ -17,7 +17,7 @@ class HTTPSTerminationModule(Module):
     """TLS settings of an HTTPS edge, which always terminates TLS itself."""
 
     min_version: Annotated[
-        NonEmpty | None,
+        TlsVersion | None,
         ServerDefault,
         access.TLS_VERSION,
         Doc("The lowest TLS version to accept, such as `1.2`. If not set, the platform chooses one."),
@@ -29,7 +29,9 @@ class HTTPSEdge(Spec):
 
     description: Description = ""
     metadata: Metadata = ""
-    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains to serve, as `host:443`.")] = []
+    hostports: Annotated[
+        HttpsHostports, Unordered, Exclusive, Doc("The reserved domains to serve, as `host:443`.")
+    ] = []
     mutual_tls: MutualTLSModule | None = None
     tls_termination: HTTPSTerminationModule | None = None
 

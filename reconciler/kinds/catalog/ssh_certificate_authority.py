@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Deferred, Description, Metadata, NonEmpty
+from reconciler.kinds.types.fields import Deferred, Description, EllipticCurve, Metadata
 from reconciler.model.fields.annotations import Immutable, InputOnly, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -26,7 +26,7 @@ class SSHCertificateAuthority(Spec):
         Doc("The type of the private key. If not set, the platform chooses one."),
     ] = None
     elliptic_curve: Annotated[
-        NonEmpty | None,
+        EllipticCurve | None,
         Immutable,
         InputOnly,
         ServerDefault,

@@ -5,7 +5,17 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Description, Id, Instant, Metadata, NonEmpty, SshLine, Text, check_period
+from reconciler.kinds.types.fields import (
+    Description,
+    Id,
+    Instant,
+    Metadata,
+    NonEmpty,
+    SshLine,
+    Text,
+    check_period,
+    check_principals,
+)
 from reconciler.model.fields.annotations import Immutable, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -54,6 +64,7 @@ class SSHUserCertificate(Spec):
 
     def findings(self) -> Iterator[Finding]:
         yield from check_period(self.valid_after, self.valid_until)
+        yield from check_principals(self.principals)
 
 
 class SSHUserCertificateRead(Read):

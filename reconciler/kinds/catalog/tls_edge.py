@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Description, Hostports, Metadata
+from reconciler.kinds.types.fields import Description, HttpsHostports, Metadata
 from reconciler.kinds.types.modules import (
     BackendModule,
     IPRestrictionModule,
@@ -26,7 +26,9 @@ class TLSEdge(Spec):
 
     description: Description = ""
     metadata: Metadata = ""
-    hostports: Annotated[Hostports, Unordered, Exclusive, Doc("The reserved domains to serve, as `host:443`.")] = []
+    hostports: Annotated[
+        HttpsHostports, Unordered, Exclusive, Doc("The reserved domains to serve, as `host:443`.")
+    ] = []
     backend: BackendModule | None = None
     ip_restriction: IPRestrictionModule | None = None
     mutual_tls: MutualTLSModule | None = None

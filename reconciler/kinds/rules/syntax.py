@@ -6,11 +6,11 @@ Whether a well-formed text refers to anything that exists is checked by the plat
 
 from __future__ import annotations
 
-import base64
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import pairwise
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,7 +24,19 @@ _ACL_LABEL = re.compile(r"(?:\*|[^*=\s]+)=(?:\*|[^*=\s]+)")
 _TUNNEL_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _SCHEMES = ("http", "https", "tcp", "tls")
 _LARGEST_PORT = 65535
+_TLS_VERSIONS = ("1.0", "1.1", "1.2", "1.3")
 _NO_KEY = "not a public key; write it like ssh-ed25519 AAAA…"
+_NO_DSA = "this is a DSA key, which the platform does not accept; create one with ssh-keygen -t ed25519"
+_SSH_CURVES = ("secp256r1", "secp384r1", "secp521r1")
+_SSH_TYPES = (
+    "ssh-ed25519",
+    "ssh-rsa",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+)
 
 
 # --- names and addresses ----------------------------------------------------------------------------------------------
@@ -57,7 +69,20 @@ def bindable(text: str) -> str | None:
             return f"{text!r} has a label of {len(label)} characters; at most 63 are allowed"
         if not _LABEL.fullmatch(label):
             return f"{text!r} is not a hostname; write it like app.example.com, with no scheme, port or path"
+        if not _is_decodable(label):
+            return f"{text!r} has an xn-- label that stands for no name; copy it from a converter of hostnames"
     return None
+
+
+def _is_decodable(label: str) -> bool:
+    """Whether a label is not in Punycode, or can be decoded."""
+    if not label.lower().startswith("xn--"):
+        return True
+    try:
+        label[4:].encode("ascii").decode("punycode")
+    except UnicodeError:
+        return False
+    return True
 
 
 def plain_host(text: str) -> str | None:
@@ -69,6 +94,15 @@ def plain_host(text: str) -> str | None:
 
 def hostport(text: str) -> str | None:
     return _with_port(text, host)
+
+
+def https_hostport(text: str) -> str | None:
+    """The hostport of an edge that serves domains, whose port is 443."""
+    name, _, port = text.strip().rpartition(":")
+    wrong = hostport(text)
+    if wrong is None and port != "443":
+        return f"{text!r} has a port other than 443, the only one of domains; write {name}:443"
+    return wrong
 
 
 def _with_port(text: str, rule: Callable[[str], str | None]) -> str | None:
@@ -197,6 +231,25 @@ def vault_name(text: str) -> str | None:
     return f"{text!r} is not a valid name of a vault or secret; use letters, digits, '_', '-', '/' and '.'"
 
 
+def tls_version(text: str) -> str | None:
+    if text in _TLS_VERSIONS:
+        return None
+    return f"{text!r} is not a TLS version; use one of {', '.join(_TLS_VERSIONS)}"
+
+
+def arn(text: str) -> str | None:
+    """The name of a resource of AWS."""
+    if re.fullmatch(r"arn:\S+", text):
+        return None
+    return f"{text!r} is not an ARN; write it like arn:aws:logs:eu-central-1:123456789012:log-group:audit"
+
+
+def elliptic_curve(text: str) -> str | None:
+    if re.fullmatch(r"(?:nist)?p?-?(?:256|384|521)", text.lower()):
+        return None
+    return f"{text!r} is not a curve of SSH keys; use 256, 384 or 521"
+
+
 def event_type(text: str) -> str | None:
     if re.fullmatch(r"[a-z0-9_]+\.v[0-9]+", text):
         return None
@@ -218,8 +271,13 @@ def instant(text: str) -> str | None:
 
 
 def certificates(text: str) -> str | None:
-    """One certificate or a chain, as PEM."""
-    return _check_label(text, "CERTIFICATE", "a certificate") or _load(text)[1]
+    """One certificate or a chain, as PEM: each certificate is followed by that of its issuer."""
+    if (wrong := _check_label(text, "CERTIFICATE", "a certificate")) is not None:
+        return wrong
+    chain, wrong = _load(text)
+    if wrong is None and any(below.issuer != above.subject for below, above in pairwise(chain)):
+        return "this chain is out of order; write the certificate first, and after each one that of its issuer"
+    return wrong
 
 
 def certificate_authority(text: str) -> str | None:
@@ -261,45 +319,74 @@ def ssh_public_key(text: str) -> str | None:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 
-    if "-----BEGIN" not in text or "PRIVATE KEY-----" in text:
+    if "-----BEGIN" not in text or _is_private_key(text):
         wrong = ssh_line(text)
         return f"{_NO_KEY}, or as PEM" if wrong == _NO_KEY else wrong
     try:
-        serialization.load_pem_public_key(text.strip().encode())
+        key = serialization.load_pem_public_key(text.strip().encode())
     except (ValueError, UnsupportedAlgorithm):
         return f"{_NO_KEY}, or as PEM"
-    return None
+    return _check_ssh_algorithm(key)
 
 
 def ssh_line(text: str) -> str | None:
-    """One public key, as a line of authorized_keys."""
+    """One public key, as a line of authorized_keys: its type, its body in base64, and perhaps a comment."""
+    if _is_private_key(text):
+        return "this is a private key; supply the public key, usually the file that ends in .pub"
+    if "-----BEGIN" in text or "---- BEGIN SSH2" in text:
+        form = "PKCS8" if "-----BEGIN" in text else "RFC4716"
+        return f"this is not a line of authorized_keys; convert it with ssh-keygen -i -m {form}"
+    line = text.strip()
+    if "\n" in line or "\r" in line:
+        return "there is more than one line; supply one public key"
+    type_, *rest = line.split(None, 2) or [""]
+    if type_ not in _SSH_TYPES:
+        return _explain_ssh_type(line)
+    if not line.isascii():
+        return "its comment contains characters outside ASCII; remove the comment"
+    return _load_ssh_line(line, type_) if rest else _NO_KEY
+
+
+def _is_private_key(text: str) -> bool:
+    return "PRIVATE KEY-----" in text or "PuTTY-User-Key-File" in text
+
+
+def _load_ssh_line(line: str, type_: str) -> str | None:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
 
-    if "PRIVATE KEY-----" in text:
-        return "this is a private key; supply the public key, usually the file that ends in .pub"
-    if "-----BEGIN" in text:
-        return "this is PEM; convert it to a line of authorized_keys with ssh-keygen -i -m PKCS8"
-    if "\n" in text.strip():
-        return "there is more than one line; supply one public key"
     try:
-        serialization.load_ssh_public_key(text.strip().encode())
-    except UnsupportedAlgorithm:
-        # May be a key type that the library does not support, such as one of a security token.
-        return None if _names_its_type(text) else _NO_KEY
-    except ValueError:
-        return _NO_KEY
+        return _check_ssh_algorithm(serialization.load_ssh_public_key(line.encode()))
+    except (ValueError, UnsupportedAlgorithm):
+        return f"the key after {type_} is damaged, or of another type; copy the whole line of the .pub file"
+
+
+def _explain_ssh_type(line: str) -> str:
+    """Why a line does not begin with a type of key: options, a type that the platform refuses, or no key at all."""
+    words = line.split()
+    first = words[0] if words else ""
+    if first == "ssh-dss":
+        return _NO_DSA
+    if first.endswith("-cert-v01@openssh.com"):
+        return "this is an SSH certificate; supply the public key that it certifies"
+    after = next((word for word in words[1:] if word in (*_SSH_TYPES, "ssh-dss")), None)
+    if after is not None:
+        return (
+            f"there are options before the key, which the platform does not accept; remove all that is before {after}"
+        )
+    return _NO_KEY
+
+
+def _check_ssh_algorithm(key: object) -> str | None:
+    from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
+
+    if isinstance(key, dsa.DSAPublicKey):
+        return _NO_DSA
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name not in _SSH_CURVES:
+        return f"SSH has no keys on the curve {key.curve.name}; create one with ssh-keygen -t ed25519"
+    if not isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey, ed25519.Ed25519PublicKey)):
+        return "this is neither an rsa, an ecdsa nor an ed25519 key; create one with ssh-keygen -t ed25519"
     return None
-
-
-def _names_its_type(line: str) -> bool:
-    """Whether the key type of an authorized_keys line is repeated at the start of its decoded key."""
-    key_type, _, rest = line.strip().partition(" ")
-    try:
-        blob = base64.b64decode(rest.split(" ")[0], validate=True)
-    except ValueError:
-        return False
-    return len(key_type) > 0 and blob.startswith(len(key_type).to_bytes(4, "big") + key_type.encode())
 
 
 def matches_key(certificate: str, key: str) -> bool:

@@ -117,7 +117,7 @@ def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
         raise _Unreadable(f"the policy is neither valid JSON nor valid YAML{where}; correct the syntax") from None
     except TypeError:  # ruamel.yaml accepts a list as a key, but not the mapping in it
         raise _Unreadable("a key in the policy is a list that contains a mapping; write text as keys") from None
-    except (YAMLError, ValueError, RecursionError):
+    except (YAMLError, ValueError, LookupError, AttributeError, RecursionError):  # of a tag such as !!bool maybe
         raise _Unreadable("the policy is neither valid JSON nor valid YAML; correct the syntax") from None
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
-from reconciler.kinds.types.fields import NonEmpty, Text, UInt32
+from reconciler.kinds.types.fields import NonEmpty, SamlMetadata, Text, UInt32
 from reconciler.model.change import Risk
 from reconciler.model.fields.annotations import Raises, Sensitive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Part
@@ -35,7 +35,7 @@ class SAMLModule(LoginModule):
     """Authenticates users with a SAML identity provider."""
 
     idp_metadata: Annotated[
-        NonEmpty, Sensitive, access.UNKNOWN_DIRECTION, Doc("The identity provider's EntityDescriptor, as XML.")
+        SamlMetadata, Sensitive, access.UNKNOWN_DIRECTION, Doc("The identity provider's EntityDescriptor, as XML.")
     ]
     force_authn: Annotated[
         bool,

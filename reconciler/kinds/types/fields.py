@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, PlainValidator, ValidationError,
 from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import canonical, secret_parts, syntax
+from reconciler.kinds.rules import canonical, saml, secret_parts, syntax
 from reconciler.model.fields.annotations import (
     Between,
     Conceals,
@@ -92,6 +92,11 @@ PlainHost = Annotated[str, check_with(syntax.plain_host), Deferred, EqualAs(cano
 Hostport = Annotated[str, check_with(syntax.hostport), Deferred, EqualAs(canonical.hostport)]
 Reachable = Annotated[str, check_with(syntax.reachable), Deferred, EqualAs(canonical.hostport)]
 Hostports = Annotated[list[Hostport], Mentions(syntax.hosts_of_hostports)]
+HttpsHostport = Annotated[str, check_with(syntax.https_hostport), Deferred, EqualAs(canonical.hostport)]
+HttpsHostports = Annotated[list[HttpsHostport], Mentions(syntax.hosts_of_hostports)]
+TlsVersion = Annotated[str, check_with(syntax.tls_version), Deferred]
+Arn = Annotated[str, check_with(syntax.arn), Deferred]
+EllipticCurve = Annotated[str, check_with(syntax.elliptic_curve), Deferred]
 Url = Annotated[
     str,
     check_with(syntax.url),
@@ -108,6 +113,7 @@ CaPem = Annotated[str, check_with(syntax.certificate_authority, discreet=True), 
 PrivateKeyPem = Annotated[
     str, check_with(syntax.private_key, discreet=True), Deferred, EqualAs(canonical.pem), Sensitive
 ]
+SamlMetadata = Annotated[str, check_with(saml.metadata, discreet=True), Deferred]
 SshLine = Annotated[str, check_with(syntax.ssh_line, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
 SshPublicKey = Annotated[str, check_with(syntax.ssh_public_key, discreet=True), Deferred, EqualAs(canonical.ssh_key)]
 
@@ -173,6 +179,16 @@ def check_period(after: object, until: object) -> Iterator[Finding]:
     begins, ends = plain(after), plain(until)
     if begins is not None and ends is not None and _moment(ends) <= _moment(begins):
         yield Finding(("valid_until",), "is not after valid_after", "set a later timestamp", code="invalid-period")
+
+
+def check_principals(principals: Sequence[Any]) -> Iterator[Finding]:
+    """Finds more principals than an SSH certificate can have."""
+    if len(principals) > _MOST_PRINCIPALS:
+        text = f"has {len(principals)} items, and an SSH certificate at most {_MOST_PRINCIPALS}"
+        yield Finding(("principals",), text, "issue several certificates", code="invalid-value")
+
+
+_MOST_PRINCIPALS = 256  # the limit of OpenSSH
 
 
 def _moment(text: str) -> datetime:

@@ -7,7 +7,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
 from reconciler.kinds.rules import traffic_policy as policies
-from reconciler.kinds.types.fields import BackendId, Deferred, Id, NonEmpty, TrafficPolicy
+from reconciler.kinds.types.fields import BackendId, Deferred, Id, TlsVersion, TrafficPolicy
 from reconciler.model.change import Risk
 from reconciler.model.fields.annotations import Raises, ReadAs, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Part
@@ -69,7 +69,7 @@ class TLSTerminationModule(Module):
         Doc("Whether TLS is terminated at the platform's edge or upstream."),
     ] = "edge"
     min_version: Annotated[
-        NonEmpty | None,
+        TlsVersion | None,
         ServerDefault,
         access.TLS_VERSION,
         Doc(

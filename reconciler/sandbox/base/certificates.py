@@ -206,12 +206,16 @@ def ssh_public_key(text: str, *, pem: bool = False) -> Any:
     """The public key in a text in authorized_keys format; with `pem` also in PEM."""
     if not text.isascii():
         raise ValueError("it is not ASCII")
+    is_pem = pem and "-----BEGIN" in text
+    if not is_pem and len(text.strip().splitlines()) > 1:
+        raise ValueError("it has more than one line")
     try:
-        if pem and "-----BEGIN" in text:
-            return load_pem_public_key(text.encode())
-        return load_ssh_public_key(text.strip().encode())
+        key = load_pem_public_key(text.encode()) if is_pem else load_ssh_public_key(text.strip().encode())
     except (ValueError, UnsupportedAlgorithm) as error:
         raise ValueError("it cannot be read") from error
+    if isinstance(key, ec.EllipticCurvePublicKey) and not isinstance(key.curve, tuple(_CURVES.values())):
+        raise ValueError("SSH has no keys on its curve")
+    return key
 
 
 def ssh_line(key: Any) -> str:

@@ -67,24 +67,46 @@ def _check_termination(module: dict[str, Any]) -> None:
 
 
 def _check_saml(module: dict[str, Any]) -> None:
+    path: list[str] = []
     roots: list[str] = []
+    entities: list[str] = []  # their ids
+    roles: set[str] = set()
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        path.append(name)
+        if len(path) == 1:
+            roots.append(name)
+        elif len(path) == 2:
+            roles.add(name)
+        if name == _ENTITY:
+            entities.append(attributes.get("entityID", ""))
+
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler = lambda name, attributes: roots.append(name) if not roots else None
-    # Entities are rejected: metadata needs none, and they can expand without limit.
-    parser.EntityDeclHandler = _no_entities
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda name: path.pop()
+    # Document types are rejected: metadata needs none, and their entities can expand without limit.
+    parser.StartDoctypeDeclHandler = _no_document_type
     try:
         parser.Parse(module["idp_metadata"].encode(), True)
     except (expat.ExpatError, ValueError, LookupError) as error:  # LookupError: unknown encoding
         raise refusal.SAML_METADATA(why=error) from error
-    if roots[0].rpartition(" ")[2] != "EntityDescriptor":
-        raise refusal.SAML_METADATA(why="the root element is not EntityDescriptor")
+    if roots != [_ENTITY]:
+        raise refusal.SAML_METADATA(why="the root element is not EntityDescriptor of SAML 2.0")
+    if len(entities) != 1 or not entities[0].strip():
+        raise refusal.SAML_METADATA(why="it must describe exactly one entity, with an entityID")
+    if _IDENTITY_PROVIDER not in roles:
+        raise refusal.SAML_METADATA(why="it has no IDPSSODescriptor")
     module["nameid_format"] = module["nameid_format"] or vocabulary.NAMEID_FORMATS[0]
     if module["nameid_format"] not in vocabulary.NAMEID_FORMATS:
         raise refusal.NAMEID_FORMAT(value=module["nameid_format"])
 
 
-def _no_entities(*declaration: Any) -> None:
-    raise ValueError("it declares entities")
+_ENTITY = "urn:oasis:names:tc:SAML:2.0:metadata EntityDescriptor"
+_IDENTITY_PROVIDER = "urn:oasis:names:tc:SAML:2.0:metadata IDPSSODescriptor"
+
+
+def _no_document_type(*declaration: Any) -> None:
+    raise ValueError("it declares a document type")
 
 
 def _check_webhook(module: dict[str, Any]) -> None:
