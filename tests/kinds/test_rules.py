@@ -199,7 +199,8 @@ def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
         ("https://a.internal", ["internal"], True),
         ("tls://A.Internal:8443", ["internal"], True),
         ("https://a.example.com", ["public"], True),
-        ("https://internal.example.com", ["kubernetes"], True),
+        ("tls://internal.example.com", ["kubernetes"], True),
+        ("https://internal.example.com", ["kubernetes"], False),
         (Template(("https://", manifests.ELSEWHERE)), ["internal"], True),
         ("https://a.internal", [manifests.ELSEWHERE], True),
         ("https://a.internal", ["public"], False),
@@ -364,7 +365,7 @@ def test_a_second_target_is_one_too_many() -> None:
 
 @pytest.mark.parametrize(("auth", "path"), [({}, ()), ({**ROLE, **CREDS}, ("creds",))])
 def test_there_is_one_way_to_sign_in(auth: dict[str, Any], path: tuple[str, ...]) -> None:
-    (only,) = found("EventDestination", {"target": {"stream": {"auth": auth, "stream_arn": "arn"}}})
+    (only,) = found("EventDestination", {"target": {"stream": {"auth": auth, "stream_arn": "arn:aws:kinesis:x"}}})
     assert only.path == ("target", "stream", "auth", *path)
 
 

@@ -118,7 +118,7 @@ async def test_fields_of_one_resource_have_different_causes(sandbox: Sandbox, re
     (live,) = sandbox.get("/edges/tls")["tls_edges"]
     sandbox.patch(f"/edges/tls/{live['id']}", {"description": "by hand"})
     repository.git("checkout", "--quiet", "-b", "review")
-    reviewed = {**edge, "spec": {**edge["spec"], "hostports": ["a.example.com:443", "a.example.com:8443"]}}  # type: ignore[dict-item]
+    reviewed = {**edge, "spec": {**edge["spec"], "hostports": ["a.example.com:443", "b.example.com:443"]}}  # type: ignore[dict-item]
     repository.commit(domain("a"), reviewed)
 
     (change,) = (await open_on(sandbox, repository.root).plan(base="main")).plan.changes
