@@ -202,6 +202,18 @@ def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
     assert not (shell.root / "state").exists()
 
 
+def test_events_replace_a_symlink_like_every_output(shell: Shell, sandbox: Sandbox) -> None:
+    """A branch can bring a symlink under the name of an output."""
+    (shell.root / "target").write_text("of someone else")
+    for name in ("events.ndjson", "plan.html"):
+        (shell.root / name).symlink_to("target")
+    shell("plan", "--format", "html=plan.html")
+    assert shell("apply", "-y", "--events", "events.ndjson").code == 0
+    assert (shell.root / "target").read_text() == "of someone else"
+    assert [path.name for path in shell.root.iterdir() if path.is_symlink()] == []
+    assert '"event":"ended"' in (shell.root / "events.ndjson").read_text().replace(" ", "")
+
+
 def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
     said = shell("drift", "--record", "--target", "IPPolicy/*")
     assert said == Said(64, "", "error: --record checks the whole stack; select no resources\n")
