@@ -300,9 +300,9 @@ class _Attempt(Struct, frozen=True):
 
     async def _planned(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """The record of a plan."""
-        if plan.blocking_errors:
-            failed = _failed(self.record, _first_of(plan.blocking_errors))
-            is_policy = all(problem.rule for problem in plan.blocking_errors)
+        if plan.errors:
+            failed = _failed(self.record, _first_of(plan.errors))
+            is_policy = all(problem.rule for problem in plan.errors)
             return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
         record = await self._with_shape(plan, assigned, rules)
         return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)

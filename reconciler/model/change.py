@@ -97,6 +97,7 @@ class Reason(Coded):
 
     DECLARED = "declared", "does not exist on the platform"
     VANISHED = "vanished", "was deleted on the platform"
+    NO_SUCH_ID = "no_such_id", "no object has the id that its manifest names"
     FIELDS = "fields", "fields differ"
     IMMUTABLE = "immutable", "a field differs that cannot be updated in place"
     REMOVED = "removed", "no longer declared"

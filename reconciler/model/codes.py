@@ -574,9 +574,24 @@ _PLANS: Final = {
         "Release that object first, with `ensure: absent` or `ensure: forgotten`.",
     ),
     "unknown-id": Code(
-        "`id:` names an object that does not exist.",
-        "The id is misspelled, of another account, or the object was deleted.",
+        "`id:` names an object that does not exist, and the resource cannot be created.",
+        "The id is that of an object of another kind, or only modules of the object are declared.",
         "Correct the id, or remove the line to create a new object.",
+    ),
+    "refers-to-skipped": Code(
+        "A change is skipped, since the resource refers to one that cannot be planned.",
+        "What is referred to has a problem of its own, or an invalid manifest declares it. The rest is applied.",
+        "Resolve the problem of the named resource.",
+    ),
+    "used-by-skipped": Code(
+        "An object is not deleted or replaced, since a resource that cannot be planned uses it.",
+        "The object of that resource is a part of it or refers to it, and would be deleted too or lose its reference.",
+        "Resolve the problem of the named resource.",
+    ),
+    "manifests-incomplete": Code(
+        "Nothing is deleted, moved or adopted that an invalid manifest may declare.",
+        "A file or a declaration is invalid, so that nothing can be concluded from what the others do not declare.",
+        "Correct the invalid manifests.",
     ),
     "owned-by-another-stack": Code(
         "A live object is managed by another stack.",
@@ -597,12 +612,6 @@ _PLANS: Final = {
         "A change needs the value of a field in `lifecycle.ignore`.",
         "The value of an ignored field is not declared.",
         "Declare the field.",
-    ),
-    "dependency-cannot-be-planned": Code(
-        "A resource depends on one that cannot be planned.",
-        "The other resource has a problem of its own.",
-        "Solve the problem of the other resource first.",
-        _WARNING,
     ),
     "still-in-use": Code(
         "An object that will be deleted is still referenced; the platform will refuse.",

@@ -105,14 +105,35 @@ class Declaration(Struct, frozen=True):
         return self.positions.get(full, self.position)
 
 
+class Unread(Struct, frozen=True):
+    """What the manifests may declare beside the declarations, since a file or a declaration is invalid.
+
+    addresses    of invalid declarations
+    has_unknown  there may be others
+    """
+
+    addresses: frozenset[Address] = frozenset()
+    has_unknown: bool = False
+
+
 class Manifest(Struct, frozen=True):
-    """All declarations of a stack."""
+    """All declarations of a stack.
+
+    left_out  resources that the environment removed
+    unread    None: every declaration was read. Otherwise nothing may be concluded from the absence of a declaration
+    """
 
     stack: str
     declarations: Mapping[Address, Declaration]
     digest: str = ""  # of the names and contents of all manifest files
-    left_out: Mapping[Address, Position] = field(default_factory=dict)  # removed by the environment
+    left_out: Mapping[Address, Position] = field(default_factory=dict)
+    unread: Unread | None = None
 
     @property
     def is_empty(self) -> bool:
         return not self.declarations
+
+    def may_declare(self, address: Address) -> bool:
+        """Whether a file or a declaration that could not be read may declare this address."""
+        unread = self.unread
+        return unread is not None and (unread.has_unknown or address in unread.addresses)

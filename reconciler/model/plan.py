@@ -99,7 +99,7 @@ class ApprovalItem(Struct, frozen=True):
 class Approval(Struct, frozen=True):
     """A required approval, granted with `--allow delete:ReservedDomain=1`."""
 
-    what: str  # "delete", "delete-protected", "update", "adopt", "overwrite", "empty", "account", or a risk
+    what: str  # "delete", "delete-protected", "update", "create", "adopt", "overwrite", "empty", "account", or a risk
     kind: str  # a kind, the address of the only object, "*" for a guard over all kinds, or a rule that a branch loosens
     count: int
     why: str

@@ -148,6 +148,7 @@ class Snapshot(Struct, frozen=True):
     doubt: str = ""  # why this may not be the account that the stack belongs to
     elsewhere: Mapping[tuple[str, str], str] = field(default_factory=dict)  # kind and locator → the other stack
     is_remembered: bool = False  # the store took part in an apply of this stack
+    once_ours: frozenset[LiveKey] = frozenset()  # absent objects that manifests name by id, and that calls changed
 
     def of(self, kind: str) -> Listing:
         return self.listings.get(kind, Listing(complete=False, why="it was not listed"))

@@ -11,14 +11,15 @@ from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.change import Action, Change
+from reconciler.model.change import Action, Change, Reason
 from reconciler.model.dialect import to_specification_id
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Problem
 from reconciler.model.snapshot import Snapshot
+from reconciler.operations.authoring.drop_ids import drop_ids
 from reconciler.operations.errors import InvalidProject
-from reconciler.operations.reporting import OnEvent, Planned
+from reconciler.operations.reporting import Note, OnEvent, Planned
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.operations.workspace import Selection, Workspace
 
@@ -60,8 +61,14 @@ async def adopt(
         on_event(event)
 
     result = await adopting.apply(approve=approve, on_event=collect, stop=stop, command="adopt")
-    is_done = result.status in (Status.APPLIED, Status.UNCHANGED)
-    return replace(result, recorded_in_store=tuple(sorted(bindings))) if is_done else result
+    if result.status not in (Status.APPLIED, Status.UNCHANGED):
+        return result
+    dropped = drop_ids(workspace, addresses)
+    for address, file in dropped.changed.items():
+        on_event(Note(f"removed `id` of {address} from {file}: its owner record identifies the object now"))
+    for address, why in dropped.left.items():
+        on_event(Note(f"note: `id` of {address} is no longer needed, and was not removed: {why}"))
+    return replace(result, recorded_in_store=tuple(sorted(bindings)))
 
 
 def _find_store_only(plan: Plan) -> set[str]:
@@ -82,7 +89,8 @@ class _AdoptionWorkspace(Workspace):
     def plan_for(self, snapshot: Snapshot) -> Plan:
         plan = super().plan_for(snapshot)
         wrong = tuple(_problem(change) for change in plan.changes if change.action is not Action.ADOPT or change.fields)
-        return replace(plan, problems=(*map(self._reword, plan.problems), *wrong))
+        refused = (replace(problem, confined=False) for problem in plan.problems)  # all are adopted, or none
+        return replace(plan, problems=tuple(map(self._reword, (*refused, *wrong))))
 
     def _reword(self, problem: Problem) -> Problem:
         """The problem with a remedy about --id, if that is where the id was given."""
@@ -138,6 +146,9 @@ def _problem(change: Change) -> Problem:
             change.position,
             code="adoption-with-changes",
         )
+    if change.reason is Reason.NO_SUCH_ID:
+        text, remedy = "no object has its id", "correct the id, or remove it to create the object again"
+        return Problem(text, remedy, str(change.address), change.position, code="adoption-with-changes")
     text, remedy = _INSTEAD.get(
         change.action, (f"cannot only be adopted: the plan is to {change.action} it", "run apply")
     )

@@ -96,8 +96,9 @@ class ApplyResult(Struct, frozen=True):
 
     @property
     def exit_code(self) -> int:
-        """Of the commands that apply."""
-        return _EXIT_CODES[self.status]
+        """Of the commands that apply. What was skipped because of an error is an error, though the rest was applied."""
+        is_skipped = self.status is Status.PARTIAL and self.is_complete and any(item.is_error for item in self.problems)
+        return exit_codes.ERROR if is_skipped else _EXIT_CODES[self.status]
 
     @property
     def is_complete(self) -> bool:

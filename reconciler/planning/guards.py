@@ -65,7 +65,9 @@ def find_required_approvals(
         *_check_kinds(decisions, parts, index, options),
         *delivery_targets.find_overwrite_approvals(decisions, index.snapshot),
         *_check_shares(decisions, owned, options),
-        *_check_empty_manifests(owned, len(index.manifest.declarations), options),
+        *_check_empty_manifests(
+            owned, len(index.manifest.declarations), options, is_partial=index.manifest.unread is not None
+        ),
         *_check_additions(additions),
         *_check_risks(decisions, options),
     ]
@@ -158,8 +160,11 @@ def _check_kinds(
     yield from _by_kind("delete", "declared with `ensure: absent`, but not managed by any stack", unmanaged)
     foreign = [live for live in parts if live not in guarded and not index.is_ours(live)]
     yield from _by_kind("delete", "not managed by this stack, and will be deleted with its parent", (), foreign)
-    adopted = (decision for decision in decisions if decision.needs_approval)
+    doubtful = [decision for decision in decisions if decision.needs_approval]
+    adopted = (decision for decision in doubtful if decision.action is not Action.CREATE)
     yield from _by_kind("adopt", "already exists and is not managed by any stack", adopted)
+    created = (decision for decision in doubtful if decision.action is Action.CREATE)
+    yield from _by_kind("create", "no object has the id that its manifest names", created)
 
 
 def _check_adopted(decisions: Iterable[Decision]) -> Iterator[Approval]:
@@ -257,6 +262,6 @@ def _check_account(decisions: Sequence[Decision], doubt: str) -> Iterator[Approv
         yield Approval("account", "*", 1, doubt)
 
 
-def _check_empty_manifests(owned: int, declared: int, options: PlanOptions) -> Iterator[Approval]:
-    if declared == 0 and owned > 0 and not options.destroy:
+def _check_empty_manifests(owned: int, declared: int, options: PlanOptions, *, is_partial: bool) -> Iterator[Approval]:
+    if declared == 0 and owned > 0 and not options.destroy and not is_partial:
         yield Approval("empty", "*", owned, "the manifests declare no resource, but the stack owns objects")

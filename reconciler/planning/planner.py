@@ -18,7 +18,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.plan import Observed, Plan
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import LiveKey, Snapshot
+from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.model.value import references, substitute
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.comparing.plan_fields import show_fields
@@ -37,12 +37,13 @@ from reconciler.planning.deciding.references import References, report_skipped_r
 from reconciler.planning.deciding.rules import read_last_applied
 from reconciler.planning.deciding.unlisted import merge_unlisted
 from reconciler.planning.forecast import forecast
-from reconciler.planning.guards import find_required_approvals, find_rule_approvals, find_unused, is_protected
+from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex, describe_owner, parent_stack
 from reconciler.planning.matching.match import match
-from reconciler.planning.matching.unclaimed import find_other_stacks, find_unmanaged
+from reconciler.planning.matching.unclaimed import find_orphans, find_other_stacks, find_unmanaged
 from reconciler.planning.ordering import dependencies as order
+from reconciler.planning.ordering.call_graph import find_live_edges
 from reconciler.planning.ordering.deletes import report_separated_parts
 from reconciler.planning.ordering.sequence import Sequenced, sequence
 
@@ -56,26 +57,21 @@ def plan(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options:
     snapshot   one refresh of the account; nothing is planned for kinds whose lists are incomplete
     kinds      the kinds to plan, each with a listing in the snapshot
 
-    Nothing is raised: a circular reference is the only problem of a plan without changes.
+    Nothing is raised. A problem concerns one or a few resources: these are skipped, with the changes of what refers to
+    them and the deletes of what they use. So that these are found too, planning starts again with the skipped ones.
     """
-    planning = _Planning(manifest, snapshot, kinds, options)
-    try:
-        planning.decide_declared()
-    except CycleError as error:
-        return Plan(
-            manifest.stack,
-            problems=(_report_cycle(manifest, error.args[1]),),
-            rule_changes=options.rule_changes or (),
-            approvals=tuple(find_rule_approvals(options)),
-            manifest_digest=manifest.digest,
-        )
-    planning.decide_undeclared()
-    return planning.finish()
+    held: dict[Address, Problem] = {}
+    while True:
+        planning = _Planning(manifest, snapshot, kinds, options, held)
+        more = planning.decide()
+        if not more:
+            return planning.finish()
+        held |= more
 
 
 def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> Mapping[LiveKey, Address]:
     """The address that each live object is assigned, by (kind, locator). Empty if references are circular."""
-    planning = _Planning(manifest, snapshot, kinds, PlanOptions())
+    planning = _Planning(manifest, snapshot, kinds, PlanOptions(), {})
     try:
         planning.decide_declared()
     except CycleError:
@@ -84,23 +80,102 @@ def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> 
 
 
 class _Planning:
-    """The state of one `plan` call: the decisions so far about declarations, orphans and additions."""
+    """The state of one `plan` call: the decisions so far about declarations, orphans and additions.
 
-    def __init__(self, manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions) -> None:
+    held  addresses that are skipped, with the reason
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        snapshot: Snapshot,
+        kinds: Sequence[Kind],
+        options: PlanOptions,
+        held: Mapping[Address, Problem],
+    ) -> None:
         self.options = options
+        self.held = held
         self.kinds: Mapping[str, Kind] = {kind.name: kind for kind in kinds}
         resolved = resolve_names(manifest.declarations, self.kinds, lambda kind: snapshot.of(kind).objects)
         self.manifest = manifest = replace(manifest, declarations={**manifest.declarations, **resolved})
         self.index = LiveIndex.of(manifest, snapshot, kinds)
-        self.dependencies: Mapping[Address, Collection[Address]] = order.find_dependencies(
-            manifest, self.kinds, _index_declared_hosts(self.index)
-        )
+        needed = order.find_dependencies(manifest, self.kinds, _index_declared_hosts(self.index))
+        self.dependencies: Mapping[Address, Collection[Address]] = {
+            **needed,
+            **dict.fromkeys(held.keys() & needed.keys(), ()),
+        }
         self.assignments = Assignments(self.index)
         self.decided: dict[Address, Decision] = {}
-        self.references = References(self.decided, snapshot)
+        self.references = References(self.decided, snapshot, self._find_skipped)
         self.undeclared: list[Decision] = []  # orphans and approved additions, to be deleted
         self.additions: list[Addition] = []
         self.problems: list[Problem] = []
+        self.decisions: list[Decision] = []
+        self.sequenced = Sequenced()
+
+    def decide(self) -> Mapping[Address, Problem]:
+        """Decides about everything. Returns the addresses that have to be skipped, too, with the reason of each."""
+        try:
+            self.decide_declared()
+        except CycleError as error:
+            return self._skip(dict.fromkeys(error.args[1], _report_cycle(self.manifest, error.args[1])))
+        self.decide_undeclared()
+        if more := self._skip(dict(self._find_used_by_skipped())):
+            return more
+        self.decisions, self.sequenced = self._sequence()
+        deleted_with = report_separated_parts(self.sequenced.deleted_with, self.index, self.options)
+        wrong = [problem for problem in (*self.sequenced.problems, *deleted_with) if problem.is_error]
+        return self._skip({address: problem for problem in wrong for address in self._find_subjects(problem)})
+
+    def _skip(self, found: Mapping[Address, Problem]) -> Mapping[Address, Problem]:
+        return {
+            address: replace(problem, confined=True) for address, problem in found.items() if address not in self.held
+        }
+
+    def _find_subjects(self, problem: Problem) -> Iterator[Address]:
+        """The resources that a problem of the order of calls concerns, as far as something happens to them."""
+        listed = problem.values.get("addresses")
+        named = {problem.subject, *(map(str, listed) if isinstance(listed, list) else ())}
+        yield from (
+            decision.address for decision in self.decisions if decision.action and str(decision.address) in named
+        )
+
+    def _find_skipped(self, address: Address) -> Live | None:
+        """The object of a resource that is not planned, if it is certain which one it is."""
+        kind = self.kinds.get(address.kind)
+        recorded = self.index.find_recorded(kind, address) if kind is not None else ()
+        is_skipped = address in self.decided or self.manifest.may_declare(address)
+        return recorded[0] if is_skipped and len(recorded) == 1 else None
+
+    def _find_used_by_skipped(self) -> Iterator[tuple[Address, Problem]]:
+        """The resources whose live object would be deleted, though that of a skipped resource is a part of it or refers
+        to it."""
+        ending = {
+            decision.live.key: decision
+            for decision in (*self.decided.values(), *self.undeclared)
+            if decision.live and decision.ends_live
+        }
+        skipped = self._list_skipped() if ending else {}
+        if not skipped:
+            return
+        for referrer, _, target in find_live_edges(self.index):
+            if referrer in skipped and target in ending and referrer not in ending:
+                yield ending[target].address, _report_used_by_skipped(ending[target], skipped[referrer])
+
+    def _list_skipped(self) -> Mapping[LiveKey, str]:
+        """The live objects of resources that are not planned, with the name of each."""
+        found: dict[LiveKey, str] = {}
+        for address, decision in self.decided.items():
+            if decision.problem is not None:
+                lives = (
+                    [decision.live] if decision.live is not None else self.index.find_recorded(decision.kind, address)
+                )
+                found |= {live.key: str(address) for live in lives}
+        if self.manifest.unread is not None:
+            deleted = {decision.live.key for decision in self.undeclared if decision.live is not None}
+            orphans = find_orphans(self.assignments, set())
+            found |= {live.key: str(address) for address, live in orphans if live.key not in deleted}
+        return found
 
     def decide_declared(self) -> None:
         """Decides about each declaration, after those that it depends on. Raises CycleError if they form a cycle."""
@@ -127,24 +202,38 @@ class _Planning:
         )
         if not self.options.selects(declaration.address):
             return unchanged
-        if (target := self.references.find_confined(spec)) is not None:
-            self.problems.append(problem := report_skipped_referrer(declaration, target))
-            return replace(unchanged, problem=problem)
+        if (held := self.held.get(declaration.address)) is not None:
+            return self._report(unchanged, held)
         resolved = ResolvedDeclaration(kind, declaration, spec, want)
         decision = decide(self.index, resolved, matched, self.options, self.references.follows)
         if decision.problem is not None:
-            self.problems.append(decision.problem)
-        else:
-            needed = self.dependencies[declaration.address]
-            self.problems += self.references.find_unavailable(declaration, decision, needed)
-            if decision.action is None and kind.keeps_owner:
-                self.index.drop_form(matched.live)
-                return unchanged  # takes less memory
-        return decision
+            return self._report(decision, decision.problem)
+        if decision.action is None and kind.keeps_owner:
+            self.index.drop_form(matched.live)
+            return unchanged  # takes less memory
+        return self._check_references(decision, declaration, unchanged)
+
+    def _check_references(self, decision: Decision, declaration: Declaration, unchanged: Decision) -> Decision:
+        """The decision, or to do nothing if it refers to a resource that is not planned or not available."""
+        if decision.action in (None, Action.DELETE, Action.FORGET):
+            return decision
+        needed = self.dependencies[declaration.address]
+        if (target := self.references.find_skipped(declaration, needed, self.manifest)) is not None:
+            return self._report(unchanged, report_skipped_referrer(declaration, target))
+        unavailable = [*self.references.find_unavailable(declaration, decision, needed)]
+        for problem in unavailable[1:]:
+            self.problems.append(replace(problem, confined=True))
+        return self._report(unchanged, unavailable[0]) if unavailable else decision
+
+    def _report(self, decision: Decision, problem: Problem) -> Decision:
+        """The decision with its problem, which concerns this resource only."""
+        problem = replace(problem, confined=True)
+        self.problems.append(problem)
+        return replace(decision, problem=problem, action=None)
 
     def decide_undeclared(self) -> None:
         """Decides about orphans and additions."""
-        for outcome in OrphanRules(self.assignments, self.decided, self.options).decide():
+        for outcome in OrphanRules(self.assignments, self.decided, self.options, self.held).decide():
             if isinstance(outcome, Problem):
                 self.problems.append(outcome)
             else:
@@ -157,7 +246,7 @@ class _Planning:
     def finish(self) -> Plan:
         """The plan of all decisions."""
         index, options, snapshot = self.index, self.options, self.index.snapshot
-        decisions, (calls, problems, deleted_with) = self._sequence()
+        decisions, (calls, problems, deleted_with) = self.decisions, self.sequenced
         parts = [index.by_locator[key] for key in sorted(deleted_with)]
         changing = [decision for decision in decisions if decision.action is not None]
         owned = [live for live in index.by_locator.values() if index.is_ours(live)]
@@ -176,7 +265,7 @@ class _Planning:
             changes=changes,
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
-                *merge_unlisted(self.problems),
+                *dict.fromkeys(merge_unlisted(self.problems)),  # one of a cycle is reported by each of its members
                 *problems,
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),
@@ -244,6 +333,17 @@ def _index_declared_hosts(index: LiveIndex) -> order.HostIndex[Address]:
         for live in index.find_recorded(index.kinds[address.kind], address):
             hosts.add(live.body.get(name), address)
     return hosts
+
+
+def _report_used_by_skipped(decision: Decision, user: str) -> Problem:
+    assert decision.live is not None
+    return Problem(
+        f"{decision.live.id} is not deleted, since {user} uses it, and cannot be planned",
+        f"resolve the problem of {user} first",
+        str(decision.address),
+        decision.declaration.position if decision.declaration is not None else None,
+        code="used-by-skipped",
+    )
 
 
 def _report_cycle(manifest: Manifest, cycle: Sequence[Address]) -> Problem:

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
@@ -184,6 +184,20 @@ class Store:
         is_open = (table.c.stack == self._key(stack)) & table.c.concluded.is_(None)
         query = select(table).where(is_open).order_by(table.c.opened)
         return tuple(self._intent(row) for row in await self._rows(query))
+
+    async def find_own_objects(self, stack: str, ids: Collection[str]) -> frozenset[tuple[str, str]]:
+        """Those of these objects, by kind and id, that a call of the stack created or changed."""
+        if not ids:
+            return frozenset()
+        intents, outcomes, runs, own = schema.intents, schema.outcomes, schema.runs, self._key(stack)
+        changed = (
+            select(outcomes.c.address, outcomes.c.object)
+            .join(runs, runs.c.id == outcomes.c.run)
+            .where(runs.c.stack == own, outcomes.c.object.in_(ids), outcomes.c.outcome.in_(stored_values.SUCCEEDED))
+        )
+        created = select(intents.c.address, intents.c.object).where(intents.c.stack == own, intents.c.object.in_(ids))
+        rows = [*await self._rows(changed), *await self._rows(created)]
+        return frozenset((Address.parse(row.address).kind, row.object) for row in rows)
 
     async def find_made_objects(self, stack: str, within: float) -> tuple[MadeObject, ...]:
         """The objects that creates of the stack made in the last `within` seconds, and those of open intents."""

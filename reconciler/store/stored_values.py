@@ -20,6 +20,9 @@ _OUTCOMES = {
     "not tried": Outcome.SKIPPED,
     "not known": Outcome.UNKNOWN,
 }
+SUCCEEDED = ("done", "already so", Outcome.DONE.value, Outcome.ALREADY.value)
+"""The outcomes, as any version stores them, of calls that took effect."""
+
 _CHANGED_BY = {str(cause): cause for cause in ChangedBy} | {
     "changed in Git": ChangedBy.GIT,
     "changed on the platform": ChangedBy.PLATFORM,

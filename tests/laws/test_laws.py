@@ -15,11 +15,11 @@ from pydantic import ValidationError
 
 from reconciler import kinds
 from reconciler.model.address import Address
-from reconciler.model.change import Action, ChangedBy
-from reconciler.model.manifest import Declaration, Manifest
+from reconciler.model.change import Action, ChangedBy, Reason
+from reconciler.model.manifest import Declaration, Manifest, Unread
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
-from reconciler.model.snapshot import Binding, Listing, Snapshot
+from reconciler.model.snapshot import Binding, Listing, LiveKey, Snapshot
 from reconciler.model.value import Ref
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project import plan_rules
@@ -367,3 +367,71 @@ def _draw() -> set[str]:
 
     draw()
     return met
+
+
+# --- one wrong declaration does not hold the rest ---------------------------------------------------------------------
+
+
+def _with_invalid(manifest: Manifest, *addresses: Address, has_unknown: bool = False) -> Manifest:
+    """The manifest as it is read if these declarations, and perhaps a file, are invalid."""
+    declared = {address: each for address, each in manifest.declarations.items() if address not in addresses}
+    return replace(manifest, declarations=declared, unread=Unread(frozenset(addresses), has_unknown))
+
+
+@law
+@given(manifests(), manifests(), st.booleans())
+def test_an_invalid_declaration_beside_others_adds_no_call(before: Manifest, after: Manifest, unknown: bool) -> None:
+    """And keeps those of everything but deletes, moves and adoptions, which may be for an absence."""
+    world = apply_manifest(before)
+    whole = make_plan(after, world)
+    partial = make_plan(_with_invalid(after, Address("IPPolicy", "invalid"), has_unknown=unknown), world)
+    assert {call.id for call in partial.calls} <= {call.id for call in whole.calls}
+    assert not [change for change in partial.changes if change.reason in (Reason.REMOVED, Reason.ADDED)]
+    assume(not whole.problems)
+    held = {problem.subject for problem in partial.errors}
+    certain = {
+        change.address
+        for change in whole.changes
+        if change.action in (Action.CREATE, Action.UPDATE) and str(change.address) not in held
+    }
+    assert certain <= {change.address for change in partial.changes}
+
+
+@law
+@given(manifests(), manifests(), st.data())
+def test_a_declaration_that_becomes_invalid_adds_no_call_and_loses_no_object(
+    before: Manifest, after: Manifest, data: st.DataObject
+) -> None:
+    assume(after.declarations)
+    world = apply_manifest(before)
+    wrong = data.draw(st.sampled_from(sorted(after.declarations)))
+    whole, partial = make_plan(after, world), make_plan(_with_invalid(after, wrong), world)
+    if not whole.errors:
+        assert {call.id for call in partial.calls} <= {call.id for call in whole.calls}
+    assert wrong not in {call.address for call in partial.calls}
+    owned = {key for key, live in _own_objects(world).items() if live in (wrong, *after.declarations[wrong].moved)}
+    world.carry_out(partial)
+    assert owned <= _own_objects(world).keys()
+
+
+def _own_objects(world: RandomAccount) -> dict[LiveKey, Address]:
+    """The address in the owner record of each object that has one."""
+    listings = world.snapshot().listings.values()
+    return {live.key: live.owner.address for listing in listings for live in listing.objects if live.owner is not None}
+
+
+@law
+@given(manifests(), st.data())
+def test_after_the_wrong_declaration_was_corrected_the_plan_is_the_same(
+    manifest: Manifest, data: st.DataObject
+) -> None:
+    assume(manifest.declarations)
+    wrong = data.draw(st.sampled_from(sorted(manifest.declarations)))
+    world = RandomAccount(KINDS)
+    partial = make_plan(_with_invalid(manifest, wrong), world)
+    assume(not partial.blocking_errors)
+    world.carry_out(partial)
+    rest = make_plan(manifest, world)
+    assume(not rest.errors)
+    world.carry_out(rest)
+    assert make_plan(manifest, world).changes == ()

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from reconciler import InvalidProject, Status, Workspace
+from reconciler import InvalidProject, Selection, Status, Workspace
 from reconciler.model import owner_record as owners
 from reconciler.model.plan import Plan
-from reconciler.operations.reporting import OperationEvent, Planned
+from reconciler.operations.reporting import Note, OperationEvent, Planned
 from reconciler.operations.results import ApplyResult
 from reconciler.testing import Sandbox
 from tests.operations.projects import bot, domain, open_on, policy, write_project
@@ -139,3 +139,54 @@ async def test_several_objects_are_adopted_at_once_with_the_approvals_of_the_cal
         for each in sandbox.get("/reserved_domains")["reserved_domains"]
     }
     assert sorted(str(owner.address) for owner in found.values() if owner) == ["ReservedDomain/a", "ReservedDomain/b"]
+
+
+async def test_an_id_that_the_owner_record_makes_needless_is_removed_from_the_manifest(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    made = sandbox.post("/ip_policies", {"description": "a"})
+    root = write_project(tmp_path, policy("b"))
+    text = f"# ours\nkind: IPPolicy\nname: a\nid: {made['id']}  # of the import\nspec: {{description: a}}\n"
+    (root / "manifests" / "a.yaml").write_text(text)
+    events: list[OperationEvent] = []
+    workspace = open_on(sandbox, root)
+    result = await workspace.adopt([at("IPPolicy/a")], on_event=events.append)
+    assert result.status is Status.APPLIED
+    assert (root / "manifests" / "a.yaml").read_text() == ("# ours\nkind: IPPolicy\nname: a\nspec: {description: a}\n")
+    notes = [event.text for event in events if isinstance(event, Note)]
+    assert notes == ["removed `id` of IPPolicy/a from manifests/a.yaml: its owner record identifies the object now"]
+    plan = (await open_on(sandbox, root).plan(selection=Selection(targets=("IPPolicy/a",)))).plan
+    assert (plan.changes, plan.problems) == ((), ())
+
+
+async def test_a_stale_id_is_removed_and_the_id_of_a_kind_without_records_stays(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    robot = sandbox.post("/bot_users", {"name": "ci"})
+    gone = f"ipp_{'0' * 27}"
+    root = write_project(tmp_path, policy("a"))
+    assert (await open_on(sandbox, root).apply()).status is Status.APPLIED
+    write_project(tmp_path, {**policy("a"), "id": gone}, {**bot("ci"), "id": robot["id"]})
+    result = await open_on(sandbox, root).adopt([at("IPPolicy/a"), at("BotUser/ci")])
+    assert result.status in (Status.APPLIED, Status.UNCHANGED)
+    text = (root / "manifests" / "all.yaml").read_text()
+    assert (gone in text, robot["id"] in text) == (False, True)
+
+
+async def test_an_id_that_cannot_be_removed_is_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    made = sandbox.post("/ip_policies", {"description": "a"})
+    root = write_project(tmp_path, policy("b"))
+    lines = (
+        "kind: IPPolicy",
+        "name: ${{ each.key }}",
+        "for_each: {a: {}}",
+        f"id: {made['id']}",
+        "spec: {description: a}",
+    )
+    text = "\n".join(lines) + "\n"
+    (root / "manifests" / "a.yaml").write_text(text)
+    events: list[OperationEvent] = []
+    assert (await open_on(sandbox, root).adopt([at("IPPolicy/a")], on_event=events.append)).status is Status.APPLIED
+    assert (root / "manifests" / "a.yaml").read_text() == text
+    (note,) = [event.text for event in events if isinstance(event, Note)]
+    assert "no longer needed, and was not removed: manifests/a.yaml:4:" in note

@@ -81,7 +81,8 @@ async def test_a_credential_that_is_due_is_adopted_and_rotated_by_the_next_apply
         result = await workspace.apply(on_event=note)
     assert ([change.action for change in result.plan.changes], result.status) == (["adopt"], Status.APPLIED)
     due = "note: TunnelCredential/c: its one-time secret is due for rotation; the next apply will replace "
-    assert notes == ([due + created["id"]] if command == "apply" else [])
+    dropped = "removed `id` of TunnelCredential/c from manifests/all.yaml: its owner record identifies the object now"
+    assert notes == [due + created["id"] if command == "apply" else dropped]
     following = (await workspace.plan()).plan
     assert [(change.action, change.reason) for change in following.changes] == [("replace", "rotation")]
 

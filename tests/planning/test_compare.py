@@ -198,8 +198,13 @@ def test_a_document_with_a_reference_that_is_not_resolved_is_told_as_a_whole() -
         rule = {"actions": [{"type": "forward-internal", "config": {"url": domain}}]}
         return {"url": "https://a.x", "traffic_policy": {"on_http_request": [rule]}}
 
-    told = find_changes("CloudEndpoint", of("https://b.x"), of("https://b.x"), of(ref("ReservedDomain/new", "domain")))
-    assert list(told) == ["traffic_policy"]
+    made = make_plan(
+        declare("CloudEndpoint/a", of(ref("ReservedDomain/new", "domain"))),
+        declare("ReservedDomain/new", {"domain": "b.x"}),
+        seen=snapshot(live("CloudEndpoint", "ep_1", of("https://b.x"), owner=record("CloudEndpoint/a", {}))),
+    )
+    (told,) = [list(change.fields) for change in made.changes if change.address.kind == "CloudEndpoint"]
+    assert [field.path for field in told] == ["traffic_policy"]
 
 
 def test_a_required_value_that_a_response_lacks_is_sent_unless_only_a_new_object_could_have_it() -> None:
@@ -289,7 +294,7 @@ def test_no_secret_is_in_a_plan(options: PlanOptions) -> None:
              "webhook_verification": {"provider": "github", "secret": "canary-live-2"}}  # fmt: skip
     made = make_plan(
         declare("HTTPSEdgeRoute/a", route),
-        declare("HTTPSEdgeRoute/b", {**route, "match": "/b"}),
+        declare("HTTPSEdgeRoute/b", {**route, "match": "/b", "saml": None}),
         declare("EventDestination/a", metrics(key)),
         declare("TLSCertificate/a", {"certificate_pem": "C", "private_key_pem": key}),
         seen=snapshot(

@@ -69,7 +69,8 @@ def test_what_ends_needs_the_approval_of_its_kind_and_protection(there: Live) ->
             is_irreversible = there is DOMAIN and ends
             is_known_to_the_store_only = there is BOT and action is Action.DELETE
             needed += [f"delete:{there.kind}=1"] * (is_irreversible + is_known_to_the_store_only)
-        needed += [f"adopt:{there.kind}=1"] * needs_approval
+        rule = "create" if action is Action.CREATE else "adopt"
+        needed += [f"{rule}:{there.kind}=1"] * needs_approval
         assert is_protected(decision, PlanOptions()) is (ends and is_guarded)
         assert list_flags(decision) == needed, (action, live_protected, protect, ensure, keeps_predecessor)
 

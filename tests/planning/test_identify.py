@@ -549,11 +549,81 @@ def test_an_id_finds_an_object_that_nobody_owns_and_is_no_approval_to_adopt_it()
     assert plan(adopt=True) == plan(options=PlanOptions(adopt=True)) == ({"TLSEdge/a": "adopt"}, [])
 
 
-def test_an_id_that_leads_nowhere_is_a_problem() -> None:
+def test_an_id_that_no_object_has_is_created_with_an_approval() -> None:
+    made = make_plan(declare("TLSEdge/a", id=EDGE), declare("IPPolicy/other"))
+    assert (actions(made), errors(made)) == ({"TLSEdge/a": "create", "IPPolicy/other": "create"}, [])
+    assert [str(change.reason) for change in made.changes] == ["declared", "no_such_id"]
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow create:TLSEdge=1"]
+    (item,) = made.missing_approvals[0].items
+    assert (item.subject, item.id) == ("TLSEdge/a", "")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        snapshot(bindings={"TLSEdge/a": Binding(EDGE)}),
+        snapshot(bindings={"TLSEdge/former": Binding(EDGE)}),
+        replace(snapshot(), once_ours=frozenset({("TLSEdge", EDGE)})),
+    ],
+    ids=["binding", "binding of the former address", "history"],
+)
+def test_an_id_that_was_ours_is_created_again_without_one(seen: Snapshot) -> None:
+    made = make_plan(declare("TLSEdge/a", id=EDGE, moved=["TLSEdge/former"]), seen=seen)
+    assert [(str(change.action), str(change.reason)) for change in made.changes] == [("create", "vanished")]
+    assert made.missing_approvals == ()
+
+
+def test_an_id_that_another_stack_or_kind_once_had_is_not_ours() -> None:
+    seen = replace(snapshot(), once_ours=frozenset({("TCPEdge", EDGE)}), elsewhere={("TLSEdge", EDGE): "theirs"})
+    made = make_plan(declare("TLSEdge/a", id=EDGE), seen=seen)
+    assert [str(change.reason) for change in made.changes] == ["no_such_id"]
+
+
+def test_the_id_of_an_object_of_another_kind_is_a_problem_of_this_resource_only() -> None:
     line = Position("m.yaml", 3, 1)
-    made = make_plan(replace(declare("TLSEdge/a", id=EDGE), positions={("id",): line}))
-    assert errors(made) == [f"there is no TLSEdge {EDGE} on the platform"]
-    assert [problem.position for problem in made.problems] == [line]
+    made = make_plan(
+        replace(declare("TLSEdge/a", id="ipp_1"), positions={("id",): line}),
+        declare("IPPolicy/other"),
+        seen=snapshot(live("IPPolicy", "ipp_1")),
+    )
+    assert actions(made) == {"IPPolicy/other": "create"}
+    assert errors(made) == ["ipp_1 is the id of an object of the kind IPPolicy"]
+    assert ([problem.position for problem in made.problems], made.blocking_errors) == ([line], ())
+
+
+def test_after_the_object_was_created_again_its_record_counts_and_never_the_id() -> None:
+    anew = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}))
+    made = make_plan(declare("TLSEdge/a", id=EDGE), seen=snapshot(anew))
+    assert (made.changes, made.problems) == ((), ())
+
+
+def test_after_the_object_was_created_again_its_binding_counts_and_never_the_id() -> None:
+    anew = live("BotUser", "bot_2", {"name": "b"})
+    seen = snapshot(anew, bindings={"BotUser/b": Binding("bot_2")})
+    made = make_plan(declare("BotUser/b", {"name": "b"}, id="bot_1"), seen=seen)
+    assert (made.changes, made.problems) == ((), ())
+
+
+def test_an_object_that_was_created_again_by_hand_is_adopted_by_its_natural_key() -> None:
+    by_hand = live("ReservedDomain", "rd_2", {"domain": "a.x"})
+    seen = snapshot(by_hand, bindings={"ReservedDomain/a": Binding("rd_1")})
+    made = make_plan(declare("ReservedDomain/a", {"domain": "a.x"}, id="rd_1"), seen=seen)
+    assert actions(made) == {"ReservedDomain/a": "adopt"}
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow adopt:ReservedDomain=1"]
+
+
+def test_two_declarations_with_one_id_that_no_object_has_are_created_apart() -> None:
+    made = make_plan(declare("TLSEdge/a", id=EDGE), declare("TLSEdge/b", id=EDGE))
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow create:TLSEdge=2"]
+
+
+def test_modules_of_an_object_that_does_not_exist_are_not_created() -> None:
+    made = make_plan(
+        declare("HTTPSEdgeRoute/a", {"edge_id": "e", "compression": {"enabled": True}}, id="edghtsrt_1"),
+        declare("IPPolicy/other"),
+    )
+    assert actions(made) == {"IPPolicy/other": "create"}
+    assert [problem.code for problem in made.errors] == ["unknown-id"]
 
 
 def test_an_id_that_leads_nowhere_in_a_list_cut_short_is_not_said_to_be_wrong() -> None:
@@ -604,10 +674,12 @@ def test_what_took_the_place_of_the_named_object_does_not_end_in_its_place(ensur
     assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
 
 
-def test_a_former_object_that_replaced_the_named_one_is_not_its_successor() -> None:
+def test_a_former_object_counts_if_no_object_has_the_id() -> None:
     other = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/old", {}, replaces=EDGE))
-    made = make_plan(declare("TLSEdge/new", id=EDGE, moved=["TLSEdge/old"]), seen=snapshot(other), options=LENIENT)
-    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
+    moved = declare("TLSEdge/new", id=EDGE, moved=["TLSEdge/old"])
+    assert actions(make_plan(moved, seen=snapshot(other), options=LENIENT)) == {"TLSEdge/new": "move"}
+    both = make_plan(moved, seen=snapshot(other, live("TLSEdge", EDGE)), options=LENIENT)
+    assert (both.calls, [problem.code for problem in both.errors]) == ((), ["conflicting-id"])
 
 
 def test_an_id_beside_a_binding_to_another_bot_is_a_problem() -> None:

@@ -137,9 +137,12 @@ def test_an_output_inside_an_object_is_found_by_its_path() -> None:
     assert [(call.body or {}).get("description") for call in made.calls] == ["cert_1"]
 
 
-def test_what_refers_to_a_problem_is_not_a_second_error() -> None:
-    made = make_plan(declare("IPPolicy/p", id="ipp_gone"), RESTRICTED)
-    assert errors(made) == ["there is no IPPolicy ipp_gone on the platform"]
+def test_what_refers_to_a_problem_is_skipped_and_the_rest_is_planned() -> None:
+    seen = snapshot(live("TLSEdge", "edgtls_9"))
+    made = make_plan(declare("IPPolicy/p", id="edgtls_9"), RESTRICTED, declare("IPPolicy/other"), seen=seen)
+    assert actions(made) == {"IPPolicy/other": "create"}
+    assert [problem.code for problem in made.errors] == ["unknown-id", "refers-to-skipped"]
+    assert made.blocking_errors == ()
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------
@@ -364,6 +367,6 @@ def test_what_refers_to_a_credential_that_exists_twice_waits_and_nothing_else_do
     assert actions(made) == {"IPPolicy/p": "create", "TLSEdge/other": "create"}
     assert [(problem.subject, problem.code) for problem in made.errors] == [
         ("TunnelCredential/c", "credential-created-twice"),
-        ("TLSEdge/refers", "credential-created-twice"),
+        ("TLSEdge/refers", "refers-to-skipped"),
     ]
     assert made.blocking_errors == ()

@@ -9,7 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler import kinds
+from reconciler.model.address import Address
 from reconciler.model.change import Action
+from reconciler.model.manifest import Manifest, Unread
 from reconciler.model.problem import Problem
 from reconciler.model.value import Template, Value
 from reconciler.planning.deciding.decision import Decision
@@ -104,18 +106,27 @@ def test_a_live_id_follows_if_its_object_is_replaced_or_created_again(
     assert not over(decision, seen=others).follows(ref("ReservedAddress/other"), value)
 
 
-def test_a_confined_problem_reaches_what_refers_to_it() -> None:
-    other = Problem("text", "remedy", "TLSEdge/e", code="not-owned")
+def test_a_reference_to_a_resource_with_a_problem_is_found() -> None:
     references = over(
-        decide("ReservedAddress/confined", problem=CONFINED),
-        decide("ReservedAddress/other", problem=other),
+        decide("ReservedAddress/wrong", problem=CONFINED),
         decide("ReservedAddress/fine", live=ADDRESS),
     )
-    for name in ("other", "fine", "unknown"):
-        assert references.find_confined({"hostports": [ref(f"ReservedAddress/{name}", "addr")]}) is None
-    assert references.find_confined({}) is None
-    found = [ref("ReservedAddress/fine"), Template(("x-", ref("ReservedAddress/confined", "addr")))]
-    assert references.find_confined({"description": "x", "hostports": found}) == at("ReservedAddress/confined")
+    complete, partial = (
+        Manifest("prod", {}, unread=unread) for unread in (None, Unread(frozenset({at("IPPolicy/p")})))
+    )
+
+    def find(spec: dict[str, Any], *hosts: Address, manifest: Manifest = complete) -> Address | None:
+        return references.find_skipped(declare("TLSEdge/e", spec), hosts, manifest)
+
+    for name in ("fine", "unknown"):
+        assert find({"hostports": [ref(f"ReservedAddress/{name}", "addr")]}) is None
+    found = [ref("ReservedAddress/fine"), Template(("x-", ref("ReservedAddress/wrong", "addr")))]
+    assert find({"description": "x", "hostports": found}) == at("ReservedAddress/wrong")
+    assert find({}, at("ReservedAddress/wrong")) == at("ReservedAddress/wrong")
+    assert find({"description": ref("IPPolicy/p")}) is None
+    assert find({"description": ref("IPPolicy/p")}, manifest=partial) == at("IPPolicy/p")
+    assert find({"description": ref("IPPolicy/q")}, manifest=partial) is None
+    assert find({"description": ref("IPPolicy/q")}, manifest=replace(partial, unread=Unread(has_unknown=True)))
 
 
 @pytest.mark.parametrize(

@@ -972,7 +972,11 @@ def test_the_ring_is_told_the_same_whatever_the_order_of_the_manifest(turned: bo
         for name in names
     ]
     made = make_plan(*(reversed(row) if turned else row))
-    assert errors(made) == ["circular reference: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a"]
+    assert errors(made) == [
+        "circular reference: FailoverBackend/a → FailoverBackend/b → FailoverBackend/a",
+        "circular reference: FailoverBackend/c → FailoverBackend/d → FailoverBackend/c",
+        "its change is skipped, since it refers to FailoverBackend/a, which cannot be planned",
+    ]
 
 
 def test_a_plan_says_nothing_of_order_where_there_is_none() -> None:

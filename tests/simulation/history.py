@@ -294,7 +294,7 @@ class History:
         scopes = ("*", *(kind.name for kind in kinds))
         allow = {(what, scope): 99 for what in SCOPES for scope in scopes} if trouble.approvals else {}
         report.plan = made = plan(manifest, snapshot, kinds, PlanOptions(allow=allow, destroy=empty))
-        if made.errors or made.missing_approvals:
+        if made.blocking_errors or made.missing_approvals:
             report.fate = "blocked"
             return
         wire.acting, wire.may_end_protected = True, trouble.approvals

@@ -38,10 +38,13 @@ async def _played(history: History) -> list[str]:
     return [*history.account.broken, *broken]
 
 
+_TWO_STEPS = {"circular-calls", "refers-to-skipped", "used-by-skipped"}
+
+
 async def _clean(history: History, stack: Stack) -> Report:
     """One run in peace. Where the planner says that it takes two steps, the two."""
     first = await history.run(stack, Trouble())
-    if first.fate == "blocked" and first.plan and {error.code for error in first.plan.errors} <= {"circular-calls"}:
+    if first.plan and first.plan.errors and {error.code for error in first.plan.errors} <= _TWO_STEPS:
         await history.run(stack, Trouble(), empty=True)
         first = await history.run(stack, Trouble())
     return first

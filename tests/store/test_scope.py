@@ -33,6 +33,7 @@ from tests.tiers import examples
 SCOPES = ("", "berlin", "Berlin", "berlin/shop", "berlin/shop/x", "berlin0", "berl", "b%", "b_rlin", "bérlin")
 STACKS = ("prod", "Prod")
 KINDS = ("BotUser", "TunnelCredential")
+IDS = [f"cr_{number}" for number in range(1_000)]
 BOT, AGENT = Address("BotUser", "berlin"), Address("TunnelCredential", "agent")
 PLAN = "the digest of a plan file that several members apply"
 
@@ -112,6 +113,7 @@ async def read_all(store: Store, stack: str) -> dict[str, object]:
         "find_overwritten": await store.find_overwritten(stack),
         "find_open_intents": {intent.id: intent for intent in await store.find_open_intents(stack)},
         "find_made_objects": {(each.address, each.id) for each in await store.find_made_objects(stack, 1e9)},
+        "find_own_objects": await store.find_own_objects(stack, IDS),
         "membership": await store.membership(stack),
         "progress": await store.progress(PLAN),
         "history": sorted((replace(call, run="") for call in await store.history(stack)), key=str),

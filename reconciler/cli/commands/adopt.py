@@ -31,7 +31,7 @@ def command(common: options.Options, names: tuple[str, ...], id: str | None, aut
     """Adopt existing unmanaged objects for declared resources.
 
     Writes an owner record on each object, so that the next apply manages it. An object is found by its natural key, or
-    by --id. Nothing is created or deleted.
+    by --id. Nothing is created or deleted. An `id:` that the owner record makes needless is removed from the manifest.
     """
     addresses = _addresses(names, id)
     require_terminal("adopt", auto_approve)

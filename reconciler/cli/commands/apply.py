@@ -82,7 +82,7 @@ def command(
     from reconciler.cli.terminal import workspaces
 
     if file is None:
-        opened, planned = workspaces.open_workspace(common), None
+        opened, planned = workspaces.open_partial_workspace(common), None
     else:
         opened, planned = _open_with_plan(common, file, max_age)
     operation = functools.partial(opened.apply, planned, partial=partial)

@@ -92,7 +92,7 @@ def command(
 
     if not accept:
         common = replace(common, targets=(*common.targets, *named))
-    opened = workspaces.open_workspace(common)
+    opened = workspaces.open_workspace(common) if accept else workspaces.open_partial_workspace(common)
     output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *formats.files_of(chosen))
     if record:
         _require_lasting_store(opened)
@@ -122,7 +122,7 @@ def _update_issue(issues: IssueTracker, plan: Plan, opened: Workspace, common: o
     from reconciler.rendering import terminal_text
     from reconciler.rendering.plan import markdown, phrases
 
-    if plan.errors:  # a resource that could not be read would count as repaired
+    if plan.errors and not plan.has_drift:  # a resource that could not be read would count as repaired
         output.print_note("note: issue not changed, because the plan has errors")
         return
     marker = markdown.marker(plan.stack, plan.account)

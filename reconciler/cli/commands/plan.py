@@ -75,7 +75,7 @@ def command(
     output_files.check_distinct(taken, *files)
     if taken is None:
         snapshot_options.refuse_age_alone()
-        opened = _open_to_destroy(common) if destroy else workspaces.open_workspace(common)
+        opened = _open_to_destroy(common) if destroy else workspaces.open_partial_workspace(common)
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
         plan = workspaces.run(opened.plan(base=base, on_event=ReadProgress(common.quiet))).plan
     else:

@@ -121,6 +121,7 @@ _APPROVAL = re.compile(r"(?P<what>[a-z_-]+):(?P<kind>\*|[A-Za-z_.]+(?:/[^=,\s]+)
 _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kinds together with `*`)
     "delete": (True, True),
     "delete-protected": (True, False),
+    "create": (True, False),
     "adopt": (True, False),
     "overwrite": (True, False),
     "update": (False, True),

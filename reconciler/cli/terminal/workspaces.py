@@ -34,6 +34,13 @@ def open_workspace(options: Options, opening: Callable[[ProjectSource], Workspac
     return select((opening or open_project)(source_of(options)), options)
 
 
+def open_partial_workspace(options: Options) -> Workspace:
+    """The workspace without the invalid declarations of the project, if only some are invalid."""
+    from reconciler.operations.opening.project import open_partial_project
+
+    return open_workspace(options, open_partial_project)
+
+
 def select(workspace: Workspace, options: Options) -> Workspace:
     """The workspace with the options' targets, replacements, adoption and approvals."""
     from reconciler.operations.workspace import Selection
@@ -61,8 +68,8 @@ async def _stoppable(work: Coroutine[Any, Any, T]) -> T:
 
 def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
     """The exit code of a command that shows a plan. `changes` is the code of a plan with changes."""
-    if plan.blocking_errors:
-        return problems_exit_code(plan.blocking_errors)
+    if plan.errors:
+        return problems_exit_code(plan.errors)
     return exit_codes.DONE if plan.is_empty else changes
 
 

@@ -222,6 +222,7 @@ def _approvals_for(plan: Plan, remaining: Sequence[Change]) -> Iterator[Approval
 
 _COUNTED: Mapping[str, Collection[Action]] = {  # approvals → actions that may need them: rather too many than too few
     "update": (Action.UPDATE, Action.MOVE),
+    "create": (Action.CREATE,),
     "adopt": (Action.ADOPT, Action.REPLACE),
     "overwrite": (Action.CREATE, Action.REPLACE),
     "delete": (Action.DELETE, Action.REPLACE),

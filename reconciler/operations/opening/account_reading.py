@@ -70,7 +70,24 @@ async def read_account(
         doubt=doubt,
         elsewhere=await store.find_bound_elsewhere(stack, unmarked) if store else {},
         is_remembered=membership is not None and not doubt,
+        once_ours=await _find_once_ours(manifest, snapshot, store) if store and not doubt else frozenset(),
     )
+
+
+async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: Store) -> frozenset[LiveKey]:
+    """The objects that manifests name by id and that do not exist, but were once this stack's, as the store knows."""
+    absent: dict[tuple[str, str], list[LiveKey]] = {}
+    for address, declaration in manifest.declarations.items():
+        kind, listing = kinds.get(address.kind), snapshot.of(address.kind)
+        if declaration.id is None or not listing.complete:
+            continue
+        parent = declaration.spec.get(kind.parent.field) if kind.parent is not None else None
+        locator = f"{parent}/{declaration.id}" if isinstance(parent, str) else declaration.id
+        absent.setdefault((kind.name, declaration.id), []).append((kind.name, locator))
+    for live in [live for kind_name in {key[0] for key in absent} for live in snapshot.of(kind_name).objects]:
+        absent.pop((live.kind, live.id), None)
+    own = await store.find_own_objects(manifest.stack, [id for _, id in absent])
+    return frozenset(key for found in own for key in absent.get(found, ()))
 
 
 async def _find_settling(

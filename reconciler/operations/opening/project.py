@@ -31,11 +31,21 @@ if TYPE_CHECKING:
     from reconciler.rendering.wire.snapshot_json import SnapshotFile
 
 
-def open_project(source: ProjectSource) -> Workspace:
-    """The workspace of a project with its manifests; raises InvalidProject."""
+def open_project(source: ProjectSource, *, partial_if_invalid: bool = False) -> Workspace:
+    """The workspace of a project with its manifests; raises InvalidProject.
+
+    partial_if_invalid  leave out invalid declarations, if only some are; see `Manifest.unread`
+    """
     settings = source.read_settings()
     with invalid_project():
-        return _workspace(source, settings, load_manifests(settings, source.runtime.environ, source.variables))
+        environ, variables = source.runtime.environ, source.variables
+        loaded = load_manifests(settings, environ, variables, partial_if_invalid=partial_if_invalid)
+        return _workspace(source, settings, loaded)
+
+
+def open_partial_project(source: ProjectSource) -> Workspace:
+    """The workspace of a project, without its invalid declarations if only some are invalid. Raises InvalidProject."""
+    return open_project(source, partial_if_invalid=True)
 
 
 def open_without_manifests(source: ProjectSource) -> Workspace:
@@ -71,7 +81,8 @@ def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Wo
         return snapshot_file.secrets.get(name) or Sealed(name)
 
     with invalid_project():
-        loaded = load_manifests(settings, source.runtime.environ, source.variables, absent)
+        environ, variables = source.runtime.environ, source.variables
+        loaded = load_manifests(settings, environ, variables, absent, partial_if_invalid=True)
         nobody = Secret("", "nowhere")
         offline = replace(settings, base_url=snapshot_file.base_url, account=snapshot_file.account, api_key=nobody)
         opened = _workspace(source, offline, loaded)

@@ -68,6 +68,8 @@ def find_additions(assignments: Assignments, decided: Iterable[Decision], option
     are differences of the parent instead.
     """
     index = assignments.index
+    if index.manifest.unread is not None:
+        return []  # an invalid manifest may declare them
     parents = _find_parents(index, decided)
     parent_kinds = {name for name, _ in parents}
     additions: list[Addition] = []

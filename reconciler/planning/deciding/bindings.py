@@ -30,7 +30,10 @@ def find_binding_updates(
         if live is None or not options.selects(address):
             continue
         if decision.action is Action.FORGET:
-            others = [other for other in index.find_bound_addresses(live) if other not in index.manifest.declarations]
+            bound, manifest = index.find_bound_addresses(live), index.manifest
+            others = [
+                other for other in bound if other not in manifest.declarations and not manifest.may_declare(other)
+            ]
             updates |= dict.fromkeys((address, *others))  # its former addresses too
         elif not decision.kind.keeps_owner and decision.is_kept:
             stored = index.snapshot.bindings.get(address)
@@ -69,6 +72,8 @@ def _find_outdated(assignments: Assignments, options: PlanOptions) -> Iterator[A
     for address, binding in sorted(index.snapshot.bindings.items()):
         kind, declared = index.kinds.get(address.kind), index.manifest.declarations.get(address)
         if kind is None or (declared is not None and declared.ensure is Ensure.PRESENT):
+            continue
+        if declared is None and index.manifest.unread is not None:
             continue
         key = (kind.name, binding.id)
         live = index.by_locator.get(key)

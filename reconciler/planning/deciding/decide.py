@@ -27,9 +27,10 @@ from reconciler.planning.deciding.rules import (
     check_secret_sink,
     check_undeclared_values,
     compare,
+    is_modules_only,
 )
 from reconciler.planning.matching.index import LiveIndex
-from reconciler.planning.matching.match import Basis, Match
+from reconciler.planning.matching.match import Basis, Match, locate
 
 
 class ResolvedDeclaration(NamedTuple):
@@ -69,7 +70,7 @@ def decide(
     if not is_present:
         return _decide_removal(base, declaration, match)
     if match.live is None:
-        return _decide_create(index, base, declaration, resolved.spec)
+        return _decide_create(index, base, declaration, resolved)
     decision = apply_rules(compare(index, base, match, options, follows))
     if decision.moves_record and (full := _check_metadata_size(index.stack, decision, declaration)) is not None:
         return replace(base, problem=full)
@@ -145,19 +146,32 @@ def _decide_removal(base: Decision, declaration: Declaration, match: Match) -> D
     return replace(base, action=Action.DELETE, reason=Reason.ABSENT)
 
 
-def _decide_create(index: LiveIndex, base: Decision, declaration: Declaration, spec: dict[str, Value]) -> Decision:
-    problem = check_secret_sink(base.kind, declaration)
-    problem = problem or check_undeclared_values(
-        base.kind, declaration, spec, "it does not exist and cannot be created"
-    )
+def _decide_create(
+    index: LiveIndex, base: Decision, declaration: Declaration, resolved: ResolvedDeclaration
+) -> Decision:
+    kind, spec = base.kind, resolved.spec
+    problem = _report_modules_only(kind, declaration) or check_secret_sink(kind, declaration)
+    problem = problem or check_undeclared_values(kind, declaration, spec, "it does not exist and cannot be created")
     if problem is not None:
         return replace(base, problem=problem)
     is_known = any(address in index.snapshot.bindings for address in (declaration.address, *declaration.moved))
+    if declaration.id is not None:
+        is_known = is_known or locate(kind, declaration, resolved.want) in index.snapshot.once_ours
+    is_doubtful = declaration.id is not None and not is_known  # perhaps misspelled, or of another account
     return replace(
         base,
         action=Action.CREATE,
-        reason=Reason.VANISHED if is_known else Reason.DECLARED,
+        reason=Reason.NO_SUCH_ID if is_doubtful else Reason.VANISHED if is_known else Reason.DECLARED,
         spec=spec,
-        want=canonical_spec(base.kind, spec),
+        want=canonical_spec(kind, spec),
         moves_record=True,
+        needs_approval=is_doubtful,
     )
+
+
+def _report_modules_only(kind: Kind, declaration: Declaration) -> Problem | None:
+    """The problem of a declaration that only names modules of an object, which does not exist."""
+    if not is_modules_only(kind, declaration):
+        return None
+    text = f"no object has the id {declaration.id}, and it cannot be created without {', '.join(kind.identity)}"
+    return build_problem(declaration, text, "correct the id, or declare these fields", code="unknown-id")

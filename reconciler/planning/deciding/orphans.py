@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason
@@ -17,13 +18,19 @@ from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.match import report_shared_record
 from reconciler.planning.matching.unclaimed import find_orphans, find_shared_records
 
+_MOST_NAMES = 5
+
 
 class OrphanRules(Struct, frozen=True):
-    """Decides about orphans, once every declaration is decided."""
+    """Decides about orphans, once every declaration is decided.
+
+    held  the addresses whose objects must not be deleted, with the reason
+    """
 
     assignments: Assignments
     decided: Mapping[Address, Decision]
     options: PlanOptions
+    held: Mapping[Address, Problem]
 
     def decide(self) -> Iterator[Decision | Problem]:
         """The delete of each selected orphan, or the problem that prevents it.
@@ -36,13 +43,26 @@ class OrphanRules(Struct, frozen=True):
             for address, live in find_orphans(self.assignments, spared)
             if self.options.selects(address) and not (spared and index.reserved_addresses.get(live.key) in spared)
         ]
+        if index.manifest.unread is not None:
+            undeclared = [live.id for address, live in selected if not self._is_certain(address, live)]
+            selected = [(address, live) for address, live in selected if self._is_certain(address, live)]
+            yield from [report_undeclared(undeclared)] if undeclared else []
         doubtful = find_shared_records(selected)
-        yield from (report_shared_record(address, lives) for address, lives in doubtful.items())
+        yield from (replace(report_shared_record(address, lives), confined=True) for address, lives in doubtful.items())
         for address, live in selected:
             if address in doubtful or self._is_in_overlap(address, live):
                 continue
+            if address in self.held:
+                yield self.held[address]
+                continue
             listing = index.snapshot.of(live.kind)
             yield self._delete(address, live) if listing.complete else _report_unlisted(address, live, listing.why)
+
+    def _is_certain(self, address: Address, live: Live) -> bool:
+        """Whether another object has the address although some declarations could not be read: the object is not
+        deleted for the absence of its declaration."""
+        declared = self.decided.get(address)
+        return declared is not None and live.owner is not None and live.owner.address == address
 
     def _find_spared(self) -> set[Address]:
         """The present and former addresses of declarations that are not selected or could not be matched."""
@@ -98,6 +118,19 @@ def _report_unlisted(address: Address, live: Live, why: str) -> Problem:
         str(address),
         severity=Severity.WARNING,
         code="kind-not-listed",
+    )
+
+
+def report_undeclared(ids: list[str]) -> Problem:
+    """The warning that objects are not deleted, since an invalid manifest may declare them."""
+    first = ", ".join(sorted(ids)[:_MOST_NAMES]) + (
+        f" and {len(ids) - _MOST_NAMES} more" if len(ids) > _MOST_NAMES else ""
+    )
+    return Problem(
+        f"no valid manifest declares {first}; nothing is deleted while a manifest is invalid",
+        "correct the invalid manifests",
+        severity=Severity.WARNING,
+        code="manifests-incomplete",
     )
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from reconciler.model.address import Address
 from reconciler.model.change import Action
-from reconciler.model.manifest import Declaration, Ensure
+from reconciler.model.manifest import Declaration, Ensure, Manifest
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Snapshot
+from reconciler.model.snapshot import Live, Snapshot
 from reconciler.model.value import Ref, Value, references
 from reconciler.planning.deciding.decision import Decision
 
@@ -16,20 +16,30 @@ from reconciler.planning.deciding.decision import Decision
 class References:
     """Resolves references by the decisions so far; `decided` grows in dependency order."""
 
-    def __init__(self, decided: Mapping[Address, Decision], snapshot: Snapshot) -> None:
+    def __init__(
+        self,
+        decided: Mapping[Address, Decision],
+        snapshot: Snapshot,
+        find_skipped: Callable[[Address], Live | None] = lambda address: None,
+    ) -> None:
+        """`find_skipped` returns the object of a resource that is not planned, if it is certain which one it is."""
         self._decided = decided
         self._snapshot = snapshot
+        self._find_skipped = find_skipped
 
     def resolve(self, ref: Ref) -> Value:
         """The referenced value if its object exists and stays; else the reference, which the apply resolves."""
         decision = self._decided.get(ref.target)
-        if decision is None or decision.live is None:
+        if decision is not None and decision.action is not None and (decision.is_new or decision.ends_live):
             return ref
-        if decision.action is not None and (decision.is_new or decision.ends_live):
+        live = decision.live if decision is not None else None
+        if live is None and (decision is None or decision.problem is not None):
+            live = self._find_skipped(ref.target)
+        if live is None:
             return ref
         if ref.output == "id":
-            return decision.live.id
-        value: Value = decision.live.body
+            return live.id
+        value: Value = live.body
         for part in ref.output.split("."):
             value = value.get(part) if isinstance(value, Mapping) else None
         return ref if value is None else value
@@ -51,15 +61,19 @@ class References:
         existing = {live_object.id for live_object in self._snapshot.of(ref.target.kind).objects}
         return any(isinstance(id, str) and id not in existing for id in ids)
 
-    def find_confined(self, spec: Mapping[str, Value]) -> Address | None:
-        """A referenced resource with a problem that a user has to resolve, and that is confined to its referrers."""
-        targets = (self._decided.get(ref.target) for ref in references(dict(spec)))
-        confined = (
-            target
-            for target in targets
-            if target is not None and target.problem is not None and target.problem.confined
-        )
-        return next((decision.address for decision in confined), None)
+    def find_skipped(
+        self, declaration: Declaration, dependencies: Iterable[Address], manifest: Manifest
+    ) -> Address | None:
+        """A resource that the declaration refers to, and that is not planned.
+
+        Of those whose host name it mentions, only one that does not exist.
+        """
+        for ref in references(dict(declaration.spec)):
+            target = self._decided.get(ref.target)
+            if manifest.may_declare(ref.target) if target is None else target.problem is not None:
+                return ref.target
+        needed = (self._decided[address] for address in dependencies)
+        return next((other.address for other in needed if other.problem is not None and other.live is None), None)
 
     def find_unavailable(
         self, declaration: Declaration, decision: Decision, dependencies: Iterable[Address]
@@ -105,12 +119,11 @@ class References:
 
 
 def report_skipped_referrer(declaration: Declaration, target: Address) -> Problem:
-    """The problem of a resource that refers to a credential of which several exist."""
+    """The problem of a change that would refer to a resource that is not planned."""
     return Problem(
-        f"it refers to {target}, of which several exist, so that nothing is planned for it",
-        f"resolve {target} first",
+        f"its change is skipped, since it refers to {target}, which cannot be planned",
+        f"resolve the problem of {target} first",
         str(declaration.address),
         declaration.position,
-        code="credential-created-twice",
-        confined=True,
+        code="refers-to-skipped",
     )

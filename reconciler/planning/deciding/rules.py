@@ -151,7 +151,7 @@ def compare(index: LiveIndex, base: Decision, match: Match, options: PlanOptions
     if ignored:
         spec = ignore.overlay_live(kind, spec, base.have, ignored)
         want = ignore.prune(kind, canonical_spec(kind, spec), ignored)
-    modules_only = _is_modules_only(kind, declaration)
+    modules_only = is_modules_only(kind, declaration)
     if modules_only:
         want = {name: value for name, value in want.items() if name in kind.modules_by_id}
     last_applied = read_last_applied(index, kind, declaration, match, follows)
@@ -374,7 +374,7 @@ def _is_received(index: LiveIndex, live: Live) -> bool:
     return live.owner is not None and live.owner.intent in index.snapshot.receipts
 
 
-def _is_modules_only(kind: Kind, declaration: Declaration) -> bool:
+def is_modules_only(kind: Kind, declaration: Declaration) -> bool:
     """Whether an object that is not managed is named by id, and only its modules are declared."""
     return (
         bool(kind.modules_by_id)

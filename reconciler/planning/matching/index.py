@@ -148,6 +148,11 @@ class LiveIndex(Struct, frozen=True, dict=True):
         declared = [other for other in self.find_bound_addresses(live) if other in declarations]
         return min(declared, key=lambda other: (declarations[other].ensure is not Ensure.PRESENT, other))
 
+    def find_kind_of_id(self, kind: Kind, id: str | None) -> str | None:
+        """The other kind that has an object with this id; None if there is none."""
+        others = {name for name, locator in self.by_locator if locator.rpartition("/")[2] == id} - {kind.name}
+        return min(others, default=None) if id is not None and kind.id_prefix else None
+
     def find_former(self, kind: Kind, declaration: Declaration) -> list[tuple[Address, Live]]:
         """The objects recorded under the former addresses (`moved`) of a declaration, each with that address.
 

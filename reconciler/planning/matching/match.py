@@ -17,7 +17,7 @@ from reconciler.model.canonical import CanonicalFields
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Live
+from reconciler.model.snapshot import Live, LiveKey
 from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.matching.assignments import Assignments
 from reconciler.planning.matching.index import LiveIndex
@@ -77,7 +77,8 @@ def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
     formers = index.find_former(kind, declaration)
     if len(owned) > 1:
         return _refuse_shared_record(index, declaration, declaration.address, owned)
-    if declaration.id is not None:
+    is_present = declaration.ensure is Ensure.PRESENT
+    if declaration.id is not None and not (is_present and _is_absent(index, kind, declaration, want)):
         return _find_by_id(index, kind, declaration, want, owned + [live for _, live in formers])
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
         return _refuse_ambiguous(declaration, owned, formers)
@@ -90,7 +91,17 @@ def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
         return Match(owned[0], Basis.BINDING if record is None else Basis.OWNER)
     if formers:
         former, live = formers[0]
+        if index.manifest.may_declare(former):
+            return _refuse_unread(declaration, f"{live.id} was {former}")
         return Match(live, Basis.FORMER, former)
+    if declaration.id is not None and (other := index.find_kind_of_id(kind, declaration.id)) is not None:
+        return _refuse(
+            declaration,
+            f"{declaration.id} is the id of an object of the kind {other}",
+            "correct the id, or remove it to create the object",
+            "id",
+            code="unknown-id",
+        )
     return _find_by_key(assignments, kind, declaration, want)
 
 
@@ -186,14 +197,23 @@ def _refuse_ambiguous(declaration: Declaration, owned: list[Live], formers: list
     )
 
 
+def locate(kind: Kind, declaration: Declaration, want: CanonicalFields) -> LiveKey:
+    """Kind and locator of the object that `id` names."""
+    parent = want.get(kind.parent.field) if kind.parent else None
+    return kind.name, f"{parent}/{declaration.id}" if isinstance(parent, str) else str(declaration.id)
+
+
+def _is_absent(index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields) -> bool:
+    """Whether no object has the id, so that it leads nowhere: the declaration is matched as one without an id."""
+    return index.snapshot.of(kind.name).complete and locate(kind, declaration, want) not in index.by_locator
+
+
 def _find_by_id(
     index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields, recorded: list[Live]
 ) -> Match:
-    parent = want.get(kind.parent.field) if kind.parent else None
-    locator = f"{parent}/{declaration.id}" if isinstance(parent, str) else str(declaration.id)
-    live = index.by_locator.get((kind.name, locator))
+    live = index.by_locator.get(locate(kind, declaration, want))
     other = next((candidate for candidate in recorded if candidate is not live), None)
-    if other is not None and _is_successor(index, other, declaration, live):
+    if other is not None and _is_successor(other, declaration):
         return Match(other, Basis.OWNER)
     if other is not None:
         return _refuse(
@@ -203,24 +223,16 @@ def _find_by_id(
             code="conflicting-id",
         )
     if live is None:
-        if declaration.ensure is not Ensure.PRESENT:
-            return NO_MATCH
-        return _refuse(
-            declaration,
-            f"there is no {kind.name} {declaration.id} on the platform",
-            "correct the id, or remove it to create the object again",
-            "id",
-            code="unknown-id",
-        )
+        return NO_MATCH
     return _claim(index, kind, declaration, live, Basis.ID)
 
 
-def _is_successor(index: LiveIndex, other: Live, declaration: Declaration, named: Live | None) -> bool:
-    """Whether our object replaced the one that `id` names, which is deleted or will be."""
+def _is_successor(other: Live, declaration: Declaration) -> bool:
+    """Whether our object replaced the one that `id` names, which will be deleted."""
     owner = other.owner
     if owner is None or owner.address != declaration.address or declaration.ensure is not Ensure.PRESENT:
         return False
-    return owner.replaces == declaration.id or (named is None and index.snapshot.of(other.kind).complete)
+    return owner.replaces == declaration.id
 
 
 def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration, want: CanonicalFields) -> Match:
@@ -241,6 +253,8 @@ def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration,
     result = _claim(index, kind, declaration, lives[0], Basis.KEY)
     if result.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(index, kind, lives[0]):
         return Match(lives[0], Basis.CHILD)
+    if result.basis is Basis.KEY and index.manifest.unread is not None and declaration.ensure is Ensure.PRESENT:
+        return _refuse_unread(declaration, f"{lives[0].id} has its {' and '.join(kind.identity)}")
     return result
 
 
@@ -270,6 +284,8 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
     recorded = index.by_owner.get(owner.address, [])
     if len(recorded) > 1:
         return _refuse_shared_record(index, declaration, owner.address, recorded)
+    if index.manifest.unread is not None:  # which may move it to another address
+        return _refuse_unread(declaration, f"{live.id} is {owner.address}")
     return Match(live, Basis.FORMER, owner.address)
 
 
@@ -285,6 +301,8 @@ def _claim_unmarked(index: LiveIndex, kind: Kind, declaration: Declaration, live
     if declaration.address in bound:
         return Match(live, Basis.BINDING)
     declared = [address for address in bound if address in index.manifest.declarations]
+    if not declared and index.manifest.unread is not None:
+        return _refuse_unread(declaration, f"{live.id} is {bound[0]}")
     return _refuse_duplicate(declaration, live, declared[0]) if declared else Match(live, Basis.FORMER, bound[0])
 
 
@@ -294,6 +312,15 @@ def _refuse_duplicate(declaration: Declaration, live: Live, address: Address) ->
         f"{live.id} is already declared as {address}",
         "remove one of the two declarations",
         code="duplicate-object",
+    )
+
+
+def _refuse_unread(declaration: Declaration, text: str) -> Match:
+    return _refuse(
+        declaration,
+        f"{text}, which an invalid manifest may declare",
+        "correct the invalid manifests first",
+        code="manifests-incomplete",
     )
 
 

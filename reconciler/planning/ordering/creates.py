@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.model.change import Action, Order
-from reconciler.model.problem import Problem, Severity
-from reconciler.planning.ordering.call_graph import CallGraph, PassResult, Wait
+from reconciler.planning.ordering.call_graph import CallGraph, Wait
 
 
 def order_replacements(graph: CallGraph) -> Iterator[Wait]:
@@ -28,23 +27,13 @@ def order_successors(graph: CallGraph) -> Iterator[Wait]:
             yield Wait(graph.creators[decision.address], graph.deleter(decision))
 
 
-def order_references(graph: CallGraph) -> Iterator[PassResult]:
+def order_references(graph: CallGraph) -> Iterator[Wait]:
     """A referrer waits until the object that it refers to is created."""
-    problematic = {decision.address for decision in graph.decisions if decision.problem is not None}
     for decision in graph.decisions:
         calls = graph.own_calls(decision)
         for needed in graph.dependencies.get(decision.address, ()):
             if needed in graph.creators:
                 yield from (Wait(call, graph.creators[needed]) for call in calls)
-            elif needed in problematic and calls:
-                yield Problem(
-                    f"it needs {needed}, which cannot be planned",
-                    f"resolve the problem of {needed} first",
-                    str(decision.address),
-                    decision.declaration.position if decision.declaration else None,
-                    Severity.WARNING,
-                    code="dependency-cannot-be-planned",
-                )
 
 
 def keep_predecessors(graph: CallGraph) -> Iterator[Wait]:

@@ -14,6 +14,7 @@ from reconciler.model.manifest import Ensure
 from reconciler.model.plan import Call
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live, LiveKey
+from reconciler.model.value import Json
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.index import LiveIndex
@@ -158,4 +159,5 @@ def report_separated_parts(
             text = f"is {state}, but would be deleted with {whole}, which it is part of"
             position = declaration.position if declaration is not None else None
             remedy = "keep both or delete both, and select both"
-            yield Problem(text, remedy, str(address), position, code="separated-parts")
+            values: dict[str, Json] = {"addresses": [str(whole)]}
+            yield Problem(text, remedy, str(address), position, code="separated-parts", values=values)

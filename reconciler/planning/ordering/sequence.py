@@ -120,6 +120,7 @@ def _report_cycle(graph: CallGraph, cycle: list[str]) -> Problem:
             f"circular dependency of API calls: {around}",
             "apply the change in two steps: first release the values, then set them on the other objects",
             code="circular-calls",
+            values={"addresses": sorted({str(graph.calls[call].address) for call in cycle})},
         )
     users = sorted({str(graph.calls[call].address) for call in cycle} - {str(first.address)})
     return Problem(

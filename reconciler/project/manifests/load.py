@@ -21,7 +21,7 @@ from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.dialect import DIALECTS
 from reconciler.model.kind import Home
-from reconciler.model.manifest import Declaration, Manifest, Path
+from reconciler.model.manifest import Declaration, Manifest, Path, Unread
 from reconciler.model.problem import Position, Problem, Rejected, Severity
 from reconciler.model.value import Secret, canonical
 from reconciler.model.value import digest as digest_of_value
@@ -46,6 +46,7 @@ from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
 from reconciler.project.manifests.composition import Composition
 from reconciler.project.manifests.declarations import declare
 from reconciler.project.manifests.delivery_variables import substitute_variables
+from reconciler.project.manifests.partial import confine, find_unread
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import FILE, Config
 from reconciler.project.yaml import reader as yaml
@@ -60,7 +61,7 @@ _TOO_MANY: Final = Problem(
 
 
 class Loaded(Struct, frozen=True):
-    """A valid manifest with its warnings and the paths of its files.
+    """A manifest with its warnings and the paths of its files. With `Manifest.unread`, errors are among the warnings.
 
     `rendered`: declarations of kinds that are rendered to files, which no plan contains.
     """
@@ -76,15 +77,29 @@ def load_manifests(
     environ: Mapping[str, str],
     variables: Mapping[str, Variable] | None = None,
     absent: Absent | None = None,
+    *,
+    partial_if_invalid: bool = False,
 ) -> Loaded:
     """Loads the project's manifests. `variables` override those of the project file. Raises Rejected with all problems.
 
     A missing environment variable or file is an error, unless `absent` returns a placeholder for it.
+
+    partial_if_invalid  leave out invalid declarations, if only some are; see `Manifest.unread`
     """
     budget = Budget()
     texts, problems = _read_texts(config, budget)
     sources = {file: cache(partial(_places, config.root, file, hash(text))) for file, text in texts.items()}
-    return _assemble(config, texts, problems, environ, variables, budget, absent=absent, sources=sources)
+    return _assemble(
+        config,
+        texts,
+        problems,
+        environ,
+        variables,
+        budget,
+        absent=absent,
+        sources=sources,
+        partial_if_invalid=partial_if_invalid,
+    )
 
 
 def load_manifests_with(
@@ -156,7 +171,10 @@ def _assemble(
     included: Mapping[str, bytes] | None = None,
     absent: Absent | None = None,
     sources: Mapping[str, Again] = MappingProxyType({}),
+    *,
+    partial_if_invalid: bool = False,
 ) -> Loaded:
+    unread_files = {problem.position.file for problem in problems if problem.is_error and problem.position} - {FILE}
     settings = variables.settle_variables(config.settings, overrides or {}, problems)
     values = {**config.variables, **{name: setting.value for name, setting in settings.items()}}
     sources_of_values = variables.sources(settings)
@@ -175,8 +193,14 @@ def _assemble(
         own = partial(_places_with, config, texts, resolver.included_files)
         problems += _check_together(declarations, links, config, own)
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
+    unread: Unread | None = None
     if any(problem.is_error for problem in problems):
-        raise Rejected(problems)
+        if not partial_if_invalid:
+            raise Rejected(problems)
+        in_manifests = {*texts, *resolver.included_files, *unread_files}
+        known = {*declared.ensures, *declarations}
+        unread = find_unread(problems, known, in_manifests, is_complete=declared.complete and not unread_files)
+        problems = [*confine(problems)]
     for draft in drafts if sources else ():
         draft.document.places.release(sources[draft.file])
     digest = digest_of(
@@ -187,8 +211,9 @@ def _assemble(
         for address, declaration in declarations.items()
         if kinds.get(address.kind).home is Home.FILE
     }
-    planned = {address: declaration for address, declaration in declarations.items() if address not in rendered}
-    manifest = Manifest(config.stack, planned, digest, declared.left_out)
+    skipped = rendered.keys() | (unread.addresses if unread is not None else ())
+    planned = {address: declaration for address, declaration in declarations.items() if address not in skipped}
+    manifest = Manifest(config.stack, planned, digest, declared.left_out, unread)
     return Loaded(manifest, tuple(problems), tuple(texts), rendered)
 
 

@@ -19,7 +19,7 @@ from reconciler.project.yaml.positions import Places
 
 FILE: Final = "approvals.yaml"
 RULES: Final = (
-    *("delete", "delete-protected", "adopt", "overwrite", "update"),
+    *("delete", "delete-protected", "create", "adopt", "overwrite", "update"),
     *(risk for risk in Risk),
     *(risk for risk in RuleRisk),
 )

@@ -67,6 +67,7 @@ class _Content(Struct, frozen=True):
     overwritten: Mapping[str, Address]
     elsewhere: tuple[tuple[str, str, str], ...]  # kind, locator, stack
     is_remembered: bool
+    once_ours: tuple[tuple[str, str], ...]  # kind, locator
     secrets: Mapping[str, Json]
 
 
@@ -96,6 +97,7 @@ def encode(taken: SnapshotFile) -> dict[str, Json]:
         overwritten=snapshot.overwritten,
         elsewhere=tuple((*key, stack) for key, stack in sorted(snapshot.elsewhere.items())),
         is_remembered=snapshot.is_remembered,
+        once_ours=tuple(sorted(snapshot.once_ours)),
         secrets={source: _mark_secrets(secret) for source, secret in taken.secrets.items()},
     )
     return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
@@ -127,6 +129,7 @@ def decode(content: Mapping[str, Json]) -> SnapshotFile:
         doubt=read.doubt,
         elsewhere={(kind, locator): stack for kind, locator, stack in read.elsewhere},
         is_remembered=read.is_remembered,
+        once_ours=frozenset(read.once_ours),
     )
     secrets = {source: _unmark_secrets(secret) for source, secret in read.secrets.items()}
     if not all(isinstance(secret, Sealed) for secret in secrets.values()):

@@ -162,9 +162,18 @@ class _DeclaredDelivery(NamedTuple):
     output: str
     delivery: Delivery
 
-    def problem(self, text: str, remedy: str, code: str, severity: Severity = Severity.ERROR) -> Problem:
+    def problem(
+        self,
+        text: str,
+        remedy: str,
+        code: str,
+        severity: Severity = Severity.ERROR,
+        other: _DeclaredDelivery | None = None,
+    ) -> Problem:
+        """A problem of this delivery, and of `other` if both conflict."""
         subject = f"{self.declaration.address}.deliver.{self.output}"
-        return Problem(text, remedy, subject, self.delivery.position, severity, code=code)
+        values = {} if other is None else {"first": str(other.declaration.address)}
+        return Problem(text, remedy, subject, self.delivery.position, severity, code=code, values={**values})
 
 
 def _check_file_paths(
@@ -176,7 +185,7 @@ def _check_file_paths(
     if other is not None:
         where = f"{other.declaration.address} to {other.delivery.target} ({other.delivery.position})"
         text = f"delivered to {entry.delivery.target}, and {where}: one path cannot be both a file and a folder"
-        return entry.problem(text, _APART, "shared-delivery-target")
+        return entry.problem(text, _APART, "shared-delivery-target", other=other)
     for folder in above:
         by_folder.setdefault(folder, entry)
     first = by_file.setdefault(place, entry)
@@ -188,7 +197,7 @@ def _report_shared_target(entry: _DeclaredDelivery, other: _DeclaredDelivery, wh
     text = f"delivered to {where}, as is the secret of {other.declaration.address} ({other.delivery.position})"
     is_same_line = other.delivery.position == entry.delivery.position  # of for_each
     return entry.problem(
-        text, "use ${{ each.key }} in the target" if is_same_line else _APART, "shared-delivery-target"
+        text, "use ${{ each.key }} in the target" if is_same_line else _APART, "shared-delivery-target", other=other
     )
 
 

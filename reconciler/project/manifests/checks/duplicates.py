@@ -130,4 +130,5 @@ def find_conflicting_moves(declarations: Mapping[Address, Declaration]) -> Itera
                     if before == other.address
                     else f"{before} is also a former address of {other.address} ({other.position})"
                 )
-                yield Problem(text, "remove one of the two", f"{declaration.address}.moved", where, code="invalid-move")
+                subject, values = f"{declaration.address}.moved", {"first": str(other.address)}
+                yield Problem(text, "remove one of the two", subject, where, code="invalid-move", values=dict(values))

@@ -1,0 +1,69 @@
+"""Removes `id:` from the manifests of resources whose owner record on the account makes it needless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.planning.drift_acceptance import OMITTED
+from reconciler.project import atomic_write, files
+from reconciler.project.yaml import patch
+from reconciler.project.yaml import reader as yaml
+from reconciler.project.yaml.errors import MAX_BYTES
+from reconciler.project.yaml.patch import Unpatchable
+
+if TYPE_CHECKING:
+    from reconciler.operations.workspace import Workspace
+
+
+class DroppedIds(Struct):
+    """The manifests that were changed, and why an `id:` was left in one."""
+
+    changed: dict[Address, str]  # the file
+    left: dict[Address, str]
+
+
+def drop_ids(workspace: Workspace, addresses: Iterable[Address]) -> DroppedIds:
+    """Removes the lines from the files. For resources whose objects carry their owner record.
+
+    In an environment nothing is removed, since the manifest may be that of other accounts too; nor is the id of a kind
+    without owner records, whose object a lost store could not find again.
+    """
+    found = DroppedIds({}, {})
+    for address in addresses:
+        declaration = workspace.manifest.declarations.get(address)
+        if declaration is None or declaration.id is None or not kinds.get(address.kind).keeps_owner:
+            continue
+        if workspace.config.environment is not None:
+            continue
+        try:
+            _drop(workspace, address, declaration.position.file)
+        except (Unpatchable, files.Unreadable, OSError) as why:
+            found.left[address] = f"{declaration.positions.get(('id',), declaration.position)}: {why}"
+        else:
+            found.changed[address] = declaration.position.file
+    return found
+
+
+def _drop(workspace: Workspace, address: Address, file: str) -> None:
+    root = workspace.config.root
+    text = files.read(root, file, MAX_BYTES).decode()
+    document = next(
+        (document for document in yaml.read(text.encode(), file).documents if _is_of(document, address)), None
+    )
+    if document is None:
+        raise Unpatchable("no document of the file declares the resource literally")
+    after = patch.patch_text(text, document.places[()].line, ("id",), OMITTED)
+    files.refuse_symlink(root, file)
+    path = root / file
+    atomic_write.write(path, after, path.stat().st_mode & 0o7777)
+
+
+def _is_of(document: yaml.Document, address: Address) -> bool:
+    value = document.value
+    is_named = isinstance(value, dict) and value.get("kind") == address.kind and value.get("name") == address.name
+    return is_named and isinstance(value.get("id"), str)
