@@ -200,6 +200,8 @@ def _assemble(
         in_manifests = {*texts, *resolver.included_files, *unread_files}
         known = {*declared.ensures, *declarations}
         unread = find_unread(problems, known, in_manifests, is_complete=declared.complete and not unread_files)
+        if unread is not None and declarations.keys() <= unread.addresses:
+            raise Rejected(problems)  # nothing is left to plan
         problems = [*confine(problems)]
     for draft in drafts if sources else ():
         draft.document.places.release(sources[draft.file])
