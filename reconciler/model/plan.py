@@ -107,6 +107,7 @@ class Approval(Struct, frozen=True):
     parts: int = 0  # how many of `count` are children that are deleted with their parent
     is_optional: bool = False  # without it, the rest of the plan is still applied
     items: tuple[ApprovalItem, ...] = ()  # empty: it can be granted with `--allow` only
+    is_pending: bool = False  # the plan of the base needs it too: it is not for the reviewed commits
 
     @property
     def flag(self) -> str:

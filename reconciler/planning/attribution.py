@@ -6,12 +6,12 @@ What neither plan explains alone counts as caused by the reviewed commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.plan import Base, Plan
+from reconciler.model.plan import Approval, Base, Plan
 
 # Reasons of changes that Git did not cause.
 _OUTSIDE_GIT = frozenset({Reason.VANISHED, Reason.ADDED, Reason.DUPLICATE})
@@ -28,7 +28,27 @@ def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
     additions = tuple(_attribute(change, before.pop((change.address, change.id), None)) for change in head.additions)
     withdrawn = tuple(change for change in base_plan.changes if (change.address, change.id) in before)
     base = replace(base, withdrawn=withdrawn)
-    return replace(head, changes=changes, additions=additions, base=base, names={**base_plan.names, **head.names})
+    return replace(
+        head,
+        changes=changes,
+        additions=additions,
+        approvals=_attribute_approvals(head.approvals, base_plan.approvals),
+        base=base,
+        names={**base_plan.names, **head.names},
+    )
+
+
+def _attribute_approvals(approvals: Iterable[Approval], former: Iterable[Approval]) -> tuple[Approval, ...]:
+    """The approvals for the reviewed commits, followed by those that the plan of the base needs for the same items."""
+    needed = {(approval.what, item) for approval in former for item in approval.items}
+    marked = [
+        replace(
+            approval,
+            is_pending=bool(approval.items) and all((approval.what, item) in needed for item in approval.items),
+        )
+        for approval in approvals
+    ]
+    return tuple(sorted(marked, key=lambda approval: approval.is_pending))
 
 
 def _attribute(change: Change, former: Change | None) -> Change:

@@ -8,8 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
-from reconciler.model.plan import Base, Plan
+from reconciler.model.plan import Approval, ApprovalItem, Base, Plan
 from reconciler.planning.attribution import attribute
+from reconciler.rendering.plan import phrases
+from reconciler.rendering.plan.outline import build_outline
 from tests.planning.builders import at
 
 BASE = Base("main", "c0ffee")
@@ -139,3 +141,20 @@ def test_additions_are_compared_with_deletions_that_the_base_plans_and_the_rever
 def test_objects_have_the_names_of_both_plans_and_those_of_the_review_count() -> None:
     head, before = Plan("s", names={"1": "new", "2": "added"}), Plan("s", names={"1": "old", "3": "gone"})
     assert attribute(head, before, BASE).names == {"1": "new", "2": "added", "3": "gone"}
+
+
+def test_approvals_of_pending_changes_stand_after_those_of_the_review_and_are_named_so() -> None:
+    ours, theirs = (ApprovalItem(f"ReservedDomain/{name}", f"rd_{name}", name) for name in ("ours", "theirs"))
+    pending = Approval("adopt", "BotUser", 1, "why", items=(theirs,))
+    own = Approval("delete", "ReservedDomain", 2, "why", items=(ours, theirs))
+    of_all = Approval("empty", "*", 3, "why")
+    before = (pending, Approval("delete", "ReservedDomain", 1, "why", items=(theirs,)), of_all)
+    made = attribute(Plan("s", approvals=(pending, own, of_all)), Plan("s", approvals=before), BASE)
+    assert [(each.what, each.is_pending) for each in made.approvals] == [
+        ("delete", False),
+        ("empty", False),
+        ("adopt", True),
+    ]
+    assert [phrases.approval(row) for row in build_outline(made).approvals][-1] == (
+        "Approval required for a pending change, not of this branch: pass --allow adopt:BotUser=1"
+    )

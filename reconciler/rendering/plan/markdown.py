@@ -507,11 +507,7 @@ def _names(rows: Sequence[ChangeRow], listed: int) -> str:
 
 def _approval(row: ApprovalRow) -> str:
     """`- ✋ **Approval required:** pass `--allow delete:ReservedDomain=1`: `why``"""
-    label = (
-        "✅ Approved:"
-        if row.granted
-        else f"✋ **{'Optional approval' if row.is_optional else 'Approval required'}:** pass"
-    )
+    label = "✅ Approved:" if row.granted else f"✋ **{phrases.approval_label(row)}:** pass"
     return f"- {label} {code(_cut(row.flag, 200))}: {code(_cut(row.why, 300))}"
 
 

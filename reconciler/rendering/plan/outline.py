@@ -103,6 +103,7 @@ class ApprovalRow(Struct, frozen=True):
     why: str
     granted: bool
     is_optional: bool = False
+    is_pending: bool = False
 
 
 class RuleRow(Struct, frozen=True):
@@ -305,7 +306,8 @@ def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
 
 
 def _approval(approval: Approval) -> ApprovalRow:
-    return ApprovalRow(sanitize(approval.flag), sanitize(approval.why), approval.granted, approval.is_optional)
+    flag, why = sanitize(approval.flag), sanitize(approval.why)
+    return ApprovalRow(flag, why, approval.granted, approval.is_optional, approval.is_pending)
 
 
 def _diff(old: tuple[str, ...], new: tuple[str, ...]) -> Iterator[DiffLine]:

@@ -368,7 +368,13 @@ def approval(row: ApprovalRow) -> str:
     """`Approval required: pass --allow delete:ReservedDomain=1`"""
     if row.granted:
         return f"Approved: {row.flag}"
-    return f"{'Optional approval' if row.is_optional else 'Approval required'}: pass {row.flag}"
+    return f"{approval_label(row)}: pass {row.flag}"
+
+
+def approval_label(row: ApprovalRow) -> str:
+    """`Approval required`, and whether it is for a change that is not of the reviewed commits."""
+    label = "Optional approval" if row.is_optional else "Approval required"
+    return f"{label} for a pending change, not of this branch" if row.is_pending else label
 
 
 def deliveries(row: ChangeRow, flavour: Flavour) -> tuple[str, ...]:
