@@ -380,6 +380,18 @@ _REFERENCES: Final = {
         "Ids of each kind have a prefix of their own.",
         "Correct the id.",
     ),
+    "unusual-id": Code(
+        "A text in a field for ids has no prefix of an id that the field takes.",
+        "Ids of each kind have a prefix of their own.",
+        "Correct the id, or refer to a declared resource with `{ref: Kind/name}`.",
+        _WARNING,
+    ),
+    "terraform-expression": Code(
+        "A value is written as Terraform writes it, such as `${var.name}` or `ngrok_https_edge.shop.id`.",
+        "In a field for ids it is an error. In other texts it is sent as it is.",
+        "Write `${{ var.name }}`, `${{ each.key }}` or `{ref: Kind/name}`, as the message says.",
+        _EITHER,
+    ),
     "invalid-move": Code(
         "An entry of `moved` is not a former address of this resource.",
         "It has another kind, is the current address, or belongs to another resource.",
@@ -623,6 +635,18 @@ _PLANS: Final = {
         "The platform deletes other objects together with this one.",
         "They are parts of the object.",
         "Check that they may be deleted, or keep the object.",
+        _WARNING,
+    ),
+    "id-not-found": Code(
+        "A manifest contains an id that no object of the account has.",
+        "The object was deleted, or belongs to another account.",
+        "Correct the id, or declare the object and refer to it with `{ref: Kind/name}`.",
+        _WARNING,
+    ),
+    "host-not-reserved": Code(
+        "An edge serves a host that no reserved domain or address covers.",
+        "Neither the manifests nor the account have one with this name, nor a wildcard domain above it.",
+        "Declare a ReservedDomain or ReservedAddress for it, or correct the host.",
         _WARNING,
     ),
     "kind-not-listed": Code(

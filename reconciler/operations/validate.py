@@ -56,13 +56,18 @@ def make_placeholder(source: str, is_secret: bool) -> Value:
     return Sealed(source) if is_secret else PENDING
 
 
+def _make_placeholder_in_manifests(source: str, is_secret: bool) -> Value | None:
+    """As `make_placeholder`, but a missing file of a field that is not secret is an error: Git has it."""
+    return None if source.startswith("file:") and not is_secret else make_placeholder(source, is_secret)
+
+
 def _check(source: ProjectSource, name: str | None) -> _Checked:
     environ = source.runtime.environ
     try:
         config = load_config(source.path, environ, name, make_placeholder)
         rules = policy_checks.load_rules(config)
         read_approvals(config.root, name)
-        loaded = load_manifests(config, environ, source.variables, make_placeholder)
+        loaded = load_manifests(config, environ, source.variables, _make_placeholder_in_manifests)
     except Rejected as rejected:
         return _Checked(ValidationResult(name, rejected.problems))
     found = policy_checks.check_manifest(rules, loaded.manifest, source.runtime.now())

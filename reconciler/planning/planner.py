@@ -45,6 +45,7 @@ from reconciler.planning.matching.unclaimed import find_orphans, find_other_stac
 from reconciler.planning.ordering import dependencies as order
 from reconciler.planning.ordering.call_graph import find_live_edges
 from reconciler.planning.ordering.deletes import report_separated_parts
+from reconciler.planning.ordering.missing_targets import report_missing_targets
 from reconciler.planning.ordering.sequence import Sequenced, sequence
 
 __all__ = ["PlanOptions", "match_all", "plan"]
@@ -266,6 +267,7 @@ class _Planning:
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(
                 *dict.fromkeys(merge_unlisted(self.problems)),  # one of a cycle is reported by each of its members
+                *report_missing_targets(index, self.decided.values(), options),
                 *problems,
                 *report_separated_parts(deleted_with, index, options),
                 *report_unreadable_kinds(snapshot),

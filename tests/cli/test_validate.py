@@ -69,6 +69,21 @@ def test_a_project_with_more_problems_than_are_kept_says_so(shell: Shell) -> Non
     assert len(said.splitlines()) < 10_100
 
 
+def test_a_missing_file_of_a_field_that_is_not_secret_is_an_error(shell: Shell) -> None:
+    shell.write("manifests/one.yaml", "kind: IPPolicy\nname: a\nspec: {description: {from_file: texts/a.txt}}\n")
+    said = shell("validate")
+    assert (said.code, said.err.splitlines()[0]) == (
+        1,
+        "manifests/one.yaml:3:21: IPPolicy/a.description: there is no file texts/a.txt; "
+        "paths are relative to the project's root",
+    )
+    shell.write("texts/a.txt", "office")
+    assert shell("validate").code == 0
+    secret = "kind: Secret\nname: a\nspec: {vault_id: vault_1, name: a, value: {from_file: secrets/a}}\n"
+    shell.write("manifests/one.yaml", secret)
+    assert "there is no file" not in shell("validate").err
+
+
 # --- environments -----------------------------------------------------------------------------------------------------
 
 WRONG = "TLSEdge/payments: {spec: {hostports: 3}}\n"

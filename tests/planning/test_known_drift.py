@@ -19,7 +19,8 @@ from tests.planning.builders import declare, live, make_plan, record, snapshot
 TODAY = "2026-06-15"
 WAS = {"description": "was", "hostports": ["a.x:443"], "traffic_policy": {"value": "{}"}}
 PLATFORM = {**WAS, "description": "by hand", "hostports": ["b.x:443"]}
-EDGE = snapshot(live("TLSEdge", "e", PLATFORM, owner=record("TLSEdge/e", WAS)))
+DOMAIN = live("ReservedDomain", "rd_1", {"domain": "a.x"})
+EDGE = snapshot(live("TLSEdge", "e", PLATFORM, owner=record("TLSEdge/e", WAS)), DOMAIN)
 POLICY = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
 RULE = live("IPPolicyRule", "ipr_9", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
 

@@ -358,7 +358,7 @@ def test_a_change_that_keeps_using_what_goes_is_said_to_use_it() -> None:
     there = live("TLSEdge", "e", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}, owner=record("TLSEdge/e", was))
     made = make_plan(
         declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_2"]}}),
-        seen=snapshot(policy, there),
+        seen=snapshot(policy, live("IPPolicy", "ipp_2"), there),
         options=LENIENT,
     )
     assert [(problem.code, str(problem.severity)) for problem in made.problems] == [("still-in-use", "warning")]

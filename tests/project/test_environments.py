@@ -243,7 +243,7 @@ WAITING = "reconciler.yaml:2:16: variables.x: has no value; set it with --var x=
     [
         "kind: IPPolicy\nname: a\nspec: {description: '${{ var.x }}'}\n",
         "kind: IPPolicy\nname: a\nspec: {description: 'at ${{ var.x }}'}\n",
-        "kind: WeightedBackend\nname: a\nspec: {backends: [{backend_id: b, weight: '${{ var.x }}'}]}\n",
+        "kind: WeightedBackend\nname: a\nspec: {backends: [{backend_id: bkdfo_1, weight: '${{ var.x }}'}]}\n",
         "kind: IPPolicy\nname: a-${{ each.key }}\nfor_each: ${{ var.x }}\n"
         "---\nkind: IPRestriction\nname: r\nspec: {type: agent, ip_policy_ids: [{ref: IPPolicy/a-b}]}\n",
     ],

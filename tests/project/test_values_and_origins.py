@@ -219,7 +219,7 @@ def test_a_key_that_belongs_beside_the_spec_is_reported_as_that(text: str, line:
         ("ensure: forgotten", True),
         ("id: edghtsrt_1\nspec: {edge_id: e}", True),
         ("spec: {edge_id: e, match: /, match_type: exact_path}", True),
-        ("spec: {edge_id: e}", False),
+        ("spec: {edge_id: edghts_1}", False),
         ("id: edghtsrt_1", False),
         ("ensure: absent\nspec: {backend: {}}", False),
     ],
@@ -381,7 +381,8 @@ def test_an_address_where_an_id_belongs_is_reported_and_other_texts_are_ids() ->
         return resolve("TLSEdge", {"backend": {"backend_id": text}})[1]
 
     assert backend("FailoverBackend/a") == ["backend.backend_id: expected an id, found the address FailoverBackend/a"]
-    assert backend("Unknown/a") == backend("bk d/a") == backend("FailoverBackend") == []
+    assert backend("Unknown/a") == backend("bk d/a") == backend("bkdfo_1") == []
+    assert "does not look like an id" in backend("FailoverBackend")[0]
 
 
 # --- origins ----------------------------------------------------------------------------------------------------------
@@ -676,8 +677,8 @@ def test_an_unknown_target_is_an_error_only_if_every_document_could_be_read() ->
 
 
 def test_a_nested_key_is_not_taken_for_one_beside_the_spec() -> None:
-    assert told("kind: TLSEdge\nname: a\nspec: {backend: {backend_id: bkd_1, name: x}}\n") == [
-        "a.yaml:3:37: TLSEdge/a.backend.name: unknown field; use enabled or backend_id"
+    assert told("kind: TLSEdge\nname: a\nspec: {backend: {backend_id: bkdfo_1, name: x}}\n") == [
+        "a.yaml:3:39: TLSEdge/a.backend.name: unknown field; use enabled or backend_id"
     ]
 
 

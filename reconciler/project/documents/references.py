@@ -18,7 +18,7 @@ from reconciler.model.kind import Home
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.problem import Finding, Position, cut
 from reconciler.model.value import Json, Ref
-from reconciler.project.documents import phrases
+from reconciler.project.documents import phrases, terraform
 
 _EACH: Final = re.compile(r"each\b")
 
@@ -106,9 +106,8 @@ class References:
                 code="invalid-expression",
             )
         if not slash or not rest:
-            raise Unresolved(
-                f"{text!r} is not a reference", "write Kind/name or Kind/name.output", code="invalid-reference"
-            )
+            remedy = terraform.find_bare(text) or "write Kind/name or Kind/name.output"
+            raise Unresolved(f"{text!r} is not a reference", remedy, code="invalid-reference")
         kind = kinds.find(kind_name) if kind_name.isidentifier() else None
         if kind is None:
             raise Unresolved(

@@ -29,7 +29,7 @@ from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Finding, Severity, cut
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files
-from reconciler.project.documents import functions, phrases, secret_sources, validation
+from reconciler.project.documents import functions, literal_ids, phrases, secret_sources, terraform, validation
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
@@ -112,7 +112,7 @@ class Resolver:
         for key, item in raw.items():
             slot = slots.get(key)
             is_plain = slot is None or not (slot.sensitive or slot.refs or slot.conceals)
-            if item.__class__ is str and "${{" not in item and is_plain:
+            if item.__class__ is str and "${" not in item and is_plain:
                 continue
             if slot is not None and (value := self._value(item, slot, (*path, key))) is not item:
                 changed[key] = value
@@ -124,9 +124,12 @@ class Resolver:
                 return self._document_text(item, slot, path)
             if "${{" in item:
                 return self._resolve_or_report(self._text, item, slot, path)
-            if slot.refs and "/" in item:
-                return self._resolve_or_report(self._id, item, slot, path)
-            return self._literal(item, path) if slot.sensitive else item
+            if slot.refs:
+                return self._resolve_or_report(self._literal_id, item, slot, path)
+            if slot.sensitive:
+                return self._literal(item, path)
+            self._warn_of_terraform(item, path)
+            return item
         if isinstance(item, dict):
             return self._map(item, slot, path)
         if isinstance(item, list):
@@ -148,6 +151,25 @@ class Resolver:
                 f"expected an id, found the address {text}", f"write {{ref: {text}}}", code="invalid-reference"
             )
         return text
+
+    def _literal_id(self, text: str, slot: Slot, path: Path) -> str:
+        """Returns an id that is written in the manifest. Raises Unresolved if no id of the field looks like that."""
+        if (remedy := terraform.find_bare(text) or terraform.find_inserted(text)) is not None:
+            raise Unresolved(f"{cut(text)} is an expression of Terraform", remedy, code="terraform-expression")
+        expected = f"ids of this field begin with {literal_ids.describe_prefixes(slot.refs)}"
+        if other := literal_ids.find_other_kind(text, slot.refs):
+            raise Unresolved(f"{cut(text)} is an id of {other}", expected, code="invalid-id")
+        if text and "/" not in text and literal_ids.is_unusual(text, slot.refs):
+            self.findings.append(
+                Finding(path, f"{cut(text)} does not look like an id", expected, Severity.WARNING, code="unusual-id")
+            )
+        return self._id(text, slot, path)
+
+    def _warn_of_terraform(self, text: str, path: Path) -> None:
+        """Warns of a text that would be sent as it is: it may be meant so."""
+        if "${" in text and (remedy := terraform.find_inserted(text)) is not None:
+            wrong = "an expression of Terraform, which is sent as it is"
+            self.findings.append(Finding(path, wrong, remedy, Severity.WARNING, code="terraform-expression"))
 
     def _literal(self, text: str, path: Path) -> Secret:
         """Wraps a secret that is written in the file, with a warning."""
@@ -193,6 +215,8 @@ class Resolver:
         match item:
             case str() if "${{" in item:
                 return self._resolve_or_report(self._text, item, slot, path)
+            case str():
+                self._warn_of_terraform(item, path)
             case dict():
                 if len(item) == 1 and (*at, next(iter(item))) in secrets and next(iter(item)) in phrases.EXPRESSIONS:
                     return self._resolve_or_report(self._expression, item, SECRET_TEXT, path)

@@ -59,7 +59,7 @@ def slots_of(model: type[BaseModel]) -> Mapping[str, Slot]:
 
 
 def is_plain_text(items: Iterable[Json], slot: Slot) -> bool:
-    """Whether the items are plain text: no expression, no reference, no secret."""
-    if slot.sensitive:
+    """Whether the items are plain text: no expression, no id, no secret."""
+    if slot.sensitive or slot.refs:
         return False
-    return all(item.__class__ is str and "${{" not in item and not (slot.refs and "/" in item) for item in items)
+    return all(item.__class__ is str and "${" not in item for item in items)

@@ -18,7 +18,7 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding
 from reconciler.model.value import PENDING, Json
-from reconciler.project.documents import functions, phrases, validation
+from reconciler.project.documents import functions, phrases, terraform, validation
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, merge
 from reconciler.project.settings.variables import Setting
@@ -121,7 +121,8 @@ def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | 
     raise _Wrong(
         (KEY,),
         f"expected a list or a map, found {phrases.describe_found(items)}",
-        "write [a, b] or {a: …, b: …}",
+        (terraform.find_bare(items) or terraform.find_inserted(items) if isinstance(items, str) else None)
+        or "write [a, b] or {a: …, b: …}",
         code="wrong-type",
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from reconciler.rendering.plan.findings import Finding, Level
 from reconciler.rendering.plan.sarif import fingerprint
 
+_MOST_COMMANDS = 200  # most severe first; GitHub does not show more, but prints each to the log
 _LONGEST = 1000  # characters: GitHub cuts a message at 4 KB
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 _SEVERITIES = {Level.ERROR: "critical", Level.WARNING: "major", Level.NOTE: "info"}
@@ -18,7 +19,9 @@ _SEVERITIES = {Level.ERROR: "critical", Level.WARNING: "major", Level.NOTE: "inf
 
 def render_github(findings: Sequence[Finding]) -> str:
     """Workflow commands, one per line. GitHub shows the first ten of each level and step."""
-    return "".join(f"{_command(finding)}\n" for finding in findings)
+    more = len(findings) - _MOST_COMMANDS
+    text = "".join(f"{_command(finding)}\n" for finding in findings[:_MOST_COMMANDS])
+    return text + (f"… and {more:,} more findings; --format sarif lists all of them\n" if more > 0 else "")
 
 
 def render_gitlab(findings: Sequence[Finding], *, fallback: str) -> str:

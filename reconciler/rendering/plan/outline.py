@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ UNSET = "(not set)"
 
 _OBJECT_ID = re.compile(r"[a-z0-9]+_[A-Za-z0-9]{20,}")  # not an id that is a natural key
 _CONTEXT = 2  # lines around a change
+_MOST_OF_BASE = 10  # problems of the base commit
 _SHORT_COMMIT = 7  # characters
 _SHORT = 48  # cells of a nested value that is written on the line of its key
 
@@ -258,6 +259,12 @@ def _addition(change: Change, words: _Words) -> ChangeRow:
     return replace(row, fields=tuple(replace(field, is_kept=True) for field in row.fields))
 
 
+def _cut_list(lines: Sequence[str]) -> tuple[str, ...]:
+    """The first problems of the base: they are corrected there, not on this branch."""
+    more = len(lines) - _MOST_OF_BASE
+    return (*lines[:_MOST_OF_BASE], f"… and {more:,} more problems") if more > 0 else tuple(lines)
+
+
 def _problem(problem: Problem) -> ProblemRow:
     return ProblemRow(sanitize(str(problem)), problem.is_error, problem.severity is Severity.NOTE)
 
@@ -272,7 +279,7 @@ def _base(base: Base, words: _Words) -> BaseRow:
         ref=sanitize(base.ref),
         commit=sanitize(base.commit[:_SHORT_COMMIT]),
         behind=base.behind,
-        problems=tuple(sanitize(str(problem)) for problem in merge_repeated(base.problems)),
+        problems=_cut_list([sanitize(str(problem)) for problem in merge_repeated(base.problems)]),
         withdrawn=tuple(_change(change, words) for change in base.withdrawn),
     )
 

@@ -19,6 +19,7 @@ from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue,
 from reconciler.rendering.plan.phrases import Flavour, Resources
 
 NARROWEST = 40
+_MOST_PROBLEMS = 100  # more would push the changes off the screen
 _FIELD_INDENT = 6
 _FEW = 8  # lines of a value that is added or removed as a whole; its file has the rest
 
@@ -135,9 +136,13 @@ class _Page:
                 yield from self.block(problem, 4, Paint.ALARM, "  ! ")
 
     def problems(self) -> Iterator[str]:
-        for row in self.rows.urgent_problems:
+        rows = self.rows.urgent_problems  # errors come first
+        for row in rows[:_MOST_PROBLEMS]:
             paint, sign = (Paint.ALARM, "! ") if row.is_error else (Paint.CHANGED, "")
             yield from self.block(row.text, 2, paint, sign)
+        if len(rows) > _MOST_PROBLEMS:
+            more = f"… and {len(rows) - _MOST_PROBLEMS:,} more problems; --format json lists all of them"
+            yield from self.block(more, 2, Paint.ALARM)
 
     def legend(self) -> Iterator[str]:
         if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
