@@ -122,6 +122,11 @@ def test_secrets_in_policies_are_sent_and_shown_nowhere(
 
     assert living("plan", "--detailed-exitcode").code == 0
     assert living("drift").code == 0
+    for subject in ("CloudEndpoint/inline", "CloudEndpoint/text", "HTTPSEdgeRoute/r", "HTTPResponseBackend/b"):
+        assert silent(canaries, living("explain", subject)).code == 0
+        assert silent(canaries, living("explain", subject, "--live")).code == 0
+    assert silent(canaries, living("explain", "CloudEndpoint/inline.traffic_policy.on_http_request[0]")).code == 0
+    assert silent(canaries, living("graph")).code == 0
     assert silent(canaries, living("list", "--format", "json")).code == 0
     assert silent(canaries, living("history")).code == 0
     assert canaries.found("store", b"".join(path.read_bytes() for path in (living.root / "state").iterdir())) == []

@@ -17,7 +17,7 @@ from reconciler.model.value import Json, Secret, Template
 Path = tuple[str | int, ...]
 
 SECRET_KEY: Final = re.compile(
-    r"(?:^|[-_.])(?:authorization|auth|pwd|jwt|hmac|bearer)$|cookie|secret|password|passwd|passphrase|token|credential"
+    r"(?:^|[-_.])(?:authorization|auth|pwd|jwt|hmac|bearer)$|cookie|secret|password|passwd|passphrase|token|credential|idp[-_]metadata"
     r"|(?:api|access|private|auth|signing|encryption|shared)[-_]?key",
     re.IGNORECASE,
 )

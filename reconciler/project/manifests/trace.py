@@ -17,7 +17,7 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Declaration, Path
 from reconciler.model.problem import Position
 from reconciler.model.provenance import Origin, Trace
-from reconciler.model.value import Hidden, Json, Value, references
+from reconciler.model.value import Hidden, Json, Value, references, replace_at
 from reconciler.project.documents import functions, phrases, validation
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, find_path, is_atom, layers_of
 from reconciler.project.settings.config import Config
@@ -63,8 +63,29 @@ def show_value(kind: str, path: Path, value: Value) -> Value:
     """The value at a path of a spec of the kind, with Hidden in place of everything that must not be shown."""
     whole = Field("spec", Shape.OBJECT, fields=kinds.get(kind).fields)
     fields = [validation.field_at((whole,), ("spec", *path[:depth])) for depth in range(len(path) + 1)]
+    for depth, (field, _) in enumerate(fields):
+        if field is not None and field.conceals is not None:
+            return _redact_inside(value, field, path[depth:])
     # Free-form content has no fields inside.
     return _redact(value, *next((field for field in fields if field[0] and field[0].shape is Shape.ANY), fields[-1]))
+
+
+def _redact_inside(value: Value, field: Field, below: Path) -> Value:
+    """The value at the path `below` a policy or a map of headers, with Hidden in place of the secrets inside."""
+    assert field.conceals is not None
+    if _is_source(value):
+        return value
+    if isinstance(value, str) and not below and field.shape is Shape.ANY:
+        document = field.canonical(value) if field.canonical is not None else value
+        is_shown = not isinstance(document, str) and not any(True for _ in field.conceals.find(document))
+        return value if is_shown else _HIDDEN
+    whole: Json = value
+    for key in reversed(below):
+        whole = [whole] if isinstance(key, int) else {key: whole}
+    found = [path[len(below) :] for path in field.conceals.find(whole)]
+    is_named_beside = below[-1:] == ("value",)  # what it is the value of stands beside it
+    secret = [()] if is_named_beside else [path for path in found if path[-1:] not in (("from_env",), ("from_file",))]
+    return replace_at(value, secret, lambda _: _HIDDEN)
 
 
 def _redact(value: Value, field: Field | None, sensitive: bool) -> Value:
