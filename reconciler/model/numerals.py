@@ -6,6 +6,7 @@ such as the value of a header, sees the spelling.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -93,6 +94,18 @@ def in_json(number: SpelledFloat | SpelledInteger) -> int | float:
     whole, fraction, exponent = match[1] or "0", match[2] or "", match[3] or ""
     sign = "-" if number.spelling.startswith("-") else ""
     return keep_spelling(f"{sign}{whole}{'.0' if fraction == '.' else fraction}{exponent}", float(number))
+
+
+def dump_json(value: Any) -> str:
+    """Compact JSON in which numbers keep their spelling."""
+    match value:
+        case SpelledFloat() | SpelledInteger():
+            return repr(in_json(value))
+        case dict():
+            return "{" + ",".join(f"{dump_json(key)}:{dump_json(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(dump_json, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def mark_spelled(value: Any) -> Any:

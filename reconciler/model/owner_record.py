@@ -22,6 +22,7 @@ from reconciler.model.canonical import leaf_at
 from reconciler.model.fields.annotations import InputOnly, ServerDefault
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
+from reconciler.model.numerals import dump_json, keep_spelling
 from reconciler.model.value import digest
 
 KEY = "reconciler"
@@ -169,8 +170,11 @@ def _without_member(text: str, parsed: dict[str, Any]) -> str:
     rest = {key: value for key, value in parsed.items() if key != KEY}
     _, tail = _split_last_brace(text)
     original = text[: text.rfind(_MEMBER)].removesuffix(",") + "}" + tail
-    # If the object was reformatted around the record, its text cannot be restored, only its value.
-    return original if _parse_json(original) == rest else json.dumps(rest, separators=(",", ":"), ensure_ascii=False)
+    if _parse_json(original) == rest:
+        return original
+    # The object was reformatted around the record: its text cannot be restored, only its value.
+    spelled = json.loads(text, parse_float=lambda number: keep_spelling(number, float(number)))
+    return dump_json({key: value for key, value in spelled.items() if key != KEY})
 
 
 def _split_last_brace(text: str) -> tuple[str, str]:

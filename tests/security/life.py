@@ -43,6 +43,10 @@ def made_up() -> dict[str, str]:
         "ingestion secret": fresh(AWKWARD),
         "cloud secret": fresh(AWKWARD),
         "SAML metadata": fresh(),
+        "policy secret": fresh(AWKWARD),
+        "policy secret from the environment": fresh(AWKWARD),
+        "policy secret in a file": fresh(),
+        "secret header": fresh(AWKWARD),
     }
 
 
@@ -73,6 +77,7 @@ class Life:
             "MY_API_KEY": self.known["api key"],
             "METRICS_KEY": self.known["metrics key"],
             "CLOUD_SECRET": self.known["cloud secret"],
+            "POLICY_SECRET": self.known["policy secret from the environment"],
             "TLS_KEY": pems.private_key("canary"),
         }
 
@@ -190,7 +195,33 @@ def _files(known: Mapping[str, str]) -> dict[str, str]:
         ),
         "pki/cert.pem": pems.certificate("canary"),
         "pki/saml.xml": pems.saml(f"https://idp.example.com/{known['SAML metadata']}") + "\n",
+        "pki/policy.yaml": (
+            "on_http_request:\n  - actions:\n      - type: oauth\n        config:\n          provider: google\n"
+            f"          client_id: shown\n          client_secret: {known['policy secret in a file']}\n"
+            f"      - type: deny  # {known['policy secret in a file']}\n"
+        ),
         "manifests/all.yaml": f"""\
+kind: CloudEndpoint
+name: inline
+spec:
+  url: https://inline.internal
+  traffic_policy:
+    on_http_request:
+      - actions:
+          - type: verify-webhook
+            config: {{provider: github, secret: {quoted["policy secret"]}}}
+          - type: basic-auth
+            config: {{credentials: [{{from_env: POLICY_SECRET}}]}}
+          - type: deny
+---
+kind: CloudEndpoint
+name: text
+spec: {{url: "https://text.internal", traffic_policy: {{from_file: pki/policy.yaml}}}}
+---
+kind: HTTPResponseBackend
+name: headers
+spec: {{headers: {{authorization: {quoted["secret header"]}}}}}
+---
 kind: TunnelCredential
 name: file
 deliver: {{token: {{to_file: secrets/file.token}}}}
