@@ -147,6 +147,26 @@ def test_secrets_in_policies_are_sent_and_shown_nowhere(
     assert living("plan", "--detailed-exitcode").code == 0
 
 
+def test_a_fork_plans_from_a_snapshot_without_the_secrets_of_policies(
+    living: Project, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifests(known).replace('"ops:${{ var.password }}"', "{from_env: PASSWORD}")
+    living.write("manifests/all.yaml", text)
+    living.write("reconciler.yaml", "stack: prod\n")
+    monkeypatch.setenv("PASSWORD", f"ops:{known['client']}")
+    assert living("apply", "-y").code == 0
+    assert living("snapshot", "--out", "snapshot.json").code == 0
+    for name in ("PASSWORD", "WEBHOOK", "ROUTE"):
+        monkeypatch.delenv(name)
+    said = silent(Canaries(known), living("plan", "--snapshot", "snapshot.json", "--detailed-exitcode"))
+    assert said.code == 0, said
+    living.write("manifests/all.yaml", text.replace("body: shown", "body: other").replace("x-ver: 1.10", "x-ver: 1.1"))
+    said = silent(Canaries(known), living("plan", "--snapshot", "snapshot.json", "--detailed-exitcode"))
+    assert said.code == 2
+    assert "sensitive" not in said.out
+    assert "1.10" in said.out
+
+
 def test_a_plan_file_whose_secret_changed_since_is_refused(living: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     assert living("plan", "--out", "plan.json").code == 0
     monkeypatch.setenv("WEBHOOK", fresh())
