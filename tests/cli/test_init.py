@@ -388,6 +388,22 @@ def test_the_owners_of_approvals_are_written_and_said(shell: Shell, host: str, p
     assert not (shell.root / "third" / place).exists()
 
 
+@pytest.mark.parametrize("host", ["github", "gitlab"])
+def test_owners_review_whatever_loosens_a_rule_and_risks_need_approval(shell: Shell, host: str) -> None:
+    shell("init", "fresh", "-y", "--ci", host, "--approvers", "@octo/platform", "--environment", "prod")
+    owned = (shell.root / f"fresh/.{host}/CODEOWNERS").read_text()
+    for path in ("/approvals.yaml", "/reconciler.yaml", "/environments/", "/policies/", "/fleet.yaml"):
+        assert f"\n{path} @octo/platform\n" in owned
+    settings = (shell.root / "fresh/reconciler.yaml").read_text()
+    assert "  require_approval: [widens_access, irreversible, runs_command]\n" in settings
+    assert shell("validate", "--project", str(shell.root / "fresh")).code == 0
+    shell.write("second/CODEOWNERS", "* @alice\n")
+    shell.write("second/reconciler.yaml", "stack: prod\npolicies: [rules]\n")
+    told = shell("init", "second", "-y", "--ci", host)
+    assert "/rules/ @OWNER/TEAM" in told.err
+    assert "/CODEOWNERS @OWNER/TEAM" in told.err
+
+
 def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:
     told = shell("init", "fresh", "-y", "--ci", "none", "--package", WHEEL)
     assert "note: no pipelines are written; ignoring --package\n" in told.err

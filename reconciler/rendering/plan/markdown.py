@@ -115,6 +115,7 @@ def render_failed(environments: Sequence[str], *, is_all: bool) -> str:
     if not environments:
         return ""
     lines = [f"- ⚠️ {code(_cut(sanitize(name), 100))}: **no plan in this run**; see its log" for name in environments]
+    lines = [*lines[:_MOST_STACKS], *(["- …"] if len(lines) > _MOST_STACKS else [])]
     return _join(["## No environment could be planned" if is_all else "## Environments without a plan", "", *lines, ""])
 
 
