@@ -273,14 +273,47 @@ def test_another_value_of_a_secret_is_another_change(repository: Repository) -> 
 # --- the tip of the branch before the push ----------------------------------------------------------------------------
 
 
-def test_rules_are_those_of_the_branch_before_the_push(make: Callable[[str], Repository], sandbox: Sandbox) -> None:
-    """After a fast-forward the first parent of the pushed commit is a commit of the author, with a rule removed."""
-    repository = make("gitlab")
-    repository.commit("topic", {"manifests/a.yaml": policy("a")})
-    request = reviewed(repository, b=policy("b"))
-    push = repository.merge(request, how="forward")
-    assert repository.git("rev-parse", f"{push.after}^1") != push.before
-    assert repository.apply(push).code == 0
+POLICY = """\
+policy: restricted
+scope: {kinds: [TLSEdge]}
+check: resource.spec.ip_restriction != null
+message: ${resource.address} is open to everyone
+"""
+OPEN = "kind: TLSEdge\nname: pay\nspec: {description: pay}\n"
+EDGE = OPEN.replace("}", ", ip_restriction: {ip_policy_ids: [{ref: IPPolicy/office}]}}")
+
+
+@pytest.mark.parametrize(
+    ("host", "how"), [("github", "rebase"), ("github", "squash"), ("gitlab", "merge"), ("gitlab", "forward")]
+)
+def test_rules_are_those_of_the_branch_before_the_push(
+    make: Callable[[str], Repository], sandbox: Sandbox, how: str, host: str
+) -> None:
+    """After a fast-forward or a rebase the first parent of the pushed commit is the author's, with the rule removed."""
+    repository = make(host)
+    repository.commit("main", {"policies/restricted.yaml": POLICY})
+    assert (
+        repository.apply(repository.merge(reviewed(repository, "edge", edge=EDGE, office=policy("office")))).code == 0
+    )
+    repository.commit("open", {"policies/restricted.yaml": None})
+    repository.commit("open", {"manifests/edge.yaml": OPEN})
+    request = repository.open("open")
+    refused = repository.plan(request)
+    assert refused.code == 4
+    repository.forge.runs[-1].result = "success"  # by a changed workflow
+    start = repository.git("rev-parse", "main")
+    push = repository.merge(request, how=how)
+    if how in ("rebase", "forward"):
+        assert repository.git("rev-parse", f"{push.after}^1") != push.before
+    said = repository.apply(push)
+    assert said.code == 4, said
+    assert sandbox.calls() == []
+    repository.git("reset", "--quiet", "--hard", start)
+    entries = [line for line in refused.err.splitlines() if line.startswith(("  - ", "    "))]
+    repository.commit("open", {"approvals.yaml": "\n".join(["approvals:", *entries, ""])})
+    approved = repository.open("open")
+    assert repository.plan(approved).code == 0
+    assert repository.apply(repository.merge(approved, how=how)).code == 0
 
 
 @pytest.mark.parametrize("before", ["", "1" * 40])

@@ -88,7 +88,8 @@ def command(
         plan_files.write_plan(out, plan, opened.runtime.environ)
     show(plan, opened, common, chosen)
     workspaces.print_tally(plan)
-    if fail_on is not None and not plan.blocking_errors and plan.missing_approvals:
+    is_judged = all(problem.rule for problem in plan.blocking_errors)  # a policy that an approval can replace, too
+    if fail_on is not None and is_judged and plan.missing_approvals:
         _print_missing_approvals(plan, opened)
         return exit_codes.BLOCKED
     return workspaces.exit_code(plan, changes=exit_codes.CHANGES if detailed_exitcode else exit_codes.DONE)
