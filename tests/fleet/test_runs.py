@@ -18,7 +18,7 @@ from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.runs import reopen_run
 from reconciler.fleet.worker import run_task
 from reconciler.model import exit_codes
-from reconciler.model.fleet import Pause, RunState, RunVerb, Shape, Task, TaskState
+from reconciler.model.fleet import Pause, Run, RunState, RunVerb, Shape, Task, TaskState
 from reconciler.rendering.fleet.rollup import build_rollup
 from reconciler.store.errors import Locked
 from reconciler.store.fleet_records import FleetRecords
@@ -127,6 +127,25 @@ def test_only_approved_shapes_are_applied(tmp_path: Path) -> None:
         assert (await world.states(applied))["other"] == "blocked"
 
     play(tmp_path, members, act, projects={"web": [document]})
+
+
+def test_a_project_with_loosened_rules_has_other_shapes_which_the_approved_ones_do_not_cover(tmp_path: Path) -> None:
+    settings = tmp_path / "web" / "reconciler.yaml"
+
+    async def plan_with(world: FleetWorld, text: str, rules: str) -> tuple[Run, set[str]]:
+        settings.write_text(f"{text}{rules}")
+        planned = await world.plan()
+        return planned, {task.shape for task in await world.tasks(planned)}
+
+    async def act(world: FleetWorld) -> None:
+        text = settings.read_text()
+        _, strict = await plan_with(world, text, "guards: {max_delete_percent: 10}\n")
+        _, again = await plan_with(world, text, "guards: {max_delete_percent: 10} # the same\n")
+        loosened, loose = await plan_with(world, text, "guards: {max_delete_percent: 90}\n")
+        assert (strict, strict & loose) == (again, set())
+        assert set((await world.states(await world.apply(loosened, *strict))).values()) == {"blocked"}
+
+    play(tmp_path, THREE, act)
 
 
 def test_the_failure_of_one_member_holds_no_other_back(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def describe_all(decisions: Iterable[Decision]) -> ApprovalItem:
 
 
 def _digest(value: Value) -> str:
-    return hashlib.blake2b(canonical(value), digest_size=8).hexdigest()
+    return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()
 
 
 def _to_plain(value: Value) -> Value:
