@@ -244,8 +244,9 @@ def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandb
         (
             "destroy:BotUser=1",
             "'destroy:BotUser=1' names an unknown rule; use one of "
-            "delete, delete-protected, adopt, overwrite, update, empty, account, widens_access, irreversible, "
-            "interrupts_traffic, runs_command, issues_credential, disables_agent",
+            "delete, delete-protected, create, adopt, overwrite, update, empty, account, widens_access, irreversible, "
+            "interrupts_traffic, runs_command, issues_credential, disables_agent, "
+            "loosens_rule, changes_where_it_applies",
         ),
         (
             "delete:ReservedDomian=1",

@@ -92,3 +92,20 @@ def test_a_branch_that_loosens_nothing_says_nothing_of_rules(loosened: Project) 
     said = loosened("plan", "--base", "main", "--fail-on", "approvals", "--format", "text", "--format", "html=out.html")
     assert (said.code, "rule" in said.out) == (0, False)
     assert 'id="h-rules"' not in (loosened.root / "out.html").read_text(encoding="utf-8")
+
+
+def test_defaults_that_loosen_a_rule_of_many_resources_take_one_line(on_sandbox: Project) -> None:
+    many = [resource("Vault", f"v{number:03}", name=f"v{number}") for number in range(100)]
+    on_sandbox.write("reconciler.yaml", f"{SETTINGS}defaults: {{Vault: {{lifecycle: {{protect: true}}}}}}\n")
+    on_sandbox.declare(*many)
+    run_git(on_sandbox, "init", "--quiet", "--initial-branch=main")
+    commit(on_sandbox)
+    run_git(on_sandbox, "checkout", "--quiet", "-b", "review")
+    on_sandbox.write("reconciler.yaml", SETTINGS)
+    commit(on_sandbox)
+    said = on_sandbox("plan", "--base", "main", "--format", "text", "--format", "markdown=out.md")
+    text = " ".join(said.out.split("manifests/all.yaml")[0].split())
+    names = "Vault/v000.lifecycle.protect, Vault/v001.lifecycle.protect, Vault/v002.lifecycle.protect and 97 more"
+    assert text == f"! This branch loosens a rule: {names}: true → false"
+    assert "pass --allow loosens_rule:lifecycle.protect=100" in said.out
+    assert (on_sandbox.root / "out.md").read_text(encoding="utf-8").count("This branch loosens a rule") == 1

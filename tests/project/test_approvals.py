@@ -61,8 +61,8 @@ REMEDY = "write an entry as `plan --fail-on approvals` prints it"
         (
             "approvals:\n- {delete: a, adopt: b}\n- {env: prod}\n- {}\n",
             [
-                "2:3: expected one rule, found delete, adopt; the rules are delete, delete-protected, adopt, overwrite,"
-                " update, ",
+                "2:3: expected one rule, found delete, adopt; the rules are delete, delete-protected, create, adopt,"
+                " overwrite, ",
                 "4:3: expected one rule, found none; the rules are delete, ",
             ],
         ),

@@ -119,7 +119,9 @@ def render_page(
         about=list(_about(plan, rows, digest, context)),
         is_plan=is_plan,
         status=_status(plan, rows, flavour, resources, budget),
-        rule_changes=[(phrases.describe_rule_change(row), row) for row in rows.rule_changes],
+        rule_changes=[
+            (phrases.describe_rule_change(row), row) for row in phrases.group_rule_changes(rows.rule_changes)
+        ],
         base_warnings=list(_base_warnings(rows)),
         entries=render_entries(plan, context.environment or None) if is_plan else "",
         withdrawn=rows.base.withdrawn if rows.base else (),

@@ -191,7 +191,7 @@ class _Page:
 
     def rule_changes(self) -> Iterator[str]:
         """The rules that this branch loosens, and the places that it changes."""
-        rows = self.rows.rule_changes
+        rows = phrases.group_rule_changes(self.rows.rule_changes)
         if rows:
             yield "### ⚠️ Rules"
             yield ""

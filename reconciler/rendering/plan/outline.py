@@ -111,6 +111,7 @@ class RuleRow(Struct, frozen=True):
     """A rule that the branch loosens, or a place that it changes, compared with its base."""
 
     risk: RuleRisk
+    rule: str
     subject: str
     values: str  # before and after, on one line
     position: str
@@ -208,6 +209,7 @@ def _list_rule_changes(plan: Plan, words: _Words) -> Iterator[RuleRow]:
         position = change.position
         yield RuleRow(
             change.risk,
+            sanitize(change.rule),
             sanitize(change.subject),
             values,
             sanitize(f"{position.file}:{position.line}") if position is not None else "",

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Cause, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
@@ -178,6 +179,25 @@ def list_groups(rows: Outline) -> list[Group]:
         for cause in GROUPS
     ]
     return [group for group in groups if group.cause is Cause.THIS_CHANGE or group.changes or group.additions]
+
+
+_SUBJECTS = 3  # of equal changes of rules that are named
+
+
+def group_rule_changes(rows: Iterable[RuleRow]) -> list[RuleRow]:
+    """The changes of rules, equal ones of several resources as one: defaults may loosen a rule of thousands."""
+    groups: dict[tuple[str, ...], list[RuleRow]] = {}
+    for row in rows:
+        groups.setdefault((row.risk, row.rule, row.values, str(row.granted)), []).append(row)
+    return [_join_rule_changes(group) for group in groups.values()]
+
+
+def _join_rule_changes(group: list[RuleRow]) -> RuleRow:
+    first, more = group[0], len(group) - _SUBJECTS
+    if len(group) == 1:
+        return first
+    subjects = ", ".join(row.subject for row in group[:_SUBJECTS]) + (f" and {more} more" if more > 0 else "")
+    return replace(first, subject=subjects)
 
 
 def describe_rule_change(row: RuleRow, quote: Callable[[str], str] = str) -> str:

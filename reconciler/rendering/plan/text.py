@@ -121,7 +121,7 @@ class _Page:
 
     def rule_changes(self) -> Iterator[str]:
         """The rules that this branch loosens, and the places that it changes."""
-        for row in self.rows.rule_changes:
+        for row in phrases.group_rule_changes(self.rows.rule_changes):
             paint = Paint.FAINT if row.granted else Paint.ALARM
             yield from self.block(phrases.describe_rule_change(row), 2, paint, "! ")
             if row.position:
