@@ -189,7 +189,7 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
     assert shell("drift", "--record").code == 2
     assert shell("report", "--out", "report.html") == Said(0, "", "Wrote report.html.\n")
     page = (shell.root / "report.html").read_text(encoding="utf-8")
-    assert "1 resource differs, the longest since" in page
+    assert ": 1 resource differed, the longest since" in page
     assert "fields differ: <code>description</code>" in page
     assert 'aria-label="API calls by run"' in page
     assert "edited" not in page  # no value is kept
@@ -198,7 +198,7 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
 def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
     said = shell("report")
     assert said.code == 0
-    assert "No drift check was recorded; run `reconciler drift --record`." in said.out
+    assert "No drift check was recorded; run <code>reconciler drift --record</code>." in said.out
     assert not (shell.root / "state").exists()
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from reconciler import kinds
-from reconciler.engine import recovery
 from reconciler.engine.observe import ById, Settling, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
@@ -92,10 +91,13 @@ async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: Store) 
 
 async def _find_settling(
     workspace: Workspace, store: Store, bindings: Mapping[Address, Binding], on_event: OnEvent
-) -> Settling:
-    """The objects that the platform may not show yet, and what a wait for one of them reports."""
+) -> Settling | None:
+    """The objects that the platform may not show yet, and what a wait for one of them reports. None: no such object."""
     settle, reported = workspace.config.limits.settle_seconds, set[LiveKey]()
     made = await store.find_made_objects(workspace.manifest.stack, settle)
+    if not made:
+        return None
+    from reconciler.engine import recovery  # deferred: most plans need no part of it
 
     def report(key: LiveKey, seconds: float) -> None:
         if key not in reported:
