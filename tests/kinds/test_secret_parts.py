@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -121,6 +122,30 @@ def test_every_secret_setting_of_the_catalogue_is_one_that_has_such_a_name_or_cr
         "max_input_tokens",
         "max_output_tokens",
     }
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a",
+        " ",
+        "://",
+        "://a:",
+        "${",
+        "get",
+        "secrets.get('",
+        "; ",
+        "; expires= ",
+        "-----BEGIN A ",
+        "Bearer ",
+        "?token=",
+    ],
+)
+def test_a_long_text_is_searched_in_no_time(piece: str) -> None:
+    text = piece * (200_000 // len(piece)) + "!"
+    began = time.process_time()
+    canonicalize_live(POLICY, action("add-headers", {"headers": {"authorization": text, "other": text}}))
+    assert time.process_time() - began < 2
 
 
 def test_a_policy_that_cannot_be_read_is_a_secret_as_a_whole() -> None:

@@ -22,7 +22,7 @@ SECRET_KEY: Final = re.compile(
     re.IGNORECASE,
 )
 _CREDENTIALS: Final = re.compile(
-    r"[a-z][a-z0-9+.-]*://[^/\s:@$]*:[^/\s@$]+@"
+    r"://[^/\s:@$]*:[^/\s@$]+@"
     r"|[?&](?:api[-_]?key|apikey|access[-_]?token|token|secret|password|sig|signature)=[^&\s$]{4}"
     r"|^\s*(?:Bearer|Basic|Token)\s+[A-Za-z0-9._~+/=-]{8,}\s*$"
     r"|-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----",
@@ -30,8 +30,8 @@ _CREDENTIALS: Final = re.compile(
 )
 _EXPRESSION: Final = re.compile(r"(?<!\$)\$\{(?!\{)([^{}]*)\}")
 _ATTRIBUTES: Final = re.compile(
-    r";\s*(?:path=[\w/.-]*|domain=[\w.-]*|max-age=-?\d+|expires=[\w,: +-]*|samesite=\w+|httponly|secure|partitioned)\s*"
-    r"(?=;|$)",
+    r";\s*(?:path=[\w/.-]*|domain=[\w.-]*|max-age=-?\d+|expires=[\w,:+-]+(?: [\w,:+-]+)*|samesite=\w+"
+    r"|httponly|secure|partitioned)\s*(?=;|$)",
     re.IGNORECASE,
 )
 _BEFORE: Final = re.compile(r"\s*(?:[\w.@+-]{1,64}[:=]|[A-Za-z-]{1,16} )?\s*")  # a user, a cookie's name, a scheme
@@ -39,6 +39,7 @@ _LOOKUP: Final = re.compile(
     r"""secrets\.get\(\s*(?:'[^']*'|"[^"]*")\s*,\s*(?:'[^']*'|"[^"]*")\s*\)|get\w+\(\s*(?:'[^']*'|"[^"]*")\s*\)"""
     r"""|\[\s*(?:'[\w.-]*'|"[\w.-]*")\s*\]"""
 )
+_LONGEST: Final = 1024  # characters of a text that only refers to a secret
 _HARMLESS: Final = re.compile(r"(?!.*\d{6})[\w.\[\]()\s,?:+!=&|-]*", re.DOTALL)
 
 
@@ -59,6 +60,8 @@ def find_below(value: Json) -> Iterator[Path]:
 
 def is_reference(text: str) -> bool:
     """Whether a text at the place of a secret contains none: it is empty, or refers to values that are elsewhere."""
+    if len(text) > _LONGEST:
+        return False
     expressions = _EXPRESSION.findall(text)
     rest = _ATTRIBUTES.sub("", _EXPRESSION.sub("", text))
     if not expressions:
