@@ -21,7 +21,7 @@ from reconciler.project.settings.config import load_config
 from tests.bench import worlds
 from tests.tiers import examples
 
-WORDS = st.text("ab: ,[]{}$é", max_size=12)
+WORDS = st.text("ab: ,[]{}é", max_size=12)  # without `$`: no expression by chance
 TEXTS = st.sampled_from(
     [
         "${{ var.text }}",
