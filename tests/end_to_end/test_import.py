@@ -324,7 +324,7 @@ def test_a_certificate_whose_key_is_not_known_is_not_made_anew(on_sandbox: Proje
     sandbox.delete(f"/tls_certificates/{made}")
     said = on_sandbox("plan")
     assert said.code == 1
-    assert "there is no TLSCertificate" in said.out
+    assert "cannot be created" in said.out
 
 
 def test_a_traffic_policy_is_written_as_yaml_that_drift_can_be_accepted_into(
