@@ -187,7 +187,7 @@ def test_a_committed_plan_is_not_shown_and_a_comment_says_that_nothing_could_be_
     change = team.last
     (shown,) = forge.bodies
     run = forge.artifacts / str(forge.runs[-1].id) / "plan" / "plan-production.json"
-    head = team.commit("topic", {"plan-production.json": run.read_text(), "manifests/shop.yaml": "kind: ["})
+    head = team.commit("topic", {"plan-production.json": run.read_text(), "reconciler.yaml": "stack: ["})
     ran = team.plan(head, change=change)
     assert ran.code == 1
     (body,) = forge.bodies
