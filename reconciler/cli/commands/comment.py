@@ -100,8 +100,10 @@ def _render(
     what = "The page with the dependency graph is an artifact" if outputs else "See the log"
     foot = f"\n{what} of [this run]({run}).\n" if run else ""
     room = markdown.LIMIT - len(head) - len(foot) - len(outputs)  # a line between the sections
-    limits = markdown.share_room(room, [len(plan_output.markdown(max(room, 1))) for plan_output in outputs])
-    sections = (plan_output.markdown(limit) for plan_output, limit in zip(outputs, limits, strict=True))
+    sections = [plan_output.markdown(max(room, 1)) for plan_output in outputs]
+    if sum(map(len, sections)) > room:  # only then: a section may be shortened although its limit is its length
+        limits = markdown.share_room(room, list(map(len, sections)))
+        sections = [plan_output.markdown(limit) for plan_output, limit in zip(outputs, limits, strict=True)]
     return head + "\n".join(section.partition("\n")[2] for section in sections) + foot
 
 
