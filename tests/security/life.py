@@ -86,7 +86,9 @@ class Life:
     def build(self) -> None:
         for name in ("bin", "home", "tmp", "children", "project"):
             (self.base / name).mkdir(parents=True)
-        (self.root / ".git").mkdir()  # so that Git is asked
+        for name in ("objects", "refs"):
+            (self.root / ".git" / name).mkdir(parents=True)
+        (self.root / ".git/HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")  # so that Git is asked
         for name, text in _files(self.known).items():
             path = self.root / name
             path.parent.mkdir(parents=True, exist_ok=True)
