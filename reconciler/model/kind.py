@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from reconciler.model.fields.field import Field, fields_of
 from reconciler.model.fields.spec import Read, Spec
+from reconciler.model.value import Json
 
 
 class PartOf(Struct, frozen=True):
@@ -136,6 +137,10 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     def is_unique(self, fields: Mapping[str, Any]) -> bool:
         """Whether an object with these fields must be the only one with its identity."""
         return self.unique and (self.shared_while is None or fields.get(self.shared_while) is not True)
+
+    def is_automatic(self, body: Mapping[str, Json]) -> bool:
+        """Whether the platform created the object with this body for another one. It cannot be declared or deleted."""
+        return self.automatic is not None and body.get(self.automatic) is not None
 
     @cached_property
     def keeps_owner(self) -> bool:

@@ -13,6 +13,7 @@ from reconciler.engine.ports import Reader
 from reconciler.kinds import read_only
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Listing, Live, Snapshot
+from reconciler.model.value import Json
 
 if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
@@ -43,7 +44,7 @@ async def list_account(workspace: Workspace, reader: Reader, store: Store | None
     """Lists each collection of the platform once. A collection that the platform does not have is left out."""
     listed = [*kinds.every(), *read_only.KINDS]
     snapshot = await observe(reader, listed, concurrency=workspace.parallelism)
-    owners = await _read_owners(workspace.manifest.stack, store)
+    owners = {**_find_automatic_owners(snapshot), **await _read_owners(workspace.manifest.stack, store)}
     objects = [_to_listed(kind, live, owners) for kind, live in _find_objects(listed, snapshot)]
     incomplete = {name: listing.why for name, listing in snapshot.listings.items() if _is_incomplete(listing)}
     return AccountListing(tuple(sorted(objects, key=lambda listed: listed.kind.name)), dict(sorted(incomplete.items())))
@@ -73,6 +74,32 @@ async def _read_owners(stack: str, store: Store | None) -> Mapping[tuple[str, st
     return {key: (other, "") for key, other in elsewhere.items()} | {
         (address.kind, binding.id): (stack, str(address)) for address, binding in bound.items()
     }
+
+
+def _find_automatic_owners(snapshot: Snapshot) -> Mapping[tuple[str, str], tuple[str, str]]:
+    """As `_read_owners`, for objects that the platform created for another one: stack and address of that one."""
+    owners: dict[tuple[str, str], tuple[str, str]] = {}
+    for kind, place, target in _list_automatic_places():
+        created = {live.locator for live in snapshot.of(target.name).objects if target.is_automatic(live.body)}
+        for live in snapshot.of(kind.name).objects:
+            if live.owner is not None and (locator := _read_text(live.body, place)) in created:
+                owners[target.name, locator] = live.owner.stack, str(live.owner.address)
+    return owners
+
+
+def _list_automatic_places() -> Iterator[tuple[Kind, str, Kind]]:
+    """Kinds, the place in their responses that names an object which the platform may have created, and its kind."""
+    for kind in kinds.every():
+        for field in kind.fields:
+            targets = [kinds.get(name) for name in field.refs or ()]
+            if field.read_as is not None and field.read_as.unless:
+                yield from ((kind, field.read_as.path, target) for target in targets if target.automatic is not None)
+
+
+def _read_text(body: Json, place: str) -> str:
+    for step in place.split("."):
+        body = body.get(step) if isinstance(body, Mapping) else None
+    return body if isinstance(body, str) else ""
 
 
 def _to_listed(kind: Kind, live: Live, owners: Mapping[tuple[str, str], tuple[str, str]]) -> ListedObject:

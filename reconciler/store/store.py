@@ -110,7 +110,10 @@ class Store:
         return found
 
     async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
-        """Objects of these kinds that have a binding of another stack: kind and locator → stack."""
+        """Objects of these kinds that have a binding of another stack: kind and locator → stack.
+
+        Also those that the other stack is about to delete, since it has created another object in their place.
+        """
         table = schema.bindings
         spelled = (name for kind in kinds for name in stored_values.list_spellings(f"{kind}/"))
         of_kinds = or_(false(), *(table.c.address.startswith(name) for name in spelled))
@@ -119,8 +122,11 @@ class Store:
         rows = await self._rows(select(table).where(others, of_kinds))
         elsewhere: dict[tuple[str, str], str] = {}
         for row in rows:
-            address, binding = stored_values.translate_binding(Address.parse(row.address), Binding(row.object))
-            elsewhere[address.kind, binding.id] = self._scope.stack(row.stack)
+            address, binding = stored_values.translate_binding(
+                Address.parse(row.address), Binding(row.object, replaces=row.replaces)
+            )
+            for locator in filter(None, (binding.id, binding.replaces)):
+                elsewhere[address.kind, locator] = self._scope.stack(row.stack)
         return elsewhere
 
     async def receipts(self, stack: str) -> frozenset[str]:

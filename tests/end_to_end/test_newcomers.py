@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tests.end_to_end.project import Project, policies
+from reconciler.model import owner_record
+from reconciler.model.address import Address
+from tests.end_to_end.project import Project, policies, resource
+from tests.kinds import pems
 from tests.platform import Sandbox
 
 
@@ -20,3 +23,44 @@ def test_newcomers_are_named_on_request(on_sandbox: Project, sandbox: Sandbox) -
         f"  ReservedDomain/visitors.example.com  {other['id']}\n"
     )
     assert "\nNot managed:\n" not in on_sandbox("drift").out
+
+
+def test_the_certificates_that_the_platform_issues_for_domains_belong_to_the_domains(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    """Of this stack, of another one, and of no stack: there the domain itself is what is not managed."""
+    policy = {"authority": "letsencrypt"}
+    on_sandbox.declare(
+        resource("ReservedDomain", "app", domain="app.example.com", certificate_management_policy=policy)
+    )
+    assert on_sandbox("apply", "-y").code == 0
+    theirs = owner_record.Owner("staging", Address("ReservedDomain", "shop"), "intent-of-others")
+    for domain, metadata in (("shop.example.com", owner_record.write("", theirs)), ("hand.example.com", "")):
+        sandbox.post(
+            "/reserved_domains", {"domain": domain, "metadata": metadata, "certificate_management_policy": policy}
+        )
+    for _ in range(3):  # the emulator issues a certificate after several reads
+        on_sandbox("drift")
+    issued = {
+        domain["domain"]: domain["certificate"]["id"] for domain in sandbox.get("/reserved_domains")["reserved_domains"]
+    }
+    assert len(sandbox.get("/tls_certificates")["tls_certificates"]) == 3
+    said = on_sandbox("drift", "--unmanaged")
+    assert (said.code, said.out.partition("Not managed: ")[2].partition(" (")[0]) == (0, "1 ReservedDomain")
+    assert "cert_" not in said.out
+    rows = {row[0]: row[1:] for row in (line.split() for line in on_sandbox("list").out.splitlines())}
+    assert rows[issued["app.example.com"]][-2:] == ["prod", "ReservedDomain/app"]
+    assert rows[issued["shop.example.com"]][-2:] == ["staging", "ReservedDomain/shop"]
+    assert "ReservedDomain/" not in " ".join(rows[issued["hand.example.com"]])
+
+
+def test_an_uploaded_certificate_that_nobody_declares_is_not_managed(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """Also while a domain of this stack serves it."""
+    pair = {"certificate_pem": pems.certificate("leaf"), "private_key_pem": pems.private_key("leaf")}
+    made = sandbox.post("/tls_certificates", pair)
+    on_sandbox.declare(resource("ReservedDomain", "app", domain="app.example.com", certificate_id=made["id"]))
+    assert on_sandbox("apply", "-y").code == 0
+    assert "Not managed: 1 TLSCertificate (" in on_sandbox("plan").out
+    assert made["id"] in on_sandbox("drift", "--unmanaged").out
+    (row,) = (line for line in on_sandbox("list").out.splitlines() if made["id"] in line)
+    assert "prod" not in row

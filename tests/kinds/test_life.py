@@ -201,6 +201,7 @@ def test_it_is_created_as_declared_and_then_left_alone(born: LivingProject) -> N
     again = born.apply()
     assert again.plan.is_empty
     assert again.calls == []
+    assert again.plan.unmanaged == ()  # nothing that the platform created for it counts as somebody else's
 
 
 # --- changed ----------------------------------------------------------------------------------------------------------

@@ -70,6 +70,16 @@ async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(fil
         assert await store.find_bound_elsewhere("dev", []) == {}
 
 
+async def test_what_another_stack_is_replacing_is_its_own_until_it_is_deleted(file: Path) -> None:
+    """Otherwise this stack would count it as not managed, and adopt it by its name."""
+    async with open_store(str(file)) as store, store.journal("dev", command="apply") as journal:
+        await journal.bind({Address("BotUser", "paris"): Binding("bot_4", replaces="bot_3")})
+        assert await store.find_bound_elsewhere("prod", ["BotUser"]) == {
+            ("BotUser", "bot_3"): "dev",
+            ("BotUser", "bot_4"): "dev",
+        }
+
+
 async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: Path) -> None:
     agent, other = Address("TunnelCredential", "agent"), Address("TunnelCredential", "other")
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:

@@ -292,7 +292,7 @@ class _Surveyor(Struct, dict=True):
             return f"shares the owner record of {owner.address} with other objects"
         if any(_key(live) == _key(replaced) for _, replaced in self.index.superseded):
             return "will be deleted: another object replaces it"
-        if kind.automatic is not None and live.body.get(kind.automatic) is not None:
+        if kind.is_automatic(live.body):
             return "was created by the platform, which renews it automatically"
         own = self._find_own_address(live)
         if own is not None and own in self.manifest.left_out:

@@ -46,9 +46,12 @@ def find_shared_records(orphaned: Sequence[tuple[Address, Live]]) -> dict[Addres
 
 
 def find_unmanaged(assignments: Assignments, owned: Sequence[Live]) -> tuple[LiveKey, ...]:
-    """The objects that no declaration, owner record or binding of any stack claims, sorted. `ours`: of this stack."""
+    """The objects that no declaration, owner record or binding of any stack claims, sorted. `owned`: of this stack.
+
+    Objects that the platform creates for another one, such as the certificate of a domain, belong to that one.
+    """
     index = assignments.index
-    unrecorded = [live for live in index.by_locator.values() if live.owner is None]
+    unrecorded = [live for live in index.by_locator.values() if live.owner is None and not _is_automatic(index, live)]
     if not unrecorded:
         return ()
     claimed = {live.key for live in (*owned, *(live for _, live in index.superseded))} | assignments.by_key.keys()
@@ -80,6 +83,10 @@ def _find_other_stack(index: LiveIndex, live: Live) -> str | None:
     parent = index.by_locator.get((kind.parent.kind, str(live.parent_id)))
     owner = parent.owner if parent is not None else None
     return owner.stack if owner is not None and owner.stack != index.stack else None
+
+
+def _is_automatic(index: LiveIndex, live: Live) -> bool:
+    return index.kinds[live.kind].is_automatic(live.body)
 
 
 def _is_within(assignments: Assignments, live: Live) -> bool:
