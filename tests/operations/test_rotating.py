@@ -93,7 +93,7 @@ async def test_a_credential_that_is_still_due_after_its_replacement_is_an_error(
     root = write_project(tmp_path, credential(rotate={"after": "1h", "overlap": "1h"}))
     assert (await open_on(sandbox, root).apply()).status is Status.APPLIED
     result = await open_on(sandbox, root, now=lambda: in_hours(1.5)).apply()  # the platform's clock is behind
-    assert [change.reason for change in result.remaining] == ["rotation", "superseded"]
+    assert [change.reason for change in result.remaining] == ["superseded", "rotation"]
     assert result.status is Status.FAILED
 
 

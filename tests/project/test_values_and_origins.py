@@ -452,11 +452,12 @@ def test_a_value_has_an_origin_in_each_layer_that_sets_it(project: ProjectFolder
 
 def test_a_value_that_nothing_sets_has_its_default(project: ProjectFolder) -> None:
     tunnel = "kind: AgentTunnel\nname: t\nspec: {name: t, proto: http, addr: '80'}\n"
-    project.write("manifests/a.yaml", f"kind: IPPolicy\nname: a\n---\n{tunnel}")
+    bot = "kind: BotUser\nname: b\nspec: {name: b}\n"
+    project.write("manifests/a.yaml", f"kind: IPPolicy\nname: a\n---\n{tunnel}---\n{bot}")
     assert traces(project, "IPPolicy/a", "description") == [
         ("description", None, [("not declared: the documented default", "None", "")])
     ]
-    assert traces(project, "AgentTunnel/t", "inspect")[0][2] == [("not declared: the documented default", "None", True)]
+    assert traces(project, "BotUser/b", "active")[0][2] == [("not declared: the documented default", "None", True)]
     assert traces(project, "AgentTunnel/t", "domain")[0][2] == [("not declared: left to the platform", "None", None)]
     assert traces(project, "IPPolicy/a", "nope") == [("nope", None, [("not declared", "None", None)])]
     assert traces(project, "IPPolicy/a")[0][0] == ""
