@@ -96,7 +96,7 @@ def test_other_files_may_have_any_name(shell: Shell) -> None:
         ["rename", "IPPolicy/office", "IPPolicy/NAME"],
         ["explain", "NAME"],
         ["list", "NAME"],
-        ["comment", "NAME.json"],
+        ["comment", "--plan", "NAME.json"],
         ["init", "-y", "--stack", "NAME"],
     ],
     ids=" ".join,
