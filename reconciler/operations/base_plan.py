@@ -136,7 +136,9 @@ def attribute_changes(workspace: Workspace, side: BaseSide, plan: Plan, snapshot
     """The plan with the cause of each change, if the base can be planned."""
     if side.base.behind or side.base.problems or side.manifest is None:
         return replace(plan, base=side.base)
-    options = replace(workspace.options, to_replace=frozenset(), rule_changes=None, adopting=None)  # of the branch
+    options = replace(
+        workspace.options, to_replace=frozenset(), rule_changes=None, find_lost_rules=None, adopting=None
+    )  # of the branch
     return attribute(plan, planner.plan(side.manifest, snapshot, kinds.list_planned(), options), side.base)
 
 

@@ -246,7 +246,7 @@ class _Planning:
 
     def finish(self) -> Plan:
         """The plan of all decisions."""
-        index, options, snapshot = self.index, self.options, self.index.snapshot
+        index, options, snapshot = self.index, self._judge_takers(), self.index.snapshot
         decisions, (calls, problems, deleted_with) = self.decisions, self.sequenced
         parts = [index.by_locator[key] for key in sorted(deleted_with)]
         changing = [decision for decision in decisions if decision.action is not None]
@@ -288,6 +288,19 @@ class _Planning:
             forecast=forecast(calls, snapshot, self.kinds, options.requests_per_minute),
             names=find_names(self.assignments, (*changes, *additions)),
         )
+
+    def _judge_takers(self) -> PlanOptions:
+        """The options with the rules of the base that objects lose by another address."""
+        options = self.options
+        if options.find_lost_rules is None:
+            return options
+        takers = (
+            (decision.former, decision.declaration)
+            for decision in self.decided.values()
+            if decision.former is not None and decision.declaration is not None and decision.action is not None
+        )
+        lost = options.find_lost_rules(takers)
+        return replace(options, rule_changes=(*(options.rule_changes or ()), *lost)) if lost else options
 
     def _sequence(self) -> tuple[list[Decision], Sequenced]:
         """All decisions, changed where that breaks a cycle, and their calls in order."""

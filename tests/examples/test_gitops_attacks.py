@@ -177,6 +177,28 @@ def test_a_committed_bare_repository_runs_no_program_in_a_pipeline(
 
 
 @pytest.mark.parametrize("host", HOSTS)
+def test_a_committed_module_is_not_run_by_an_installation(
+    author: Callable[[str], Author], host: str, tmp_path: Path
+) -> None:
+    team = author(host)
+    module = f"open({str(tmp_path / 'ran')!r}, 'w')\n"
+    good(team.plan(team.commit("topic", {"pip.py": module, "urllib.py": module, "json.py": module})))
+    good(team.merge(team.last))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(author: Callable[[str], Author], host: str) -> None:
+    team = author(host)
+    settings = (team.origin / "reconciler.yaml").read_text()
+    head = team.commit("topic", {"reconciler.yaml": re.sub(r"guards:.*\n(  .*\n)*", "", settings)})
+    team.git("tag", "origin/main")
+    ran = team.plan(head)
+    assert ran.code == 1, ran.out + ran.err
+    assert "--base origin/main is ambiguous" in ran.err
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_a_committed_plan_is_not_shown_and_a_comment_says_that_nothing_could_be_planned(
     author: Callable[[str], Author], host: str, forge: Forge
 ) -> None:

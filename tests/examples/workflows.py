@@ -27,7 +27,11 @@ _IF_SET = re.compile(r"(steps\.[\w-]+\.outputs\.[\w-]+) != ''")
 _BIN = Path(sys.executable).parent
 _PYTHON = """\
 #!/bin/sh
-[ "$1 $2" = "-m pip" ] || exec {python} "$@"
+case "$*" in
+  "-P -m pip "*) ;;
+  "-m pip "*) {python} -m pip --version > /dev/null || exit ;; # may be a module of the checkout
+  *) exec {python} "$@" ;;
+esac
 for word in "$@"; do :; done
 printf '%s\\n' "$word" >> {installs}/packages
 env >> {installs}/environ

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -454,3 +455,28 @@ def test_a_commit_is_loaded_like_its_checkout(repository: Repository, example: s
     assert (after.digest, after.left_out) == (before.digest, before.left_out)
     specs = {address: declaration.spec for address, declaration in before.declarations.items()}
     assert {address: declaration.spec for address, declaration in after.declarations.items()} == specs != {}
+
+
+@pytest.mark.parametrize("ref", ["origin/main", "origin/main~0"])
+async def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(
+    sandbox: Sandbox, repository: Repository, ref: str
+) -> None:
+    """Git prefers tags, and who can push a branch can push a tag."""
+    repository.commit(policy("a"))
+    repository.git("update-ref", "refs/remotes/origin/main", "HEAD")
+    repository.git("checkout", "--quiet", "-b", "review")
+    repository.commit(policy("a", "reviewed"))
+    repository.git("tag", "origin/main")
+    with pytest.raises(
+        UnusableBase, match="is ambiguous: refs/tags/origin/main and refs/remotes/origin/main"
+    ) as refused:
+        await open_on(sandbox, repository.root).plan(base=ref)
+    whole = ref.replace("origin", "refs/remotes/origin")
+    assert f"--base {shlex.quote(whole)}`" in str(refused.value)
+    assert causes((await open_on(sandbox, repository.root).plan(base=whole)).plan) == {"IPPolicy/a": "this_change"}
+
+
+async def test_a_tag_of_the_same_commit_is_as_good_as_the_base(sandbox: Sandbox, repository: Repository) -> None:
+    repository.commit(policy("a"))
+    repository.git("tag", "main")
+    assert base_of((await open_on(sandbox, repository.root).plan(base="main")).plan).is_comparable

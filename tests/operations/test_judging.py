@@ -12,7 +12,7 @@ import pytest
 from reconciler import Runtime, Workspace
 from reconciler.model.plan import Plan
 from reconciler.testing import Sandbox
-from tests.operations.projects import Document, policy
+from tests.operations.projects import Document, domain, policy
 from tests.operations.test_base import Repository
 
 OFFICE = policy("office")
@@ -580,6 +580,31 @@ async def test_defaults_that_loosen_the_rules_of_resources_count_too(sandbox: Sa
     await begin(sandbox, repository, VAULT, settings=protected)
     repository.commit(VAULT)
     assert loosened(await plan_on(sandbox, repository)) == ["loosens_rule Vault/v.lifecycle.protect"]
+
+
+@pytest.mark.parametrize("how", ["id", "natural key", "moved"])
+@pytest.mark.parametrize("ensure", ["present", "forgotten"])
+async def test_the_rules_of_a_resource_follow_its_object_to_another_name(
+    sandbox: Sandbox, repository: Repository, how: str, ensure: str
+) -> None:
+    before = domain("shop")
+    await begin(sandbox, repository, {**before, "lifecycle": {"protect": True}})
+    (live,) = sandbox.get("/reserved_domains")["reserved_domains"]
+    told = {"id": {"id": live["id"]}, "natural key": {}, "moved": {"moved": ["ReservedDomain/shop"]}}[how]
+    repository.commit({**before, "name": "other", "ensure": ensure, **told}, settings=GUARDS)
+    plan = await plan_on(sandbox, repository)
+    assert loosened(plan) == ["loosens_rule ReservedDomain/other.lifecycle.protect"]
+    assert missing(plan) == ["loosens_rule:lifecycle.protect=1"]
+
+
+async def test_a_resource_that_is_renamed_with_its_rules_loosens_nothing(
+    sandbox: Sandbox, repository: Repository
+) -> None:
+    protected = {**domain("shop"), "lifecycle": {"protect": True}}
+    await begin(sandbox, repository, protected)
+    repository.commit({**protected, "name": "other"}, settings=GUARDS)
+    plan = await plan_on(sandbox, repository)
+    assert (loosened(plan), missing(plan)) == ([], [])
 
 
 async def test_a_protected_resource_is_protected_by_the_base_before_it_was_applied(

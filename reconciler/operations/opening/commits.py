@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,10 @@ from reconciler.project.files import Unreadable
 
 _TIMEOUT = 60.0  # seconds for reading a commit
 _MAX_NAMED = 1000
+_NAME = re.compile(r"[^~^:@]+(@(?!\{)[^~^:@]*)*")  # of a ref, at the beginning of an expression such as `main~2`
+_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_PLACES = ("refs/{}", "refs/tags/{}", "refs/heads/{}", "refs/remotes/{}", "refs/remotes/{}/HEAD")
+"""Where Git looks for a name, in its order."""
 _FETCH_ALL = "fetch them with `git fetch --refetch --no-filter origin`, or clone without --filter"
 _UNSHALLOW = "fetch the history with `git fetch --unshallow`, or check out with `fetch-depth: 0` (GIT_DEPTH: 0)"
 
@@ -60,6 +65,7 @@ class Commit(Struct, frozen=True):
                 raise GitError("not a git repository")
             with open_git(worktree, environ, _TIMEOUT) as git:
                 found = git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+                _check_unambiguous(git, ref)
         except GitError as error:
             reason = f": {error}" if str(error) else ""
             raise UnusableBase(
@@ -112,6 +118,24 @@ class Commit(Struct, frozen=True):
                 yield git
         except GitError as error:
             raise UnusableBase(f"--base {self.ref}: {error}", remedy=error.remedy) from error
+
+
+def _check_unambiguous(git: Git, ref: str) -> None:
+    """Raises UnusableBase if several refs have the name: Git prefers a tag `origin/main`, which a user who can push can
+    create, to the branch of that name.
+    """
+    if (name := _NAME.match(ref)) is None or _ID.fullmatch(ref):
+        return
+    places = [place.format(name[0]) for place in _PLACES]
+    listed = git.run("for-each-ref", "--format=%(objectname) %(refname)", *places).decode(errors="replace")
+    ids = dict(line.split(" ", 1)[::-1] for line in listed.splitlines())
+    found = [place for place in places if place in ids]
+    if len({ids[place] for place in found}) > 1:
+        whole = shlex.quote(found[-1] + ref[name.end() :])
+        raise UnusableBase(
+            f"--base {ref} is ambiguous: {' and '.join(found)} differ",
+            remedy=f"write the whole name, such as `--base {whole}`, or delete the other one",
+        )
 
 
 def _is_cut_off(git: Git, worktree: Worktree) -> bool:

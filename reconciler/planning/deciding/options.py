@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from msgspec import Struct, field
@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from reconciler.model.address import Address
 from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Risk
+from reconciler.model.manifest import Declaration
 from reconciler.model.rule_change import RuleChange
 
 
@@ -26,6 +27,7 @@ class PlanOptions(Struct, frozen=True):
     approved               the approvals that the project records in Git
     rule_changes           the rules that the branch loosens, compared with its base; None: there is no base
     protected              resources that the base protects
+    find_lost_rules        the rules that objects lose by another address; None: there is no base
     adopting               resources whose `lifecycle.adopt` counts as approval; None: all
     requests_per_minute    the rate limit of the account, 0 for none; used by the forecast
     commit                 the Git commit of the manifests, for display
@@ -44,6 +46,7 @@ class PlanOptions(Struct, frozen=True):
     approved: tuple[ApprovedItem, ...] = ()
     rule_changes: tuple[RuleChange, ...] | None = None
     protected: frozenset[Address] = frozenset()
+    find_lost_rules: Callable[[Iterable[tuple[Address, Declaration]]], tuple[RuleChange, ...]] | None = None
     adopting: frozenset[Address] | None = None
     requests_per_minute: int = 0
     commit: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
@@ -55,6 +56,7 @@ def judge(
         max_update_percent=settings["guards.max_update_percent"],
         require_approval=frozenset(risk for risk in Risk if risk in required),
         protected=judging.find_protected(base, head, approved),
+        find_lost_rules=partial(judging.find_lost_rules, base),
         adopting=None if "base/manifests" in approved else judging.find_adopting(base, head),
     )
     policies = judging.select_policies(base, head, approved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from msgspec import Struct, field
@@ -52,6 +52,21 @@ class Rules(Struct, frozen=True, dict=True):
 def find_rule_changes(base: Rules, head: Rules) -> tuple[RuleChange, ...]:
     """What `head` loosens or applies elsewhere: settings first, then policies, then resources."""
     return (*_compare_settings(base, head), *_compare_policies(base, head), *_compare_resources(base, head))
+
+
+def find_lost_rules(base: Rules, takers: Iterable[tuple[Address, Declaration]]) -> tuple[RuleChange, ...]:
+    """The rules of `base` that objects lose by a new address.
+
+    takers  the declarations that take over an object of another address, each with that address. Those that name it
+            under `moved` are compared without a snapshot
+    """
+    declared = base.manifest.declarations
+    return tuple(
+        change
+        for former, declaration in takers
+        if former in declared and former not in (declaration.address, *declaration.moved)
+        for change in _compare_resource(declaration.address, declared[former], declaration)
+    )
 
 
 def report_unreadable(part: str, why: str, causes: Json, head: Rules) -> RuleChange:
@@ -168,15 +183,13 @@ def _compare_policies(base: Rules, head: Rules) -> Iterator[RuleChange]:
 def _compare_resources(base: Rules, head: Rules) -> Iterator[RuleChange]:
     """Compares the resources that both sides declare. A deletion needs approval by other rules."""
     for address, declaration in head.manifest.declarations.items():
-        if declaration.ensure is Ensure.ABSENT:
-            continue
         for former in _find_formers(base, declaration):
-            earlier = base.manifest.declarations[former]
-            if not (_is_plain(earlier) and _is_plain(declaration)):
-                yield from _compare_resource(address, earlier, declaration)
+            yield from _compare_resource(address, base.manifest.declarations[former], declaration)
 
 
 def _compare_resource(address: Address, earlier: Declaration, declaration: Declaration) -> Iterator[RuleChange]:
+    if declaration.ensure is Ensure.ABSENT or (_is_plain(earlier) and _is_plain(declaration)):
+        return
     before, after = describe_resource(earlier), describe_resource(declaration)
     is_forgotten = declaration.ensure is Ensure.FORGOTTEN
     for name, order in RESOURCE.items():
