@@ -15,6 +15,7 @@ import pytest
 
 from reconciler.cli.main import main
 from tests.end_to_end.project import Shell
+from tests.kinds import pems
 from tests.platform import Sandbox
 
 HEAVY = {
@@ -115,6 +116,20 @@ def test_a_plan_without_store_and_changes_loads_what_a_look_needs(
     found = modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
     assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
+
+
+@pytest.mark.usefixtures("over_socket")
+def test_only_a_plan_that_shows_a_certificate_loads_what_decodes_it(shell: Shell, sandbox: Sandbox) -> None:
+    assert shell("apply", "--auto-approve").code == 0
+    assert "cryptography" not in loaded("plan", folder=shell.root)
+    text = "kind: IPPolicy\nname: more\nspec: {description: '-----BEGIN of the certificate'}\n"
+    shell.write("manifests/more.yaml", text)
+    assert "cryptography" not in loaded("plan", folder=shell.root)
+    sandbox.post("/certificate_authorities", {"ca_pem": pems.certificate("ca", ca=True)})
+    shell.write("ca.pem", pems.certificate("other", ca=True))
+    text = "kind: CertificateAuthority\nname: ca\nspec: {ca_pem: {from_file: ca.pem}}\n"
+    shell.write("manifests/ca.yaml", text)
+    assert "cryptography" in loaded("plan", folder=shell.root)
 
 
 def test_a_sandbox_says_its_address_first_and_ends_with_success() -> None:

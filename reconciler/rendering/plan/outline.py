@@ -9,6 +9,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.problem import Problem, Severity, merge_repeated
 from reconciler.model.rule_change import RuleRisk
 from reconciler.model.value import Hidden, Ref, Secret, Template, Value
-from reconciler.rendering.plan import deliveries
+from reconciler.rendering.plan import deliveries, pem
 from reconciler.rendering.terminal_text import sanitize
 
 SENSITIVE = "(sensitive)"
@@ -33,10 +34,14 @@ _SHORT = 48  # cells of a nested value that is written on the line of its key
 
 
 class DisplayValue(Struct, frozen=True):
-    """A sanitized value without secrets, on one line and on several lines."""
+    """A sanitized value without secrets, on one line and on several lines.
+
+    is_decoded   the lines say what a PEM text contains: they are sentences, to be wrapped and not cut
+    """
 
     line: str
     lines: tuple[str, ...]
+    is_decoded: bool = False
 
 
 class DiffLine(Struct, frozen=True):
@@ -287,8 +292,7 @@ def _base(base: Base, words: _Words) -> BaseRow:
 
 
 def _field(change: FieldChange, words: _Words) -> FieldRow:
-    old = None if change.old is None else words.display(change.old)
-    new = None if change.new is None else words.display(change.new)
+    old, new = _both_values(change, words)
     return FieldRow(
         path=sanitize(change.path),
         old=old,
@@ -299,6 +303,16 @@ def _field(change: FieldChange, words: _Words) -> FieldRow:
         position=sanitize(f"{change.position.file}:{change.position.line}") if change.position else "",
         cause=change.cause,
     )
+
+
+def _both_values(change: FieldChange, words: _Words) -> tuple[DisplayValue | None, DisplayValue | None]:
+    """Both values. Of PEM texts with the same certificates the texts themselves, so that the difference is shown."""
+    old, new = (None if value is None else words.display(value) for value in (change.old, change.new))
+    if old is None or new is None or old != new or not (old.is_decoded or new.is_decoded):
+        return old, new
+    written = words.as_written()
+    old_text, new_text = written.display(change.old), written.display(change.new)
+    return (old, new) if old_text == new_text else (old_text, new_text)  # equal: they differ in private keys
 
 
 def _call(call: Call, numbers: Mapping[str, int]) -> CallRow:
@@ -336,12 +350,31 @@ class _Words:
     """Formats values, with the addresses of the objects whose ids the plan knows."""
 
     def __init__(self, plan: Plan) -> None:
+        self._decodes = True
         self._resolved = plan.resolved
         observed = ((observed.id, str(address)) for address, observed in plan.observed.items())
         self._names = {id: name for id, name in observed if _OBJECT_ID.fullmatch(id)} | dict(plan.names)
 
+    def as_written(self) -> _Words:
+        """The same, but PEM text is not decoded."""
+        words = copy(self)
+        words._decodes = False
+        return words
+
     def display(self, value: Value) -> DisplayValue:
+        decoded = self._decode(value) if isinstance(value, str) else None
+        if decoded is not None:
+            return DisplayValue("; ".join(decoded), decoded, is_decoded=True)
         return DisplayValue(self.line(value), tuple(self.lines(value)))
+
+    def _decode(self, text: str) -> tuple[str, ...] | None:
+        """The certificates and public keys in a text, a line each; None if there are none."""
+        if not self._decodes:
+            return None
+        if pem.has_pem(text):
+            return pem.describe(text)
+        key = pem.describe_ssh_key(text)
+        return None if key is None else (key,)
 
     def line(self, value: Value) -> str:
         """The whole value on one line."""
@@ -358,7 +391,9 @@ class _Words:
                 return "true" if value else "false"
             case str():
                 name = self._names.get(value) if value else None
-                return f"{sanitize(name)} ({sanitize(value)})" if name else _quote(value)
+                if name is None and (decoded := self._decode(value)) is not None:
+                    return "; ".join(decoded)
+                return f"{sanitize(name)} ({sanitize(value)})" if name else _quote(pem.conceal(value))
             case dict():
                 return "{" + ", ".join(f"{sanitize(key)}: {self.line(value[key])}" for key in sorted(value)) + "}"
             case list() | tuple():
@@ -369,7 +404,7 @@ class _Words:
         """The value on several lines: the lines of a text, items of a list or members of an object."""
         match value:
             case str() if "\n" in value:
-                yield from (_mark_trailing_spaces(sanitize(line)) for line in value.removesuffix("\n").split("\n"))
+                yield from self._decode(value) or map(_show_line, pem.conceal(value).removesuffix("\n").split("\n"))
             case dict() if value:
                 for key in sorted(value):
                     yield from self._member(f"{sanitize(key)}:", value[key])
@@ -410,8 +445,9 @@ def _quote(text: str) -> str:
     return f'"{sanitize(escaped)}"'
 
 
-def _mark_trailing_spaces(line: str) -> str:
-    """The line with spaces at its end written as `\\x20`, since they would be invisible."""
+def _show_line(raw: str) -> str:
+    """The sanitized line with spaces at its end written as `\\x20`, since they would be invisible."""
+    line = sanitize(raw)
     text = line.rstrip(" ")
     return text + r"\x20" * (len(line) - len(text))
 

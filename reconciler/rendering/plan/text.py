@@ -211,10 +211,13 @@ class _Page:
         hidden = 0
         if not (row.old and row.new) and len(lines) > _FEW:
             lines, hidden = lines[: _FEW - 1], len(lines) - _FEW + 1
-        for line, text in zip(lines, excerpts(lines, room), strict=True):
-            signed = f"{line.sign} {text}".rstrip()
-            painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
-            yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
+        is_decoded = any(value and value.is_decoded for value in (row.old, row.new))
+        texts = [terminal_text.wrap(line.text, room) for line in lines] if is_decoded else excerpts(lines, room)
+        for line, text in zip(lines, texts, strict=True):
+            for number, part in enumerate([text] if isinstance(text, str) else text):
+                signed = f"{line.sign if number == 0 else ' '} {part}".rstrip()
+                painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
+                yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
         if hidden:
             rest = f"{terminal_text.ELLIPSIS} {phrases.count(hidden, 'more line')}"
             yield " " * (_FIELD_INDENT + 4) + self.paint(Paint.FAINT, rest)

@@ -1,0 +1,265 @@
+"""PEM in plans: certificates and public keys are shown by what they contain in every output, private keys never."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
+from reconciler.model.plan import Plan
+from reconciler.model.value import Value
+from reconciler.rendering import terminal_text
+from reconciler.rendering.html.plan_page import render_page
+from reconciler.rendering.plan import pem
+from reconciler.rendering.plan.ci_annotations import render_github
+from reconciler.rendering.plan.findings import list_findings
+from reconciler.rendering.plan.markdown import render_markdown
+from reconciler.rendering.plan.outline import build_outline, format_value
+from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.plan.sarif import render_sarif
+from reconciler.rendering.plan.text import render_text
+from reconciler.rendering.wire.plan_json import write_plan
+from tests.kinds import pems
+from tests.tiers import examples
+
+KEY = ec.derive_private_key(7, ec.SECP256R1())
+HOSTILE = ("</details><script>alert(1)</script>`@all", "\x1b[31m\n::error::x\u202e\r (a), expires 2099-01-01")
+
+
+def issue(common_name: str, names: Sequence[str] = (), until: str = "2027-01-02") -> str:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(KEY.public_key())
+        .serial_number(1)
+        .not_valid_before(datetime(2020, 1, 1, tzinfo=UTC))
+        .not_valid_after(datetime.fromisoformat(until).replace(tzinfo=UTC))
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(list(map(x509.DNSName, names))), critical=False)
+    return builder.sign(KEY, hashes.SHA256()).public_bytes(serialization.Encoding.PEM).decode("ascii")
+
+
+def der_of(certificate: str) -> bytes:
+    return base64.b64decode("".join(certificate.splitlines()[1:-1]))
+
+
+def written(der: bytes) -> str:
+    return f"-----BEGIN CERTIFICATE-----\n{base64.b64encode(der).decode()}\n-----END CERTIFICATE-----\n"
+
+
+def digest(certificate: str) -> str:
+    return f"SHA-256 {hashlib.sha256(der_of(certificate)).hexdigest()[:16]}…"
+
+
+OLD = issue("shop.example.com", ["shop.example.com"], "2026-01-02")
+NEW = issue("shop.example.com", ["shop.example.com", "www.example.com"])
+OLD_LINE = f"CN=shop.example.com (shop.example.com), expires 2026-01-02, {digest(OLD)}"
+NEW_LINE = f"CN=shop.example.com (shop.example.com, www.example.com), expires 2027-01-02, {digest(NEW)}"
+
+
+def plan_of(old: Value, new: Value, path: str = "certificate_pem") -> Plan:
+    field = FieldChange(path, old, new, ChangedBy.GIT, forces_replacement=True)
+    address = Address("TLSCertificate", "shop")
+    return Plan("prod", changes=(Change(address, Action.REPLACE, Reason.IMMUTABLE, id="cert_1", fields=(field,)),))
+
+
+def show(old: Value, new: Value) -> dict[str, str]:
+    """The change in every output that shows values, with entities of HTML resolved."""
+    plan = plan_of(old, new)
+    findings = list_findings(plan)
+    return {
+        "text": render_text(plan, width=200),
+        "drift": render_text(plan, width=200, flavour=Flavour.DRIFT),
+        "markdown": render_markdown(plan),
+        "page": html.unescape(render_page(plan)),
+        "sarif": render_sarif(findings, version="1", fallback="a.yaml"),
+        "github": render_github(findings),
+    }
+
+
+def decode(text: str) -> tuple[str, ...]:
+    lines = pem.describe(text)
+    assert lines is not None
+    return lines
+
+
+# --- every output -----------------------------------------------------------------------------------------------------
+
+
+def test_a_changed_certificate_is_shown_by_subject_names_expiry_and_fingerprint_in_every_output() -> None:
+    for name, text in show(OLD, NEW).items():
+        assert "BEGIN CERTIFICATE" not in text, name
+        assert digest(OLD)[:-1] in text, name
+        assert digest(NEW)[:-1] in text, name
+    shown = show(OLD, NEW)
+    assert f"- {OLD_LINE}\n          + {NEW_LINE}\n" in shown["text"]
+    assert f"- certificate_pem: {OLD_LINE}\n+ certificate_pem: {NEW_LINE}" in shown["markdown"]
+    assert OLD_LINE in shown["page"]
+    assert NEW_LINE in shown["page"]
+
+
+def test_a_narrow_terminal_wraps_a_certificate_and_cuts_none_of_it() -> None:
+    lines = render_text(plan_of(OLD, NEW), width=60).splitlines()
+    start = next(number for number, line in enumerate(lines) if line.lstrip().startswith("- CN="))
+    words = " ".join(line.strip() for line in lines[start : lines.index("", start)])
+    assert words == f"- {OLD_LINE} + {NEW_LINE}"
+    assert max(map(terminal_text.width, lines)) <= 60
+
+
+def test_each_certificate_of_a_chain_has_a_line_and_the_diff_shows_which_one_changed() -> None:
+    issuer = issue("ca.example.com")
+    (row,) = build_outline(plan_of(OLD + issuer, NEW + issuer)).changes[0].fields
+    assert [(line.sign, line.text) for line in row.diff] == [
+        ("-", OLD_LINE),
+        ("+", NEW_LINE),
+        (" ", f"CN=ca.example.com, expires 2027-01-02, {digest(issuer)}"),
+    ]
+
+
+def test_the_plan_in_json_keeps_the_text() -> None:
+    assert json.dumps(NEW)[1:-1] in write_plan(plan_of(OLD, NEW))
+
+
+def test_certificates_within_lists_and_objects_are_shown_decoded() -> None:
+    value: Value = {"trust": [OLD], "name": "x"}
+    assert format_value(value) == f'{{name: "x", trust: [{OLD_LINE}]}}'
+    (row,) = build_outline(plan_of(None, value)).changes[0].fields
+    assert row.new is not None
+    assert row.new.lines == ('name: "x"', "trust:", f"  {OLD_LINE}")
+
+
+def test_a_new_certificate_is_shown_where_an_object_is_created() -> None:
+    assert f"+ certificate_pem: {NEW_LINE}" in show(None, NEW)["text"]
+
+
+# --- what else a field may hold ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["-----BEGIN CERTIFICATE-----\nx", "no PEM at all\nbut lines", "-----BEGIN X-----\n"])
+def test_text_that_is_no_certificate_is_shown_as_it_is(text: str) -> None:
+    (row,) = build_outline(plan_of(None, text)).changes[0].fields
+    assert row.new is not None
+    assert (row.new.lines, row.new.is_decoded) == (tuple(text.removesuffix("\n").split("\n")), False)
+
+
+def test_texts_with_the_same_certificate_show_how_they_differ() -> None:
+    (row,) = build_outline(plan_of(OLD, f"# of the shop\n\n{OLD}")).changes[0].fields
+    assert [line.text for line in row.diff if line.sign == "+"] == ['"# of the shop"']
+    (row,) = build_outline(plan_of(OLD, f"\n{OLD}")).changes[0].fields
+    assert [(line.sign, line.text) for line in row.diff[:2]] == [("+", ""), (" ", "-----BEGIN CERTIFICATE-----")]
+
+
+@pytest.mark.parametrize("label", ["PRIVATE KEY", "RSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY"])
+@pytest.mark.parametrize("end", ["", "-----END {}-----\n", "-----END CERTIFICATE-----\n"])
+def test_a_private_key_is_never_shown(label: str, end: str) -> None:
+    """Also a damaged one, and where texts are shown as they are since they hold the same certificates."""
+    one, two = (f"-----BEGIN {label}-----\nSECRET{number}\n{end.format(label)}" for number in "12")
+    for old, new in ((one, two), (OLD + one, OLD + two), (OLD + one, NEW + two), (None, one), (one + OLD, two + OLD)):
+        for name, text in show(old, new).items():
+            assert "SECRET" not in text, (name, old, new)
+        assert pem.PRIVATE_KEY in show(old, new)["text"]
+    assert "SECRET" not in format_value({"a": one})
+
+
+def test_public_keys_are_shown_by_type_and_fingerprint() -> None:
+    public = KEY.public_key()
+    form = serialization.PublicFormat.SubjectPublicKeyInfo
+    der = public.public_bytes(serialization.Encoding.DER, form)
+    text = public.public_bytes(serialization.Encoding.PEM, form).decode("ascii")
+    assert decode(text) == (f"public key EC secp256r1, SHA-256 {hashlib.sha256(der).hexdigest()[:16]}…",)
+    line = pems.ssh_key("me@laptop")
+    body = base64.b64decode(line.split()[1])
+    fingerprint = base64.b64encode(hashlib.sha256(body).digest()).decode().rstrip("=")
+    assert format_value(line) == f"ssh-ed25519 SHA256:{fingerprint} me@laptop"
+    assert format_value("ssh-ed25519 AAAA") == '"ssh-ed25519 AAAA"'  # no key
+
+
+# --- hostile text -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("subject", HOSTILE)
+def test_a_subject_with_markup_and_control_characters_shows_safely(subject: str) -> None:
+    shown = show(OLD, issue(subject, ["shop.example.com"]))
+    for name, text in shown.items():
+        assert "\x1b" not in text, name
+        assert "\u202e" not in text, name
+        assert "\n::error::x" not in text, name
+    assert "<script>alert" not in render_page(plan_of(OLD, issue(subject)))
+    certificate = issue(subject)
+    (line,) = decode(certificate)
+    assert line.startswith('"CN=')
+    assert line.endswith(f'", expires 2027-01-02, {digest(certificate)}')
+
+
+def test_neither_a_name_nor_a_line_between_certificates_passes_for_a_part_of_the_description() -> None:
+    lines = decode(f"{NEW_LINE}\n" + issue("a), expires 2099-01-01, SHA-256 00", ["b (c)"]))
+    assert lines[0] == f'"{NEW_LINE}"'
+    assert lines[1].startswith('"CN=a)\\\\, expires 2099-01-01\\\\, SHA-256 00" ("b (c)"), expires 2027-01-02, ')
+
+
+def test_thousands_of_names_are_counted() -> None:
+    many = issue("shop.example.com", [f"host-{number}.example.com" for number in range(3000)])
+    (line,) = decode(many)
+    listed = ", ".join(f"host-{number}.example.com" for number in range(5))
+    assert line == f"CN=shop.example.com ({listed} and 2,995 more), expires 2027-01-02, {digest(many)}"
+    (long,) = decode(issue("x" * 64, ["y" * 10_000] * 9))
+    assert len(long) < 600
+
+
+def test_ten_certificates_are_decoded_and_a_change_behind_them_is_not_hidden() -> None:
+    lines, other = decode(OLD * 13), decode(OLD * 12 + NEW)
+    assert lines[:10] == other[:10] == (OLD_LINE,) * 10
+    assert lines[10].startswith("… and 3 more, together SHA-256 ")
+    assert len(lines) == len(other) == 11
+    assert lines[10] != other[10]
+
+
+def test_a_certificate_that_libraries_warn_of_or_refuse_breaks_nothing(recwarn: pytest.WarningsRecorder) -> None:
+    der = der_of(OLD)
+    serial = bytes.fromhex("a003020102020101")
+    assert serial in der
+    negative = written(der.replace(serial, serial[:-1] + b"\xff", 1))
+    assert decode(negative) == (OLD_LINE.replace(digest(OLD), digest(negative)),)
+    for damaged in (written(der.replace(b"260102", b"269902")), written(der[:-9]), written(b""), written(b"0")):
+        assert pem.describe(damaged) is None
+        assert show(OLD, damaged)["text"].count("BEGIN CERTIFICATE") == 1
+    assert not recwarn.list
+
+
+def test_a_text_of_a_million_characters_takes_a_second_at_most() -> None:
+    begins = "-----BEGIN CERTIFICATE-----\n" * 36_000
+    started = time.process_time()
+    assert pem.describe(begins) is None
+    assert pem.describe_ssh_key("ssh-" + "a" * 1_000_000) is None
+    assert len(decode(OLD * 1500)) == 11
+    assert time.process_time() - started < 3  # 0.3 s on one core of 2026
+
+
+BOUNDARIES = (f"-----{end} {label}-----" for end in ("BEGIN", "END") for label in ("CERTIFICATE", "PRIVATE KEY"))
+PIECES = st.sampled_from([*BOUNDARIES, "\n", " ", "AAAA", "é", "\ud800", "\x1b", "MIIB", OLD, "ssh-ed25519 AAAA"])
+
+
+@settings(max_examples=examples(60))
+@given(st.lists(PIECES, max_size=12).map("".join))
+def test_any_text_is_shown_on_safe_lines(text: str) -> None:
+    (row,) = build_outline(plan_of(OLD, text)).changes[0].fields
+    assert row.new is not None
+    for line in (row.new.line, *row.new.lines):
+        assert line == terminal_text.sanitize(line)
