@@ -24,9 +24,10 @@ def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot,
         return
     owners = (live.owner for name in snapshot.listings for live in snapshot.of(name).objects)
     owned = {owner.address for owner in owners if owner is not None and owner.stack == manifest.stack}
-    known = {*manifest.declarations, *snapshot.bindings, *owned, *_children(snapshot)}
+    invalid = manifest.unread.addresses if manifest.unread is not None else ()
+    known = {*manifest.declarations, *invalid, *snapshot.bindings, *owned, *_children(snapshot)}
     wrong = [glob for glob in policy.find_unmatched(known) if not _may_match(glob, snapshot)]
-    lines = [_describe_mismatch(glob, sorted(map(str, known))) for glob in wrong]
+    lines = [_describe_mismatch(glob, sorted(map(str, known)), manifest) for glob in wrong]
     if policy.destroy:
         for line in lines:
             on_event(Note(f"warning: {line}"))
@@ -50,8 +51,12 @@ def _may_match(glob: str, snapshot: Snapshot) -> bool:
     return any(fnmatchcase(name, kind) for name, listing in snapshot.listings.items() if not listing.complete)
 
 
-def _describe_mismatch(glob: str, known: Sequence[str], where: str = "is declared, or owned by this stack") -> str:
+def _describe_mismatch(
+    glob: str, known: Sequence[str], manifest: Manifest, where: str = "is declared, or owned by this stack"
+) -> str:
     kind, slash, _ = glob.partition("/")
+    if manifest.unread is not None and manifest.unread.has_unknown:
+        return f"{glob} matches nothing that {where}, but an invalid manifest may declare it; run `reconciler validate`"
     if not slash and kinds.find(kind) is not None:
         return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
     meant = phrases.did_you_mean(glob, [address for address in known if address.startswith(f"{kind}/")] or known)
@@ -63,7 +68,13 @@ def resources_to_replace(words: Sequence[str], manifest: Manifest, policy: PlanO
     """The resources to replace. Raises NothingSelected if one of them is not declared, or not selected."""
     found = {word: _find_declaration(word, manifest) for word in words}
     declared = sorted(str(address) for address in manifest.declarations)
-    lines = [_describe_mismatch(word, declared, "is declared") for word, address in found.items() if address is None]
+    lines = [
+        f"{word} cannot be replaced, because its manifest is invalid; run `reconciler validate`"
+        if _is_invalid(word, manifest)
+        else _describe_mismatch(word, declared, manifest, "is declared")
+        for word, address in found.items()
+        if address is None
+    ]
     lines += [
         f"{word} cannot be replaced, because --target or --exclude leaves it out"
         for word, address in found.items()
@@ -72,6 +83,10 @@ def resources_to_replace(words: Sequence[str], manifest: Manifest, policy: PlanO
     if lines:
         raise NothingSelected(*lines)
     return frozenset(address for address in found.values() if address is not None)
+
+
+def _is_invalid(text: str, manifest: Manifest) -> bool:
+    return manifest.unread is not None and text in set(map(str, manifest.unread.addresses))
 
 
 def _find_declaration(text: str, manifest: Manifest) -> Address | None:

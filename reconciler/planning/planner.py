@@ -124,6 +124,8 @@ class _Planning:
         if more := self._skip(dict(self._find_used_by_skipped())):
             return more
         self.decisions, self.sequenced = self._sequence()
+        if more := self._skip(dict(self._find_used_by_skipped())):
+            return more  # a replacement that breaks a cycle deletes an object, too
         deleted_with = report_separated_parts(self.sequenced.deleted_with, self.index, self.options)
         wrong = [problem for problem in (*self.sequenced.problems, *deleted_with) if problem.is_error]
         return self._skip({address: problem for problem in wrong for address in self._find_subjects(problem)})

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler import Status, Workspace
+from reconciler import Selection, Status, Workspace
 from reconciler.model import exit_codes
-from reconciler.operations.errors import InvalidProject
-from reconciler.operations.opening.project import open_partial_project
+from reconciler.operations.applying import plan_files
+from reconciler.operations.errors import InvalidProject, NothingSelected
+from reconciler.operations.opening.project import open_partial_project, open_with_plan
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 from reconciler.testing import Sandbox
@@ -144,3 +145,69 @@ def test_invalid_settings_leave_nothing(sandbox: Sandbox, tmp_path: Path, settin
     root = write_project(tmp_path, policy("a"), settings=settings)
     with pytest.raises(InvalidProject):
         open_partial(sandbox, root)
+
+
+async def test_a_wrong_field_is_not_taken_for_a_resource_whose_name_ends_with_the_field(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    """`IPPolicy/a.description` is a field of one resource, and the address of another."""
+    root = write_project(tmp_path, policy("a", "one"), policy("a.description", "two"))
+    assert (await open_partial(sandbox, root).apply()).status is Status.APPLIED
+    wrong: dict[str, Any] = {**policy("a"), "spec": {"description": [1]}}
+    write_project(tmp_path, wrong, policy("a.description", "changed"), policy("b"))
+    planned = (await open_partial(sandbox, root).plan()).plan
+    assert [str(change.address) for change in planned.changes] == ["IPPolicy/b"]
+    assert (await open_partial(sandbox, root).apply()).status is Status.PARTIAL
+    assert descriptions(sandbox) == {"one", "two", "b"}
+
+
+CREDENTIAL: dict[str, Any] = {
+    "kind": "TunnelCredential",
+    "name": "agent",
+    "spec": {"description": "agent"},
+    "deliver": {"token": {"to_file": "secrets/agent"}},
+}
+
+
+async def test_a_plan_file_of_valid_declarations_is_applied_while_others_are_invalid(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    root = write_project(tmp_path, policy("a"), CREDENTIAL)
+    (root / "manifests" / "broken.yaml").write_text(BROKEN["an unset variable"])
+    source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
+    plan_files.write_plan(file := tmp_path / "plan.json", (await open_partial_project(source).plan()).plan, {})
+    workspace, planned = open_with_plan(source, file)
+    result = await workspace.apply(planned)
+    assert (result.status, result.exit_code) == (Status.PARTIAL, exit_codes.ERROR)
+    assert (root / "secrets/agent").read_text()
+    assert (await open_partial_project(source).plan()).plan.changes == ()
+
+
+async def test_a_token_of_a_plan_file_is_not_issued_if_its_declaration_is_invalid_by_now(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    root = write_project(tmp_path, policy("a"), CREDENTIAL)
+    source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
+    plan_files.write_plan(file := tmp_path / "plan.json", (await open_partial_project(source).plan()).plan, {})
+    write_project(tmp_path, policy("a"), {**CREDENTIAL, "spec": {"description": [1]}})
+    workspace, planned = open_with_plan(source, file)
+    with pytest.raises(InvalidProject, match="issues a token, and the manifests, which declare its delivery, cannot"):
+        await workspace.apply(planned)
+    assert sandbox.get("/credentials")["credentials"] == []
+
+
+async def test_a_target_that_an_invalid_manifest_declares_is_not_said_to_be_misspelled(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    root = write_project(tmp_path, policy("a"))
+    (root / "manifests" / "broken.yaml").write_text(BROKEN["a wrong value"])
+    chosen = await open_partial(sandbox, root).plan(selection=Selection(targets=("IPPolicy/wrong",)))
+    assert (chosen.plan.changes, [problem.subject for problem in chosen.plan.errors]) == (
+        (),
+        ["IPPolicy/wrong.description"],
+    )
+    with pytest.raises(NothingSelected, match="cannot be replaced, because its manifest is invalid"):
+        await open_partial(sandbox, root).plan(selection=Selection(replace=("IPPolicy/wrong",)))
+    (root / "manifests" / "broken.yaml").write_text(BROKEN["no YAML"])
+    with pytest.raises(NothingSelected, match="an invalid manifest may declare it"):
+        await open_partial(sandbox, root).plan(selection=Selection(targets=("IPPolicy/wrong",)))

@@ -612,6 +612,14 @@ def test_an_object_that_was_created_again_by_hand_is_adopted_by_its_natural_key(
     assert [approval.flag for approval in made.missing_approvals] == ["--allow adopt:ReservedDomain=1"]
 
 
+def test_an_id_that_no_object_has_adopts_no_pool_member_with_the_same_values() -> None:
+    values = {"url": "https://a.x", "pooling_enabled": True}
+    seen = snapshot(live("CloudEndpoint", "ep_2", {**values, "type": "cloud"}))
+    made = make_plan(declare("CloudEndpoint/a", values, id="ep_1", adopt=True), seen=seen)
+    assert [(str(change.action), str(change.reason)) for change in made.changes] == [("create", "no_such_id")]
+    assert actions(make_plan(declare("CloudEndpoint/a", values, adopt=True), seen=seen)) == {"CloudEndpoint/a": "adopt"}
+
+
 def test_two_declarations_with_one_id_that_no_object_has_are_created_apart() -> None:
     made = make_plan(declare("TLSEdge/a", id=EDGE), declare("TLSEdge/b", id=EDGE))
     assert [approval.flag for approval in made.missing_approvals] == ["--allow create:TLSEdge=2"]

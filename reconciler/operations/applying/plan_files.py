@@ -58,9 +58,9 @@ class PlanFile:
     plan       without secrets, until `with_secrets`
     digest     the identity of this plan; differs also between two plans with the same changes
     is_signed  whether the file has a signature, checked or not
-    loaded     the current manifests; None if they cannot be read, because of `problems`
+    loaded     the current manifests, without invalid ones, for which see `problems`; None if none can be read
     text       the content of the file
-    problems   why the manifests cannot be read
+    problems   why manifests cannot be read
     changed    lines for the user, by address, about secrets that changed
     environ    environment variables that secrets are read from
     secrets    the number of secrets in the file; None: unknown
@@ -91,7 +91,7 @@ class PlanFile:
         """A note about changed or unreadable manifests; empty if they are those of the plan, or do not matter."""
         if self.is_of_these_manifests or self.is_destroy:
             return ""
-        what = "cannot be read" if self.loaded is None else "or their variables changed after this plan was created"
+        what = "cannot be read" if self.problems else "or their variables changed after this plan was created"
         return f"note: the manifests {what}; the plan is applied as it was reviewed, without these changes"
 
 
@@ -211,9 +211,11 @@ def read(
     loaded: Loaded | None = None
     problems: tuple[Problem, ...] = ()
     try:
-        loaded = load_manifests(config, environ, variables)
+        loaded = load_manifests(config, environ, variables, partial_if_invalid=True)
+        problems = loaded.warnings
     except Rejected as rejected:
-        problems = tuple(problem for problem in rejected.problems if problem.is_error)
+        problems = tuple(rejected.problems)
+    problems = tuple(problem for problem in problems if problem.is_error)
     return PlanFile(str(file), *written, loaded, text, problems, environ=environ, secrets=secrets)
 
 
@@ -253,12 +255,13 @@ def _check_deliveries(file: PlanFile, plan: Plan) -> Iterator[Problem]:
     for call in plan.calls:
         if not call.deliver:
             continue
-        declaration = file.loaded.manifest.declarations.get(call.address) if file.loaded is not None else None
+        manifest = file.loaded.manifest if file.loaded is not None else None
+        declaration = manifest.declarations.get(call.address) if manifest is not None else None
         planned = {name: replace(delivery, position=None) for name, delivery in call.deliver.items()}
         declared = declaration.deliver.items() if declaration is not None else ()
         if planned == {name: replace(delivery, position=None) for name, delivery in declared}:
             continue
-        if file.loaded is None:
+        if manifest is None or (declaration is None and manifest.may_declare(call.address)):
             text, remedy = (
                 "issues a token, and the manifests, which declare its delivery, cannot be read",
                 "correct them",

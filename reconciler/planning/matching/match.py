@@ -52,6 +52,7 @@ class Match(Struct, frozen=True):
         return self.basis in (Basis.OWNER, Basis.BINDING, Basis.FORMER, Basis.CHILD)
 
 
+_CORRECT_ID = "remove `id`, set `ensure: absent` or `ensure: forgotten`, apply, then set `id: {id}`"
 _ADOPT_AFTER = "remove it there with `ensure: forgotten`, then adopt it here"
 NO_MATCH = Match(None, Basis.NOTHING)
 
@@ -219,7 +220,7 @@ def _find_by_id(
         return _refuse(
             declaration,
             f"its manifest names the id {declaration.id}, but its owner record is on {other.id}",
-            f"remove `id`, set `ensure: absent` or `ensure: forgotten`, apply, then set `id: {declaration.id}`",
+            _CORRECT_ID.format(id=declaration.id) if live is not None else "remove `id`, since no object has it",
             code="conflicting-id",
         )
     if live is None:
@@ -241,8 +242,10 @@ def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration,
         return NO_MATCH
     lives = [live for live in index.by_key.get((kind.name, key), []) if assignments.is_free(live, declaration.address)]
     if not kind.is_unique(want):
-        # An object with the same values may have another purpose: only approval makes it this one.
-        lives = [live for live in lives if live.owner is None] if declaration.lifecycle.adopt else []
+        # An object with the same values may have another purpose: only approval makes it this one, and only if the
+        # manifest does not name another object.
+        may_adopt = declaration.lifecycle.adopt and declaration.id is None
+        lives = [live for live in lives if live.owner is None] if may_adopt else []
     if not lives:
         return NO_MATCH
     if len(lives) > 1:

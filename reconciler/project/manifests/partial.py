@@ -50,15 +50,17 @@ def _find_addresses(problem: Problem, declared: Collection[Address]) -> Iterator
     others = problem.values.get("addresses")
     texts = [problem.subject, problem.values.get("first"), *(others if isinstance(others, list) else ())]
     for text in texts:
-        if isinstance(text, str) and (address := _find_address(text, declared)) is not None:
-            yield address
+        if isinstance(text, str):
+            yield from _find_in_subject(text, declared)
 
 
-def _find_address(text: str, declared: Collection[Address]) -> Address | None:
-    """The longest declared address that begins a subject such as `Kind/name.field`; names may contain dots."""
+def _find_in_subject(text: str, declared: Collection[Address]) -> Iterator[Address]:
+    """Each declared address that begins a subject such as `Kind/name.field`.
+
+    Names may contain dots: if `name.field` is declared too, nothing tells which of the two is wrong.
+    """
     kind, slash, name = text.partition("/")
     while slash and name:
         if (address := Address(kind, name)) in declared:
-            return address
+            yield address
         name = name.rpartition(".")[0]
-    return None
