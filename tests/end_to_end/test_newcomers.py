@@ -64,3 +64,14 @@ def test_an_uploaded_certificate_that_nobody_declares_is_not_managed(on_sandbox:
     assert made["id"] in on_sandbox("drift", "--unmanaged").out
     (row,) = (line for line in on_sandbox("list").out.splitlines() if made["id"] in line)
     assert "prod" not in row
+
+
+def test_the_bot_users_of_another_environment_are_its_own(on_sandbox: Project) -> None:
+    """They have no metadata for an owner record: the store of the folder tells whose they are."""
+    for name in ("dev", "live"):
+        on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n")
+        on_sandbox.declare(resource("BotUser", "robot", name=f"{name}-robot"))
+        assert on_sandbox("apply", "--env", name, "-y").code == 0
+    assert "Not managed" not in on_sandbox("plan", "--env", "live").out
+    said = on_sandbox("drift", "--env", "live", "--unmanaged").out
+    assert said.endswith("\nEvery object is managed.\nManaged by other stacks: dev (1 object).\n")
