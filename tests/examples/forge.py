@@ -38,13 +38,19 @@ class Change:
 
 @dataclass
 class Run:
-    """Of a workflow, or a pipeline. `number` is that of its request; `result` is GitHub's conclusion."""
+    """Of a workflow, or a pipeline.
+
+    number  of its request
+    result  GitHub's conclusion
+    event   that started it; empty: the one that is asked for
+    """
 
     id: int
     head: str
     workflow: str = "plan"
     number: int = NUMBER
     result: str = "success"
+    event: str = ""
 
 
 @dataclass
@@ -112,6 +118,8 @@ class Forge(CodeHost):
         result = re.search(r"status=(\w+)", query)
         runs = [run for run in self.runs if run.workflow == workflow and (head is None or head[1] == run.head)]
         runs = [run for run in runs if result is None or run.result == result[1]]
+        event = re.search(r"event=(\w+)", query)
+        runs = [run for run in runs if event is None or run.event in ("", event[1])]
         newest = sorted(runs, key=lambda run: -run.id)
         if "workflow_runs" in self.answers:
             return self.answers["workflow_runs"]

@@ -279,6 +279,21 @@ def test_github_a_fork_is_planned_from_the_last_snapshot(clone: Clone, forge: Fo
     assert sandbox.log() == []
 
 
+def test_github_a_snapshot_that_a_fork_uploads_is_not_used(clone: Clone, forge: Forge) -> None:
+    """A fork whose branch is named main can run its own version of the workflow, which GitHub lists among ours."""
+    trusted = clone("github")
+    good(trusted.job("snapshot.yml", "snapshot"))
+    forge.runs.append(Run(int(trusted.environ["GITHUB_RUN_ID"]), "main", "snapshot", event="schedule"))
+    forge.runs.append(Run(1000, "main", "snapshot", event="pull_request"))
+    forged = forge.artifacts / "1000" / "snapshot" / "snapshot-production.json"
+    forged.parent.mkdir(parents=True)
+    forged.write_text("{}")
+    stranger = clone("github")
+    stranger.context = {"github.token": TOKEN}
+    good(stranger.job("plan.yml", "fork"))
+    assert "2 to create" in (stranger.clone / "summary").read_text()
+
+
 def test_github_the_night_run_fails_where_there_is_drift_and_says_what(clone: Clone, forge: Forge) -> None:
     runner = clone("github")
     found = runner.job("drift.yml", "drift")

@@ -217,6 +217,18 @@ def test_a_committed_plan_is_not_shown_and_a_comment_says_that_nothing_could_be_
     assert team.merge(change).code == 1
 
 
+@pytest.mark.parametrize("host", HOSTS)
+def test_committed_folders_with_the_names_of_outputs_do_not_stop_a_plan(
+    author: Callable[[str], Author], host: str
+) -> None:
+    team = author(host)
+    team.git("checkout", "--quiet", "-b", "topic")
+    for name in ("plan-production.json", "plan-production.md", "plan-production.d"):
+        (team.origin / name).mkdir()
+    head = team.commit("topic", {f"plan-production.{end}/x": "x\n" for end in ("json", "md", "d")})
+    good(team.plan(head))
+
+
 def test_gitlab_a_conflict_with_the_target_branch_is_told_in_the_comment(
     author: Callable[[str], Author], forge: Forge
 ) -> None:

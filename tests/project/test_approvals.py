@@ -68,6 +68,10 @@ REMEDY = "write an entry as `plan --fail-on approvals` prints it"
         ),
         (f"approvals:\n- {ENTRY.replace('Vault/a', '7')}\n", ["2:12: delete must be a text; quote it; "]),
         (f"approvals:\n- {ENTRY.replace('Vault/a', '')}\n", ["2:12: delete must be a text; quote it; "]),
+        (
+            "approvals:\n- {delete: a, until: '2030-12-31', digest: d, env: [a]}\n",
+            ["2:52: env must be a text; quote it; "],
+        ),
         ("approvals:\n- {delete: a, digest: d}\n", ["2:3: until must be a text; quote it; "]),
         ("approvals:\n- {delete: a, until: '2030-12-31'}\n", ["2:3: digest must be a text; quote it; "]),
         (

@@ -55,7 +55,7 @@ def read_approvals(root: Path, environment: str | None) -> tuple[ApprovedItem, .
     items = [
         _read_entry(entry, ("approvals", index), places, problems)
         for index, entry in enumerate(entries or [])
-        if not isinstance(entry, dict) or entry.get("env") == environment
+        if not isinstance(entry, dict) or entry.get("env") == environment or not isinstance(entry.get("env", ""), str)
     ]
     if problems:
         raise Rejected(problems)
