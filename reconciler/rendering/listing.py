@@ -44,13 +44,25 @@ def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column. Of what does not fit, first the date and the name are cut, then the owner."""
+    """The width of each column. Of what does not fit, the date and the name are cut, then the date is left out.
+
+    The owner is cut only if the row fits then: next to a long id, a beginning of it tells nothing.
+    """
     widths = [max(terminal_text.width(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for column in (3, 1, 2):
+    for column in (3, 1):
         if column < len(widths):
-            excess = sum(widths) + _GAP * (len(widths) - 1) - width
-            widths[column] -= max(0, min(excess, widths[column] - _SHORTEST))
+            widths[column] -= max(0, min(_excess(widths, width), widths[column] - _SHORTEST))
+    if _excess(widths, width) > 0:
+        del widths[3:]
+    excess = _excess(widths, width)
+    if 0 < excess <= widths[2] - _SHORTEST:
+        widths[2] -= excess
     return widths
+
+
+def _excess(widths: Sequence[int], width: int) -> int:
+    """The cells that a row has too many."""
+    return sum(widths) + _GAP * (len(widths) - 1) - width
 
 
 def render_json(kind: Kind, lives: Sequence[Live], *, complete: bool) -> str:
@@ -111,7 +123,8 @@ def render_all_json(rows: Sequence[Row], incomplete: Mapping[str, str]) -> str:
 
 
 def _join_cells(row: Sequence[str], widths: Sequence[int]) -> str:
-    texts = (terminal_text.cut(text, width) for text, width in zip(row, widths, strict=True))
+    """The cells of a row, as far as there is a width for them."""
+    texts = [terminal_text.cut(text, width) for text, width in zip(row, widths, strict=False)]
     cells = (text + " " * (width - terminal_text.width(text)) for text, width in zip(texts, widths, strict=True))
     return "  ".join(cells).rstrip()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
+from tests.end_to_end.project import Project, policies, resource
 from tests.platform import Sandbox
 from tests.sandbox.account import Account
 
@@ -373,3 +373,30 @@ def test_what_stands_at_a_reserved_address_is_tied_to_it(on_sandbox: Project, sa
     assert "0 to create, 0 to update, 0 to replace, 0 to delete, 3 to adopt" in said.out  # one came with the edge
     assert on_sandbox("apply", "--adopt", "-y").code == 0
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_a_target_that_matches_nothing_does_not_say_that_all_is_declared(
+    on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
+) -> None:
+    on_sandbox("import", "--kind", "IPPolicy", "--out", "other")
+    sandbox.plant("/endpoints", {"id": "ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4", "type": "ephemeral", "url": "https://a.b"})
+    said = on_sandbox("import", "--target", "IPPolicy/nobody")
+    assert (said.code, said.out, said.err) == (
+        0,
+        "",
+        "Nothing to import: no undeclared object matches --kind, --target and --exclude; `list` shows all objects.\n",
+    )
+
+
+def test_only_selected_objects_are_named_as_skipped(on_sandbox: Project, sandbox: Sandbox) -> None:
+    on_sandbox.declare(*policies("a", "b"))
+    assert on_sandbox("apply", "-y").code == 0
+    settings = (on_sandbox.root / "reconciler.yaml").read_text()
+    on_sandbox.write("reconciler.yaml", settings.replace("stack: prod", "stack: other"))
+    (on_sandbox.root / "manifests/all.yaml").unlink()
+    said = on_sandbox("import", "--target", "IPPolicy/a")
+    assert "as IPPolicy/a\n" in said.err
+    assert "IPPolicy/b" not in said.err
+    identity = next(each["id"] for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "b")
+    said = on_sandbox("import", "--target", f"IPPolicy/{identity}")
+    assert ("as IPPolicy/b\n" in said.err, "IPPolicy/a" in said.err) == (True, False)

@@ -211,3 +211,18 @@ async def test_a_target_that_an_invalid_manifest_declares_is_not_said_to_be_miss
     (root / "manifests" / "broken.yaml").write_text(BROKEN["no YAML"])
     with pytest.raises(NothingSelected, match="an invalid manifest may declare it"):
         await open_partial(sandbox, root).plan(selection=Selection(targets=("IPPolicy/wrong",)))
+
+
+async def test_nothing_is_planned_after_the_manifests_exceed_a_limit(sandbox: Sandbox, tmp_path: Path) -> None:
+    """The texts after the one that exceeds the limit are not read: their fields would be sent without them."""
+    root = write_project(tmp_path, policy("a"))
+    (root / "text.txt").write_text("x" * 900_000)
+    (root / "manifests" / "large.yaml").write_text(
+        "".join(
+            f"---\nkind: HTTPResponseBackend\nname: b{number}\nspec: {{body: {{from_file: text.txt}}}}\n"
+            for number in range(70)
+        )
+    )
+    with pytest.raises(InvalidProject) as refused:
+        open_partial(sandbox, root)
+    assert [problem.code for problem in refused.value.problems if problem.is_error] == ["limit-exceeded"]

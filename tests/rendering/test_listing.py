@@ -28,3 +28,22 @@ def test_the_owner_is_cut_last(width: int, description: str) -> None:
     for table in (one, listing.render_all_table(rows, width)):
         assert max(map(len, table.splitlines())) <= width
     assert "2026-03-01" in one or "2026-03-0…" in one
+
+
+def test_next_to_an_id_of_almost_the_whole_width_the_owner_is_whole_and_the_date_left_out() -> None:
+    kind = kinds.get("HTTPSEdgeRoute")
+    body = {"match": "/" + "a" * 50, "match_type": "path_prefix", "created_at": "2026-03-01T04:05:06Z"}
+    owner = record("HTTPSEdgeRoute/checkout", {}, stack="prod")
+    lives = [
+        live(
+            "HTTPSEdgeRoute",
+            "edghtsrt_2ABCDEFGHIJKLMNOPQRSTUVWXYZ0",
+            body,
+            owner=owner,
+            parent="edghts_2ABCDEFGHIJKLMNOPQRSTUVWXYZ0",
+        )
+    ]
+    table = listing.render_table(kind, lives, 80)
+    assert table.splitlines()[1].endswith("  prod HTTPSEdgeRoute/checkout")
+    assert "CREATED" not in table
+    assert "CREATED" in listing.render_table(kind, lives, 160)

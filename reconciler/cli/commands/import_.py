@@ -13,6 +13,8 @@ from reconciler.cli.terminal.group import Command
 if TYPE_CHECKING:
     from reconciler.operations.authoring.import_proposal import Proposal
 
+_ALL_DECLARED = "all objects that can be declared are declared"
+_NONE_SELECTED = "no undeclared object matches --kind, --target and --exclude; `list` shows all objects"
 _MAX_SKIPPED = 20  # lines about skipped objects; the JSON lists all
 
 
@@ -84,6 +86,9 @@ def command(
     proposal = workspaces.run(proposing)
     changed = frozenset[str]() if dry_run else import_files.write(opened.config.root, proposal, append=append)
     _show(proposal, changed, dry_run=dry_run, form=form)
+    if not proposal.imported and proposal.is_whole:
+        why = _NONE_SELECTED if selection.is_limited or only else _ALL_DECLARED
+        output.print_note(f"Nothing to import: {why}.")
     if proposal.is_whole:
         return exit_codes.DONE
     return exit_codes.PARTLY if proposal.imported else exit_codes.ERROR
@@ -110,8 +115,6 @@ def _show(proposal: Proposal, changed: frozenset[str], *, dry_run: bool, form: s
             f"{address} is managed by stack {owner.stack} as {owner.address}; "
             "declare `ensure: forgotten` there and apply it before you apply this stack"
         )
-    if not proposal.imported and proposal.is_whole:
-        output.print_note("Nothing to import: all objects that can be declared are declared.")
     if proposal.imported and not proposal.is_read:
         output.print_note(f"{proposal.folder} is not read by the project; add it under `manifests` in reconciler.yaml")
 

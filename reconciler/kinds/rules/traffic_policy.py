@@ -128,13 +128,16 @@ def _full_reader() -> Any:
 
     class Constructor(SafeConstructor):
         def construct_plain(self, node: Any) -> Json:
-            return yaml_scalars.plain(node.value)
+            return _read_plain(node)
 
         def construct_integer(self, node: Any) -> Json:
+            number = _read_plain(node)
+            if isinstance(number, int | float):
+                return number
             return keep_spelling(node.value, self.construct_yaml_int(node))  # with underscores, or binary
 
         def construct_number(self, node: Any) -> Json:
-            number = yaml_scalars.plain(node.value)
+            number = _read_plain(node)
             return number if isinstance(number, float) else keep_spelling(node.value, self.construct_yaml_float(node))
 
     for name in ("bool", "null", "timestamp", "value"):
@@ -144,6 +147,14 @@ def _full_reader() -> Any:
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = Constructor
     return reader
+
+
+def _read_plain(node: Any) -> Json:
+    try:
+        return yaml_scalars.plain(node.value)
+    except ValueError as wrong:
+        where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
+        raise _Unreadable(f"{wrong} at {where}; quote it if it is text") from None
 
 
 def _read_float(text: str) -> float:

@@ -81,7 +81,8 @@ async def find_proposal(
         selects=lambda address, *others: (not only or address.kind in only) and selects(address, *others),
         present=import_files.read_manifests(workspace.config.root, folder) if append else None,
     )
-    left_out = (*proposal.left_out, *survey.find_transient_objects(read_only))
+    transient = (out for out in survey.find_transient_objects(read_only) if selects(Address(out.kind, out.id)))
+    left_out = (*proposal.left_out, *transient)
     return replace(
         proposal,
         left_out=tuple(out for out in left_out if not only or out.kind in only),

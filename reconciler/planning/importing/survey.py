@@ -271,9 +271,15 @@ class _Surveyor(Struct, dict=True):
         if kind.parent is not None and self._is_within(kind, (kind.parent.kind, str(live.parent_id))):
             return False
         why = self._find_objection(kind, live)
-        if why:
+        if why and self._may_be_meant(kind, live):
             self.left_out.append(LeftOut(kind.name, live.locator, why))
         return not why
+
+    def _may_be_meant(self, kind: Kind, live: Live) -> bool:
+        """Whether an object that gets no name is selected by the address of its owner, or by its id."""
+        owner = live.owner.address if live.owner is not None else self._find_own_address(live)
+        known = [*self._find_other_addresses(kind, live), *([owner] if owner is not None else ())]
+        return self.selects(*known)
 
     def _is_within(self, kind: Kind, parent: Key) -> bool:
         """Whether the declaration of its parent lists its children of this kind in a field."""

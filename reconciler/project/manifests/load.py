@@ -195,7 +195,7 @@ def _assemble(
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
     unread: Unread | None = None
     if any(problem.is_error for problem in problems):
-        if not partial_if_invalid:
+        if not partial_if_invalid or budget.is_spent:  # after that no value of any declaration was read
             raise Rejected(problems)
         in_manifests = {*texts, *resolver.included_files, *unread_files}
         known = {*declared.ensures, *declarations}
