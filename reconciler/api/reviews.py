@@ -134,8 +134,7 @@ class GitLabReviews(GitLabProject, Reviews):
     def find_merged(self, commit: str) -> Iterator[MergedRequest]:
         for found in self._pages(f"{self._project}/repository/commits/{commit}/merge_requests?state=merged"):
             number, target = found.get("iid"), found.get("target_project_id")
-            is_ours = str(target) == self.repository or not self.repository.isdecimal()
-            if found.get("state") == "merged" and isinstance(number, int) and is_ours:
+            if found.get("state") == "merged" and isinstance(number, int) and self._is_ours(target):
                 commits = (found.get(name) for name in ("merge_commit_sha", "squash_commit_sha", "sha"))
                 yield MergedRequest(
                     f"!{number}", number, str(found.get("target_branch")), str(found.get("sha")), _texts(*commits)
@@ -143,7 +142,9 @@ class GitLabReviews(GitLabProject, Reviews):
 
     def read_plans(self, request: MergedRequest, file: str) -> Iterator[bytes | UnusableArchive]:
         pipelines = f"{self._project}/merge_requests/{request.number}/pipelines?per_page=100"
-        for pipeline in sorted(_ids(self._items(pipelines)), reverse=True)[:_MOST_RUNS]:
+        # Those of a fork run in its own project, and their jobs are not found here.
+        ours = (found for found in self._items(pipelines) if self._is_ours(found.get("project_id", self.repository)))
+        for pipeline in sorted(_ids(ours), reverse=True)[:_MOST_RUNS]:
             jobs = self._items(f"{self._project}/pipelines/{pipeline}/jobs?scope[]=success&per_page=100")
             job = max(_ids(job for job in jobs if job.get("name") == PIPELINE), default=None)
             if job is None:
@@ -153,6 +154,10 @@ class GitLabReviews(GitLabProject, Reviews):
                 yield UnusableArchive(f"has {file}, which is larger than {artifacts.LARGEST // 2**20} MB")
             elif content is not None:
                 yield content
+
+    def _is_ours(self, project: object) -> bool:
+        """Whether it is the id of this project, as far as the id of this project is known."""
+        return str(project) == self.repository or not self.repository.isdecimal()
 
 
 def _ids(items: Any) -> Iterator[int]:

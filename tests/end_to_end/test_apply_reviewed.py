@@ -18,7 +18,7 @@ from reconciler.operations.runtime import Runtime
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import TOKEN
 from tests.end_to_end.project import Project
-from tests.examples.forge import Change, Forge
+from tests.examples.forge import Change, Forge, Run
 from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository
 from tests.platform import Reachable, Sandbox
 
@@ -409,6 +409,13 @@ def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Re
     ):
         file.write_text(plan_json.write_plan(other, PLAN_KEY.encode()))
         assert repository.apply(push).code == 3
+
+
+def test_gitlab_a_pipeline_that_ran_in_a_fork_does_not_hide_ours(make: Callable[[str], Repository]) -> None:
+    repository = make("gitlab")
+    request = reviewed(repository, a=policy("a"))
+    repository.forge.runs.append(Run(900, request.head, number=request.number, project="43"))
+    assert repository.apply(repository.merge(request)).code == 0
 
 
 def test_an_artifact_that_was_changed_or_not_signed_is_not_used(repository: Repository) -> None:

@@ -43,6 +43,7 @@ class Run:
     number  of its request
     result  GitHub's conclusion
     event   that started it; empty: the one that is asked for
+    project in GitLab: a fork's pipeline runs in the fork
     """
 
     id: int
@@ -51,6 +52,7 @@ class Run:
     number: int = NUMBER
     result: str = "success"
     event: str = ""
+    project: str = PROJECT
 
 
 @dataclass
@@ -165,9 +167,11 @@ class Forge(CodeHost):
     def _pipelines(self, number: str) -> Any:
         runs = [run for run in self.runs if run.workflow == "plan" and run.number == int(number)]
         newest = sorted(runs, key=lambda run: -run.id)
-        return [{"id": run.id, "sha": run.head, "status": run.result} for run in newest]
+        return [{"id": run.id, "sha": run.head, "status": run.result, "project_id": int(run.project)} for run in newest]
 
     def _jobs(self, pipeline: str) -> Any:
+        if not any(run.id == int(pipeline) and run.project == PROJECT for run in self.runs):
+            return 404, {}, {"message": "404 Not found"}
         is_good = any(run.id == int(pipeline) and run.result == "success" for run in self.runs)
         return [{"id": 1, "name": "lint"}, *([{"id": int(pipeline), "name": "plan"}] if is_good else [])]
 
