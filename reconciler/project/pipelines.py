@@ -35,9 +35,11 @@ _NO_PACKAGE: Final = (
 
 CODE_OWNERS: Final = {
     "github": (".github/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"),
-    "gitlab": (".gitlab/CODEOWNERS", "CODEOWNERS", "docs/CODEOWNERS"),
+    "gitlab": ("CODEOWNERS", "docs/CODEOWNERS", ".gitlab/CODEOWNERS"),
 }
 """The files in which a host looks for code owners; the first one that exists counts."""
+CODE_OWNERS_PLACE: Final = {host: f".{host}/CODEOWNERS" for host in HOSTS}
+"""The one that `init` writes."""
 _OWNED: Final = {"github": ("/.github/",), "gitlab": ("/.gitlab-ci.yml", "/.gitlab/")}
 _OWNER: Final = re.compile(r"@[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*|[^@\s#]+@[^@\s#]+\.[^@\s#]+")
 _BLOCK: Final = re.compile(r"^ *# for each environment:\n(.*?)^ *# end of the environments\n", re.MULTILINE | re.DOTALL)
@@ -57,7 +59,8 @@ def render_code_owners(host: str, approvers: str, rules: Sequence[str]) -> str:
 
     rules  files and folders that decide what is approved and where it applies; a folder ends with /
     """
-    owned = dict.fromkeys([*(f"/{_escape_path(path)}" for path in rules), *_OWNED[host]])
+    others = CODE_OWNERS[host]  # a new one of them would replace this one
+    owned = dict.fromkeys([*(f"/{_escape_path(path)}" for path in (*rules, *others)), *_OWNED[host]])
     lines = [f"{path} {approvers or '@OWNER/TEAM'}" for path in owned]
     return "\n".join(
         [

@@ -538,6 +538,23 @@ def test_code_owners_are_where_the_host_looks_for_them(tmp_path: Path, existing:
     assert ("@octo/platform" in (tmp_path / place).read_text()) is (not existing)
 
 
+@pytest.mark.parametrize("host", ["github", "gitlab"])
+def test_a_second_file_of_code_owners_has_an_owner_too(tmp_path: Path, host: str) -> None:
+    """A host uses one of them: in GitLab a new one at the root would replace that in `.gitlab`."""
+    chosen = choices(host=host, approvers="@octo/platform")
+    init_project.write_project(tmp_path, chosen, example=False)
+    lines = (tmp_path / f".{host}" / "CODEOWNERS").read_text().splitlines()
+    for path in ("CODEOWNERS", "docs/CODEOWNERS", f".{host}/CODEOWNERS"):
+        assert f"/{path} @octo/platform" in lines
+
+
+def test_in_gitlab_the_code_owners_at_the_root_count(tmp_path: Path) -> None:
+    for path in ("docs/CODEOWNERS", ".gitlab/CODEOWNERS", "CODEOWNERS"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("* @me\n")
+    assert init_project.find_code_owners(tmp_path, "gitlab") == "CODEOWNERS"
+
+
 def test_patterns_that_a_gitignore_lacks_are_named(tmp_path: Path) -> None:
     ignored = tmp_path / ".gitignore"
     all_of_them = init_project.write_project(tmp_path, choices(), example=False)

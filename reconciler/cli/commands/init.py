@@ -215,7 +215,7 @@ def _report_code_owners(folder: Path, choices: ProjectChoices, owners: str | Non
         if choices.approvers:
             output.print_note("note: no pipelines are written; ignoring --approvers")
         return
-    place = owners or pipelines.CODE_OWNERS[choices.host][0]
+    place = owners or pipelines.CODE_OWNERS_PLACE[choices.host]
     if owners:
         named = replace(choices, approvers=choices.approvers or "@OWNER/TEAM")
         lines = init_project.render_code_owners(folder, named, owners).splitlines()

@@ -211,7 +211,7 @@ def _render_files(folder: Path, choices: ProjectChoices) -> dict[str, str]:
         found[f"{environments.FOLDER}/{name}.yaml"] = f"# Settings and patches of the environment {name}.\n{stack}\n"
     if choices.host in pipelines.HOSTS:
         found.update(pipelines.read_pipelines(choices.host, choices.package, choices.environments))
-        owners = find_code_owners(folder, choices.host) or pipelines.CODE_OWNERS[choices.host][0]
+        owners = find_code_owners(folder, choices.host) or pipelines.CODE_OWNERS_PLACE[choices.host]
         found[owners] = render_code_owners(folder, choices, owners)
     return found
 
