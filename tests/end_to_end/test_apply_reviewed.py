@@ -270,6 +270,23 @@ def test_another_value_of_a_secret_is_another_change(repository: Repository) -> 
     assert repository.apply(push).code == 0
 
 
+def test_a_declaration_that_is_invalid_after_the_merge_does_not_hold_the_rest(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    """A variable that only the pipeline of the request had."""
+    unset = "kind: IPPolicy\nname: wrong\nspec: {description: {from_env: REGION}}\n"
+    repository.environ["REGION"] = "eu"
+    push = repository.merge(reviewed(repository, a=policy("a"), wrong=unset))
+    del repository.environ["REGION"]
+    said = repository.apply(push)
+    assert (said.code, said.out) == (1, "Applied: 1 created.\n"), said
+    assert "the environment variable REGION is not set" in said.err
+    assert created(sandbox) == ["a"]
+    repository.environ["REGION"] = "eu"
+    assert repository.apply(push).code == 0
+    assert created(sandbox) == ["a", "eu"]
+
+
 # --- the tip of the branch before the push ----------------------------------------------------------------------------
 
 

@@ -146,7 +146,8 @@ class Repository:
             }
         self.sandbox.forget_log()
         said = project("apply", "--reviewed", "-y", "--quiet", *words)
-        assert said.code in (0, 5) or self.sandbox.calls() == []
+        # Also with an invalid manifest, beside which the rest is applied, no call is made without a word.
+        assert said.code in (0, 5) or "Applied:" in said.out or self.sandbox.calls() == []
         return said
 
     def clone(self, branch: str) -> Project:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from msgspec import structs
+
 from reconciler.engine import apply, observe, recovery
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.kind import Kind
-from reconciler.model.manifest import Manifest
+from reconciler.model.manifest import Manifest, Unread
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.planning.planner import PlanOptions, plan
@@ -107,6 +109,10 @@ class Trouble:
     slow_disk: bool = False
 
 
+CALM = Trouble()
+"""Of a run in peace, with valid manifests."""
+
+
 @dataclass
 class Report:
     """What came of one run."""
@@ -146,6 +152,8 @@ class History:
         self.squatters: list[Key] = []
         hiding = Random(f"hiding {seed}")  # of its own: the history is the same with and without
         self.hiding = hiding if hiding.random() < 0.3 else None
+        spoiling = Random(f"spoiling {seed}")
+        self.spoiling = spoiling if spoiling.random() < 0.3 else None  # chooses which declarations are invalid
 
     def _stack(self, name: str) -> Stack:
         dice = {slot: manifests.roll(self.random) for slot in self.theme}
@@ -280,13 +288,19 @@ class History:
         return report
 
     async def _apply(self, stack: Stack, trouble: Trouble, report: Report, empty: bool) -> None:
-        wire = report.wire = Wire(stack.name, self.account, self.random, trouble.weather, hiding=self.hiding)
         journal, kinds = stack.journal, self.kinds
+        wire = report.wire = Wire(
+            stack.name, self.account, self.random, trouble.weather, hiding=self.hiding, bindings=journal.bindings
+        )
         await asyncio.sleep(STARTING)
         manifest = Manifest(stack.name, {}) if empty else stack.manifest()
+        if trouble is not CALM and not empty:
+            manifest = self._spoil(manifest)
+            wire.partial = manifest if manifest.unread is not None else None
         began = self.loop.time()
         snapshot = await self._read(wire, stack, manifest)
         if self.hiding is not None and await self._wait_for_open(stack, snapshot, began):
+            wire.cut.clear()
             snapshot = await self._read(wire, stack, manifest)
         report.listed = len(wire.log)
         bound = await recovery.settle(tuple(journal.open.values()), snapshot, kinds, journal)
@@ -324,6 +338,17 @@ class History:
             if isinstance(event, Ended):
                 report.ended.append(event)
         report.fate = "ended"
+
+    def _spoil(self, manifest: Manifest) -> Manifest:
+        """The manifest as it is read if some declarations are invalid, or a whole file."""
+        if self.spoiling is None or self.spoiling.random() < 0.5 or len(manifest.declarations) < 2:
+            return manifest
+        wrong = self.spoiling.sample(sorted(manifest.declarations), self.spoiling.randint(1, 2))
+        left = {address: each for address, each in manifest.declarations.items() if address not in wrong}
+        has_unknown = self.spoiling.random() < 0.5
+        self.tell(f"  invalid: {', '.join(map(str, wrong))}{' in a file' if has_unknown else ''}")
+        unread = Unread(frozenset(() if has_unknown else wrong), has_unknown)
+        return structs.replace(manifest, declarations=left, unread=unread)
 
     async def _read(self, wire: Wire, stack: Stack, manifest: Manifest) -> Snapshot:
         """As `read_account`. Where every new object is visible at once, nothing is read by its id."""

@@ -171,6 +171,11 @@ BUGS: tuple[Bug, ...] = (
         "the record does not say what it replaces", "engine/requests.py", (("        replaces=draft.replaces,\n", ""),)
     ),
     # --- planning ----------------------------------------------------------------------------------------------------
+    Bug(
+        "what an invalid manifest may declare is deleted",
+        "planning/deciding/orphans.py",
+        (("        if index.manifest.unread is not None:\n", "        if False:\n"),),
+    ),
     Bug("adopting needs no consent", RULES, (("needs_approval=not is_approved", "needs_approval=False"),)),
     Bug(
         "what has been replaced is taken for the resource",
@@ -237,7 +242,12 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "the guard does not ask for protection",
         "planning/guards.py",
-        (("return decision.ends_live and (decision.live_protected or decision.protect)", "return False"),),
+        (
+            (
+                "    return decision.live_protected or decision.protect or not options",
+                "    return False and not options",
+            ),
+        ),
     ),
     Bug(
         "what is referred to is deleted first",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
-from tests.simulation.history import History, Report, Stack, Trouble
+from tests.simulation.history import CALM, History, Report, Stack
 from tests.simulation.invariants import INVARIANTS
 from tests.simulation.loop import VirtualLoop
 
@@ -30,7 +30,7 @@ async def _played(history: History) -> list[str]:
     broken: list[str] = []
     for stack in history.stacks:
         first = await _clean(history, stack)
-        second = await history.run(stack, Trouble())
+        second = await history.run(stack, CALM)
         for invariant in INVARIANTS:
             broken += [
                 f"{invariant.__name__}: {stack.name}: {each}" for each in invariant(history, stack, first, second)
@@ -43,10 +43,10 @@ _TWO_STEPS = {"circular-calls", "refers-to-skipped", "used-by-skipped"}
 
 async def _clean(history: History, stack: Stack) -> Report:
     """One run in peace. Where the planner says that it takes two steps, the two."""
-    first = await history.run(stack, Trouble())
+    first = await history.run(stack, CALM)
     if first.plan and first.plan.errors and {error.code for error in first.plan.errors} <= _TWO_STEPS:
-        await history.run(stack, Trouble(), empty=True)
-        first = await history.run(stack, Trouble())
+        await history.run(stack, CALM, empty=True)
+        first = await history.run(stack, CALM)
     return first
 
 

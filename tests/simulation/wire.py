@@ -15,6 +15,9 @@ from typing import Any
 from reconciler.engine import retry
 from reconciler.engine.ports import Check, Conflict, Failure, Gone, Lost, Refused, Transient, complete_body
 from reconciler.model import owner_record as owners
+from reconciler.model.address import Address
+from reconciler.model.manifest import Manifest
+from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
 from tests.laws.world import RefusedCall
 from tests.simulation.account import Account, Place, place
@@ -71,6 +74,8 @@ class Wire:
     cut: set[str] = field(default_factory=set)  # kinds of which the run has not seen every object, before it acted
     acting: bool = False
     hiding: Random | None = None  # chooses how long new objects are hidden; None: they are visible at once
+    bindings: Mapping[Address, Binding] = field(default_factory=dict)  # of the stack, as its store has them
+    partial: Manifest | None = None  # the manifest of the run, if some of its declarations could not be read
 
     # --- reading -----------------------------------------------------------------------------------------------------
 
@@ -193,11 +198,15 @@ class Wire:
         """The invariants that are told at the moment of the deed."""
         account = self.account
         key = (_parent(where), str(where.parent)) if method == "POST" and where.parent else where.key
-        if (method != "POST" or where.parent) and account.makers[key] != self.stack:
+        # What is known by its name alone is adopted without a question if it is as declared.
+        adopted = {(address.kind, binding.id) for address, binding in self.bindings.items() if binding.adopted}
+        if (method != "POST" or where.parent) and account.makers[key] != self.stack and key not in adopted:
             account.broken.append(f"hands off: {self.stack} sent {method} to {key}, made by {account.makers[key]}")
         if method == "DELETE" and where.segment is None:
             record = owners.read(account.objects[where.key].get("metadata"))[1]
             fresh = record is not None and record.intent in self.made
+            if self.partial is not None and record is not None and record.address not in self.partial.declarations:
+                account.broken.append(f"unknown: {where.key} went, and its declaration may not have been read")
             if where.kind.name in self.cut and not fresh:
                 account.broken.append(f"{where.key} went, and not all of its kind had been seen")
             if record is not None and record.protect and not fresh and not self.may_end_protected:

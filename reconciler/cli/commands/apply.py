@@ -106,7 +106,7 @@ def _apply_reviewed(common: options.Options, file: Path, partial: bool, max_age:
     if isinstance(merged, FirstPush):
         output.print_note(f"note: {merged.note}")
         return exit_codes.DONE
-    opened = workspaces.open_workspace(common)
+    opened = workspaces.open_partial_workspace(common)
     reviewed = find_reviewed(opened, reviews, merged, file.name)
     operation = functools.partial(opened.apply, reviewed, partial=partial)
     wording = Wording("Apply these changes?", "Applied:")
