@@ -115,6 +115,10 @@ class Unread(Struct, frozen=True):
     addresses: frozenset[Address] = frozenset()
     has_unknown: bool = False
 
+    def may_declare(self, kind: str) -> bool:
+        """Whether a declaration that was not read may be of this kind, and so claim or move an object of it."""
+        return self.has_unknown or any(address.kind == kind for address in self.addresses)
+
 
 class Manifest(Struct, frozen=True):
     """All declarations of a stack.

@@ -136,7 +136,8 @@ class _OfferCollector:
             self._decline(f"{address}.{change.path}", "it is secret or write-only, and cannot be written to a manifest")
             return
         if leaf.conceals is not None and _holds_secret(leaf, _value_at(spec, path)):
-            self._decline(f"{address}.{change.path}", "it contains a secret, which cannot be written to a manifest")
+            why = f"{leaf.name} contains a secret, which cannot be written to a manifest; edit the manifest"
+            self._decline(f"{address}.{change.path}", why)
             return
         if PathOnly in leaf:
             self._decline(f"{address}.{change.path}", "an object cannot move to another parent")

@@ -211,7 +211,7 @@ def test_import_writes_variables_in_the_places_of_secrets(
     assert len(names) == len(set(names)) == 8
     unset = living("plan")
     assert unset.code == 1
-    assert "is not set" in unset.err
+    assert "is not set" in " ".join(unset.out.split())
 
 
 def live_policy(sandbox: Sandbox) -> str:
@@ -264,3 +264,32 @@ def test_a_number_that_comes_from_the_platform_keeps_its_spelling(
     text = b"".join(path.read_bytes() for path in on_sandbox.root.joinpath("manifests").rglob("*.yaml")).decode()
     assert "1.10" in text
     assert on_sandbox("plan").code == 0
+
+
+def test_a_variable_with_credentials_is_read_where_the_setting_is_not_named_like_a_secret(
+    on_sandbox: Project, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`validate` and `import` write it so; the platform got the map itself."""
+    canaries = Canaries({"url": (secret := fresh())})
+    config = "{url: {from_env: TARGET}, method: GET, headers: {x-of-mine: {from_env: LABEL}}}"
+    on_sandbox.write(
+        "manifests/all.yaml",
+        f"kind: CloudEndpoint\nname: e\nspec:\n  url: {URL}\n  traffic_policy:\n"
+        f"    on_http_request: [{{actions: [{{type: http-request, config: {config}}}]}}]\n",
+    )
+    unset = on_sandbox("plan")
+    assert (unset.code, "config.url: the environment variable TARGET is not set" in unset.err) == (1, True)
+    monkeypatch.setenv("TARGET", f"https://user:{secret}@x.example")
+    monkeypatch.setenv("LABEL", "no credentials")
+    assert canaries.within(outputs(on_sandbox, "plan", "--out", "plan.json")) == []
+    assert silent(canaries, on_sandbox("apply", "-y")).code == 0
+    (live,) = sandbox.get("/endpoints")["endpoints"]
+    sent = json.loads(live["traffic_policy"])["on_http_request"][0]["actions"][0]["config"]
+    assert sent["url"] == f"https://user:{secret}@x.example"
+    assert sent["headers"] == {"x-of-mine": {"from_env": "LABEL"}}  # with a warning: it would be shown
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+    silent(canaries, on_sandbox("list", "--format", "json"))
+
+    (on_sandbox.root / "manifests/all.yaml").unlink()
+    imported = silent(canaries, on_sandbox("import", "--kind", "CloudEndpoint"))
+    assert "not imported" not in imported.err

@@ -226,3 +226,21 @@ async def test_nothing_is_planned_after_the_manifests_exceed_a_limit(sandbox: Sa
     with pytest.raises(InvalidProject) as refused:
         open_partial(sandbox, root)
     assert [problem.code for problem in refused.value.problems if problem.is_error] == ["limit-exceeded"]
+
+
+async def test_a_bot_without_a_binding_is_found_by_its_name_unless_an_invalid_manifest_may_declare_a_bot(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    bot = {"kind": "BotUser", "name": "ci", "spec": {"name": "ci"}}
+    root = write_project(tmp_path / "first", policy("a"), bot)
+    assert (await open_partial(sandbox, root).apply()).status is Status.APPLIED
+    fresh = write_project(tmp_path / "second", policy("a"), bot)  # as in a job without a lasting store
+    (fresh / "manifests" / "broken.yaml").write_text(BROKEN["a wrong value"])
+    planned = (await open_partial(sandbox, fresh).plan()).plan
+    assert [problem.subject for problem in planned.errors] == ["IPPolicy/wrong.description"]
+    for broken in ("kind: BotUser\nname: wrong\nspec: {name: [1]}\n", BROKEN["no YAML"]):
+        (fresh / "manifests" / "broken.yaml").write_text(broken)
+        planned = (await open_partial(sandbox, fresh).plan()).plan
+        assert [problem.code for problem in planned.errors if problem.subject == "BotUser/ci"] == [
+            "manifests-incomplete"
+        ]

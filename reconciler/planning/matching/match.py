@@ -253,10 +253,12 @@ def _find_by_key(assignments: Assignments, kind: Kind, declaration: Declaration,
         return _refuse(
             declaration, f"{len(lives)} objects match it: {ids}", "choose one with `id`", code="ambiguous-match"
         )
+    is_present = declaration.ensure is Ensure.PRESENT
     result = _claim(index, kind, declaration, lives[0], Basis.KEY)
     if result.basis is Basis.KEY and not kind.keeps_owner and _parent_is_ours(index, kind, lives[0]):
         return Match(lives[0], Basis.CHILD)
-    if result.basis is Basis.KEY and index.manifest.unread is not None and declaration.ensure is Ensure.PRESENT:
+    unread = index.manifest.unread
+    if result.basis is Basis.KEY and unread is not None and unread.may_declare(kind.name) and is_present:
         return _refuse_unread(declaration, f"{lives[0].id} has its {' and '.join(kind.identity)}")
     return result
 
@@ -287,7 +289,8 @@ def _claim(index: LiveIndex, kind: Kind, declaration: Declaration, live: Live, b
     recorded = index.by_owner.get(owner.address, [])
     if len(recorded) > 1:
         return _refuse_shared_record(index, declaration, owner.address, recorded)
-    if index.manifest.unread is not None:  # which may move it to another address
+    unread = index.manifest.unread
+    if unread is not None and unread.may_declare(kind.name):  # which may move it to another address
         return _refuse_unread(declaration, f"{live.id} is {owner.address}")
     return Match(live, Basis.FORMER, owner.address)
 
@@ -304,7 +307,8 @@ def _claim_unmarked(index: LiveIndex, kind: Kind, declaration: Declaration, live
     if declaration.address in bound:
         return Match(live, Basis.BINDING)
     declared = [address for address in bound if address in index.manifest.declarations]
-    if not declared and index.manifest.unread is not None:
+    unread = index.manifest.unread
+    if not declared and unread is not None and unread.may_declare(kind.name):
         return _refuse_unread(declaration, f"{live.id} is {bound[0]}")
     return _refuse_duplicate(declaration, live, declared[0]) if declared else Match(live, Basis.FORMER, bound[0])
 

@@ -218,7 +218,8 @@ class Resolver:
             case str():
                 self._warn_of_terraform(item, path)
             case dict():
-                if len(item) == 1 and (*at, next(iter(item))) in secrets and next(iter(item)) in phrases.EXPRESSIONS:
+                is_source = len(item) == 1 and next(iter(item)) in phrases.EXPRESSIONS
+                if is_source and ((*at, next(iter(item))) in secrets or self._leads_to_secret(item, slot)):
                     return self._resolve_or_report(self._expression, item, SECRET_TEXT, path)
                 resolved = {
                     key: self._free(value, slot, (*path, key), secrets, (*at, key)) for key, value in item.items()
@@ -230,6 +231,20 @@ class Resolver:
                 ]
                 return item if all(map(is_, values, item)) else values
         return item
+
+    def _leads_to_secret(self, item: dict[str, Json], slot: Slot) -> bool:
+        """Whether the text of `{from_env: NAME}` or `{from_file: PATH}` has credentials, or cannot be read.
+
+        Such a text is a secret also in a setting that is not named like one. Any other map is sent as it is.
+        """
+        (word, operand), *_ = item.items()
+        if slot.conceals is None or word == "ref" or not isinstance(operand, str):
+            return False
+        try:
+            text = self._outside.read(word, operand, is_secret=True)
+        except (Unresolved, files.Unreadable):
+            return True
+        return any(True for _ in slot.conceals.find(text))
 
     def _document_text(self, text: str, slot: Slot, path: Path) -> Value:
         """Resolves a document that is written as text, which is a secret as a whole if secrets are inside."""
