@@ -106,3 +106,17 @@ def test_for_each_in_the_spelling_of_terraform(shell: Shell) -> None:
 def test_expressions_of_the_platform_are_no_terraform(text: str) -> None:
     assert terraform.find_inserted(text) is None
     assert terraform.find_bare(text) is None
+
+
+def test_a_wrong_value_that_is_an_expression_of_terraform_is_one_error_with_our_spelling(shell: Shell) -> None:
+    """The remedy of the field would repeat the expression: write ${var.office}/32."""
+    shell.write(
+        "manifests/r.yaml",
+        "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: ipp_1, cidr: '${var.office}', action: allow}\n",
+    )
+    said = shell("validate")
+    assert said.code == 1
+    assert [line for line in said.err.splitlines() if ".cidr" in line] == [
+        "manifests/r.yaml:3:35: IPPolicyRule/r.cidr: an expression of Terraform; "
+        "write ${{ var.office }}, with office under variables: in reconciler.yaml"
+    ]

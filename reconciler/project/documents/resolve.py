@@ -174,8 +174,8 @@ class Resolver:
     def _literal(self, text: str, path: Path) -> Secret:
         """Wraps a secret that is written in the file, with a warning."""
         if text:
-            name = next((part for part in reversed(path) if isinstance(part, str)), "value")
-            remedy = f"write {name}: {{from_env: NAME}} or {{from_file: PATH}}"
+            place = f"{path[-1]}: " if path and isinstance(path[-1], str) else ""  # an item of a list has no key
+            remedy = f"write {place}{{from_env: NAME}} or {{from_file: PATH}}"
             text_found = "the secret is written here in plain text"
             self.findings.append(Finding(path, text_found, remedy, Severity.WARNING, code="literal-secret"))
         return Secret(text, self._source_at(path))

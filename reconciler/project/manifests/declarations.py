@@ -12,7 +12,7 @@ from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
-from reconciler.model.problem import Finding, Problem
+from reconciler.model.problem import Finding, Problem, Severity
 from reconciler.model.value import PENDING, Value
 from reconciler.project.documents import validation
 from reconciler.project.documents.envelope import Draft, Envelope, suggest_place
@@ -38,6 +38,7 @@ def declare(
     spec = resolver.resolve(kind.spec, address, draft.spec, draft.ensure)
     findings = resolver.findings
     if spec_findings := _spec_findings(envelope, kind, spec):
+        findings, spec_findings = _join_terraform(findings, spec_findings)
         findings = findings + [
             _suggest_place(finding) for finding in spec_findings if validation.value_at(spec, finding.path) != PENDING
         ]
@@ -87,6 +88,22 @@ def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> li
             finding for finding in wrong if needs_all or finding.text != validation.MISSING or len(finding.path) > 1
         ]
     return lacking + validation.findings_of(valid)
+
+
+def _join_terraform(findings: list[Finding], spec_findings: list[Finding]) -> tuple[list[Finding], list[Finding]]:
+    """One error for a value that is wrong because it is an expression of Terraform, with the remedy for that."""
+    wrong = {finding.path for finding in spec_findings if finding.severity is Severity.ERROR}
+    meant = {finding.path for finding in findings if finding.code == "terraform-expression" and finding.path in wrong}
+    if not meant:
+        return findings, spec_findings
+    text = "an expression of Terraform"
+    joined = [
+        replace(finding, severity=Severity.ERROR, text=text)
+        if finding.code == "terraform-expression" and finding.path in meant
+        else finding
+        for finding in findings
+    ]
+    return joined, [finding for finding in spec_findings if finding.path not in meant]
 
 
 def _suggest_place(finding: Finding) -> Finding:
