@@ -360,7 +360,7 @@ def test_every_kind_is_met_by_the_random_manifests() -> None:
 def _draw() -> set[str]:
     met: set[str] = set()
 
-    @settings(max_examples=60, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=120, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(manifests())
     def draw(manifest: Manifest) -> None:
         met.update(address.kind for address in manifest.declarations)
