@@ -266,7 +266,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
             await journal.record(Ended(Call(f"update {address}", address, Verb.UPDATE, "/x"), outcome, 1.0))
     async with open_store(str(file), now=lambda: 5.0) as store:
         assert await store.progress("p1") == Progress(
-            frozenset({f"create {made}", f"create {delivered}", f"update {ended}"})
+            frozenset({f"create {made}", f"create {delivered}", f"update {ended}"}), has_begun=True
         )
         assert await store.progress("p2") == Progress()
         async with store.journal("prod", command="apply", plan="p1") as journal:
@@ -343,7 +343,7 @@ async def test_what_is_written_twice_about_one_thing_counts_once(file: Path, at_
         else:
             for write in writes:
                 await write()
-        assert await store.progress("p") == Progress(frozenset({call.id, f"create {BOT}"}), 5.0)
+        assert await store.progress("p") == Progress(frozenset({call.id, f"create {BOT}"}), 5.0, has_begun=True)
         assert await store.receipts("prod") == {INTENT.id}
         assert await store.bindings("prod") == {BOT: Binding("bot_3")}
         assert len(await store.history("prod")) == 2

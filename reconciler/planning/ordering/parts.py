@@ -149,10 +149,13 @@ def _report_last_part(graph: CallGraph, key: LiveKey, whole: _Whole, user: str) 
     declared = (decision.declaration for decision in graph.decisions if decision.address == delete.address)
     declaration = next((declaration for declaration in declared if declaration is not None), None)
     part = delete.address.kind
+    # All of them: to delete some would change who gets in to what neither side of the change says.
+    addresses = sorted({str(graph.calls[call].address) for call in whole.deletes})
     return Problem(
         f"{name} would be left without any {part} for a moment, but {user} requires one",
         f"declare another {part} of {name} until this is applied, or remove {name} from {user} first",
         str(delete.address),
         declaration.position if declaration is not None else None,
         code="last-part-in-use",
+        values={"addresses": [*addresses]},
     )
