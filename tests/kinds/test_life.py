@@ -350,7 +350,9 @@ def test_what_somebody_else_deletes_is_made_again(born: LivingProject) -> None:
 
 
 @pytest.mark.parametrize(
-    "life", [life for life in FIRST.values() if kinds.get(life.kind).unique and life.kind != "EventSource"], ids=str
+    "life",
+    [life for life in FIRST.values() if kinds.get(life.kind).unique and kinds.get(life.kind).keeps_owner],
+    ids=str,
 )
 def test_what_exists_already_is_taken_over_with_consent_only(project: LivingProject) -> None:
     project.declare(None)

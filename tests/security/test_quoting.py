@@ -36,7 +36,7 @@ SAFE = {
     # texts of this program
     "flags", "only", "states", "' or '.join(states)", "state", "KEY", "_SCHEMAS", "which", "self.timeout",
     "self._git.timeout", "_EXAMPLES.get(variable.type, 'text')", "'it' if len(flags) == 1 else 'them'",
-    "len(addresses)",
+    "len(addresses)", "arguments[0]",
 }  # fmt: skip
 
 

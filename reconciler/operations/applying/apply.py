@@ -382,8 +382,14 @@ class _Run(Struct):
             await self._run_calls(cleanup, is_cleanup=True)
             again = workspace.plan_for(await self._read_again(plan, after))
         # A problem of a whole kind has the kind as its subject.
-        names = None if concerned is None else {*map(str, concerned), *(address.kind for address in concerned)}
-        wrong = tuple(problem for problem in again.blocking_errors if names is None or problem.subject in names)
+        touched = {name for change in plan.changes for name in (str(change.address), change.address.kind)}
+        before_run = plan.confined_errors
+        errors = [
+            problem
+            for problem in again.errors
+            if concerned is None or problem.subject in touched or problem in before_run
+        ]
+        wrong = tuple(problem for problem in errors if not problem.confined or problem.subject in touched)
         remaining = tuple(change for change in again.changes if concerned is None or change.address in concerned)
         due = _find_due(plan, remaining)
         remaining = tuple(change for change in remaining if change not in due)
@@ -392,9 +398,9 @@ class _Run(Struct):
             self.on_event(Note(f"note: {text}", is_detail=True))
         if wrong or remaining:
             return replace(result, status=Status.FAILED, problems=wrong, remaining=() if wrong else remaining)
-        is_partial = again.confined_errors or (result.status is Status.PARTIAL and result.reasons)
+        is_partial = errors or (result.status is Status.PARTIAL and result.reasons)
         status = Status.PARTIAL if is_partial else Status.APPLIED
-        return replace(result, status=status, problems=again.confined_errors)
+        return replace(result, status=status, problems=tuple(errors))
 
     async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
         """The snapshot `before` with the changed kinds listed again; the whole account if there is none."""

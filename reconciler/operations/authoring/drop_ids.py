@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.operations.workspace import Workspace
 
 
-class DroppedIds(Struct):
+class DroppedIds(Struct, frozen=True):
     """The manifests that were changed, and why an `id:` was left in one."""
 
     changed: dict[Address, str]  # the file
