@@ -14,7 +14,7 @@ kind: CloudEndpoint
 name: e
 spec:
   url: https://e.example.com
-  traffic_policy: {on_http_request: [{actions: [{type: deny, config: {a: {from_env: X}}}]}]}
+  traffic_policy: {on_http_request: [{actions: [{type: deny, config: {a: {ref: IPPolicy/x}}}]}]}
 """
 
 

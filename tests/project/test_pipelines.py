@@ -24,7 +24,11 @@ def test_development_is_applied_first_and_production_last() -> None:
 
 @pytest.mark.parametrize("host", pipelines.HOSTS)
 def test_approvers_own_the_approvals_and_the_pipelines(host: str) -> None:
-    owned = {"github": ["/.github/"], "gitlab": ["/.gitlab-ci.yml", "/.gitlab/"]}[host]
+    places = ["/.github/CODEOWNERS", "/CODEOWNERS", "/docs/CODEOWNERS"]
+    owned = {
+        "github": [*places, "/.github/"],
+        "gitlab": ["/CODEOWNERS", "/docs/CODEOWNERS", "/.gitlab/CODEOWNERS", "/.gitlab-ci.yml", "/.gitlab/"],
+    }[host]
     files = ("approvals.yaml", "policies/")
     given = pipelines.render_code_owners(host, "@octo/platform a@b.c", files)
     rules = [line for line in given.splitlines() if not line.startswith("#")]

@@ -79,7 +79,11 @@ class PlanFile:
 
     @property
     def is_of_these_manifests(self) -> bool:
-        return self.loaded is not None and self.loaded.manifest.digest == self.plan.manifest_digest
+        """Whether the files are those of the plan, and what is invalid in them was so when it was created."""
+        if self.loaded is None or self.loaded.manifest.digest != self.plan.manifest_digest:
+            return False
+        known = {(problem.subject, problem.text) for problem in self.plan.problems}
+        return all((problem.subject, problem.text) in known for problem in self.problems)
 
     @property
     def is_destroy(self) -> bool:
