@@ -29,10 +29,10 @@ import reconciler
 from reconciler.cli.terminal import output
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
 from tests.bench.measure import yardstick
-from tests.forked import forked_commands
-from tests.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
+from tests.harness.forked import forked_commands
+from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
 
-pytest_plugins = ["tests.silence"]
+pytest_plugins = ["tests.harness.silence"]
 
 # Tests of many seconds, most of which are waits. The first module has a costly fixture, and is not to be split.
 WAITING = (

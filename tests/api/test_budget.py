@@ -21,7 +21,7 @@ from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.planning.deciding.options import PlanOptions
 from tests.engine.world import VirtualClock
 from tests.faults.matrix.world import SkippingClock, Stack
-from tests.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule, in a hurry
 LOOK = len({kind.path for kind in kinds.every() if kind.parent is None})

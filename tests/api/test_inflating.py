@@ -19,7 +19,7 @@ from reconciler.api.platform import open_platform
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
 from reconciler.model.value import Secret
 from tests.api.wire import answer, wire
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 NOT_ACCEPTED = [
     "gzip, gzip",

@@ -20,7 +20,7 @@ from reconciler.model.address import Address
 from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.operations.sinks import RemoteSinks, find_existing, remote_place
-from tests.secret_stores import Answer, GitHubServer, VaultServer, serving
+from tests.harness.secret_stores import Answer, GitHubServer, VaultServer, serving
 
 TOKEN = Secret("canary-token-4Hs8", "test")
 TO_VAULT = Delivery(

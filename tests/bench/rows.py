@@ -19,7 +19,7 @@ from reconciler import kinds
 from tests.bench import measure, terraform, wire, worlds
 from tests.bench.measure import Figure, Taken
 from tests.bench.worlds import SizedProject
-from tests.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 LATENCY = 0.05  # seconds
 AT_ONCE = 32

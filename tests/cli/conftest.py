@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.project import SETTINGS, Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 MANIFESTS = """\
 kind: IPPolicy

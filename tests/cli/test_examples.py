@@ -11,7 +11,7 @@ import pytest
 from reconciler.cli.main import reconciler as root
 from reconciler.cli.terminal.group import Command, Group
 from tests.end_to_end.project import Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 MANIFESTS = """\
 kind: IPPolicy

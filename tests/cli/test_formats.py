@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from tests.end_to_end.project import Said, Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 ROOT = Path(__file__).parents[2]
 

@@ -14,7 +14,7 @@ import yaml
 
 from reconciler.project import pipelines
 from tests.end_to_end.project import Shell
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 

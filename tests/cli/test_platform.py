@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.api.clock import MachineClock
 from tests.end_to_end.project import Said, Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 CREATES = """\
   + IPPolicy/office  manifests/payments.yaml:1

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.project import Said, Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 UNMATCHED = "matches nothing that is declared, or owned by this stack"
 

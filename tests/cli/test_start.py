@@ -15,8 +15,8 @@ import pytest
 
 from reconciler.cli.main import main
 from tests.end_to_end.project import Shell
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 
 HEAVY = {
     "aiohttp",

@@ -10,7 +10,7 @@ import pytest
 from reconciler.project.discovery import find_project
 from reconciler.project.files import Unreadable
 from tests.end_to_end.project import Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 WRONG = "kind: IPPolicy\nname: wrong\nspec:\n  descripton: x\n"
 

@@ -18,7 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.end_to_end.project import Said, Shell
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 CREDENTIAL = """\
 kind: SSHCredential

@@ -7,7 +7,7 @@ import pytest
 
 from reconciler.api.clock import MachineClock
 from tests.end_to_end.project import Project
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 
 @pytest.fixture

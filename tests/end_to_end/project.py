@@ -20,7 +20,7 @@ from reconciler.cli.main import main
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
 from reconciler.operations.runtime import Runtime
-from tests.platform import Reachable, Sandbox
+from tests.harness.platform import Reachable, Sandbox
 
 COMMAND = (sys.executable, "-m", "reconciler")
 _KSUID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.project import Project
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 MANIFEST = """\
 # Who may come in.

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.model import owner_record as owners
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 from tests.sandbox.account import Account
 
 SHOP = resource("ReservedDomain", "shop", domain="shop.example.com")

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 ORDERS = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
 SSH = {"name": "ssh", "proto": "tcp", "addr": "22"}

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 CREDENTIAL = {
     **resource("TunnelCredential", "berlin", acl=["bind:*.berlin.example.com"]),

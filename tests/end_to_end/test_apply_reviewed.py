@@ -20,7 +20,7 @@ from tests.cli.code_hosts import TOKEN
 from tests.end_to_end.project import Project
 from tests.examples.forge import Change, Forge, Run
 from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository
-from tests.platform import Reachable, Sandbox
+from tests.harness.platform import Reachable, Sandbox
 
 HOSTS = ("github", "gitlab")
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.end_to_end.project import Project, policies, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 OFFICE = policies("office")[0]
 EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})

@@ -10,7 +10,7 @@ import pytest
 from reconciler.cli.main import COMMANDS
 from tests.end_to_end.project import Project, Said, policies, resource
 from tests.end_to_end.test_agent_config import BERLIN, CREDENTIAL, INGRESS
-from tests.platform import Sandbox, SandboxProcess
+from tests.harness.platform import Sandbox, SandboxProcess
 
 EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
 DECLARED = (*policies("office"), EDGE, CREDENTIAL, INGRESS, BERLIN)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, CodeHost
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 OFFICE = resource("IPPolicy", "office", description="Office")
 

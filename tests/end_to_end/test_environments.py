@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.end_to_end.project import Project, all_of
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 MANIFEST = """\
 kind: IPPolicy

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.project import Project, Said, policies, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")
 ADDRESS = resource("ReservedAddress", "ledger")

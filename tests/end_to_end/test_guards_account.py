@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.testing import Sandbox as InProcess
 from tests.end_to_end.project import Project, Said, policies
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 
 from reconciler.model import owner_record
 from tests.end_to_end.project import Project, Said, all_of, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 COLLECTIONS = {
     "IPPolicy": ("/ip_policies", "ip_policies"),

@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.model.value import digest
 from tests.end_to_end.project import Project, Said, resource
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 
 ODD = 'x", "evil": "O\'Brien\\ \n ü'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.end_to_end.project import Project, policies
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 ENTRY = """
 drift:

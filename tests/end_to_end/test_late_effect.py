@@ -10,7 +10,7 @@ import time
 import pytest
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.cli.terminal import exit_codes
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 SECRET = "a secret of the application"
 SESSION = "ts_1aBcDeFgHiJkLmNoPqRsTuVwXyZ"

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler import kinds
 from tests.end_to_end.project import Project, policies
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 PAGE = 100
 COLLECTIONS = {kind.path for kind in kinds.every() if kind.parent is None}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from reconciler.model import owner_record
 from reconciler.model.address import Address
 from tests.end_to_end.project import Project, policies, resource
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 
 
 def test_newcomers_are_named_on_request(on_sandbox: Project, sandbox: Sandbox) -> None:

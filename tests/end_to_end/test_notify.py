@@ -24,7 +24,7 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from tests.api.certificates import serving
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 KEY = "canary" + "NotifyKeyOfTheTests"
 PASSWORD = "canary" + "MailPassword"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 POLICY = resource("IPPolicy", "office", description="Office")
 DOMAIN = resource("ReservedDomain", "shop", domain="shop.example.com")

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from tests.end_to_end.project import Project, policies
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 ELSEWHERE = """\
 stack: prod

@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.cli.terminal import exit_codes
 from tests.end_to_end.project import Project, policies, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 OFFICE, VPN = policies("office", "vpn")
 DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")

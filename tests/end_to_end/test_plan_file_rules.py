@@ -13,8 +13,8 @@ from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import plan_json
 from tests.end_to_end.project import Project, policies, resource
+from tests.harness.platform import Sandbox
 from tests.planning.builders import at
-from tests.platform import Sandbox
 
 CREDENTIAL = {
     "kind": "TunnelCredential",

@@ -6,8 +6,8 @@ import json
 import re
 
 from tests.end_to_end.project import Project, policies, resource
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 
 
 def test_a_plan_file_is_carried_out_call_by_call(on_sandbox: Project, sandbox: Sandbox) -> None:

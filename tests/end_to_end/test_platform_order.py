@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.project import Project, resource
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 from tests.sandbox.account import POLICY
 
 Document = dict[str, Any]

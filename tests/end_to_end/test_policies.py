@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 OFFICE = resource("IPPolicy", "office", description="Office")
 NAMED = "policy: described\ncheck: resource.spec.description != ''\nmessage: ${resource.address} has no description\n"

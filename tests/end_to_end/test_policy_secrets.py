@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.project import Project, Said
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 from tests.security.canaries import Canaries, fresh
 
 FORMATS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")

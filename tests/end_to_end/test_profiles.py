@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.cli.terminal import exit_codes
 from tests.end_to_end.project import Project, Said
-from tests.platform import HEADERS, Sandbox
+from tests.harness.platform import HEADERS, Sandbox
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "public"
 SECRETS = {"STRIPE_KEY": "sk_live_of_the_example", "METRICS_API_KEY": "intake key of the example"}

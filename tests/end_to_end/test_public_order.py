@@ -10,8 +10,8 @@ import pytest
 
 from tests.end_to_end.project import Project, Said, resource
 from tests.end_to_end.test_platform_order import KEPT, become, ref
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 from tests.sandbox.account import POLICY, SAML_METADATA
 
 Document = dict[str, Any]

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.cli.terminal import exit_codes
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 SETTINGS = """\
 version: 1

@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.project import Project, policies, resource
 from tests.end_to_end.test_review import EDGE, OFFICE, OTHER, SETTINGS, run_git
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 LOOSE = SETTINGS.replace("[widens_access]", "[]")
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.project import Project
-from tests.platform import Sandbox
-from tests.secret_stores import GitHubServer, VaultServer, serving
-from tests.tiers import first_of_each
+from tests.harness.platform import Sandbox
+from tests.harness.secret_stores import GitHubServer, VaultServer, serving
+from tests.harness.tiers import first_of_each
 
 LAUNCH = Path(__file__).parents[1] / "faults/kills/launch.py"
 ROOT = Path(__file__).parents[2]

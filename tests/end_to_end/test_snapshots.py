@@ -19,7 +19,7 @@ from reconciler.project import snapshots
 from reconciler.testing import Sandbox as InProcess
 from tests.end_to_end.project import Project, policies, resource
 from tests.end_to_end.test_review import run_git
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 SECRET = "canary" + "OfTheLogin"
 DOMAIN = resource("ReservedDomain", "shop", domain="shop.example.com")

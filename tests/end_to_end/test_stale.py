@@ -18,7 +18,7 @@ from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import VERSION
 from tests.end_to_end.project import Project, Said, policies, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 STALE = "error: the platform changed after the plan was created; plan again\n"
 

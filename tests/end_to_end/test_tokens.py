@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.model import owner_record as owners
 from tests.end_to_end.project import Project, policies
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 CREDENTIAL = {
     "kind": "TunnelCredential",

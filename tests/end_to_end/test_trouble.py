@@ -14,7 +14,7 @@ import pytest
 
 from reconciler import kinds
 from tests.end_to_end.project import Project, Said, policies
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 

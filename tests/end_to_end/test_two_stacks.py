@@ -9,7 +9,7 @@ import pytest
 from reconciler.model import owner_record
 from reconciler.model.address import Address
 from tests.end_to_end.project import Project, policies, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 DOMAIN = resource("ReservedDomain", "app", domain="app.example.com")
 SAME = [*policies("office"), resource("TunnelGroupBackend", "app", labels={"app": "one"})]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.project import Project, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 from tests.sandbox.account import SAML_METADATA
 
 Document = dict[str, Any]

@@ -23,8 +23,8 @@ from reconciler.model.plan import Call, Plan
 from reconciler.model.value import Json
 from reconciler.planning.planner import plan
 from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, VirtualClock
+from tests.harness.tiers import only_if
 from tests.planning.builders import KINDS, LENIENT, declare, errors, manifest, requests
-from tests.tiers import only_if
 
 EDGE = declare("TLSEdge/payments")
 CREDENTIAL = declare("TunnelCredential/agent")

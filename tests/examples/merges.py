@@ -14,7 +14,7 @@ from msgspec import Struct
 from tests.cli.code_hosts import TOKEN
 from tests.end_to_end.project import Project, Said
 from tests.examples.forge import PROJECT, REPOSITORY, Change, Forge, Run
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 PLAN_KEY = "sixteen characters, or more"
 SETTINGS = """\

@@ -14,7 +14,7 @@ from reconciler.cli.main import main
 from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import NUMBER, PROJECT, REPOSITORY, Change, Forge
 from tests.examples.workflows import Ran, Runner, read
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 PLAN_KEY = "sixteen characters, or more"
 PACKAGE = "git+https://example.com/reconciler@0f0f0f"

@@ -21,7 +21,7 @@ from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import Change, Forge, Run
 from tests.examples.repository import PACKAGE, PLAN_KEY, Clone, gitlab, good, merge_as, on_push
 from tests.examples.workflows import Runner, read
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

@@ -14,7 +14,7 @@ import pytest
 from tests.examples.forge import Change, Forge, Run
 from tests.examples.repository import Clone, gitlab, good, merge_as, on_push, write_event
 from tests.examples.workflows import Ran, read
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 from tests.security.test_git import embed, has_run
 
 pytestmark = pytest.mark.usefixtures("over_socket")

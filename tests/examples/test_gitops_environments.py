@@ -14,7 +14,7 @@ from tests.cli.code_hosts import TOKEN
 from tests.examples.forge import Forge, Run
 from tests.examples.repository import Clone, gitlab, good, merge_as, on_push
 from tests.examples.workflows import Ran, Runner
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

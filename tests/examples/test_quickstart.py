@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import is_quick
+from tests.harness.tiers import is_quick
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROJECTS = sorted(file.parent for file in EXAMPLES.glob("*/reconciler.yaml"))

@@ -26,7 +26,7 @@ from reconciler.model.fleet import TaskState
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
 from tests.end_to_end.project import SETTINGS, Project, Said, Shell
 from tests.fleet.fleets import member, write_fleet
-from tests.tiers import full
+from tests.harness.tiers import full
 
 MEMBERS = [
     member("acme", labels={"tier": "canary"}),

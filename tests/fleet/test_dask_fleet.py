@@ -30,9 +30,9 @@ from reconciler.store.fleet_records import open_fleet_records
 from reconciler.testing import SandboxProcess
 from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet
+from tests.harness.tiers import full
 from tests.operations.projects import Document
 from tests.store.fleet_stores import STORES, new_store
-from tests.tiers import full
 
 KEEP = {
     "run": ["sh", "-c", 'cat >"tokens/$FLEET_MEMBER"'],

@@ -23,7 +23,7 @@ from reconciler.operations.errors import OperationError, UnusableCluster
 from tests.fleet import stand_in
 from tests.fleet.clusters import run_all, start_cluster, start_scheduler
 from tests.fleet.stand_in import make_task
-from tests.tiers import full
+from tests.harness.tiers import full
 
 MEMBERS = [f"member-{number}" for number in range(12)]
 

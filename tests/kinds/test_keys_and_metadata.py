@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 
 from reconciler.kinds.rules import saml, syntax
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 from tests.sandbox.account import Account
 
 XMLNS = "urn:oasis:names:tc:SAML:2.0:metadata"

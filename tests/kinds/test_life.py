@@ -21,6 +21,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.plan import Plan
 from reconciler.sandbox.base.variants import Variants
 from reconciler.testing import Sandbox
+from tests.harness.tiers import first_of_each, full
 from tests.kinds import lives
 from tests.kinds.lives import Document, Life
 from tests.kinds.living import (
@@ -36,7 +37,6 @@ from tests.kinds.living import (
     with_value,
     without,
 )
-from tests.tiers import first_of_each, full
 
 
 def fixed_fields(life: Life) -> Document:

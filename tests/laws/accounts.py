@@ -10,8 +10,8 @@ from reconciler import kinds
 from reconciler.model.fields.annotations import PathOnly
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 from tests.sandbox.account import BODIES, MODULES, Account
 
 KINDS = kinds.every()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from reconciler.model.value import Ref
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project import plan_rules
 from reconciler.project.documents import validation
+from tests.harness.tiers import examples
 from tests.laws.manifests import manifests, rename_some
 from tests.laws.world import RandomAccount, dump, order_last_first
-from tests.tiers import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 

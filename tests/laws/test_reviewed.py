@@ -10,9 +10,9 @@ from reconciler.model.plan import Plan
 from reconciler.model.value import Secret
 from reconciler.planning.reviewed_changes import digest_changes, find_unreviewed
 from reconciler.rendering.wire import plan_json
+from tests.harness.tiers import examples
 from tests.laws.manifests import manifests
 from tests.laws.test_laws import apply_manifest, make_plan
-from tests.tiers import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 

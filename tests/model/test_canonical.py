@@ -18,7 +18,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Secret, Template, Value, digest, reveal, substitute
 from reconciler.planning.comparing.canonical_fields import agrees, body_value, canonical_live_value, columns
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 each_kind = pytest.mark.parametrize("kind", kinds.list_planned(), ids=lambda kind: kind.name)
 

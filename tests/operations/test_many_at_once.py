@@ -18,8 +18,8 @@ import pytest
 from reconciler import Status
 from reconciler.testing import Sandbox, SandboxProcess
 from reconciler.testing.emulator import Emulator
+from tests.harness.tiers import only_if
 from tests.operations.projects import domain, open_on, policy, write_project
-from tests.tiers import only_if
 
 ACCOUNTS, QUICK = 50, 10
 

@@ -19,6 +19,7 @@ from reconciler.planning.ordering.call_graph import CallGraph, Wait
 from reconciler.planning.ordering.creates import keep_predecessors
 from reconciler.planning.ordering.cycle_breaking import delete_first, replace_instead
 from reconciler.planning.ordering.sequence import Sequenced, sequence
+from tests.harness.tiers import examples
 from tests.planning.builders import (
     KINDS,
     apply_to,
@@ -31,7 +32,6 @@ from tests.planning.builders import (
     settle,
     snapshot,
 )
-from tests.tiers import examples
 
 
 def decision(address: str, action: Action, order: Order | None = None, **more: Any) -> Decision:

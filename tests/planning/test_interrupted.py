@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from reconciler.model.manifest import Manifest
 from reconciler.planning.planner import plan
+from tests.harness.tiers import examples
 from tests.laws.manifests import manifests, rename_some
 from tests.laws.world import RandomAccount
 from tests.planning.builders import KINDS, LENIENT
-from tests.tiers import examples
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 

@@ -19,8 +19,8 @@ from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.matching.references import find_live_references
 from reconciler.planning.ordering.call_graph import find_live_edges, index_live_hosts
 from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, find_dependencies, find_mentions, sort
+from tests.harness.tiers import examples
 from tests.planning.builders import KINDS, at, declare, live, manifest, ref, snapshot
-from tests.tiers import examples
 
 
 def host_index(*names: str) -> HostIndex[str]:

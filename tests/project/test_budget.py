@@ -19,7 +19,7 @@ from reconciler.project.manifests import load
 from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import load_config
 from tests.bench import worlds
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 WORDS = st.text("ab: ,[]{}é", max_size=12)  # without `$`: no expression by chance
 TEXTS = st.sampled_from(

@@ -7,8 +7,8 @@ from ruamel.yaml.compat import StringIO
 from reconciler.model.problem import Rejected
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.format import ORDER, add_modeline, format_text
+from tests.harness.tiers import examples
 from tests.project.test_yaml import JSON
-from tests.tiers import examples
 
 UNTIDY = """\
 # licence

@@ -17,7 +17,7 @@ from reconciler.model.value import Ref
 from reconciler.project.documents import budget
 from reconciler.project.manifests.load import Loaded, load_manifests
 from reconciler.project.settings.config import Config, load_config
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 POLICY = "kind: IPPolicy\nname: office\nspec: {description: base}\n"
 

@@ -11,7 +11,7 @@ from reconciler.model.fleet import Amount, FleetGuards, KeyMethod, KeySource, Me
 from reconciler.model.problem import Position, Rejected
 from reconciler.project.fleets.load import find_fleet_file, load_fleet
 from reconciler.project.fleets.waves import assign_waves
-from tests.steps import count_steps
+from tests.harness.steps import count_steps
 
 KEY = "api_key: {from_env: 'KEY_${{ member.name }}'}\n"
 HEAD = f"version: 1\nfleet: shops\n{KEY}"  # three lines

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from reconciler.project.yaml import emit
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.format import format_text
+from tests.harness.tiers import examples
 from tests.laws.accounts import DESCRIPTIONS, METADATA
 from tests.project.test_yaml import JSON
-from tests.tiers import examples
 
 TEXT = st.text() | st.sampled_from([*DESCRIPTIONS, *METADATA]) | st.text("ab \n#:-\t'\"|>", max_size=12)
 

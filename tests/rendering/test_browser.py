@@ -21,8 +21,8 @@ from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Ref
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.html import fleet_page, plan_page, report_page
-from tests import browser
-from tests.browser import Browser
+from tests.harness import browser
+from tests.harness.browser import Browser
 from tests.rendering import fleets, hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import main
-from tests import yaml_server
-from tests.yaml_server import Server
+from tests.harness import yaml_server
+from tests.harness.yaml_server import Server
 
 pytestmark = pytest.mark.editor
 QUICKSTART = Path(__file__).parents[2] / "examples/quickstart/manifests"

@@ -20,10 +20,10 @@ from reconciler.rendering.plan import ci_annotations
 from reconciler.rendering.plan.findings import Finding, list_findings
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
+from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import BEHIND, PAYMENTS, REVIEWED, WHOLE, plans
 from tests.rendering.test_text import compare
-from tests.tiers import examples
 
 FALLBACK = "infra/reconciler.yaml"
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.address import Address
 from reconciler.rendering.plan import graph
+from tests.harness.tiers import examples
 from tests.rendering.plans import WHOLE
-from tests.tiers import examples
 
 EDGE, POLICY, RULE, BACKEND = (
     Address("TLSEdge", "payments"),

@@ -21,10 +21,10 @@ from reconciler.model.value import Ref
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.run_context import Link, read_run_context
+from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE, plans
 from tests.security.test_orders import orders_in
-from tests.tiers import examples
 
 
 class Tags(HTMLParser):

@@ -15,9 +15,9 @@ from reconciler.model.problem import Rejected
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import codec, plan_json
 from reconciler.rendering.wire.codec import Secrets
+from tests.harness.tiers import examples
 from tests.rendering import interpreted_codec
 from tests.rendering.plans import WHOLE, plans
-from tests.tiers import examples
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "plan.json"
 VALIDATOR = jsonschema.Draft202012Validator(plan_json.plan_schema())

@@ -19,11 +19,11 @@ from reconciler.model.plan import Base, Call, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.rendering.plan.markdown import LIMIT, Cover, marker, render_markdown
 from reconciler.rendering.plan.phrases import Flavour, Selected
+from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, REVIEWED, WHOLE, plans
 from tests.rendering.test_text import compare
 from tests.security.test_orders import orders_in
-from tests.tiers import examples
 
 COVER = Cover("blake2b:0123abcd", budget=120)
 PARSER = MarkdownIt("commonmark").enable("table")

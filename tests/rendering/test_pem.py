@@ -33,8 +33,8 @@ from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import write_plan
+from tests.harness.tiers import examples
 from tests.kinds import pems
-from tests.tiers import examples
 
 KEY = ec.derive_private_key(7, ec.SECP256R1())
 HOSTILE = ("</details><script>alert(1)</script>`@all", "\x1b[31m\n::error::x\u202e\r (a), expires 2099-01-01")

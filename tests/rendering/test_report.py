@@ -16,10 +16,10 @@ from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
 from reconciler.rendering.html import chart, report_page
 from reconciler.rendering.html.report_page import list_drift_periods
+from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import CONTEXT
 from tests.rendering.test_html import Tags
-from tests.tiers import examples
 
 DAY = 86400.0
 A, B = Address("TLSEdge", "a"), Address("IPPolicy", "b")

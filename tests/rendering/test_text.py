@@ -19,8 +19,8 @@ from reconciler.rendering.plan import phrases, text
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
+from tests.harness.tiers import examples
 from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, PAYMENTS, REVIEWED, WHOLE, plans
-from tests.tiers import examples
 
 PAGES = Path(__file__).parent / "pages"
 

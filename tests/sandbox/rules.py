@@ -13,8 +13,8 @@ from typing import Any
 
 import httpx
 
+from tests.harness.platform import HEADERS, KEY
 from tests.kinds import pems
-from tests.platform import HEADERS, KEY
 from tests.sandbox.account import ATTACHED, BODIES, MODULES, POLICY, Account, template
 
 NOBODY = "1aBcDeFgHiJkLmNoPqRsTuVwXyZ"  # the KSUID of nothing

@@ -14,7 +14,7 @@ from reconciler.sandbox.agent.process import Agent
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
-from tests.platform import SandboxProcess
+from tests.harness.platform import SandboxProcess
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
 

@@ -11,8 +11,8 @@ import pytest
 from cryptography import x509
 
 from reconciler.sandbox.base import certificates
+from tests.harness.platform import HEADERS, Sandbox
 from tests.kinds import pems
-from tests.platform import HEADERS, Sandbox
 from tests.sandbox.account import POLICY, Account
 
 NOBODY = "1aBcDeFgHiJkLmNoPqRsTuVwXyZ"

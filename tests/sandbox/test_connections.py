@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.platform import KEY, SandboxProcess
+from tests.harness.platform import KEY, SandboxProcess
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

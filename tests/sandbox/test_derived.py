@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_public_identity,
 )
 
+from tests.harness.platform import HEADERS, Sandbox
 from tests.kinds import pems
-from tests.platform import HEADERS, Sandbox
 from tests.sandbox.account import CONFIGURATION, POLICY, Account
 
 PREFIXES = {

@@ -15,8 +15,8 @@ from reconciler.sandbox.base.vocabulary import EVENT_TYPES
 from reconciler.sandbox.operations.events import KEPT, SUBJECTS, Events
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Router, operations
+from tests.harness.platform import Sandbox, SandboxProcess
 from tests.kinds import pems
-from tests.platform import Sandbox, SandboxProcess
 from tests.sandbox.account import Account
 
 COLLECTIONS = {

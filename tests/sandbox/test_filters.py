@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from reconciler import kinds
 from reconciler.sandbox.wire import filters
 from reconciler.sandbox.wire.queries import FILTERED
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 from tests.sandbox.account import BODIES, Account
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

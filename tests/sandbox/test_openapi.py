@@ -13,8 +13,8 @@ import pytest
 from reconciler.kinds import read_only
 from reconciler.sandbox.operations.routes import operations
 from reconciler.sandbox.wire.openapi import document
-from tests.platform import HEADERS, Sandbox
-from tests.tiers import full
+from tests.harness.platform import HEADERS, Sandbox
+from tests.harness.tiers import full
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

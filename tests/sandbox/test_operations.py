@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 from reconciler.kinds import read_only
 from reconciler.sandbox.operations.routes import operations
 from reconciler.sandbox.wire.openapi import document
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 from tests.sandbox.account import Account
 from tests.sandbox.table import ROWS, TABLE, Row, prepare
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.platform import HEADERS, Sandbox
+from tests.harness.platform import HEADERS, Sandbox
 
 
 def _make(sandbox: Sandbox, count: int) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.sandbox.wire import refusal
 from reconciler.sandbox.wire.refusal import Cause
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 from tests.sandbox import rules, rules_public
 from tests.sandbox.account import Account
 from tests.sandbox.rules import Row, get

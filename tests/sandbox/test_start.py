@@ -15,7 +15,7 @@ from reconciler.kinds import read_only
 from reconciler.sandbox.base import certificates, derive, seeds
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
-from tests.platform import HEADERS, SandboxProcess
+from tests.harness.platform import HEADERS, SandboxProcess
 
 Start = Callable[..., SandboxProcess]
 PLANTED = '{"collection": "bot_users", "object": {"id": "bot_1"}}'

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 
 @pytest.mark.parametrize("empties", [False, True])

@@ -13,7 +13,7 @@ from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.server.app import App
 from reconciler.sandbox.wire import bodies
-from tests.platform import HEADERS, KEY, Sandbox
+from tests.harness.platform import HEADERS, KEY, Sandbox
 from tests.sandbox.account import POLICY, Account
 
 pytestmark = pytest.mark.usefixtures("over_socket")

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.harness.platform import Sandbox
 from tests.kinds import pems
-from tests.platform import Sandbox
 from tests.security.canaries import fresh
 
 AWKWARD = '"<&+/'

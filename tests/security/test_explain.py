@@ -18,7 +18,7 @@ from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import load_config
 from reconciler.rendering import provenance
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 CANARY = "hunter2-S3CR3T"
 REFERS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox.base.ids import token
-from tests.silence import secrets_in
+from tests.harness.silence import secrets_in
 
 TOKEN = token("cr_2NRkVKTkDKAsJSWVGHEqBHVjPXS")
 
@@ -29,7 +29,16 @@ def test_ids_and_digests_are_no_secrets() -> None:
 
 def test_an_interrupt_ends_the_suite_without_a_defect_of_the_ear(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(tmp_path):\n    raise KeyboardInterrupt\n")
-    words = ["-q", "-p", "tests.silence", "-c", "/dev/null", "--rootdir", str(tmp_path), str(tmp_path / "test_it.py")]
+    words = [
+        "-q",
+        "-p",
+        "tests.harness.silence",
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path / "test_it.py"),
+    ]
     ran = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (2, "")
     assert "test_it.py:2: KeyboardInterrupt" in ran.stdout

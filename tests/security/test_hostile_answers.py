@@ -32,7 +32,7 @@ from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
 from reconciler.operations.runtime import OnRetry, OnWait, PlatformAccess, Runtime
 from reconciler.testing.transport import AppTransport
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 KEYS = {kind.path: kind.list_key for kind in kinds.every() if kind.parent is None}
 CODES = {0, 1, 2, 3, 4, 5, 6}

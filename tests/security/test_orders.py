@@ -19,7 +19,7 @@ from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
 from reconciler.operations.runtime import Runtime
 from reconciler.rendering import terminal_text
-from tests.platform import Reachable, Sandbox
+from tests.harness.platform import Reachable, Sandbox
 
 ORDERS = {
     "colour": "\x1b[31mred\x1b[0m",

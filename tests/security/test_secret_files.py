@@ -21,7 +21,7 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.value import Secret
 from reconciler.project import atomic_write
 from reconciler.project.secrets.sinks import ProjectSinks
-from tests.tiers import examples
+from tests.harness.tiers import examples
 
 TOKEN = Secret("token-canary-77aQxL0p", "test")
 DELIVERIES = [

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.terminal.formats import FORMS
+from tests.harness.platform import SandboxProcess
+from tests.harness.tiers import full
 from tests.kinds import pems
-from tests.platform import SandboxProcess
 from tests.security.canaries import TOKEN, Canaries, fresh
 from tests.security.life import Life, made_up, private_part, wrong_manifests, wrong_projects
-from tests.tiers import full
 
 CLEAN = "CanaryWithoutPunctuation" + fresh()  # for places where punctuation would mean something of its own
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.harness.tiers import only_if
 from tests.simulation import simulate
 from tests.simulation.found import FOUND
-from tests.tiers import only_if
 
 HISTORIES = 10_000
 QUICK = 1_000  # of them in `make test`

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.tiers import only_if
 from tests.simulation import mutants
 from tests.simulation.planted import BUGS, SAMPLE
-from tests.tiers import only_if
 
 
 @pytest.mark.parametrize("name", only_if(lambda name: name == SAMPLE[0], SAMPLE))

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import Run, RunVerb, TaskRecord, TaskState
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+from tests.harness.tiers import examples
 from tests.store.fleet_stores import STORES, new_store
-from tests.tiers import examples
 
 RUN = Run("20261123-101500-a1b2", "edge", RunVerb.PLAN, "/srv/fleet", "fleet.yaml", "", 1000.0)
 WORKERS, MEMBERS = ("w1", "w2", "w3"), ("a", "b")

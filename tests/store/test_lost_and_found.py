@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.project import COMMAND, Project, Said, policies, resource
-from tests.platform import Sandbox
-from tests.tiers import only_if
+from tests.harness.platform import Sandbox
+from tests.harness.tiers import only_if
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

@@ -29,7 +29,7 @@ from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable
 from reconciler.store.store import open_store
 from tests.end_to_end.project import Project, Said, policies, resource
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 pytestmark = pytest.mark.postgres
 

@@ -27,8 +27,8 @@ from reconciler.operations.runtime import Runtime
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Locked, LockLost, StoreError
 from reconciler.store.store import Store, open_store
+from tests.harness.tiers import examples
 from tests.store.fleet_stores import STORES, new_store
-from tests.tiers import examples
 
 SCOPES = ("", "berlin", "Berlin", "berlin/shop", "berlin/shop/x", "berlin0", "berl", "b%", "b_rlin", "bérlin")
 STACKS = ("prod", "Prod")

@@ -12,9 +12,9 @@ import pytest
 from reconciler.api.platform import HTTPPlatform
 from reconciler.engine.ports import Failure
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
+from tests.harness.tiers import first_of_each
 from tests.sandbox.account import Account
 from tests.sandbox.table import ROWS, Row, prepare
-from tests.tiers import first_of_each
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

@@ -23,7 +23,7 @@ from reconciler.model.plan import Verb
 from tests.faults.kills import crashing
 from tests.faults.kills.crashing import Change
 from tests.faults.kills.projects import CrashProject, Document, tokens_of
-from tests.platform import KEY, SandboxProcess
+from tests.harness.platform import KEY, SandboxProcess
 
 LAUNCH = Path(__file__).with_name("launch.py")
 ROOT = Path(__file__).parents[3]

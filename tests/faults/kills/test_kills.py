@@ -17,7 +17,7 @@ from tests.faults.kills import projects, proxy, real
 from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.proxy import Proxy
 from tests.faults.kills.real import Moment
-from tests.tiers import first_of_each, only_if
+from tests.harness.tiers import first_of_each, only_if
 
 Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]

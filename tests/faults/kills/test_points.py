@@ -16,7 +16,7 @@ from reconciler.engine.apply import POINTS
 from reconciler.model.plan import Verb
 from tests.faults.kills import crashing, projects
 from tests.faults.kills.crashing import Change, Known, Survivors
-from tests.tiers import only_if
+from tests.harness.tiers import only_if
 
 SLICES = 8
 BUILDING, REBUILDING, FIFTY = (Change(make()) for make in (projects.building, projects.rebuilding, projects.fifty))

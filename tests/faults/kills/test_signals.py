@@ -17,7 +17,7 @@ from tests.faults.kills import crashing, projects, real
 from tests.faults.kills.crashing import Change
 from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.real import Moment
-from tests.tiers import first_of_each
+from tests.harness.tiers import first_of_each
 
 Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]

@@ -19,7 +19,7 @@ from reconciler.store.lock import LOCK_SECONDS
 from tests.faults.kills import projects, real
 from tests.faults.kills.projects import CrashProject
 from tests.faults.kills.real import Scene
-from tests.tiers import only_if
+from tests.harness.tiers import only_if
 
 Prepared = Callable[[CrashProject], Path]
 BUILDING, REBUILDING = projects.building(), projects.rebuilding()

@@ -18,8 +18,8 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.value import Secret
 from tests.faults.matrix.table import FAULTS, SILENT, Cell, cells
 from tests.faults.matrix.world import IMPATIENT, PATIENT, Astray, Run, SkippingClock, Stack
-from tests.platform import KEY, Sandbox
-from tests.tiers import first_of_each
+from tests.harness.platform import KEY, Sandbox
+from tests.harness.tiers import first_of_each
 
 WORDS = {"provider": "github", "secret": "s3cr3t-of-the-hook"}
 NOWHERE = "nowhere.invalid"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reconciler.engine.retry import RetryPolicy
 from tests.faults.matrix.world import Stack
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 SEEDS = range(8)
 FAULTS = ("cut", "commit-then-cut", "status", "commit-then-status", "commit-then-truncate")

@@ -40,7 +40,7 @@ from reconciler.project.secrets import sinks
 from reconciler.project.secrets.sinks import ProjectSinks
 from tests.engine.world import MemoryJournal, SeededChance
 from tests.faults.between import Between
-from tests.platform import KEY, Sandbox
+from tests.harness.platform import KEY, Sandbox
 
 PATIENT = 20.0  # seconds for an answer, which nobody takes
 IMPATIENT = 0.4  # seconds where no answer will come, and still many times what the sandbox needs for one

@@ -13,7 +13,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Outcome
 from reconciler.model.owner_record import Owner
 from tests.faults.matrix.world import SkippingClock, Stack
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 EDGE = "TLSEdge/pay"
 RECORD = owners.write("", Owner("other", Address("TLSEdge", "theirs"), "intent-of-others"))

@@ -18,7 +18,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.value import Json
 from tests.faults.between import Between
 from tests.faults.matrix.world import Stack, ids
-from tests.platform import Sandbox
+from tests.harness.platform import Sandbox
 
 POLICIES = "/ip_policies"
 OFFICE = Address("IPPolicy", "office")

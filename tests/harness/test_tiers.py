@@ -1,4 +1,4 @@
-"""The rules of tests/tiers.py, and that `make test` leaves out no fault, class of operations, outcome or kind."""
+"""The rules of tests/harness/tiers.py; `make test` covers each fault, class of operations, outcome and kind."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import settings
 from reconciler import kinds
 from tests.faults.matrix.table import CLASSES, FAULTS, OPERATIONS, Cell, cells
 from tests.faults.matrix.test_matrix import CELLS
+from tests.harness.tiers import QUICK_EXAMPLES, examples, first_of_each, full, only_if
 from tests.kinds.test_life import WHOLE, first_lives
-from tests.tiers import QUICK_EXAMPLES, examples, first_of_each, full, only_if
 
 
 def left(parameters: Iterable[Any]) -> list[Any]:

@@ -47,9 +47,9 @@ def forked_commands(folder: Path) -> Iterator[Path]:
     client.parent.mkdir()
     client.write_text(_CLIENT.format(python=sys.executable, address=address))
     client.chmod(0o755)
-    words = [sys.executable, "-m", "tests.forked", str(address)]
+    words = [sys.executable, "-m", "tests.harness.forked", str(address)]
     with subprocess.Popen(
-        words, cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        words, cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout is not None
         assert server.stdout.readline() == "ready\n"
