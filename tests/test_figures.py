@@ -36,7 +36,7 @@ def count_points() -> int:
 
 def count_pairs() -> int:
     known = [Known(change) for change in (test_points.BUILDING, test_points.REBUILDING)]
-    return sum(len(list(test_points.pairs(each, part))) for each in known for part in range(test_points.SLICES))
+    return sum(len(list(test_points.pairs(kill, part))) for kill in known for part in range(test_points.SLICES))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def count_pairs() -> int:
         ("injected bugs", lambda: str(len(BUGS)), BOTH),
     ],
 )
-def test_a_page_gives_the_size_of_the_tests(row: str, size: Callable[[], str], pages: tuple[str, ...]) -> None:
+def test_a_page_states_the_size_of_the_tests(row: str, size: Callable[[], str], pages: tuple[str, ...]) -> None:
     for page in pages:
         lines = (ROOT / page).read_text(encoding="utf-8").splitlines()
         [cells] = [line.split("|") for line in lines if "|" in line and row in line]
