@@ -32,7 +32,7 @@ from tests.bench.measure import yardstick
 from tests.harness.forked import forked_commands
 from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
 
-pytest_plugins = ["tests.harness.silence"]
+pytest_plugins = ["tests.harness.golden", "tests.harness.silence"]
 
 # Tests of many seconds, most of which are waits. The first module has a costly fixture, and is not to be split.
 WAITING = (
@@ -46,7 +46,7 @@ WAITING = (
 # All but the variables that steer the tests themselves.
 READ_BY_THE_PRODUCT = re.compile(
     r"(CI|GITHUB|GITLAB|VAULT|OTEL)(_|$)|(NO_COLOR|FORCE_COLOR|TRACEPARENT|PYTHONUNBUFFERED)$"
-    r"|RECONCILER_(?!TEST_|YAML_SERVER$|REWRITE$|SCREENSHOTS$)"
+    r"|RECONCILER_(?!TEST_|YAML_SERVER$|SCREENSHOTS$)"
 )
 PACE_EVERY = 5.0  # seconds
 _paces: list[float] = []  # seconds that the yardstick took during the run, in this process and in ended workers

@@ -1,8 +1,7 @@
-"""Pages are compared whole with the files in `pages/`; RECONCILER_REWRITE=1 writes them anew, to be read in review."""
+"""Pages are compared whole with the files in `pages/`; `--rewrite` writes them."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from reconciler.rendering.plan import phrases, text
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import DiffLine, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Selected
+from tests.harness.golden import compare_golden
 from tests.harness.tiers import examples
 from tests.rendering.plans import BEHIND, INVALID_BASE, NOTHING_BY_BRANCH, PAYMENTS, REVIEWED, WHOLE, plans
 
@@ -26,10 +26,7 @@ PAGES = Path(__file__).parent / "pages"
 
 
 def compare(name: str, page: str) -> None:
-    file = PAGES / name
-    if os.environ.get("RECONCILER_REWRITE"):
-        file.write_text(page, encoding="utf-8")
-    assert page == file.read_text(encoding="utf-8")
+    compare_golden(PAGES / name, page)
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
