@@ -135,65 +135,6 @@ def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
     assert load(tmp_path, f"stack: p\nplatform: {{base_url: '{address}'}}").base_url == address
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("", ["reconciler.yaml:1:1: expected a map, found nothing; begin with version: 1"]),
-        ("[a]", ["reconciler.yaml:1:1: expected a map, found a list; begin with version: 1"]),
-        ("version: 1", ["reconciler.yaml:1:1: stack: missing required field"]),
-        (
-            "version: 2\nstack: a b\nplatfrom: {}\nlimits: {concurrency: lots, requests_per_minute: 0}\n",
-            [
-                "reconciler.yaml:1:10: version: expected 1, found 2; write 1",
-                "reconciler.yaml:2:8: stack: is not a valid stack name;"
-                " use up to 63 letters, digits, '.', '_' and '-', beginning with a letter or digit",
-                "reconciler.yaml:3:1: platfrom: unknown field; did you mean platform?",
-                "reconciler.yaml:4:23: limits.concurrency: expected a whole number, "
-                "found text; write digits without quotes, as in 10",
-                "reconciler.yaml:4:50: limits.requests_per_minute: 0 is out of range; write a number from 2 to 100000",
-            ],
-        ),
-        (
-            "stack: p\nplatform:\n  base_url: http://api.example.com\n",
-            [
-                "reconciler.yaml:3:13: platform.base_url: would send the API key unencrypted;"
-                " use https (http is accepted for loopback addresses only)"
-            ],
-        ),
-        (
-            "stack: p\nplatform: {base_url: 'https://a:b@c.example'}\n",
-            ["reconciler.yaml:2:22: platform.base_url: contains a user or password; remove them, and set api_key"],
-        ),
-        (
-            "stack: p\nmanifests: [./]\npolicies: [.]\n",
-            [
-                "reconciler.yaml:2:13: manifests[0]: ./ is the whole project, including reconciler.yaml;"
-                " use a file or folder inside the project",
-                "reconciler.yaml:3:12: policies[0]: . is the whole project, including reconciler.yaml;"
-                " use a file or folder inside the project",
-            ],
-        ),
-        (
-            "stack: p\nmanifests: [../other, /etc]\n",
-            [
-                (
-                    "reconciler.yaml:2:13: manifests[0]: ../other contains '..'; only "
-                    "paths below the project's root are allowed"
-                ),
-                "reconciler.yaml:2:23: manifests[1]: /etc is not a relative path;"
-                " only paths below the project's root are allowed",
-            ],
-        ),
-        (
-            "stack: p\nstack: q\n",
-            ["reconciler.yaml:2:1: duplicate key 'stack', first at line 1, column 1; remove one of the two"],
-        ),
-    ],
-)
-def test_what_is_wrong_is_told_at_once(tmp_path: Path, text: str, lines: list[str]) -> None:
-    assert told(tmp_path, text) == lines
-
-
 def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
     assert told(tmp_path, "stack: p", {"RECONCILER_BASE_URL": "http://example.com"}) == [
         (

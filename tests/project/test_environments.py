@@ -104,54 +104,6 @@ def test_what_refers_to_a_resource_left_out_is_told_where_that_was_said(project:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (
-            "IPPolicy/ofice: {}",
-            "1:1: IPPolicy/ofice: not declared in any manifest; did you mean IPPolicy/office?",
-        ),
-        (
-            "IPPolic/office: {}",
-            "1:17: IPPolic/office: unknown kind 'IPPolic'; did you mean IPPolicy?",
-        ),
-        (
-            "IPPolicy/office: [1]",
-            "1:18: IPPolicy/office: expected a map, or null to leave it out, found a list; write what differs, as"
-            " in {spec: {…}}",
-        ),
-        (
-            "IPPolicy/office: {specs: {}}",
-            "1:19: IPPolicy/office.specs: unknown field; did you mean spec?",
-        ),
-        (
-            "IPPolicy/office: {spec: {descripton: x}}",
-            "1:26: IPPolicy/office.descripton: unknown field; did you mean description?",
-        ),
-        (
-            "IPPolicy/office: {spec: {description: 1}}",
-            "1:39: IPPolicy/office.description: expected text, found a whole number; quote it",
-        ),
-        (
-            "guards: {max_delete_percent: x}",
-            "1:30: guards.max_delete_percent: expected a whole number, found "
-            "text; write digits without quotes, as in 10",
-        ),
-        (
-            "stak: x",
-            "1:1: stak: unknown field; did you mean stack?",
-        ),
-        (
-            "variables: {x: 1}",
-            "1:16: variables.x: unknown variable x; define it under variables: in reconciler.yaml",
-        ),
-    ],
-)
-def test_a_mistake_in_an_environment_is_told_at_its_place(project: ProjectFolder, text: str, line: str) -> None:
-    project.write("environments/prod.yaml", text)
-    assert project.told("prod") == [f"environments/prod.yaml:{line}"]
-
-
 def test_an_unknown_environment_is_told_with_the_nearest(project: ProjectFolder) -> None:
     project.write("environments/production.yaml", "")
     assert project.told("prodution") == [
@@ -294,32 +246,6 @@ def test_defaults_lie_below_every_manifest_of_their_kind(project: ProjectFolder)
     assert str(office.at("metadata")) == "reconciler.yaml:3:52"
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {metadata: null}\n")
     assert project.declared()["IPPolicy/office"].spec == {"description": "theirs"}
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (
-            "{IPolicy: {}}",
-            "2:21: defaults.IPolicy: unknown kind 'IPolicy'; did you mean IPPolicy?",
-        ),
-        (
-            "{IPPolicy: {name: x}}",
-            "2:23: defaults.IPPolicy.name: unknown field; use spec, lifecycle or rotate",
-        ),
-        (
-            "{IPPolicy: 1}",
-            "2:22: defaults.IPPolicy: expected a map, found a whole number; write {spec: {…}}",
-        ),
-        (
-            "{IPPolicy: {spec: {descripton: x}}}",
-            "2:30: IPPolicy/office.descripton: unknown field; did you mean description?",
-        ),
-    ],
-)
-def test_a_mistake_in_defaults_is_told_at_its_place(project: ProjectFolder, text: str, line: str) -> None:
-    project.write("reconciler.yaml", f"stack: shop\ndefaults: {text}\n")
-    assert project.told() == [f"reconciler.yaml:{line}"]
 
 
 # --- for_each ---------------------------------------------------------------------------------------------------------
