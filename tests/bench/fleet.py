@@ -22,7 +22,7 @@ from reconciler.store.fleet_records import open_fleet_records
 from reconciler.testing import SandboxProcess
 from tests.bench import measure
 from tests.fleet.fleets import FleetWorld, member, write_fleet
-from tests.operations.projects import Document
+from tests.harness.workspaces import Document
 
 _KEY = "key-of-{}"
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import SETTINGS, Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import SETTINGS, Shell
 
 MANIFESTS = """\
 kind: IPPolicy

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.cli.applying.bar import State, fit_line, format_duration
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 
 SHOW, HIDE, ERASE = b"\x1b[?25h", b"\x1b[?25l", b"\x1b[2K"
 

@@ -18,7 +18,7 @@ from reconciler.model.plan import Plan
 from reconciler.rendering.plan.markdown import NO_PLAN, marker, share_room
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, US, CodeHost
-from tests.end_to_end.project import Said, Shell
+from tests.harness.project import Output, Shell
 from tests.rendering.plans import WHOLE
 
 OURS = marker(WHOLE.stack, WHOLE.account)
@@ -72,9 +72,9 @@ def gitlab(reviewed: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github: Shell, host: CodeHost) -> None:
-    assert github("comment", "--plan", "plan.json") == Said(0, "", "Comment created.\n")
+    assert github("comment", "--plan", "plan.json") == Output(0, "", "Comment created.\n")
     host.comments[0]["body"] = f"{OURS}\nan older plan"
-    assert github("comment", "--plan", "plan.json") == Said(0, "", "Comment updated.\n")
+    assert github("comment", "--plan", "plan.json") == Output(0, "", "Comment updated.\n")
     (body,) = host.bodies
     assert body.startswith(f"{OURS}\n<!-- reconciler digest=blake2b:")
     assert host.changes == [
@@ -85,15 +85,15 @@ def test_the_first_run_comments_and_the_next_with_another_plan_updates_it(github
 
 def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> None:
     github("comment", "--plan", "plan.json")
-    assert github("comment", "--plan", "plan.json") == Said(0, "", "Comment unchanged.\n")
+    assert github("comment", "--plan", "plan.json") == Output(0, "", "Comment unchanged.\n")
     assert len(host.changes) == 1
 
 
 def test_several_plans_are_sections_of_one_comment_in_the_order_given(github: Shell, host: CodeHost) -> None:
     github.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging")))
     files = ("--plan", "staging.json", "--plan", "plan.json")
-    assert github("comment", *files) == Said(0, "", "Comment created.\n")
-    assert github("comment", *files) == Said(0, "", "Comment unchanged.\n")
+    assert github("comment", *files) == Output(0, "", "Comment created.\n")
+    assert github("comment", *files) == Output(0, "", "Comment unchanged.\n")
     (body,) = host.bodies
     assert re.findall("^## .*$", body, re.MULTILINE) == [
         "## Plan for stack `staging`",
@@ -191,7 +191,7 @@ def test_standard_input_holds_one_plan(github: Shell) -> None:
 def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> None:
     gitlab("comment", "--plan", "plan.json")
     host.comments[0]["body"] = f"{OURS}\nan older plan"
-    assert gitlab("comment", "--plan", "plan.json", "--quiet") == Said(0, "", "")
+    assert gitlab("comment", "--plan", "plan.json", "--quiet") == Output(0, "", "")
     assert len(host.comments) == 1
     assert host.changes == [("POST", f"/api/v4{NOTES}"), ("PUT", f"/api/v4{NOTES}/1")]
 
@@ -337,7 +337,7 @@ def test_a_token_that_no_header_can_carry_is_told_of_without_it(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", token)
-    assert github("comment", "--plan", "plan.json") == Said(
+    assert github("comment", "--plan", "plan.json") == Output(
         64, "", "error: GITHUB_TOKEN contains whitespace or other invalid characters; set it to the token alone\n"
     )
     assert host.asked == []
@@ -402,7 +402,7 @@ def test_if_nothing_could_be_planned_the_comment_of_an_earlier_push_says_so(pipe
     both = ("--plan", "staging.json", "--plan", "plan.json")
     pipeline("comment", *both)
     (whole,) = host.bodies
-    assert pipeline("comment", "--failed", "staging", "--failed", "prod") == Said(0, "", "Comment updated.\n")
+    assert pipeline("comment", "--failed", "staging", "--failed", "prod") == Output(0, "", "Comment updated.\n")
     (body,) = host.bodies
     assert body.startswith(f"{STAGING}\n{OURS}\n{NONE}\n- ⚠️ `prod`: **no plan in this run**; see its log\n")
     assert "## Plan" not in body
@@ -437,5 +437,5 @@ def test_the_name_of_a_failed_environment_is_shown_as_it_is(pipeline: Shell, hos
 
 
 def test_a_comment_about_nothing_is_a_usage_error(pipeline: Shell, host: CodeHost) -> None:
-    assert pipeline("comment") == Said(64, "", "error: missing option --plan FILE, or --failed ENV\n")
+    assert pipeline("comment") == Output(64, "", "error: missing option --plan FILE, or --failed ENV\n")
     assert host.asked == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import Shell
+from tests.harness.project import Shell
 
 
 def completed(shell: Shell, words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 
 from reconciler.cli.main import reconciler as root
 from reconciler.cli.terminal.group import Command, Group
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 
 MANIFESTS = """\
 kind: IPPolicy

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 
 PROJECT = """\
 stack: prod

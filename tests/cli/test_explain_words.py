@@ -7,7 +7,7 @@ import pytest
 from reconciler.model.codes import CODES
 from reconciler.model.fields.field import fields_of
 from reconciler.project.documents.manifest_document import ManifestDocument
-from tests.end_to_end.project import Shell
+from tests.harness.project import Shell
 
 BESIDE = [field.name for field in fields_of(ManifestDocument) if field.name != "name"]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 
 POLICY = b"kind: IPPolicy\nname: x\nspec: {}\n"
 COMMANDS = [

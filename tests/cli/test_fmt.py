@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.end_to_end.project import Said, Shell
+from tests.harness.project import Output, Shell
 
 
 def test_fmt_names_the_schema_from_where_the_file_is_and_leaves_the_ends_of_lines(shell: Shell) -> None:
@@ -73,7 +73,7 @@ def test_fmt_check_shows_the_lines_that_would_change(shell: Shell) -> None:
         "  line 4\n  -     description: x\\x20\n  +   description: x\n  line 6\n  - (empty line)\n  - (empty line)\n"
     )
     shell("fmt")
-    assert shell("fmt", "--check") == Said(0, "", "")
+    assert shell("fmt", "--check") == Output(0, "", "")
 
 
 def test_fmt_check_shows_the_beginning_of_many_changes(shell: Shell) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.end_to_end.project import Said, Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Shell
 
 ROOT = Path(__file__).parents[2]
 
@@ -187,7 +187,7 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
     assert shell("drift", "--record", "--quiet").code == 0
     edit(sandbox)
     assert shell("drift", "--record").code == 2
-    assert shell("report", "--out", "report.html") == Said(0, "", "Wrote report.html.\n")
+    assert shell("report", "--out", "report.html") == Output(0, "", "Wrote report.html.\n")
     page = (shell.root / "report.html").read_text(encoding="utf-8")
     assert ": 1 resource differed, the longest since" in page
     assert "fields differ: <code>description</code>" in page
@@ -216,7 +216,7 @@ def test_events_replace_a_symlink_like_every_output(shell: Shell, sandbox: Sandb
 
 def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
     said = shell("drift", "--record", "--target", "IPPolicy/*")
-    assert said == Said(64, "", "error: --record checks the whole stack; select no resources\n")
+    assert said == Output(64, "", "error: --record checks the whole stack; select no resources\n")
 
 
 def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
@@ -231,4 +231,4 @@ def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) 
 def test_a_store_in_memory_records_nothing(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_STORE", "memory:")
     said = shell("drift", "--record")
-    assert said == Said(64, "", "error: --record requires a persistent store; set `store` to a file, not memory:\n")
+    assert said == Output(64, "", "error: --record requires a persistent store; set `store` to a file, not memory:\n")

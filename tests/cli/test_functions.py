@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.project.documents import functions
 from reconciler.project.documents.functions import InvalidCall
-from tests.end_to_end.project import Shell
+from tests.harness.project import Shell
 
 VALUES = {"var.name": "EU-West", "var.list": ["a", "b"], "var.none": "", "var.flag": True, "var.number": 7}
 

@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from reconciler.project import pipelines
-from tests.end_to_end.project import Shell
 from tests.harness.platform import KEY, Sandbox
+from tests.harness.project import Shell
 
 WHEEL = "https://packages.example.com/reconciler-0.1.0-py3-none-any.whl"
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.project import named_files
 from reconciler.project.files import Unreadable
-from tests.end_to_end.project import Shell
+from tests.harness.project import Shell
 
 READING = [
     ["show", "FILE"],

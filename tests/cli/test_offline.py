@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from reconciler.cli.main import COMMANDS
-from tests.end_to_end.project import Said, Shell
+from tests.harness.project import Output, Shell
 
 HEAVY = ("cryptography", "httpx", "networkx", "pydantic", "rich", "ruamel", "sqlalchemy", "starlette", "yaml")
 
@@ -47,7 +47,7 @@ def test_completing_a_command_loads_no_library() -> None:
 def test_the_version_is_one_line(shell: Shell) -> None:
     from reconciler import __version__
 
-    assert shell("--version") == Said(0, f"reconciler {__version__}\n", "")
+    assert shell("--version") == Output(0, f"reconciler {__version__}\n", "")
 
 
 def test_without_a_command_the_help_is_shown_and_the_exit_says_usage(shell: Shell) -> None:
@@ -93,7 +93,7 @@ def test_wrong_usage_exits_64_with_a_hint(shell: Shell, words: list[str], error:
 
 
 def test_valid_manifests_are_counted(shell: Shell) -> None:
-    assert shell("validate") == Said(0, "Valid: 3 resources in 1 file.\n", "")
+    assert shell("validate") == Output(0, "Valid: 3 resources in 1 file.\n", "")
 
 
 def test_problems_go_to_standard_error_one_a_line_and_are_counted(shell: Shell) -> None:
@@ -124,9 +124,9 @@ def test_fmt_check_names_what_it_would_change_and_changes_nothing(shell: Shell) 
 
 def test_fmt_lays_out_once_and_then_has_nothing_to_do(shell: Shell) -> None:
     shell.write("manifests/bot.yaml", "name: b\nkind: BotUser\nspec:\n    name:   bot\n")
-    assert shell("fmt") == Said(0, "manifests/bot.yaml\n", "")
+    assert shell("fmt") == Output(0, "manifests/bot.yaml\n", "")
     assert (shell.root / "manifests/bot.yaml").read_text() == "kind: BotUser\nname: b\nspec:\n  name: bot\n"
-    assert shell("fmt") == Said(0, "", "")
+    assert shell("fmt") == Output(0, "", "")
 
 
 def test_kinds_is_a_line_per_kind(shell: Shell) -> None:
@@ -138,7 +138,7 @@ def test_kinds_is_a_line_per_kind(shell: Shell) -> None:
 
 
 def test_explain_tells_of_a_field(shell: Shell) -> None:
-    assert shell("explain", "ReservedDomain.region") == Said(
+    assert shell("explain", "ReservedDomain.region") == Output(
         0,
         """\
 ReservedDomain.region (au | eu | ap | us | jp | in | sa)
@@ -153,7 +153,7 @@ Deprecated by the platform: domains are served in all regions.
 
 
 def test_graph_draws_the_manifests(shell: Shell) -> None:
-    assert shell("graph", "--format", "mermaid") == Said(
+    assert shell("graph", "--format", "mermaid") == Output(
         0,
         """\
 flowchart LR
@@ -168,7 +168,7 @@ flowchart LR
 
 
 def test_plan_without_an_address_or_key_says_what_is_missing(shell: Shell) -> None:
-    assert shell("plan") == Said(
+    assert shell("plan") == Output(
         1,
         "",
         """\
@@ -182,7 +182,7 @@ RECONCILER_API_KEY
 
 
 def test_a_missing_plan_file_is_one_line(shell: Shell) -> None:
-    missing = Said(1, "", "error: nowhere.json: no such file or directory\n")
+    missing = Output(1, "", "error: nowhere.json: no such file or directory\n")
     assert shell("show", "nowhere.json") == missing
     assert shell("apply", "nowhere.json") == shell("apply", "nowhere.json", "-y") == missing
     shell.write("reconciler.yaml", "stack: [")
@@ -192,7 +192,7 @@ def test_a_missing_plan_file_is_one_line(shell: Shell) -> None:
 def test_apply_in_a_pipeline_does_not_guess(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     with open(os.devnull) as nobody:  # noqa: PTH123 - a stream
         monkeypatch.setattr(sys, "stdin", nobody)
-        assert shell("apply") == Said(
+        assert shell("apply") == Output(
             64, "", "error: stdin is not a terminal; pass --auto-approve to apply without confirmation\n"
         )
 
@@ -217,7 +217,7 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
 ) -> None:
     monkeypatch.setattr("reconciler.kinds.declarable", lambda: 1 / 0)
     monkeypatch.delenv("RECONCILER_DEBUG", raising=False)
-    assert shell("kinds") == Said(
+    assert shell("kinds") == Output(
         1,
         "",
         "error: unexpected ZeroDivisionError: division by zero; set RECONCILER_DEBUG=1 for a traceback\n",

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.clock import MachineClock
-from tests.end_to_end.project import Said, Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Shell
 
 CREATES = """\
   + IPPolicy/office  manifests/payments.yaml:1
@@ -54,20 +54,20 @@ def edge_of(sandbox: Sandbox) -> str:
 
 
 def test_plan_shows_changes_and_calls_and_sends_nothing_but_get(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("plan", "--detailed-exitcode") == Said(2, CREATES, "")
+    assert shell("plan", "--detailed-exitcode") == Output(2, CREATES, "")
     assert shell("plan").code == 0
     assert sandbox.calls() == []
 
 
 def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Shell, sandbox: Sandbox) -> None:
-    first = shell("apply", "-y").numbered()
+    first = shell("apply", "-y").number_ids()
     assert (first.code, first.out) == (0, CREATES + "Applied: 3 created.\n")
     assert sorted(line[5:] for line in first.err.splitlines()) == [
         "create IPPolicy/office  ipp_1",
         "create ReservedDomain/pay  rd_1",
         "create TLSEdge/payments  edgtls_1",
     ]
-    nothing = Said(0, "No changes. 3 resources match the manifests.\n", "")
+    nothing = Output(0, "No changes. 3 resources match the manifests.\n", "")
     sandbox.forget_log()
     assert shell("apply", "-y") == nothing
     assert shell("plan", "--detailed-exitcode") == nothing
@@ -75,14 +75,14 @@ def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Sh
 
 
 def test_quiet_leaves_only_the_answer(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("apply", "-y", "--quiet") == Said(0, "Applied: 3 created.\n", "")
+    assert shell("apply", "-y", "--quiet") == Output(0, "Applied: 3 created.\n", "")
 
 
 def test_an_address_below_which_nothing_is_offered_is_told_as_such(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECONCILER_BASE_URL", f"{sandbox.base_url}/api/v2")
-    assert shell("plan") == Said(
+    assert shell("plan") == Output(
         1,
         "",
         f"error: {sandbox.base_url}/api/v2 is not the address of the platform's API: none of its paths exists; "
@@ -99,7 +99,7 @@ def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
         .read_text()
         .replace("description: Office", "description: Headquarters"),
     )
-    assert shell("drift").numbered() == Said(
+    assert shell("drift").number_ids() == Output(
         2,
         """\
 Differences: - on the platform, + in the manifests
@@ -119,14 +119,14 @@ Drift: 1 resource changed on the platform. 1 resource has unapplied Git changes.
         "",
     )
     shell("apply", "-y")
-    assert shell("drift") == Said(0, "No drift. 3 resources match the manifests.\n", "")
+    assert shell("drift") == Output(0, "No drift. 3 resources match the manifests.\n", "")
 
 
 def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json", "--quiet")
     assert (shell.root / "plan.json").stat().st_mode & 0o777 == 0o600
     said = shell("apply", "plan.json", "-y", "--quiet")
-    assert said == Said(0, "Applied: 3 created.\n", "")
+    assert said == Output(0, "Applied: 3 created.\n", "")
 
 
 def test_a_plan_file_shows_again_as_it_was(shell: Shell, sandbox: Sandbox) -> None:
@@ -143,7 +143,7 @@ def test_a_stale_plan_is_refused_and_says_what_moved(shell: Shell, sandbox: Sand
     shell("plan", "--out", "plan.json")
     sandbox.patch(f"/edges/tls/{edge}", {"description": "twice"})
     sandbox.forget_log()
-    assert shell("apply", "plan.json", "-y") == Said(
+    assert shell("apply", "plan.json", "-y") == Output(
         3,
         "",
         f"""\
@@ -158,7 +158,7 @@ error: the platform changed after the plan was created; plan again
 def test_a_plan_to_create_what_exists_by_now_is_stale(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json")
     shell("apply", "-y")
-    said = shell("apply", "plan.json", "-y").numbered()
+    said = shell("apply", "plan.json", "-y").number_ids()
     assert (said.code, said.out) == (3, "")
     assert said.err.splitlines()[1] == "IPPolicy/office: ipp_1 exists now"
 
@@ -166,7 +166,7 @@ def test_a_plan_to_create_what_exists_by_now_is_stale(shell: Shell, sandbox: San
 def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json")
     shell.write("manifests/bot.yaml", "kind: BotUser\nname: b\nspec:\n  name: bot\n")
-    assert shell("apply", "plan.json", "-y", "--quiet") == Said(
+    assert shell("apply", "plan.json", "-y", "--quiet") == Output(
         0,
         "Applied: 3 created.\n",
         "note: the manifests or their variables changed after this plan was created; "
@@ -178,14 +178,14 @@ def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox
     shell("apply", "-y")
     by_hand = sandbox.post("/ip_policies", {"description": "by hand"})
     blocked = shell("destroy", "-y", "--quiet")
-    assert blocked == Said(
+    assert blocked == Output(
         4,
         "",
         "blocked: delete:ReservedDomain=1: irreversible: cannot be recovered after deletion\n"
         "error: nothing was changed: approval required: pass --allow delete:ReservedDomain=1\n",
     )
     done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")
-    assert done == Said(0, "Destroyed: 3 deleted.\n", "")
+    assert done == Output(0, "Destroyed: 3 deleted.\n", "")
     left = sandbox.get("/ip_policies")["ip_policies"]
     assert [each["id"] for each in left] == [by_hand["id"]]
 
@@ -193,7 +193,7 @@ def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox
 def test_a_call_that_fails_leaves_the_rest_done_and_says_what_was_not_tried(shell: Shell, sandbox: Sandbox) -> None:
     refusal = {"error_code": "ERR_NGROK_1402", "status_code": 400, "msg": "not today", "details": {}}
     sandbox.fault("POST /ip_policies", then="status", status=400, body=refusal)
-    assert shell("apply", "-y", "--quiet") == Said(
+    assert shell("apply", "-y", "--quiet") == Output(
         5,
         "1 call succeeded, 1 failed, 1 skipped.\n",
         """\
@@ -214,7 +214,7 @@ def test_events_are_a_line_of_json_each(shell: Shell, sandbox: Sandbox) -> None:
 
 
 def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("history") == Said(0, "", "No calls recorded yet.\n")
+    assert shell("history") == Output(0, "", "No calls recorded yet.\n")
     shell("apply", "-y")
     said = shell("history")
     assert said.code == 0

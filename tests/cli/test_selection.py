@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import Said, Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Shell
 
 UNMATCHED = "matches nothing that is declared, or owned by this stack"
 
@@ -43,7 +43,7 @@ def test_a_name_that_means_nothing_is_told_with_the_nearest(
 ) -> None:
     sandbox.forget_log()
     said = applied(*(word.format(spelt) for word in words))
-    assert said == Said(64, "", f"error: {spelt} {UNMATCHED}; {remedy}\n")
+    assert said == Output(64, "", f"error: {spelt} {UNMATCHED}; {remedy}\n")
     assert {each["method"] for each in sandbox.log()} == {"GET"}
 
 
@@ -61,7 +61,7 @@ def test_what_is_ours_and_no_longer_declared_may_be_named(applied: Shell) -> Non
 
 def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
     """In a pipeline it stands for those to come."""
-    none = Said(0, "No changes in the selected resources: 0 of 3 resources match the manifests.\n", "")
+    none = Output(0, "No changes in the selected resources: 0 of 3 resources match the manifests.\n", "")
     assert applied("plan", "--target", "BotUser/*") == none
     assert applied("plan", "--exclude", "BotUser/*").code == 0
 
@@ -70,7 +70,7 @@ def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
 def test_a_limited_look_says_how_much_it_was_of(applied: Shell, command: str, word: str) -> None:
     told = "2 of 3 resources match the manifests."
     said = applied(command, "--exclude", "TLSEdge/payments", "--format", "text", "--format", f"markdown={command}.md")
-    assert said == Said(0, f"No {word} in the selected resources: {told}\n", "")
+    assert said == Output(0, f"No {word} in the selected resources: {told}\n", "")
     assert f"**No {word} in the selected resources: {told}**" in Path(f"{command}.md").read_text()
 
 
@@ -117,7 +117,7 @@ def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, 
     ],
 )
 def test_what_is_to_be_replaced_is_declared_and_selected(applied: Shell, words: tuple[str, ...], told: str) -> None:
-    assert applied("plan", "--replace", *words) == Said(64, "", f"error: {told}\n")
+    assert applied("plan", "--replace", *words) == Output(64, "", f"error: {told}\n")
 
 
 def test_a_replacement_that_was_asked_for_happens_once(applied: Shell, sandbox: Sandbox) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.project.documents import terraform
-from tests.end_to_end.project import Shell
+from tests.harness.project import Shell
 
 
 def rule(id: str) -> str:

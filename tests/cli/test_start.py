@@ -14,8 +14,8 @@ import httpx
 import pytest
 
 from reconciler.cli.main import main
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 from tests.kinds import pems
 
 HEAVY = {

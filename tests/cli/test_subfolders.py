@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.project.discovery import find_project
 from reconciler.project.files import Unreadable
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 
 WRONG = "kind: IPPolicy\nname: wrong\nspec:\n  descripton: x\n"
 

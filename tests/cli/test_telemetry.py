@@ -17,8 +17,8 @@ import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.end_to_end.project import Said, Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Shell
 
 CREDENTIAL = """\
 kind: SSHCredential
@@ -254,7 +254,7 @@ def test_an_exporter_that_is_not_known_is_told_of(shell: Shell, monkeypatch: pyt
     text = "OTEL_TRACES_EXPORTER names an unknown exporter; use otlp, console or none"
     said = shell("validate")
     assert (said.code, said.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
-    assert shell("validate", "--trace") == Said(1, "", f"error: {text}\n")
+    assert shell("validate", "--trace") == Output(1, "", f"error: {text}\n")
 
 
 def test_nothing_is_loaded_where_nobody_listens(shell: Shell) -> None:

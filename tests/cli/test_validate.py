@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.end_to_end.project import Shell
+from tests.harness.project import Shell
 
 UNKNOWN = "kind: EventSubscription\nname: s\nspec:\n  sources: [{type: no_such_thing.v0}]\n"
 MISTAKE = """\

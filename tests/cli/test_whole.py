@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.project import atomic_write
-from tests.end_to_end.project import Shell
 from tests.harness.platform import Sandbox
+from tests.harness.project import Shell
 
 
 def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:

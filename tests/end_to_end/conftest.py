@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.api.clock import MachineClock
-from tests.end_to_end.project import Project
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
 @pytest.fixture
 def on_sandbox(project: Project, sandbox: Sandbox) -> Project:
     """The project, with the shared sandbox as its platform."""
-    project.at(sandbox)
+    project.use(sandbox)
     return project
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project
 
 MANIFEST = """\
 # Who may come in.

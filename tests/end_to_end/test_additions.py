@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 OFFICE = resource("IPPolicy", "office", description="Office")
 RULE = resource("IPPolicyRule", "desk", ip_policy_id={"ref": "IPPolicy/office"}, cidr="192.0.2.0/24", action="allow")
@@ -33,7 +33,7 @@ def lifecycle(children: str) -> dict[str, Any]:
 
 
 def test_an_added_rule_is_drift_in_every_form_and_is_recorded(opened: Project) -> None:
-    said = opened("drift", "--record", *_forms()).numbered()
+    said = opened("drift", "--record", *_forms()).number_ids()
     assert said.code == 2
     assert said.out == (
         "Differences: - on the platform, + in the manifests\n"
@@ -68,11 +68,11 @@ def _forms() -> list[str]:
 
 
 def test_a_plan_with_additions_alone_changes_nothing_and_names_them(opened: Project, sandbox: Sandbox) -> None:
-    said = opened("plan", "--detailed-exitcode").numbered()
+    said = opened("plan", "--detailed-exitcode").number_ids()
     assert said.code == 0
     assert "  ! IPPolicyRule/ipr_1" in said.out
     assert "No changes. 2 resources match the manifests." in said.out
-    said = opened("apply", "-y", "-q").numbered()
+    said = opened("apply", "-y", "-q").number_ids()
     assert (said.code, said.out) == (0, "")
     assert said.err == (
         "not managed: IPPolicyRule/ipr_1: added to IPPolicy/office on the platform, not declared; "
@@ -83,7 +83,7 @@ def test_a_plan_with_additions_alone_changes_nothing_and_names_them(opened: Proj
 
 def test_a_delete_waits_for_its_approval_and_nothing_else_waits_with_it(opened: Project, sandbox: Sandbox) -> None:
     opened.declare({**lifecycle("delete"), "spec": {"description": "New"}}, RULE)
-    said = opened("apply", "-y", "-q").numbered()
+    said = opened("apply", "-y", "-q").number_ids()
     assert (said.code, "delete it with --allow delete:IPPolicyRule=1" in said.err) == (0, True)
     assert sandbox.get("/ip_policies")["ip_policies"][0]["description"] == "New"
     assert rules(sandbox) == ["0.0.0.0/0", "192.0.2.0/24"]
@@ -108,7 +108,7 @@ def test_an_addition_that_was_taken_over_since_the_plan_is_not_deleted(opened: P
 
 
 def test_a_notice_and_an_acceptance_name_it(opened: Project) -> None:
-    said = opened("drift", "--accept").numbered()
+    said = opened("drift", "--accept").number_ids()
     assert said.code == 2
     why = "added to IPPolicy/office on the platform; `reconciler import` writes its manifest"
     assert f"not accepted: IPPolicyRule/ipr_1: {why}" in said.err
@@ -131,7 +131,7 @@ def test_an_added_event_source_and_secret_are_told(on_sandbox: Project, sandbox:
     (vault,) = sandbox.get("/vaults")["vaults"]
     sandbox.post(f"/event_subscriptions/{subscription['id']}/sources", {"type": "vault_created.v0"})
     sandbox.post("/vault_secrets", {"vault_id": vault["id"], "name": "stray", "value": "hunter2"})
-    said = on_sandbox("drift").numbered()
+    said = on_sandbox("drift").number_ids()
     assert said.code == 2
     assert "EventSource/audit-vault_created.v0" in said.out
     assert "Secret/secret_1" in said.out

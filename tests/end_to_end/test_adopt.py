@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model import owner_record as owners
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 from tests.sandbox.account import Account
 
 SHOP = resource("ReservedDomain", "shop", domain="shop.example.com")

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import SandboxProcess
+from tests.harness.project import Project, resource
 
 ORDERS = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
 SSH = {"name": "ssh", "proto": "tcp", "addr": "22"}
@@ -27,7 +27,7 @@ def beside() -> Iterator[SandboxProcess]:
 def agent(beside: SandboxProcess, project: Project) -> Iterator[httpx.Client]:
     """The agent's API beside an empty platform, both known to the project."""
     beside.reset()
-    project.at(beside)
+    project.use(beside)
     project.environ["RECONCILER_AGENT_URL"] = beside.agent_url
     with httpx.Client(base_url=beside.agent_url, trust_env=False) as client:
         yield client
@@ -192,7 +192,7 @@ def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> No
         listener.settimeout(10)
         project.environ["RECONCILER_AGENT_URL"] = f"http://127.0.0.1:{listener.getsockname()[1]}"
         project.declare(resource("AgentTunnel", "orders", **ORDERS))
-        process = project.started("plan")
+        process = project.start("plan")
         connection, _ = listener.accept()
         with connection:
             heard = connection.recv(65536).decode()

@@ -10,8 +10,8 @@ import httpx
 import pytest
 import yaml
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import SandboxProcess
+from tests.harness.project import Project, resource
 
 CREDENTIAL = {
     **resource("TunnelCredential", "berlin", acl=["bind:*.berlin.example.com"]),
@@ -167,7 +167,7 @@ def test_the_agent_starts_with_the_file_that_was_written_for_it(project: Project
         agent = httpx.Client(base_url=sandbox.agent_url, trust_env=False)
         tunnel = {"name": "late", "proto": "http", "addr": "80", "domain": "late.berlin.example.com"}
         assert agent.post("/api/tunnels", json=tunnel).status_code == 503
-        project.at(sandbox)
+        project.use(sandbox)
         project.declare(CREDENTIAL, DOMAIN, INGRESS, BERLIN)
         assert project("apply", "-y").code == 0
         assert project("agent", "config", "berlin", "--out", str(file)).code == 0

@@ -17,10 +17,10 @@ from reconciler.operations.applying import plan_files
 from reconciler.operations.runtime import Runtime
 from reconciler.rendering.wire import plan_json
 from tests.cli.code_hosts import TOKEN
-from tests.end_to_end.project import Project
 from tests.examples.forge import Change, Forge, Run
 from tests.examples.merges import NOBODY, PLAN_KEY, Push, Repository
 from tests.harness.platform import Reachable, Sandbox
+from tests.harness.project import Project
 
 HOSTS = ("github", "gitlab")
 

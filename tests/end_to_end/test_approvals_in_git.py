@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 
 OFFICE = policies("office")[0]
 EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})

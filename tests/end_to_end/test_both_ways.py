@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import COMMANDS
-from tests.end_to_end.project import Project, Said, policies, resource
 from tests.end_to_end.test_agent_config import BERLIN, CREDENTIAL, INGRESS
 from tests.harness.platform import Sandbox, SandboxProcess
+from tests.harness.project import Output, Project, policies, resource
 
 EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
 DECLARED = (*policies("office"), EDGE, CREDENTIAL, INGRESS, BERLIN)
@@ -41,9 +41,9 @@ OFFLINE = {"validate", "fmt", "kinds", "schema", "show", "rename", "comment", "r
 FLEET = {"fleet"}  # its members are accounts: tests/fleet
 
 
-def live(project: Project, sandbox: Sandbox) -> list[tuple[Said, list[tuple[str, str, int]]]]:
+def live(project: Project, sandbox: Sandbox) -> list[tuple[Output, list[tuple[str, str, int]]]]:
     """What each command printed, and its requests."""
-    project.at(sandbox)
+    project.use(sandbox)
     project.declare(*DECLARED)
     told = []
     for words in LIFE:
@@ -62,10 +62,11 @@ def live(project: Project, sandbox: Sandbox) -> list[tuple[Said, list[tuple[str,
     return told
 
 
-def masked(said: Said, sandbox: Sandbox) -> Said:
+def masked(said: Output, sandbox: Sandbox) -> Output:
     """Without what is different each time: the address, ids, moments and durations."""
-    said = said.replaced(sandbox.base_url, "ADDRESS").replaced(sandbox.base_url.partition("://")[2], "HOST").numbered()
-    return Said(
+    host = sandbox.base_url.partition("://")[2]
+    said = said.replace_text(sandbox.base_url, "ADDRESS").replace_text(host, "HOST").number_ids()
+    return Output(
         said.code,
         *(re.sub(r"\d{4}-\d\d-\d\d[T ][\d:]+Z?|\d+(\.\d+)? ?m?s\b", "MOMENT", each) for each in (said.out, said.err)),
     )

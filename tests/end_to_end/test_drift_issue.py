@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.code_hosts import ALICE, BOT, TOKEN, CodeHost
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 OFFICE = resource("IPPolicy", "office", description="Office")
 

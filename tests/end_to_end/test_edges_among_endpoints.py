@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 POLICY = {"on_http_request": [{"actions": [{"type": "deny"}]}]}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.end_to_end.project import Project, all_of
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, all_of
 
 MANIFEST = """\
 kind: IPPolicy

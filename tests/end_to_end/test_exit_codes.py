@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 OFFICE, PARTNERS = resource("IPPolicy", "office"), resource("IPPolicy", "partners")
 RULE = resource("IPPolicyRule", "desk", ip_policy_id={"ref": "IPPolicy/office"}, cidr="192.0.2.0/24", action="allow")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, Said, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, policies, resource
 
 DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")
 ADDRESS = resource("ReservedAddress", "ledger")
@@ -16,7 +16,7 @@ BOT = resource("BotUser", "robot", name="robot")
 OTHER = policies("other")  # so that the manifests are not empty
 
 
-def quietly(project: Project, *words: str) -> Said:
+def quietly(project: Project, *words: str) -> Output:
     return project(*words, "-y", "--quiet")
 
 
@@ -27,16 +27,16 @@ def settled(project: Project, sandbox: Sandbox, *declared: dict[str, Any]) -> No
     sandbox.forget_log()
 
 
-def blocked(*consents: tuple[str, str]) -> Said:
+def blocked(*consents: tuple[str, str]) -> Output:
     flags = " ".join(f"--allow {flag}" for flag, _ in consents)
     lines = [f"blocked: {flag}: {why}\n" for flag, why in consents]
-    return Said(4, "", f"{''.join(lines)}error: nothing was changed: approval required: pass {flags}\n")
+    return Output(4, "", f"{''.join(lines)}error: nothing was changed: approval required: pass {flags}\n")
 
 
 def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: str, done: str) -> None:
     assert quietly(project, "apply") == blocked((flag, why))
     assert sandbox.calls() == []
-    assert quietly(project, "apply", "--allow", flag) == Said(0, f"Applied: {done}.\n", "")
+    assert quietly(project, "apply", "--allow", flag) == Output(0, f"Applied: {done}.\n", "")
 
 
 # --- irreversible deletions -------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_consents_add_up_over_flags_and_commas(on_sandbox: Project, sandbox: San
     settled(on_sandbox, sandbox, *OTHER, DOMAIN, ADDRESS, INGRESS)
     on_sandbox.declare(*OTHER)
     flags = ("--allow", "delete:ReservedDomain=1, delete:ReservedAddress=1", "--allow", "delete:AgentIngress=1")
-    assert quietly(on_sandbox, "apply", *flags) == Said(0, "Applied: 3 deleted.\n", "")
+    assert quietly(on_sandbox, "apply", *flags) == Output(0, "Applied: 3 deleted.\n", "")
 
 
 def test_several_guards_say_their_own_each(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -95,7 +95,7 @@ def test_destroy_is_held_back_by_what_it_could_not_bring_back(on_sandbox: Projec
     settled(on_sandbox, sandbox, *OTHER, DOMAIN)
     assert quietly(on_sandbox, "destroy") == blocked(("delete:ReservedDomain=1", GONE))
     allowed = quietly(on_sandbox, "destroy", "--allow", "delete:ReservedDomain=1")
-    assert allowed == Said(0, "Destroyed: 2 deleted.\n", "")
+    assert allowed == Output(0, "Destroyed: 2 deleted.\n", "")
 
 
 # --- protection -------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ TEN = [f"n{number}" for number in range(10)]
 def test_three_of_ten_may_go(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[3:]))
-    assert quietly(on_sandbox, "apply") == Said(0, "Applied: 3 deleted.\n", "")
+    assert quietly(on_sandbox, "apply") == Output(0, "Applied: 3 deleted.\n", "")
 
 
 def test_four_of_ten_may_not_go(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -201,7 +201,7 @@ def test_adoption_is_agreed_to_by_a_flag_or_in_git(
 ) -> None:
     sandbox.post("/reserved_domains", {"domain": "pay.example.com"})
     on_sandbox.declare(DOMAIN if words else {**DOMAIN, "lifecycle": {"adopt": True}})
-    assert quietly(on_sandbox, "apply", *words) == Said(0, "Applied: 1 adopted.\n", "")
+    assert quietly(on_sandbox, "apply", *words) == Output(0, "Applied: 1 adopted.\n", "")
 
 
 # --- in plans and files -----------------------------------------------------------------------------------------------

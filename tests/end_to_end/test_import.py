@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 from tests.sandbox.account import Account
 
 SECRET = "signed with this and nothing else"

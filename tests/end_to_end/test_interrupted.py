@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from reconciler.model import owner_record
-from tests.end_to_end.project import Project, Said, all_of, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, all_of, resource
 
 COLLECTIONS = {
     "IPPolicy": ("/ip_policies", "ip_policies"),
@@ -53,7 +53,7 @@ def slow(start_sandbox: Callable[..., Sandbox]) -> Sandbox:
 
 @pytest.fixture
 def sixty_on_slow(project: Project, slow: Sandbox) -> Project:
-    project.at(slow)
+    project.use(slow)
     # The platform answers within a second: a rerun after a kill waits no longer than this for an interrupted create.
     project.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {settle_seconds: 3}\n")
     project.declare(*sixty())
@@ -101,7 +101,7 @@ def assert_converged(project: Project, sandbox: Sandbox) -> None:
     assert len(created) == len(EVERYTHING)
     assert [each for each in sandbox.log() if each["method"] == "DELETE"] == []
     sandbox.forget_log()
-    assert project("apply", "-y", "--quiet") == Said(0, "", "")
+    assert project("apply", "-y", "--quiet") == Output(0, "", "")
     assert sandbox.calls() == []
 
 
@@ -121,7 +121,7 @@ def not_ignored(how: signal.Signals) -> Iterator[None]:
 def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     sixty_on_slow: Project, slow: Sandbox, how: signal.Signals
 ) -> None:
-    with not_ignored(how), sixty_on_slow.started(*APPLY) as process:
+    with not_ignored(how), sixty_on_slow.start(*APPLY) as process:
         told = wait_for(process, "ended", 20)
         process.send_signal(how)
         out, err = rest(process)
@@ -148,7 +148,7 @@ def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
 def test_a_killed_run_leaves_nothing_that_the_next_one_does_not_put_right(
     sixty_on_slow: Project, slow: Sandbox, event: str, times: int
 ) -> None:
-    with sixty_on_slow.started(*APPLY) as process:
+    with sixty_on_slow.start(*APPLY) as process:
         wait_for(process, event, times)
         process.kill()
         rest(process)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from reconciler.model.value import digest
-from tests.end_to_end.project import Project, Said, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, resource
 from tests.kinds import pems
 
 ODD = 'x", "evil": "O\'Brien\\ \n ü'
@@ -91,7 +91,7 @@ def test_what_the_platform_says_of_a_domain_is_the_value_of_a_secret_after_one_a
             value={"ref": "ReservedDomain/pay.cname_target"},
         ),
     )
-    assert on_sandbox("apply", "-y", "--quiet") == Said(0, "Applied: 3 created.\n", "")
+    assert on_sandbox("apply", "-y", "--quiet") == Output(0, "Applied: 3 created.\n", "")
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
     (secret,) = sandbox.get("/vault_secrets")["secrets"]
     (domain,) = sandbox.get("/reserved_domains")["reserved_domains"]

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 
@@ -24,7 +24,7 @@ def credential() -> dict[str, object]:
 
 def killed_while_sending(project: Project, sandbox: Sandbox, on: str) -> None:
     sandbox.fault(on, then="answer", delay=PLATFORM_TAKES)
-    process = project.started(*APPLY)
+    process = project.start(*APPLY)
     deadline = time.monotonic() + 60
     while not any(fault.get("seen") for fault in sandbox.get("/_sandbox/faults")["faults"]):
         assert process.poll() is None

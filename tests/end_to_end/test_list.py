@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from reconciler.cli.terminal import exit_codes
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 SECRET = "a secret of the application"
 SESSION = "ts_1aBcDeFgHiJkLmNoPqRsTuVwXyZ"

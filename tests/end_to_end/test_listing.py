@@ -8,8 +8,8 @@ from math import ceil
 import pytest
 
 from reconciler import kinds
-from tests.end_to_end.project import Project, policies
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies
 
 PAGE = 100
 COLLECTIONS = {kind.path for kind in kinds.every() if kind.parent is None}

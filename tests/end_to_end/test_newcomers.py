@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reconciler.model import owner_record
 from reconciler.model.address import Address
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 from tests.kinds import pems
 
 

@@ -23,8 +23,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from tests.api.certificates import serving
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 KEY = "canary" + "NotifyKeyOfTheTests"
 PASSWORD = "canary" + "MailPassword"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 POLICY = resource("IPPolicy", "office", description="Office")
 DOMAIN = resource("ReservedDomain", "shop", domain="shop.example.com")

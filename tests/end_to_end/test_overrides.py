@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from tests.end_to_end.project import Project, policies
 from tests.harness.platform import KEY, Sandbox
+from tests.harness.project import Project, policies
 
 ELSEWHERE = """\
 stack: prod

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.cli.terminal import exit_codes
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 
 OFFICE, VPN = policies("office", "vpn")
 DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")

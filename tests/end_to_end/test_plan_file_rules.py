@@ -12,8 +12,8 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.value import Secret
 from reconciler.rendering.wire import plan_json
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 from tests.planning.builders import at
 
 CREDENTIAL = {
@@ -109,7 +109,7 @@ def test_a_store_in_memory_says_that_it_does_not_know_earlier_runs(on_sandbox: P
     said = on_sandbox("apply", "plan.json", "-y")
     assert said.code == 0
     assert "so only the account shows whether plan.json was applied before\n" in said.err
-    again = on_sandbox("apply", "plan.json", "-y").numbered()
+    again = on_sandbox("apply", "plan.json", "-y").number_ids()
     assert (again.code, "IPPolicy/a: ipp_1 exists now\n" in again.err) == (3, True)
 
 

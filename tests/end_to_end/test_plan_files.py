@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 from tests.kinds import pems
 
 

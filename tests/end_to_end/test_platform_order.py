@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 from tests.kinds import pems
 from tests.sandbox.account import POLICY
 

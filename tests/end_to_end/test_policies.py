@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 OFFICE = resource("IPPolicy", "office", description="Office")
 NAMED = "policy: described\ncheck: resource.spec.description != ''\nmessage: ${resource.address} has no description\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import Project, Said
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project
 from tests.security.canaries import Canaries, fresh
 
 FORMATS = ("text", "markdown", "html", "json", "sarif", "github", "gitlab")
@@ -92,7 +92,7 @@ def outputs(project: Project, *words: str) -> Iterator[tuple[str, bytes]]:
     yield from ((form, (project.root / "out" / form).read_bytes()) for form in FORMATS if form != "text")
 
 
-def silent(canaries: Canaries, said: Said) -> Said:
+def silent(canaries: Canaries, said: Output) -> Output:
     assert canaries.within([("stdout", said.out.encode()), ("stderr", said.err.encode())]) == []
     return said
 

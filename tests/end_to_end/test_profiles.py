@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.terminal import exit_codes
-from tests.end_to_end.project import Project, Said
 from tests.harness.platform import HEADERS, Sandbox
+from tests.harness.project import Output, Project
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "public"
 SECRETS = {"STRIPE_KEY": "sk_live_of_the_example", "METRICS_API_KEY": "intake key of the example"}
@@ -22,11 +22,11 @@ def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, pr
     text = file.read_text().replace("profile: ngrok", f"profile: {profile}")
     file.write_text(text + "limits: {requests_per_minute: 100000}\n")
     project = Project(root, capsys, environ=dict(SECRETS))
-    project.at(sandbox)
+    project.use(sandbox)
     return project
 
 
-def life(project: Project, sandbox: Sandbox) -> list[Said]:
+def life(project: Project, sandbox: Sandbox) -> list[Output]:
     """Planned, applied, planned anew, tampered with, looked at, mended, destroyed."""
     said = [project("plan"), project("apply", "-y"), project("plan")]
     (endpoint,) = [endpoint for endpoint in sandbox.get("/endpoints")["endpoints"] if not endpoint["pooling_enabled"]]
@@ -46,7 +46,7 @@ def test_a_project_goes_the_same_way_under_both_profiles(
     sandbox.reset()
     public = life(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
     assert [said.code for said in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
-    assert [said.numbered().out for said in public] == [said.numbered().out for said in specification]
+    assert [said.number_ids().out for said in public] == [said.number_ids().out for said in specification]
     assert "No changes" in public[2].out
     assert sandbox.get("/endpoints")["endpoints"] == []
 
@@ -71,7 +71,7 @@ def test_what_the_platform_has_retired_is_warned_of_where_it_is_declared(project
     assert "warning: TCPEdge/ssh: ngrok no longer creates objects of the kind TCPEdge" in validated.err
     assert "ERR_NGROK_7008" in validated.err
     assert validated.err.endswith("1 warning\n")
-    project.at(sandbox)
+    project.use(sandbox)
     assert "ERR_NGROK_7008" in project("plan").out
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, Said, resource
 from tests.end_to_end.test_platform_order import KEPT, become, ref
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, resource
 from tests.kinds import pems
 from tests.sandbox.account import POLICY, SAML_METADATA
 
@@ -203,7 +203,7 @@ def test_a_service_user_is_declared_as_a_bot_user(on_sandbox: Project) -> None:
 def test_a_project_without_a_lasting_store_is_in_sync_with_its_bot_users(
     on_sandbox: Project, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    def with_new_store(*arguments: str) -> Said:
+    def with_new_store(*arguments: str) -> Output:
         shutil.rmtree(on_sandbox.root / "state", ignore_errors=True)
         return on_sandbox(*arguments)
 

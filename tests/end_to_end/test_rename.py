@@ -7,8 +7,8 @@ import json
 import pytest
 
 from reconciler.cli.terminal import exit_codes
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 SETTINGS = """\
 version: 1

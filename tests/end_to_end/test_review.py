@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cli.code_hosts import TOKEN, CodeHost
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 
 OFFICE, OTHER = policies("office", "other")
 EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})

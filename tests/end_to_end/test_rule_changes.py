@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from tests.end_to_end.project import Project, policies, resource
 from tests.end_to_end.test_review import EDGE, OFFICE, OTHER, SETTINGS, run_git
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 
 LOOSE = SETTINGS.replace("[widens_access]", "[]")
 

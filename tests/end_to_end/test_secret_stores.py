@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project
 from tests.harness.secret_stores import GitHubServer, VaultServer, serving
 from tests.harness.tiers import first_of_each
 
@@ -148,7 +148,7 @@ def test_one_rerun_is_enough_after_a_kill(
     done = subprocess.run(
         [sys.executable, str(LAUNCH), json.dumps(spec), "apply", "-y", "--quiet"],
         cwd=delivering.root,
-        env={**delivering._whole(), "PYTHONPATH": str(ROOT)},
+        env={**delivering.process_environ(), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.end_to_end.project import Project, resource
+from tests.harness.project import Project, resource
 from tests.kinds import pems
 
 

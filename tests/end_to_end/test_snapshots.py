@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from reconciler.model.value import Secret
 from reconciler.project import snapshots
 from reconciler.testing import Sandbox as InProcess
-from tests.end_to_end.project import Project, policies, resource
 from tests.end_to_end.test_review import run_git
 from tests.harness.platform import KEY, Sandbox
+from tests.harness.project import Project, policies, resource
 
 SECRET = "canary" + "OfTheLogin"
 DOMAIN = resource("ReservedDomain", "shop", domain="shop.example.com")
@@ -57,7 +57,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
     made.write("reconciler.yaml", "version: 1\nstack: prod\n")
     made.declare(*DECLARED)
     with InProcess() as account:
-        made.at(account)
+        made.use(account)
         made.environ |= {"CLIENT_SECRET": SECRET, "RECONCILER_SNAPSHOT_KEY": private}
         assert made.run("apply", "-y", "--quiet") == 0
         assert made.run("snapshot", "--out", "snapshot.json", "--quiet") == 0
@@ -153,7 +153,7 @@ def test_apply_refuses_a_plan_that_was_made_from_a_snapshot(stranger: Project, s
     stranger.declare(*policies("home"))
     sandbox.forget_log()
     assert stranger("plan", "--snapshot", "snapshot.json", "--out", "plan.json").code == 0
-    stranger.at(sandbox)
+    stranger.use(sandbox)
     refused = stranger("apply", "plan.json", "-y")
     assert refused.code == 1
     assert (

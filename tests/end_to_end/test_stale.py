@@ -17,8 +17,8 @@ from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import VERSION
-from tests.end_to_end.project import Project, Said, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, policies, resource
 
 STALE = "error: the platform changed after the plan was created; plan again\n"
 
@@ -33,12 +33,12 @@ def planned(project: Project, *words: str) -> None:
     assert (said.code, said.err) == (0, ""), said
 
 
-def applied(project: Project, sandbox: Sandbox, *words: str) -> Said:
+def applied(project: Project, sandbox: Sandbox, *words: str) -> Output:
     """What carrying out the file says; a refused one must have sent nothing."""
     sandbox.forget_log()
     said = project("apply", "plan.json", "-y", "--quiet", *words)
     assert said.code != 3 or sandbox.calls() == []
-    return said.numbered()
+    return said.number_ids()
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def policy(sandbox: Sandbox, description: str) -> str:
 
 def test_a_field_that_moved_is_named_with_what_it_was_and_is(changed: Project, sandbox: Sandbox) -> None:
     sandbox.patch(policy(sandbox, "a"), {"description": "by hand"})
-    assert applied(changed, sandbox) == Said(3, "", f'IPPolicy/a.description: was "a", is now "by hand"\n{STALE}')
+    assert applied(changed, sandbox) == Output(3, "", f'IPPolicy/a.description: was "a", is now "by hand"\n{STALE}')
 
 
 def test_a_field_that_the_plan_leaves_alone_counts_too(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -69,12 +69,12 @@ def test_a_field_that_the_plan_leaves_alone_counts_too(on_sandbox: Project, sand
     planned(on_sandbox)
     found = the_only(sandbox, "/ip_policies", "ip_policies")
     sandbox.patch(f"/ip_policies/{found['id']}", {"metadata": found["metadata"].replace("text", "words", 1)})
-    assert applied(on_sandbox, sandbox) == Said(3, "", f'IPPolicy/a.metadata: was "text", is now "words"\n{STALE}')
+    assert applied(on_sandbox, sandbox) == Output(3, "", f'IPPolicy/a.metadata: was "text", is now "words"\n{STALE}')
 
 
 def test_an_object_that_is_gone_is_named(changed: Project, sandbox: Sandbox) -> None:
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(changed, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
+    assert applied(changed, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
 
 
 def test_an_object_that_is_to_be_deleted_and_is_gone_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -83,14 +83,14 @@ def test_an_object_that_is_to_be_deleted_and_is_gone_is_named(on_sandbox: Projec
     on_sandbox.declare(*policies("b"))
     planned(on_sandbox)
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
+    assert applied(on_sandbox, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
 
 
 def test_what_was_created_meanwhile_by_another_apply_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     planned(on_sandbox)
     on_sandbox("apply", "-y")
-    assert applied(on_sandbox, sandbox) == Said(3, "", f"IPPolicy/a: ipp_1 exists now\n{STALE}")
+    assert applied(on_sandbox, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 exists now\n{STALE}")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_natural_key_that_somebody_took_meanwhile_is_named(
     on_sandbox.declare(declared)
     planned(on_sandbox)
     sandbox.post(path, body)
-    assert applied(on_sandbox, sandbox) == Said(3, "", said + STALE)
+    assert applied(on_sandbox, sandbox) == Output(3, "", said + STALE)
 
 
 def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -129,7 +129,7 @@ def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandb
     planned(on_sandbox)
     parent = the_only(sandbox, "/edges/https", "https_edges")["id"]
     sandbox.post(f"/edges/https/{parent}/routes", {"match_type": "path_prefix", "match": "/"})
-    assert applied(on_sandbox, sandbox) == Said(
+    assert applied(on_sandbox, sandbox) == Output(
         3,
         "",
         "HTTPSEdgeRoute/root: edghtsrt_1 exists now, with the same edge_id and match_type and match, "
@@ -140,7 +140,7 @@ def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandb
 def test_an_object_that_changed_hands_is_named(changed: Project, sandbox: Sandbox) -> None:
     path = policy(sandbox, "a")
     sandbox.patch(path, {"metadata": sandbox.get(path)["metadata"].replace("prod", "theirs")})
-    assert applied(changed, sandbox) == Said(
+    assert applied(changed, sandbox) == Output(
         3, "", f"IPPolicy/a: ipp_1 was managed by prod IPPolicy/a, is now managed by theirs IPPolicy/a\n{STALE}"
     )
 
@@ -152,7 +152,7 @@ def test_an_object_that_was_protected_meanwhile_is_named(on_sandbox: Project, sa
     planned(on_sandbox)
     on_sandbox.declare({**policies("a")[0], "lifecycle": {"protect": True}})
     on_sandbox("apply", "-y")
-    assert applied(on_sandbox, sandbox) == Said(
+    assert applied(on_sandbox, sandbox) == Output(
         3,
         "",
         f"IPPolicy/a: ipp_1 was managed by prod IPPolicy/a, is now managed by prod IPPolicy/a, protected\n{STALE}",
@@ -166,7 +166,7 @@ def test_what_a_call_refers_to_and_is_gone_is_named(on_sandbox: Project, sandbox
     on_sandbox.declare(*policies("a"), rule)
     planned(on_sandbox)
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(on_sandbox, sandbox) == Said(
+    assert applied(on_sandbox, sandbox) == Output(
         3, "", f"IPPolicyRule/lan: ipp_1, which it refers to, was deleted\n{STALE}"
     )
 
@@ -174,7 +174,7 @@ def test_what_a_call_refers_to_and_is_gone_is_named(on_sandbox: Project, sandbox
 def test_what_moved_elsewhere_does_not_matter(changed: Project, sandbox: Sandbox) -> None:
     sandbox.post("/ip_policies", {"description": "of somebody else"})
     sandbox.post("/bot_users", {"name": "of somebody else"})
-    assert applied(changed, sandbox) == Said(0, "Applied: 2 updated.\n", "")
+    assert applied(changed, sandbox) == Output(0, "Applied: 2 updated.\n", "")
 
 
 def test_only_what_the_plan_touches_is_read_before_it_is_carried_out(changed: Project, sandbox: Sandbox) -> None:
@@ -189,7 +189,7 @@ def test_only_what_the_plan_touches_is_read_before_it_is_carried_out(changed: Pr
 
 def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Project, sandbox: Sandbox) -> None:
     sandbox.patch(policy(sandbox, "a"), {"description": "by hand"})
-    assert applied(changed, sandbox, "--partial") == Said(
+    assert applied(changed, sandbox, "--partial") == Output(
         5,
         "Applied: 1 updated.\n",
         'IPPolicy/a.description: was "a", is now "by hand"\n'
@@ -204,7 +204,7 @@ def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandb
     on_sandbox.declare(*domains, *edges)
     planned(on_sandbox)
     sandbox.post("/reserved_domains", {"domain": "a.example.com"})
-    assert applied(on_sandbox, sandbox, "--partial") == Said(
+    assert applied(on_sandbox, sandbox, "--partial") == Output(
         5,
         "Applied: 2 created.\n",
         "ReservedDomain/a: rd_1 exists now, with the same domain, and is not managed by any stack\n"
@@ -221,7 +221,7 @@ def test_a_plan_of_which_nothing_is_left_is_stale_all_the_same(changed: Project,
 
 
 def test_in_part_is_for_files_only(on_sandbox: Project, sandbox: Sandbox) -> None:
-    assert on_sandbox("apply", "-y", "--partial") == Said(
+    assert on_sandbox("apply", "-y", "--partial") == Output(
         64, "", "error: --partial requires a plan file: `reconciler apply FILE --partial`\n"
     )
 
@@ -261,7 +261,7 @@ def test_targets_are_kept_in_the_file(on_sandbox: Project, sandbox: Sandbox) -> 
     planned(on_sandbox, "--target", "IPPolicy/*", "--exclude", "*/c")
     written = json.loads((on_sandbox.root / "plan.json").read_text())
     assert (written["targets"], written["excludes"]) == (["IPPolicy/*"], ["*/c"])
-    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 2 created.\n", "")
+    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 2 created.\n", "")
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_targets_are_kept_in_the_file(on_sandbox: Project, sandbox: Sandbox) -> 
 def test_a_file_and_flags_that_would_change_it_do_not_go_together(
     changed: Project, sandbox: Sandbox, words: tuple[str, ...], flags: str, them: str
 ) -> None:
-    assert changed("apply", "plan.json", "-y", *words) == Said(
+    assert changed("apply", "plan.json", "-y", *words) == Output(
         64,
         "",
         f"error: {flags} cannot be combined with a plan file; pass {them} to `reconciler plan --out plan.json`\n",
@@ -315,7 +315,7 @@ def keep(project: Project, secret: str) -> None:
 def test_no_secret_is_in_the_file_and_each_is_fetched_again(on_sandbox: Project, sandbox: Sandbox, secret: Any) -> None:
     hooked(on_sandbox, secret)
     assert EARLIER not in (on_sandbox.root / "plan.json").read_text()
-    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 4 created.\n", "")
+    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 4 created.\n", "")
     (edge,) = sandbox.get("/edges/https")["https_edges"]
     assert edge["routes"][0]["webhook_verification"]["secret"] == EARLIER
 
@@ -334,7 +334,7 @@ def test_a_secret_that_is_another_by_now_stops_its_object(
     hooked(on_sandbox, secret)
     keep(on_sandbox, LATER)
     told = f"HTTPSEdgeRoute/root: the secret from {source} changed after the plan was created\n"
-    assert applied(on_sandbox, sandbox) == Said(
+    assert applied(on_sandbox, sandbox) == Output(
         3, "", told + "error: a secret changed after the plan was created; plan again\n"
     )
     assert applied(on_sandbox, sandbox, "--partial").out == "Applied: 3 created.\n"
@@ -362,7 +362,7 @@ def test_a_secret_that_is_the_platforms_own_stays_what_it_is(on_sandbox: Project
     on_sandbox.declare(*others, route)
     planned(on_sandbox)
     assert LATER not in (on_sandbox.root / "plan.json").read_text()
-    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 1 updated.\n", "")
+    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 1 updated.\n", "")
     assert sandbox.get(path)["secret"] == LATER
 
 
@@ -436,14 +436,14 @@ def test_a_file_that_makes_no_sense_is_refused_though_its_digest_is_right(
 def test_a_plan_of_another_stack_is_refused(changed: Project, sandbox: Sandbox) -> None:
     config = changed.root / "reconciler.yaml"
     config.write_text(config.read_text().replace("prod", "test"))
-    assert applied(changed, sandbox) == Said(1, "", "error: plan.json is a plan for the stack prod, not test\n")
+    assert applied(changed, sandbox) == Output(1, "", "error: plan.json is a plan for the stack prod, not test\n")
 
 
 @pytest.mark.usefixtures("over_socket")
 def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbox) -> None:
     other = sandbox.base_url.replace("127.0.0.1", "localhost")
     changed.environ["RECONCILER_BASE_URL"] = other
-    assert applied(changed, sandbox) == Said(
+    assert applied(changed, sandbox) == Output(
         1, "", f"error: plan.json is a plan for the account {sandbox.base_url}, not {other}\n"
     )
 
@@ -451,7 +451,7 @@ def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbo
 def test_a_plan_for_an_account_of_another_name_is_refused(changed: Project, sandbox: Sandbox) -> None:
     config = changed.root / "reconciler.yaml"
     config.write_text(config.read_text() + "platform: {account: acme}\n")
-    assert applied(changed, sandbox) == Said(
+    assert applied(changed, sandbox) == Output(
         1, "", f"error: plan.json is a plan for the account {sandbox.base_url}, not {sandbox.base_url} (acme)\n"
     )
 
@@ -471,7 +471,7 @@ def test_a_signed_file_is_carried_out_and_shown_with_its_key(on_sandbox: Project
     planned(on_sandbox)
     assert LONG not in (on_sandbox.root / "plan.json").read_text()
     assert on_sandbox("show", "plan.json").code == 0
-    assert applied(on_sandbox, sandbox) == Said(0, "Applied: 1 created.\n", "")
+    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 1 created.\n", "")
 
 
 def test_a_forged_file_whose_digest_is_right_is_refused_for_its_signature(
@@ -503,7 +503,7 @@ def test_without_the_key_a_signed_file_is_shown_with_a_note_and_not_carried_out(
     del on_sandbox.environ["RECONCILER_PLAN_KEY"]
     shown = on_sandbox("show", "plan.json")
     assert (shown.code, shown.err) == (0, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set\n")
-    assert applied(on_sandbox, sandbox) == Said(
+    assert applied(on_sandbox, sandbox) == Output(
         1, "", "error: plan.json is signed, but RECONCILER_PLAN_KEY is not set\n"
     )
 
@@ -511,7 +511,7 @@ def test_without_the_key_a_signed_file_is_shown_with_a_note_and_not_carried_out(
 def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = "short"
     on_sandbox.declare(*policies("a"))
-    assert on_sandbox("plan", "--out", "plan.json", "--quiet") == Said(
+    assert on_sandbox("plan", "--out", "plan.json", "--quiet") == Output(
         64, "", "error: RECONCILER_PLAN_KEY must be at least 16 characters long\n"
     )
 
@@ -522,10 +522,10 @@ def test_an_empty_key_neither_writes_nor_applies_a_plan_file(on_sandbox: Project
     planned(on_sandbox)
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = ""
     sandbox.forget_log()
-    assert on_sandbox("plan", "--out", "other.json", "--quiet") == Said(64, "", empty)
+    assert on_sandbox("plan", "--out", "other.json", "--quiet") == Output(64, "", empty)
     assert sandbox.log() == []
     assert not (on_sandbox.root / "other.json").exists()
-    assert applied(on_sandbox, sandbox) == Said(64, "", empty)
+    assert applied(on_sandbox, sandbox) == Output(64, "", empty)
     assert sandbox.log() == []
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 from tests.sandbox.account import POLICY
 
 pytestmark = pytest.mark.usefixtures("no_waiting")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.model import owner_record as owners
-from tests.end_to_end.project import Project, policies
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies
 
 CREDENTIAL = {
     "kind": "TunnelCredential",
@@ -74,7 +74,7 @@ def test_a_credential_is_not_made_where_its_token_cannot_go(on_sandbox: Project,
 def test_an_interrupt_kills_the_command_that_was_to_take_the_token(on_sandbox: Project, sandbox: Sandbox) -> None:
     run = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_command": {"run": run}}}})
-    with on_sandbox.started("apply", "-y") as process:
+    with on_sandbox.start("apply", "-y") as process:
         child = on_sandbox.root / "child"
         deadline = time.monotonic() + 60
         while not (child.exists() and child.read_text().endswith("\n")) and time.monotonic() < deadline:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
-from tests.end_to_end.project import Project, Said, policies
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, policies
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -66,7 +66,7 @@ def listening(answers: Mapping[str, Any] | None = None) -> Iterator[Listener]:
             thread.join()
 
 
-def said_of(project: Project, base_url: str, *words: str) -> Said:
+def said_of(project: Project, base_url: str, *words: str) -> Output:
     """With ports, operations and ids as they might have been."""
     project.environ |= {"RECONCILER_BASE_URL": base_url, "RECONCILER_API_KEY": "key-canary-77"}
     said = project(*words)
@@ -74,13 +74,13 @@ def said_of(project: Project, base_url: str, *words: str) -> Said:
     return plain(said)
 
 
-def plain(said: Said) -> Said:
-    said = said.numbered()
-    return Said(said.code, PORT.sub("127.0.0.1:40000", said.out), PORT.sub("127.0.0.1:40000", said.err))
+def plain(said: Output) -> Output:
+    said = said.number_ids()
+    return Output(said.code, PORT.sub("127.0.0.1:40000", said.out), PORT.sub("127.0.0.1:40000", said.err))
 
 
 def test_a_platform_that_is_not_there(project: Project) -> None:
-    assert said_of(project, "http://127.0.0.1:1", "plan") == Said(
+    assert said_of(project, "http://127.0.0.1:1", "plan") == Output(
         1,
         "",
         "cannot reach http://127.0.0.1:1: connection refused; retrying\n"
@@ -90,7 +90,7 @@ def test_a_platform_that_is_not_there(project: Project) -> None:
 
 def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
     on_sandbox.environ["RECONCILER_API_KEY"] = "another"
-    assert plain(on_sandbox("plan")) == Said(
+    assert plain(on_sandbox("plan")) == Output(
         6,
         "",
         "error: The API key is invalid. (status 403, ERR_NGROK_203, op_1); check the API key and its permissions\n",
@@ -99,7 +99,7 @@ def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
 
 def test_a_web_site_instead_of_the_api(project: Project) -> None:
     with listening(dict.fromkeys((kind.path for kind in kinds.every()), "<html>Welcome</html>")) as site:
-        assert said_of(project, site.base_url, "plan") == Said(
+        assert said_of(project, site.base_url, "plan") == Output(
             1,
             "",
             "error: nothing could be read from the platform: http://127.0.0.1:40000 returned text/html, "
@@ -108,7 +108,7 @@ def test_a_web_site_instead_of_the_api(project: Project) -> None:
 
 
 def test_plain_http_to_another_machine_is_not_even_tried(project: Project) -> None:
-    assert said_of(project, "http://api.example.com", "plan") == Said(
+    assert said_of(project, "http://api.example.com", "plan") == Output(
         1,
         "",
         "RECONCILER_BASE_URL: would send the API key unencrypted; use https "
@@ -119,7 +119,7 @@ def test_plain_http_to_another_machine_is_not_even_tried(project: Project) -> No
 def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("GET /ip_policies", then="status", status=500, times=0, body={"msg": "The database is away."})
     on_sandbox.declare(*policies("a"))
-    assert on_sandbox("plan") == Said(
+    assert on_sandbox("plan") == Output(
         1,
         """\
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: The database is
@@ -143,7 +143,7 @@ def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
         project.declare(*policies("a"))
         said = said_of(project, platform.base_url, "plan")
         assert elsewhere.asked == []
-    assert said == Said(
+    assert said == Output(
         1,
         """\
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: the platform's
@@ -164,7 +164,7 @@ def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
         project.declare(*policies("a"))
         said = said_of(project, platform.base_url, "plan")
         assert platform.asked.count("/ip_policies") == 1
-    assert said == Said(
+    assert said == Output(
         1,
         """\
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: a page of

@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.model import owner_record
 from reconciler.model.address import Address
-from tests.end_to_end.project import Project, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, policies, resource
 
 DOMAIN = resource("ReservedDomain", "app", domain="app.example.com")
 SAME = [*policies("office"), resource("TunnelGroupBackend", "app", labels={"app": "one"})]
@@ -65,7 +65,7 @@ def test_objects_of_other_stacks_are_counted_by_stack_and_not_among_the_unmanage
     sandbox.post("/bot_users", {"name": "stray"})
     on_sandbox.declare(*policies("home"))
     assert on_sandbox("apply", "-y").code == 0
-    said = on_sandbox("drift", "--unmanaged").numbered()
+    said = on_sandbox("drift", "--unmanaged").number_ids()
     assert said.code == 0
     assert "Not managed:\n  BotUser/stray  bot_1\nManaged by other stacks: staging (2 objects).\n" in said.out
 
@@ -164,7 +164,7 @@ def test_what_is_another_stacks_is_not_taken_over(
     on_sandbox("apply", "-y")
     other.declare(DOMAIN)
     sandbox.forget_log()
-    said = other("apply", "-y", "--quiet", *words).numbered()
+    said = other("apply", "-y", "--quiet", *words).number_ids()
     assert (said.code, said.out) == (1, "")
     assert (
         "manifests/all.yaml:1:1: ReservedDomain/app: rd_1 is managed by stack 'prod' as ReservedDomain/app" in said.err

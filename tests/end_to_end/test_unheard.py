@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.project import Project, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Project, resource
 from tests.sandbox.account import SAML_METADATA
 
 Document = dict[str, Any]
@@ -68,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def watched(project: Project, sandbox: Sandbox) -> Iterator[Watched]:
-    project.at(sandbox)
+    project.use(sandbox)
     with Watched(sandbox) as server:
         project.environ |= {"RECONCILER_BASE_URL": server.base_url, "SECRET": "canary-of-the-route"}
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -12,9 +12,9 @@ import pytest
 from msgspec import Struct
 
 from tests.cli.code_hosts import TOKEN
-from tests.end_to_end.project import Project, Said
 from tests.examples.forge import PROJECT, REPOSITORY, Change, Forge, Run
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project
 
 PLAN_KEY = "sixteen characters, or more"
 SETTINGS = """\
@@ -70,7 +70,7 @@ class Repository:
     def open(self, branch: str, base: str = "main") -> Change:
         return self.forge.open(self.git("rev-parse", branch), base)
 
-    def plan(self, request: Change, *words: str) -> Said:
+    def plan(self, request: Change, *words: str) -> Output:
         """The pipeline of a request: it plans the merge of its head with its base, and keeps the plan."""
         project = self.clone(request.base)
         self.git("merge", "--quiet", "--no-edit", request.head, at=project.root)
@@ -128,13 +128,13 @@ class Repository:
     def _forward(self, request: Change) -> None:
         self.git("merge", "--quiet", "--ff-only", request.head)
 
-    def apply(self, push: Push, *words: str, at: str = "") -> Said:
+    def apply(self, push: Push, *words: str, at: str = "") -> Output:
         """The job that runs on a push. `at`: another commit that is checked out."""
         project = self.clone(push.branch)
         self.git("checkout", "--quiet", at or push.after, at=project.root)
         return self.apply_in(project, push, *words)
 
-    def apply_in(self, project: Project, push: Push, *words: str) -> Said:
+    def apply_in(self, project: Project, push: Push, *words: str) -> Output:
         event = {"ref": f"refs/heads/{push.branch}", "before": push.before, "after": push.after}
         project.environ |= self._github(event, "push", push.after)
         if self.host == "gitlab":
@@ -155,7 +155,7 @@ class Repository:
         place = self.folder / f"clone{len(list(self.folder.glob('clone*')))}"
         self.git("clone", "--quiet", "--branch", branch, str(self.origin), str(place))
         project = Project(place, self.capsys, environ=dict(self.environ))
-        project.at(self.sandbox)
+        project.use(self.sandbox)
         return project
 
     def _github(self, event: object, name: str, commit: str) -> dict[str, str]:

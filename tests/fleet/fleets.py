@@ -22,7 +22,7 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
 from reconciler.testing import Sandbox
 from reconciler.testing.emulator import Emulator
-from tests.operations.projects import Document, write_project
+from tests.harness.workspaces import Document, write_project
 
 DOMAIN: Document = {
     "kind": "ReservedDomain",

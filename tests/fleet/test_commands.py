@@ -24,8 +24,8 @@ from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress
 from reconciler.model.fleet import TaskState
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
-from tests.end_to_end.project import SETTINGS, Project, Said, Shell
 from tests.fleet.fleets import member, write_fleet
+from tests.harness.project import SETTINGS, Output, Project, Shell
 from tests.harness.tiers import full
 
 MEMBERS = [
@@ -45,9 +45,9 @@ class FleetShell(Shell):
     sandbox: Sandbox
     on_request: Callable[[], None] | None = None
 
-    def fleet(self, *words: str) -> Said:
+    def fleet(self, *words: str) -> Output:
         said = self("fleet", *words)
-        return Said(said.code, *(_steady(text) for text in (said.out, said.err)))
+        return Output(said.code, *(_steady(text) for text in (said.out, said.err)))
 
     def newest(self) -> str:
         return re.findall(r"run ([0-9]{8}-[0-9]{6}-[0-9a-f]{4})", self("fleet", "status").out)[0]
@@ -112,10 +112,10 @@ To apply this plan:
 
 def test_from_validation_to_drift(shell: FleetShell) -> None:
     write(shell)
-    assert shell.fleet("validate") == Said(0, "Valid: fleet shops: 3 members, 1 project. Waves: all 3.\n", "")
-    assert shell.fleet("plan") == Said(0, PLANNED + TO_APPLY, "")
+    assert shell.fleet("validate") == Output(0, "Valid: fleet shops: 3 members, 1 project. Waves: all 3.\n", "")
+    assert shell.fleet("plan") == Output(0, PLANNED + TO_APPLY, "")
     applied = shell.fleet("apply", shell.newest(), "--auto-approve")
-    assert applied == Said(
+    assert applied == Output(
         0,
         PLANNED
         + """
@@ -199,11 +199,11 @@ To approve the wave:
         "  reconciler fleet resume RUN --approve-wave rest\n\nOther runs:\n  RUN  plan   succeeded\n"
     )
     wrong = shell.fleet("resume", "--approve-wave", "tail")
-    assert wrong == Said(64, "", "error: --approve-wave: there is no wave tail; the waves are canary, rest\n")
+    assert wrong == Output(64, "", "error: --approve-wave: there is no wave tail; the waves are canary, rest\n")
     resumed = shell.fleet("resume", "--approve-wave", "rest")
     assert resumed.code == 0
     assert "rest    succeeded  2 members: 2 succeeded (approved)" in resumed.out
-    assert shell.fleet("resume") == Said(0, "Nothing to continue: every run of fleet shops has ended.\n", "")
+    assert shell.fleet("resume") == Output(0, "Nothing to continue: every run of fleet shops has ended.\n", "")
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_an_apply_goes_on_only_with_the_waves_that_it_was_started_with(
     run, before = shell.newest(), shell.fleet("status").out
     write(shell, waves=waves)
     shell.sandbox.forget_log()
-    refused = Said(
+    refused = Output(
         3,
         "",
         f"error: fleet.yaml: waves changed since run RUN was started: {difference}\n"
@@ -297,7 +297,7 @@ def test_a_member_without_a_plan_is_planned_before_it_is_tried_again(shell: Flee
     applied = shell.newest()
     before = shell("fleet", "report").out
     for only in ("skipped", "failed"):
-        assert shell.fleet("retry", applied, "--only", only) == Said(
+        assert shell.fleet("retry", applied, "--only", only) == Output(
             64,
             "",
             "error: nothing was changed: 1 member without a plan to apply (initech)\n"
@@ -360,7 +360,7 @@ def test_failed_members_are_tried_again_alone(shell: FleetShell) -> None:
     assert "3 members: 3 succeeded." in retried.out
     assert {call.get("account") for call in shell.sandbox.log()} == {"acme"}
     nothing = shell.fleet("retry", shell.newest(), "--only", "stale")
-    assert nothing == Said(64, "", "error: run RUN has no member that is stale\n")
+    assert nothing == Output(64, "", "error: run RUN has no member that is stale\n")
 
 
 def test_a_shape_that_needs_an_approval_is_left_out_unless_it_is_approved(shell: FleetShell) -> None:
@@ -460,17 +460,17 @@ def test_without_members_files_and_runs_the_message_says_what_to_do(shell: Fleet
     nothing = shell.fleet("plan")
     assert nothing.code == 1
     assert nothing.err.startswith("there is no fleet.yaml here, nor in a folder above in this repository")
-    assert shell.fleet("plan", "--file", "x.yaml") == Said(64, "", "error: --file: there is no file x.yaml\n")
+    assert shell.fleet("plan", "--file", "x.yaml") == Output(64, "", "error: --file: there is no file x.yaml\n")
     write(shell)
     no_run = "error: fleet shops has no run yet; start one with `reconciler fleet plan`\n"
-    assert shell.fleet("status") == Said(64, "", no_run)
+    assert shell.fleet("status") == Output(64, "", no_run)
     assert not (shell.root / "state").exists()
-    assert shell.fleet("report") == Said(64, "", no_run)
+    assert shell.fleet("report") == Output(64, "", no_run)
     none = shell.fleet("plan", "--select", "tier=silver", "--select", "name=a*")
-    assert none == Said(64, "", "error: no member of fleet shops matches --select tier=silver --select 'name=a*'\n")
+    assert none == Output(64, "", "error: no member of fleet shops matches --select tier=silver --select 'name=a*'\n")
     shell.fleet("plan", "-q")
     unknown = shell.fleet("report", "nope")
-    assert unknown == Said(
+    assert unknown == Output(
         64, "", "error: fleet shops has no run nope; `reconciler fleet status` lists the last runs\n"
     )
     shell.fleet("plan", "-q")
@@ -512,11 +512,13 @@ def test_an_apply_needs_a_plan_that_has_ended(shell: FleetShell) -> None:
     write(shell)
     shell.fleet("drift")
     drift = shell.fleet("apply", shell.newest(), "-y")
-    assert drift == Said(64, "", "error: run RUN is no plan but drift; name a run of `reconciler fleet plan`\n")
+    assert drift == Output(64, "", "error: run RUN is no plan but drift; name a run of `reconciler fleet plan`\n")
     shell.fleet("pause")
     shell.fleet("plan")
     unfinished = shell.fleet("apply", shell.newest(), "-y")
-    assert unfinished == Said(64, "", "error: run RUN has not ended; continue it with `reconciler fleet resume RUN`\n")
+    assert unfinished == Output(
+        64, "", "error: run RUN has not ended; continue it with `reconciler fleet resume RUN`\n"
+    )
 
 
 def test_no_key_and_no_secret_is_in_any_output(shell: FleetShell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -574,7 +576,7 @@ def test_an_interrupt_lets_running_tasks_finish_and_the_run_can_be_resumed(shell
         "interrupted: waiting for running calls to finish, starting no others; interrupt again to exit now\n"
         "interrupted: the run stays open; to continue: reconciler fleet resume RUN\n"
     )
-    assert shell.fleet("resume") == Said(0, PLANNED + TO_APPLY, "")
+    assert shell.fleet("resume") == Output(0, PLANNED + TO_APPLY, "")
 
 
 class Terminal(io.StringIO):

@@ -31,7 +31,7 @@ from reconciler.testing import SandboxProcess
 from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet
 from tests.harness.tiers import full
-from tests.operations.projects import Document
+from tests.harness.workspaces import Document
 from tests.store.fleet_stores import STORES, new_store
 
 KEEP = {

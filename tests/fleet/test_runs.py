@@ -25,7 +25,7 @@ from reconciler.store.fleet_records import FleetRecords
 from reconciler.store.store import open_store
 from tests.fleet.fleets import DOMAIN, FleetWorld, commit_all, member, play, write_fleet
 from tests.harness.tiers import examples
-from tests.operations.projects import bot, policy
+from tests.harness.workspaces import bot, policy
 
 THREE = [member("acme"), member("globex"), member("initech")]
 

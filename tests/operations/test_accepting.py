@@ -14,7 +14,7 @@ from reconciler.operations import accept_drift
 from reconciler.operations.accept_drift import Acceptance
 from reconciler.project import files
 from reconciler.testing import Sandbox
-from tests.operations.projects import open_on
+from tests.harness.workspaces import open_on
 
 MANIFEST = """\
 # The doors.

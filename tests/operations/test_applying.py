@@ -31,7 +31,7 @@ from reconciler.operations.workspace import Workspace
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.testing import Sandbox
-from tests.operations.projects import domain, open_on, policy, write_project
+from tests.harness.workspaces import domain, open_on, policy, write_project
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from reconciler.operations.opening.commits import Commit
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import load_config
 from reconciler.testing import Sandbox
-from tests.operations.projects import Document, bot, domain, open_on, policy, write_project
+from tests.harness.workspaces import Document, bot, domain, open_on, policy, write_project
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -15,7 +15,7 @@ from reconciler.model.plan import Base
 from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit, read_commit
 from reconciler.testing import Sandbox
-from tests.operations.projects import open_on, policy, write_project
+from tests.harness.workspaces import open_on, policy, write_project
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from reconciler import Runtime, Workspace
 from reconciler.model.plan import Plan
 from reconciler.testing import Sandbox
-from tests.operations.projects import Document, domain, policy
+from tests.harness.workspaces import Document, domain, policy
 from tests.operations.test_base import Repository
 
 OFFICE = policy("office")

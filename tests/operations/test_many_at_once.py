@@ -19,7 +19,7 @@ from reconciler import Status
 from reconciler.testing import Sandbox, SandboxProcess
 from reconciler.testing.emulator import Emulator
 from tests.harness.tiers import only_if
-from tests.operations.projects import domain, open_on, policy, write_project
+from tests.harness.workspaces import domain, open_on, policy, write_project
 
 ACCOUNTS, QUICK = 50, 10
 

@@ -16,7 +16,7 @@ from reconciler.operations.opening.project import open_partial_project, open_wit
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 from reconciler.testing import Sandbox
-from tests.operations.projects import domain, policy, write_project
+from tests.harness.workspaces import domain, policy, write_project
 
 EDGE: dict[str, Any] = {
     "kind": "TLSEdge",

@@ -26,8 +26,8 @@ from reconciler.project.manifests.load import Loaded
 from reconciler.project.settings.config import Config
 from reconciler.rendering.wire import plan_json
 from reconciler.testing import Sandbox
+from tests.harness.workspaces import domain, open_on, policy, write_project
 from tests.kinds import pems
-from tests.operations.projects import domain, open_on, policy, write_project
 from tests.planning.builders import at, declare
 
 SIGNED = {"RECONCILER_PLAN_KEY": "0123456789abcdef"}

@@ -16,7 +16,7 @@ from reconciler.operations.opening.project import open_with_plan
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.reporting import CallsEnded, Note, OperationEvent
 from reconciler.testing import Sandbox
-from tests.operations.projects import Document, open_on, write_project
+from tests.harness.workspaces import Document, open_on, write_project
 from tests.planning.builders import at
 
 

@@ -17,7 +17,7 @@ from reconciler.operations.opening.stores import store_location
 from reconciler.operations.reporting import Note, OperationEvent
 from reconciler.store.store import open_store
 from reconciler.testing import Sandbox
-from tests.operations.projects import bot, open_on, policy, write_project
+from tests.harness.workspaces import bot, open_on, policy, write_project
 
 HIDDEN = 8.0  # seconds; within `limits.settle_seconds`, 10 by default
 CREDENTIAL = {

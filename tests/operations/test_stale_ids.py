@@ -10,7 +10,7 @@ import pytest
 
 from reconciler import Status
 from reconciler.testing import Sandbox
-from tests.operations.projects import open_on, policy, write_project
+from tests.harness.workspaces import open_on, policy, write_project
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from reconciler.operations.reporting import CallsBegan, CallsEnded, OperationEve
 from reconciler.store.errors import StoreError
 from reconciler.store.journal import StoreJournal
 from reconciler.testing import Sandbox, SandboxProcess
-from tests.operations.projects import bot, domain, open_on, policy, write_project
+from tests.harness.workspaces import bot, domain, open_on, policy, write_project
 
 
 @pytest.fixture

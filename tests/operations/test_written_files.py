@@ -13,7 +13,7 @@ from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject, 
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 from reconciler.testing import Sandbox
-from tests.operations.projects import open_on, policy, write_project
+from tests.harness.workspaces import open_on, policy, write_project
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit, read_commit
 from reconciler.operations.opening.git import find_worktree, open_git
 from reconciler.testing import Sandbox
-from tests.operations.projects import open_on, policy, write_project
+from tests.harness.workspaces import open_on, policy, write_project
 
 SOURCE = Path(__file__).parents[2] / "reconciler"
 

@@ -16,7 +16,7 @@ from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import load_config
-from tests.operations.projects import write_project
+from tests.harness.workspaces import write_project
 
 SOURCE = Path(__file__).parents[2] / "reconciler"
 HOSTILE = "x; touch ran #"

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.project import COMMAND, Project, Said, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import COMMAND, Output, Project, policies, resource
 from tests.harness.tiers import only_if
 
 pytestmark = pytest.mark.usefixtures("over_socket")
@@ -53,7 +53,7 @@ def applied(on_sandbox: Project, sandbox: Sandbox) -> Project:
     return on_sandbox
 
 
-def quietly(project: Project, *words: str) -> Said:
+def quietly(project: Project, *words: str) -> Output:
     return project(*words, "-y", "--quiet")
 
 
@@ -96,15 +96,15 @@ def test_without_its_store_a_stack_makes_nothing_twice_and_asks_before_it_adopts
 ) -> None:
     lose(applied)
     applied.declare(*policies("a"), resource("BotUser", "robot", name="robot", active=False))
-    assert quietly(applied, "apply") == Said(4, "", ADOPT)
+    assert quietly(applied, "apply") == Output(4, "", ADOPT)
     assert sandbox.calls() == []
-    assert quietly(applied, "apply", "--allow", "adopt:BotUser=1") == Said(0, "Applied: 1 adopted.\n", "")
+    assert quietly(applied, "apply", "--allow", "adopt:BotUser=1") == Output(0, "Applied: 1 adopted.\n", "")
     assert [call.partition("/")[0] for call in sandbox.calls()] == ["PATCH "]
 
 
 def test_without_its_store_a_stack_deletes_no_bot_user(applied: Project, sandbox: Sandbox) -> None:
     lose(applied)
-    assert quietly(applied, "destroy") == Said(0, "Destroyed: 1 deleted.\n", "")
+    assert quietly(applied, "destroy") == Output(0, "Destroyed: 1 deleted.\n", "")
     assert [user["name"] for user in sandbox.get("/bot_users")["bot_users"]] == ["robot"]
 
 
@@ -132,7 +132,7 @@ def test_a_bot_user_that_was_given_away_since_is_not_deleted_by_an_older_store(
     assert quietly(applied, "apply").code == 0
     roll_back(applied, copy)
     applied.declare(*policies("a"))
-    assert quietly(applied, "apply") == Said(4, "", UNMARKED)
+    assert quietly(applied, "apply") == Output(4, "", UNMARKED)
     assert sandbox.calls() == []
 
 
@@ -152,7 +152,7 @@ def test_what_was_deleted_since_is_made_once_by_an_older_store(applied: Project,
     copy = backup(applied)
     quietly(applied, "destroy", "--allow", "delete:BotUser=1")
     roll_back(applied, copy)
-    assert quietly(applied, "apply") == Said(0, "Applied: 2 created.\n", "")
+    assert quietly(applied, "apply") == Output(0, "Applied: 2 created.\n", "")
     assert (len(sandbox.get("/ip_policies")["ip_policies"]), len(sandbox.get("/bot_users")["bot_users"])) == (1, 1)
 
 
@@ -165,7 +165,7 @@ def test_a_create_whose_answer_was_lost_is_not_repeated_though_nothing_was_ever_
     on_sandbox.environ["RECONCILER_STORE"] = "memory:"
     on_sandbox.declare(*policies("a"))
     sandbox.fault("POST /ip_policies", then="commit-then-hang")
-    process = on_sandbox.started("apply", "-y", "--events", "-", "--quiet")
+    process = on_sandbox.start("apply", "-y", "--events", "-", "--quiet")
     assert process.stderr is not None
     while not sandbox.get("/ip_policies")["ip_policies"]:
         assert process.poll() is None
@@ -185,7 +185,7 @@ def test_without_any_store_a_bot_user_is_not_made_twice(on_sandbox: Project, san
     on_sandbox.declare(resource("BotUser", "robot", name="robot", active=False))
     assert quietly(on_sandbox, "apply").code == 0
     on_sandbox.declare(BOT)
-    assert quietly(on_sandbox, "apply") == Said(4, "", ADOPT)
+    assert quietly(on_sandbox, "apply") == Output(4, "", ADOPT)
     assert quietly(on_sandbox, "apply", "--adopt").code == 0
     assert len(sandbox.get("/bot_users")["bot_users"]) == 1
 
@@ -223,13 +223,18 @@ def test_a_log_whose_store_is_gone_stops_readers_too(applied: Project, sandbox: 
     assert (said.code, "its database file is missing" in said.err) == (1, True)
 
 
-def without_privilege(project: Project, *words: str) -> Said:
+def without_privilege(project: Project, *words: str) -> Output:
     """As a user whom file modes bind, even if the tests are run by root."""
     bound = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
     done = subprocess.run(
-        [*bound, *COMMAND, *words], cwd=project.root, env=project._whole(), capture_output=True, text=True, check=False
+        [*bound, *COMMAND, *words],
+        cwd=project.root,
+        env=project.process_environ(),
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return Output(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture
@@ -278,7 +283,7 @@ def test_a_folder_that_must_not_be_written_stops_the_command(
 # --- full -------------------------------------------------------------------------------------------------------------
 
 
-def crammed(project: Project, size: int, *words: str) -> Said:
+def crammed(project: Project, size: int, *words: str) -> Output:
     """With files that can grow to so many bytes and no further, as on a disk that is full."""
 
     def cram() -> None:
@@ -288,13 +293,13 @@ def crammed(project: Project, size: int, *words: str) -> Said:
     done = subprocess.run(
         [sys.executable, "-B", "-m", "reconciler", *words],
         cwd=project.root,
-        env=project._whole(),
+        env=project.process_environ(),
         capture_output=True,
         text=True,
         check=False,
         preexec_fn=cram,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return Output(done.returncode, done.stdout, done.stderr)
 
 
 SIZES = (0, 4096, 20_000, 60_000, 90_000, 110_000, 130_000, 200_000, 260_000)

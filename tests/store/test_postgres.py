@@ -28,8 +28,8 @@ from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable
 from reconciler.store.store import open_store
-from tests.end_to_end.project import Project, Said, policies, resource
 from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Project, policies, resource
 
 pytestmark = pytest.mark.postgres
 
@@ -394,8 +394,8 @@ async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(
 def test_commands_keep_their_memory_there(on_sandbox: Project, sandbox: Sandbox, url: str) -> None:
     on_sandbox.environ["RECONCILER_STORE"] = url
     on_sandbox.declare(*policies("a"), resource("BotUser", "robot", name="robot"))
-    assert on_sandbox("history") == Said(0, "", "No calls recorded yet.\n")
-    assert on_sandbox("apply", "-y", "--quiet") == Said(0, "Applied: 2 created.\n", "")
+    assert on_sandbox("history") == Output(0, "", "No calls recorded yet.\n")
+    assert on_sandbox("apply", "-y", "--quiet") == Output(0, "Applied: 2 created.\n", "")
     assert on_sandbox("apply", "-y", "--quiet").code == 0
     assert on_sandbox("history").out.count("create BotUser/robot") == 1
     assert on_sandbox("plan", "--detailed-exitcode").code == 0

@@ -1,4 +1,4 @@
-"""Projects on disk, for tests of operations."""
+"""Projects on disk and their workspaces, for tests of the Python API and of operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def bot(name: str) -> Document:
 def write_project(root: Path, *documents: Document, settings: str = "", settle: float = 0) -> Path:
     """A project of the stack `prod` that declares these resources.
 
-    settle  `limits.settle_seconds`. 0: no test waits for an object that it deleted itself
+    settle  `limits.settle_seconds`. 0: a test does not wait for objects that it deletes
     """
     (root / "manifests").mkdir(parents=True, exist_ok=True)
     limits = f"limits: {{requests_per_minute: 100000, settle_seconds: {settle}}}\n"

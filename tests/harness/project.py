@@ -1,4 +1,4 @@
-"""A project in a folder of its own, and the command run on it: as a process, or in this one where that is quicker."""
+"""Projects in folders, and the command run on them: in this process, or as a process of its own."""
 
 from __future__ import annotations
 
@@ -26,35 +26,48 @@ COMMAND = (sys.executable, "-m", "reconciler")
 _KSUID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
 
 
+class IdNumbers:
+    """Numbers ids of objects in the order in which they occur: the first `ipp_2x…` is `ipp_1`."""
+
+    def __init__(self) -> None:
+        self._numbered: dict[str, str] = {}
+
+    def replace_in(self, text: str) -> str:
+        return _KSUID.sub(self._number, text)
+
+    def id_of(self, numbered: str) -> str:
+        """The id that was replaced by `ipp_1`; the text itself if there is none."""
+        return next((id for id, number in self._numbered.items() if number == numbered), numbered)
+
+    def _number(self, match: re.Match[str]) -> str:
+        count = sum(id.startswith(f"{match[1]}_") for id in self._numbered)
+        return self._numbered.setdefault(match[0], f"{match[1]}_{count + 1}")
+
+
 @dataclass(frozen=True)
-class Said:
-    """What a command answered with, wrote and said."""
+class Output:
+    """Exit code, standard output and standard error of a command."""
 
     code: int
     out: str
     err: str
 
-    def numbered(self) -> Said:
-        """Ids in the order they are first seen, `ipp_2x…` as `ipp_1`."""
-        seen: dict[str, str] = {}
+    def number_ids(self) -> Output:
+        """The same with ids numbered in the order in which they occur: `ipp_2x…` as `ipp_1`."""
+        numbers = IdNumbers()
+        return Output(self.code, numbers.replace_in(self.out), numbers.replace_in(self.err))
 
-        def short(match: re.Match[str]) -> str:
-            number = 1 + sum(each.startswith(f"{match[1]}_") for each in seen)
-            return seen.setdefault(match[0], f"{match[1]}_{number}")
-
-        return Said(self.code, _KSUID.sub(short, self.out), _KSUID.sub(short, self.err))
-
-    def replaced(self, old: str, new: str) -> Said:
-        return Said(self.code, self.out.replace(old, new), self.err.replace(old, new))
+    def replace_text(self, old: str, new: str) -> Output:
+        return Output(self.code, self.out.replace(old, new), self.err.replace(old, new))
 
 
 @dataclass
 class Shell:
-    """Commands in this process, about the project in a folder."""
+    """Runs commands in this process on the project in a folder."""
 
     root: Path
     capsys: pytest.CaptureFixture[str]
-    runtime: Runtime | None = None  # what the commands in this process run with, if not with the machine's
+    runtime: Runtime | None = None  # None: that of the machine
 
     def write(self, name: str, text: str) -> None:
         file = self.root / name
@@ -62,28 +75,28 @@ class Shell:
         file.write_text(text, encoding="utf-8")
 
     def reach(self, sandbox: Sandbox) -> None:
-        """The sandbox answers at its address, also where it has no socket."""
+        """Connects requests to the address of the sandbox with it, also if it has no socket."""
         self.runtime = Runtime(platform=Reachable(sandbox))
 
     def run(self, *words: str) -> int:
-        """The exit code; what it prints is printed."""
+        """Runs a command without capturing its output; returns the exit code."""
         return main(words, self.runtime)
 
-    def __call__(self, *words: str) -> Said:
+    def __call__(self, *words: str) -> Output:
         self.capsys.readouterr()
         code = self.run(*words)
-        said = self.capsys.readouterr()
-        return Said(code, said.out, said.err)
+        captured = self.capsys.readouterr()
+        return Output(code, captured.out, captured.err)
 
 
 @dataclass
 class Project(Shell):
-    """`environ` is what its commands find in their environment, beside what any process has."""
+    """A project whose commands run in its folder. `environ`: environment variables of its commands."""
 
     environ: dict[str, str] = field(default_factory=dict)
 
     def declare(self, *documents: dict[str, Any], file: str = "all.yaml") -> None:
-        """Secrets are put into the environment: written in a manifest they are told of as such."""
+        """Writes the manifests to a file. Secrets become environment variables: in a manifest they cause a warning."""
         texts = [json.dumps({**document, **self._spec(document)}) for document in documents]
         self.write(f"manifests/{file}", "---\n".join(f"{text}\n" for text in texts))  # JSON is YAML
 
@@ -97,7 +110,7 @@ class Project(Shell):
         if of is None:
             return value
         if isinstance(value, dict) and of.fields:
-            by_name = {each.name: each for each in of.fields}
+            by_name = {field.name: field for field in of.fields}
             return {name: self._value(item, by_name.get(name)) for name, item in value.items()}
         if isinstance(value, list):
             return [self._value(item, of.item) for item in value]
@@ -107,13 +120,13 @@ class Project(Shell):
             return {"from_env": name}
         return value
 
-    def at(self, sandbox: Sandbox) -> None:
-        """The sandbox is its platform from now on. A process reaches one over a socket only."""
+    def use(self, sandbox: Sandbox) -> None:
+        """Makes the sandbox the platform of its commands. Commands as processes need a sandbox with a socket."""
         self.environ |= sandbox.environ
         self.reach(sandbox)
 
     def run(self, *words: str) -> int:
-        """From within the folder."""
+        """Runs a command in the folder of the project."""
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(self.root)
             for name in SETTINGS:
@@ -122,25 +135,25 @@ class Project(Shell):
                 patch.setenv(name, value)
             return super().run(*words)
 
-    def process(self, *words: str) -> Said:
-        """As a user runs it."""
-        done = subprocess.run(
-            [*COMMAND, *words], cwd=self.root, env=self._whole(), capture_output=True, text=True, check=False
+    def process(self, *words: str) -> Output:
+        """Runs a command as a process, as a user does."""
+        completed = subprocess.run(
+            [*COMMAND, *words], cwd=self.root, env=self.process_environ(), capture_output=True, text=True, check=False
         )
-        return Said(done.returncode, done.stdout, done.stderr)
+        return Output(completed.returncode, completed.stdout, completed.stderr)
 
-    def started(self, *words: str) -> subprocess.Popen[str]:
-        """Running, both streams to be read."""
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Starts a command as a process, with pipes for both streams."""
         return subprocess.Popen(
             [*COMMAND, *words],
             cwd=self.root,
-            env=self._whole(),
+            env=self.process_environ(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def _whole(self) -> dict[str, str]:
+    def process_environ(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         return {**inherited, "COLUMNS": "100", **self.environ}
 
@@ -167,6 +180,7 @@ SETTINGS = (
 
 
 def resource(kind: str, name: str, /, **spec: Any) -> dict[str, Any]:
+    """A manifest."""
     return {"kind": kind, "name": name, "spec": spec}
 
 
@@ -175,7 +189,7 @@ def policies(*names: str) -> Sequence[dict[str, Any]]:
 
 
 def all_of(sandbox: Sandbox, path: str, key: str) -> list[dict[str, Any]]:
-    """A whole collection, page by page."""
+    """All objects of a collection, page by page."""
     found: list[dict[str, Any]] = []
     following: str | None = path
     while following:
