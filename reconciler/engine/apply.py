@@ -6,7 +6,7 @@ What one call does is in `create`, `change`, `recovery` and `delivery`. No decis
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from contextlib import aclosing
 
 from msgspec.structs import replace
@@ -42,6 +42,7 @@ async def apply(
     stop: Stop,
     concurrency: int = 16,
     retries: retry.RetryPolicy | None = None,
+    settling: Mapping[str, float] | None = None,
     on_checkpoint: OnCheckpoint | None = None,
 ) -> AsyncGenerator[Event]:
     """Applies a plan and yields its events; every call ends in exactly one `Ended`.
@@ -49,6 +50,8 @@ async def apply(
     kinds          every kind that occurs in the plan
     stop           set it to start no further call; running calls are finished. Closing the stream cancels them
     concurrency    requests at once
+    settling       paths of objects that earlier runs created a moment ago → seconds for which a 404 may mean that the
+                   platform does not show the object yet
     on_checkpoint  called before and after each durable step
 
     A Failure ends its call only. Any other exception, such as one of the journal, ends the run: no further call starts,
@@ -57,7 +60,14 @@ async def apply(
     facts = PlanFacts(plan, {kind.name: kind for kind in kinds})
     bounded = bounds.BoundedPlatform(platform, concurrency)
     redactor = requests.make_redactor(plan)
-    memory = RunMemory(ResolvedValues(plan), OwnershipCheck(plan, bounded, clock, facts.kinds), redactor)
+    retries = retries or retry.RetryPolicy()
+    began = clock.now() - retries.settle
+    memory = RunMemory(
+        ResolvedValues(plan),
+        OwnershipCheck(plan, bounded, clock, facts.kinds),
+        redactor,
+        made={path: began + seconds for path, seconds in (settling or {}).items()},
+    )
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     ports = Ports(
         platform=bounded,
@@ -68,7 +78,7 @@ async def apply(
         stop=stop,
         report=lambda event: events.put_nowait(_redact(event, redactor)),
         on_checkpoint=on_checkpoint or (lambda point, call: None),
-        retries=retries or retry.RetryPolicy(),
+        retries=retries,
     )
     calls = _RunningCalls(RunContext(ports, facts, memory), concurrency + bounds.extra_calls(concurrency), events)
     try:

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 def not_visible_yet(path: str, failure: Gone) -> Transient:
-    """The failure of a request to, or below, an object that this run created a moment ago."""
+    """The failure of a request to, or below, an object that was created a moment ago."""
     return Transient(f"{path} is not visible yet", code=failure.code, status=failure.status)
 
 
@@ -89,7 +89,7 @@ class RunMemory(Struct, frozen=True):
     intents   of the objects that this run created
     bindings  those that this run wrote
     sent      ids of the calls whose request took effect, or may have
-    made      paths of the objects that this run created → when their responses came
+    made      paths of the objects that this run, or an earlier one a moment ago, created → when their responses came
     """
 
     values: ResolvedValues
@@ -133,8 +133,7 @@ class RunContext(Struct, frozen=True):
                 attempt += 1
 
     def is_settling(self, path: str) -> bool:
-        """Whether the path leads to, or below, an object that this run created so recently that it may not be visible
-        yet."""
+        """Whether the path leads to, or below, an object created so recently that it may not be visible yet."""
         if not self.memory.made:
             return False
         parts, since = path.split("/"), self.ports.clock.now() - self.ports.retries.settle

@@ -6,8 +6,9 @@ its natural key, among the ids that did not exist before the create.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from urllib.parse import quote
 
 from reconciler.engine import observe, requests
 from reconciler.engine.context import RunContext
@@ -109,9 +110,27 @@ def find_settling(
 
     Not of an object that a later call deleted: then no binding names it any more.
     """
+    found: dict[LiveKey, float] = {}
+    for key, _, seconds in _still_settling(made, bindings, kinds, settle):
+        found[key] = max(seconds, found.get(key, 0.0))
+    return found
+
+
+def find_settling_paths(
+    made: Iterable[MadeObject], bindings: Mapping[Address, Binding], kinds: Iterable[Kind], settle: float
+) -> Mapping[str, float]:
+    """As `find_settling`, by the path of the object."""
+    found: dict[str, float] = {}
+    for _, path, seconds in _still_settling(made, bindings, kinds, settle):
+        found[path] = max(seconds, found.get(path, 0.0))
+    return found
+
+
+def _still_settling(
+    made: Iterable[MadeObject], bindings: Mapping[Address, Binding], kinds: Iterable[Kind], settle: float
+) -> Iterator[tuple[LiveKey, str, float]]:
     by_name = {kind.name: kind for kind in kinds}
     bound = {(address.kind, binding.id) for address, binding in bindings.items()}
-    found: dict[LiveKey, float] = {}
     for item in made:
         kind = by_name.get(item.address.kind)
         if kind is None:
@@ -119,8 +138,7 @@ def find_settling(
         key = (kind.name, make_locator(kind, item.path, item.id))
         seconds = min(settle - item.age, settle)  # the clock that wrote it may have been ahead
         if seconds > 0 and (item.is_open or key in bound):
-            found[key] = max(seconds, found.get(key, 0.0))
-    return found
+            yield key, f"{item.path}/{quote(item.id, safe='')}", seconds
 
 
 def find_unsettled(intents: Iterable[Intent], snapshot: Snapshot, kinds: Iterable[Kind]) -> list[Intent]:

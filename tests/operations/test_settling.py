@@ -13,11 +13,13 @@ import pytest
 from reconciler import Selection, Status, Workspace
 from reconciler.model.address import Address
 from reconciler.model.change import Reason
+from reconciler.model.event import Outcome
+from reconciler.model.plan import Plan
 from reconciler.operations.opening.stores import store_location
 from reconciler.operations.reporting import Note, OperationEvent
 from reconciler.store.store import open_store
 from reconciler.testing import Sandbox
-from tests.harness.workspaces import bot, open_on, policy, write_project
+from tests.harness.workspaces import bot, domain, open_on, policy, write_project
 
 HIDDEN = 8.0  # seconds; within `limits.settle_seconds`, 10 by default
 CREDENTIAL = {
@@ -30,6 +32,15 @@ RULE = {
     "kind": "IPPolicyRule",
     "name": "office",
     "spec": {"ip_policy_id": {"ref": "IPPolicy/office"}, "cidr": "192.0.2.0/24", "action": "allow"},
+}
+
+
+SHOP_DOMAIN = {"kind": "ReservedDomain", "name": "shop", "spec": {"domain": "shop.example.com"}}
+SHOP_EDGE = {"kind": "HTTPSEdge", "name": "shop", "spec": {"hostports": ["shop.example.com:443"]}}
+SHOP_ROUTE = {
+    "kind": "HTTPSEdgeRoute",
+    "name": "all",
+    "spec": {"edge_id": {"ref": "HTTPSEdge/shop"}, "match": "/", "match_type": "path_prefix"},
 }
 
 
@@ -107,6 +118,116 @@ async def test_a_second_run_does_not_take_a_new_credential_for_a_deleted_one(
             assert (await workspace.drift()).plan.changes == ()
     assert (tmp_path / "secrets/agent").read_text() == token
     assert posts(sandbox) == ["POST /credentials"]
+
+
+@pytest.mark.parametrize("document", [policy("office"), bot("ci")], ids=["policy", "bot"])
+async def test_a_delete_waits_until_the_platform_finds_an_object_of_an_earlier_run(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock, document: dict[str, Any]
+) -> None:
+    """A list shows the object, and requests by its id answer 404. A delete that counted as done would leave the object
+    on the platform, without a binding."""
+    assert (await open_project(sandbox, tmp_path, clock, document, domain("a")).apply()).status is Status.APPLIED
+    collection = "bot_users" if document["kind"] == "BotUser" else "ip_policies"
+    not_found = NotFound(sandbox, f"DELETE /{collection}/*")
+    workspace = open_project(sandbox, tmp_path, clock, domain("a"))
+    result = await workspace.select(allow={("delete", "BotUser"): 1}).apply()
+    assert (result.status, [ended.outcome for ended in result.outcomes]) == (Status.APPLIED, [Outcome.DONE])
+    assert not_found.is_over()
+    assert sandbox.get(f"/{collection}")[collection] == []
+    assert 0 < clock.skipped <= 20
+
+
+async def test_an_update_waits_until_the_platform_finds_an_object_of_an_earlier_run(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
+) -> None:
+    assert (await open_project(sandbox, tmp_path, clock, policy("office")).apply()).status is Status.APPLIED
+    not_found = NotFound(sandbox, "PATCH /ip_policies/*")
+    result = await open_project(sandbox, tmp_path, clock, policy("office", "changed")).apply()
+    assert (result.status, [ended.outcome for ended in result.outcomes]) == (Status.APPLIED, [Outcome.DONE])
+    assert not_found.is_over()
+    assert [made["description"] for made in sandbox.get("/ip_policies")["ip_policies"]] == ["changed"]
+
+
+async def test_the_ownership_check_waits_until_the_platform_finds_an_object_of_an_earlier_run(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
+) -> None:
+    """The list shows the object, and the GET before the update answers 404."""
+    assert (await open_project(sandbox, tmp_path, clock, policy("office")).apply()).status is Status.APPLIED
+    not_found = NotFound(sandbox, "GET /ip_policies/*")
+    assert (await open_project(sandbox, tmp_path, clock, policy("office", "changed")).apply()).status is Status.APPLIED
+    assert not_found.is_over()
+
+
+async def test_a_create_waits_until_the_platform_finds_the_parent_of_an_earlier_run(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
+) -> None:
+    workspace = open_project(sandbox, tmp_path, clock, SHOP_DOMAIN, SHOP_EDGE)
+    assert (await workspace.apply()).status is Status.APPLIED
+    not_found = NotFound(sandbox, "POST /edges/https/*/routes")
+    workspace = open_project(sandbox, tmp_path, clock, SHOP_DOMAIN, SHOP_EDGE, SHOP_ROUTE)
+    assert (await workspace.apply()).status is Status.APPLIED
+    assert not_found.is_over()
+    (made,) = sandbox.get("/edges/https")["https_edges"]
+    assert len(made["routes"]) == 1
+
+
+async def test_a_deleted_object_of_an_earlier_run_is_waited_for_no_longer_than_settle_seconds(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
+) -> None:
+    """Another client deletes the object after the plan listed it."""
+    assert (
+        await open_project(sandbox, tmp_path, clock, policy("office"), domain("a")).apply()
+    ).status is Status.APPLIED
+    (made,) = sandbox.get("/ip_policies")["ip_policies"]
+
+    async def delete_by_hand(_: Plan) -> bool:
+        sandbox.delete(f"/ip_policies/{made['id']}")
+        return True
+
+    result = await open_project(sandbox, tmp_path, clock, domain("a")).apply(approve=delete_by_hand)
+    assert (result.status, [ended.outcome for ended in result.outcomes]) == (Status.APPLIED, [Outcome.ALREADY])
+    assert clock.skipped > 9
+
+
+async def test_an_object_of_an_earlier_run_is_not_waited_for_after_settle_seconds(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
+) -> None:
+    assert (await open_project(sandbox, tmp_path, clock, policy("office")).apply()).status is Status.APPLIED
+    await asyncio.sleep(0.02)
+    NotFound(sandbox, "PATCH /ip_policies/*", times=1)
+    project = write_project(tmp_path, policy("office", "changed"), settle=0.01)
+    assert ((await open_on(sandbox, project, clock=clock).apply()).status, clock.skipped) == (Status.FAILED, 0)
+
+
+async def test_a_plan_file_is_not_stale_while_the_platform_does_not_show_a_new_object(
+    sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
+) -> None:
+    """The plan lists the object; a replica that lags behind answers the apply."""
+    assert (await open_project(sandbox, tmp_path, clock, policy("office")).apply()).status is Status.APPLIED
+    workspace = open_project(sandbox, tmp_path, clock, policy("office", "changed"))
+    planned = await workspace.plan()
+    empty: dict[str, Any] = {"ip_policies": [], "uri": "", "next_page_uri": None}
+    sandbox.fault("GET /ip_policies", then="status", status=200, body=empty)
+    not_found = NotFound(sandbox, "GET /ip_policies/*")
+    assert (await workspace.apply(planned)).status is Status.APPLIED
+    assert not_found.is_over()
+    assert [made["description"] for made in sandbox.get("/ip_policies")["ip_policies"]] == ["changed"]
+
+
+class NotFound:
+    """Answers requests with 404 a few times, as a platform whose replicas lag behind."""
+
+    def __init__(self, sandbox: Sandbox, requests: str, times: int = 3) -> None:
+        self._sandbox, self._requests, self._times = sandbox, requests, times
+        body = {"status_code": 404, "msg": "Resource not found", "details": {}}
+        sandbox.fault(requests, then="status", status=404, body=body, times=times)
+
+    def is_over(self) -> bool:
+        return all(fault["seen"] > self._times for fault in self._faults())
+
+    def _faults(self) -> list[dict[str, Any]]:
+        faults = self._sandbox.get("/_sandbox/faults")["faults"]
+        return [fault for fault in faults if fault.get("on", self._requests) == self._requests]
 
 
 class HiddenForLonger:
@@ -198,16 +319,8 @@ async def test_an_update_of_a_new_object_waits_until_the_platform_finds_it(
     sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
 ) -> None:
     """The platform answers a create below a new parent, and each GET before an update, with 404 at first."""
-    gone = {"status_code": 404, "msg": "Resource not found", "details": {}}
-    sandbox.fault("POST /edges/https/*/routes", then="status", status=404, body=gone, times=3)
-    edge = {"kind": "HTTPSEdge", "name": "shop", "spec": {"hostports": ["shop.example.com:443"]}}
-    domain = {"kind": "ReservedDomain", "name": "shop", "spec": {"domain": "shop.example.com"}}
-    route = {
-        "kind": "HTTPSEdgeRoute",
-        "name": "all",
-        "spec": {"edge_id": {"ref": "HTTPSEdge/shop"}, "match": "/", "match_type": "path_prefix"},
-    }
-    workspace = open_project(sandbox, tmp_path, clock, domain, edge, route)
+    NotFound(sandbox, "POST /edges/https/*/routes")
+    workspace = open_project(sandbox, tmp_path, clock, SHOP_DOMAIN, SHOP_EDGE, SHOP_ROUTE)
     result = await workspace.apply()
     assert result.status is Status.APPLIED, result
     (made,) = sandbox.get("/edges/https")["https_edges"]

@@ -332,6 +332,7 @@ class History:
             sinks=stack.sinks,
             stop=stop,
             concurrency=4,
+            settling=recovery.find_settling_paths(journal.made_objects(), journal.bindings, kinds, SETTLE),
             on_checkpoint=reach,
         )
         async for event in events:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.engine import apply as engine
+from reconciler.engine import recovery
 from reconciler.engine.ports import Failure, Platform, Refused
 from reconciler.engine.retry import RetryPolicy
 from reconciler.model.change import Action, Change, Reason
@@ -310,6 +311,7 @@ class _Run(Struct):
 
     async def _run_calls(self, plan: Plan, *, is_cleanup: bool = False) -> None:
         """Runs the calls; passes events to the caller and results to the journal."""
+        settling = await self._find_settling(plan)
         self.on_event(CallsBegan(len(plan.calls), is_cleanup))
         runtime = self.workspace.runtime
         events = engine.apply(
@@ -323,6 +325,7 @@ class _Run(Struct):
             stop=self.halt,
             concurrency=self.workspace.parallelism,
             retries=RetryPolicy(settle=self.workspace.config.limits.settle_seconds),
+            settling=settling,
             on_checkpoint=runtime.on_checkpoint,
         )
         recording: list[asyncio.Task[None]] = []  # no call waits for the history
@@ -335,6 +338,20 @@ class _Run(Struct):
         finally:
             await asyncio.gather(*recording)
             self.on_event(CallsEnded())
+
+    async def _find_settling(self, plan: Plan) -> Mapping[str, float]:
+        """The objects that earlier runs created a moment ago, by path: the seconds for which the platform may not show
+        them. Empty if the store cannot be read, which stops the run."""
+        stack, settle = self.workspace.manifest.stack, self.workspace.config.limits.settle_seconds
+        if not plan.calls or settle <= 0:
+            return {}
+        try:
+            made = await self.store.find_made_objects(stack, settle)
+            bindings = await self.store.bindings(stack) if made else {}
+        except StoreError as failure:
+            self.halt.stop_for_store(failure)
+            return {}
+        return recovery.find_settling_paths(made, bindings, kinds.list_planned(), settle)
 
     def _handle_event(self, event: Event, recording: list[asyncio.Task[None]], *, is_cleanup: bool) -> None:
         if isinstance(event, Ended):

@@ -174,6 +174,9 @@ class Stack:
             sinks=ProjectSinks(self.root),
             stop=asyncio.Event(),
             retries=self.retries,
+            settling=recovery.find_settling_paths(
+                self.journal.made_objects(), self.journal.bindings, kinds.every(), self.settle
+            ),
         )
 
     async def planned(self) -> Plan:
