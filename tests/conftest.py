@@ -1,8 +1,9 @@
-"""What tests all over the tree share: a sandbox to talk to, and how laws are tried.
+"""The settings of each test run: profiles of hypothesis, environment, order of the tests, garbage collection.
 
-The profiles of hypothesis: `quick` (the default) and `full` (`make test-full`) try a law on the same examples in each
-run, so that a failure is caused by the last change; `roam` (`make soak`) looks for new examples; `sketch` reports a
-failing example as it was found, without the minutes that shrinking it takes, and so does `mutation` (`make mutation`).
+Fixtures are in `tests/harness`. The profiles of hypothesis: `quick` (the default) and `full` (`make test-full`) test
+a property on the same examples in each run, so that a failure is caused by the last change; `roam` (`make soak`) draws
+new examples; `sketch` reports a failing example without shrinking it, which takes minutes, and so does `mutation`
+(`make mutation`).
 """
 
 from __future__ import annotations
@@ -14,11 +15,7 @@ import pkgutil
 import re
 import resource
 import shutil
-import statistics
-import sys
-import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +24,11 @@ from hypothesis import Phase, settings
 
 import reconciler
 from reconciler.cli.terminal import output
-from reconciler.testing import Emulator, Sandbox, SandboxProcess
-from tests.bench.measure import yardstick
-from tests.harness.forked import forked_commands
-from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES, is_quick
+from tests.harness.tiers import FULL_EXAMPLES, QUICK_EXAMPLES
 
-pytest_plugins = ["tests.harness.golden", "tests.harness.silence"]
+pytest_plugins = ["tests.harness.golden", "tests.harness.sandboxes", "tests.harness.silence"]
 
-# Tests of many seconds, most of which are waits. The first module has a costly fixture, and is not to be split.
+# Tests of many seconds, most of which are waits. The first module has an expensive fixture: one worker runs all of it.
 WAITING = (
     "tests/security/test_silence.py",
     "tests/fleet/test_dask_fleet.py",
@@ -43,14 +37,11 @@ WAITING = (
     "tests/end_to_end/test_interrupted.py",
     "tests/end_to_end/test_late_effect.py",
 )
-# All but the variables that steer the tests themselves.
+# Without the variables that are options of the tests themselves.
 READ_BY_THE_PRODUCT = re.compile(
     r"(CI|GITHUB|GITLAB|VAULT|OTEL)(_|$)|(NO_COLOR|FORCE_COLOR|TRACEPARENT|PYTHONUNBUFFERED)$"
     r"|RECONCILER_(?!TEST_|YAML_SERVER$|SCREENSHOTS$)"
 )
-PACE_EVERY = 5.0  # seconds
-_paces: list[float] = []  # seconds that the yardstick took during the run, in this process and in ended workers
-_measure_at = 0.0
 
 MEMORY, ENOUGH = Path("/dev/shm"), 1 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there
 
@@ -67,8 +58,8 @@ settings.load_profile("quick")
 
 
 def pytest_configure() -> None:
-    """Removes what the product would read of a pipeline's or a person's environment, and keeps folders in memory where
-    there is enough: stores wait for the disk after each transaction."""
+    """Removes the environment variables of a pipeline or a user that the product reads. Puts temporary folders in
+    memory if there is enough: stores wait for the disk after each transaction."""
     gc.set_threshold(50_000, 20, 100)
     for name in [name for name in os.environ if READ_BY_THE_PRODUCT.match(name)]:
         del os.environ[name]
@@ -76,44 +67,24 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # pytest's variable for the root of `tmp_path`
 
 
-def pytest_runtest_logfinish() -> None:
-    """Measures the pace of the machine now and then: other guests of its host may halve it within seconds."""
-    global _measure_at
-    if time.monotonic() >= _measure_at:
-        _paces.append(yardstick())
-        _measure_at = time.monotonic() + PACE_EVERY
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["paces"] = _paces
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    _paces.extend(getattr(node, "workeroutput", {}).get("paces", ()))
-
-
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints the CPU time of the run, also as a multiple of a fixed piece of work, which tells machines apart."""
-    taken = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    seconds = sum(each.ru_utime + each.ru_stime for each in taken)
-    yard = statistics.fmean([*_paces, yardstick()])
-    told = f"{1000 * yard:.1f} ms on average: {seconds / yard:,.0f} yards"
-    terminalreporter.write_line(f"CPU: {seconds:.0f} s, while the yardstick of tests.bench took {told}")
+    """Prints the CPU time of the run, of all its workers and the processes that tests started."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    terminalreporter.write_line(f"CPU: {seconds:.0f} s, user and system, with workers")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Runs tests that wait for processes first: what is left at the end is short, and the workers end together."""
+    """Runs tests that wait for processes first: the last tests are short, and the workers end together."""
     places = {prefix: place for place, prefix in enumerate(WAITING)}
     items.sort(key=lambda item: next((places[prefix] for prefix in WAITING if item.nodeid.startswith(prefix)), 99))
 
 
 def pytest_collection_finish() -> None:
-    """Imports all of the product, and leaves what was imported and collected out of the garbage collection.
+    """Imports all of the product, and excludes all objects of imports and collection from garbage collection.
 
-    Hypothesis draws some values from the constants of the modules that are loaded: with all of them loaded before the
-    first test, the examples of a law do not depend on the tests that ran before it in the same process.
+    Hypothesis draws some values from the constants of the loaded modules: if all are loaded before the first test, the
+    examples of a property do not depend on the tests that ran before it in the same process.
     """
     for module in pkgutil.walk_packages(reconciler.__path__, "reconciler."):
         if not module.name.endswith("__main__"):
@@ -123,57 +94,7 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True)
-def _in_plain_words() -> Iterator[None]:
-    """A command chooses for its process how it speaks, and here many commands share one."""
+def _reset_log_format() -> Iterator[None]:
+    """A command sets the log format of its process, which many commands share here."""
     yield
     output.set_log_format("")
-
-
-@pytest.fixture(scope="session")
-def sandbox_process() -> Iterator[SandboxProcess]:
-    """One sandbox process per worker; what a test finds in it, an earlier one may have left."""
-    with SandboxProcess() as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def commands() -> Iterator[Path]:
-    """A folder for the PATH with the command `reconciler`: one that forks in `make test`, else the installed one."""
-    if not is_quick():
-        yield Path(sys.executable).parent
-        return
-    with tempfile.TemporaryDirectory() as folder, forked_commands(Path(folder)) as forking:
-        yield forking
-
-
-@pytest.fixture
-def over_socket(sandbox_process: SandboxProcess) -> SandboxProcess:
-    """Makes `sandbox` an empty sandbox process with a real socket, for tests that start commands as processes or are
-    about the connection: `usefixtures("over_socket")`."""
-    sandbox_process.reset()
-    return sandbox_process
-
-
-@pytest.fixture
-def sandbox(request: pytest.FixtureRequest) -> Iterator[Emulator]:
-    """An empty sandbox: in this process, unless the test uses `over_socket`."""
-    if "over_socket" in request.fixturenames:
-        yield request.getfixturevalue("over_socket")
-        return
-    with Sandbox(host="emulator") as in_process:  # no address holds the key, which tests search output for
-        yield in_process
-
-
-@pytest.fixture
-def start_sandbox() -> Iterator[Callable[..., SandboxProcess]]:
-    """`start_sandbox(db=…, seed=…, requests_per_minute=…)`: a process of the test's own, stopped after it."""
-    running: list[SandboxProcess] = []
-
-    def start(**options: Any) -> SandboxProcess:
-        running.append(SandboxProcess(**options))
-        return running[-1]
-
-    yield start
-    for sandbox_process in running:
-        if sandbox_process.process.poll() is None:
-            sandbox_process.stop()

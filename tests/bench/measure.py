@@ -140,7 +140,8 @@ def machine() -> dict[str, str]:
         "memory": f"{int(memory) / 2**20:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "load": " ".join(f"{each:.1f}" for each in os.getloadavg()),
+        "load": " ".join(f"{load:.1f}" for load in os.getloadavg()),
+        "pace": f"yardstick {1000 * yardstick():.1f} ms",
     }
 
 
