@@ -19,8 +19,8 @@ from reconciler.api.budget import FLIGHT, Busy, SharedLedger
 from reconciler.api.limiter import Limiter
 from reconciler.engine.retry import RetryPolicy as Retries
 from reconciler.planning.deciding.options import PlanOptions
-from tests.engine.world import VirtualClock
 from tests.faults.matrix.world import SkippingClock, Stack
+from tests.harness.engine import VirtualClock
 from tests.harness.platform import SandboxProcess
 
 BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule, in a hurry

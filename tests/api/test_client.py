@@ -23,7 +23,7 @@ from reconciler.engine.ports import Conflict, Failure, Gone, Lost, NotSent, Refu
 from reconciler.engine.retry import READS
 from reconciler.model.value import Json, Secret
 from tests.api.wire import CUT, KEY, RESET, Wire, answer, wire
-from tests.engine.world import SeededChance, VirtualClock
+from tests.harness.engine import SeededChance, VirtualClock
 
 METHODS = ["POST", "PATCH", "PUT", "DELETE"]
 

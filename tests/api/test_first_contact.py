@@ -12,7 +12,7 @@ from reconciler.engine.observe import observe
 from reconciler.engine.retry import FIRST_CONTACT, READS
 from reconciler.model.value import Secret
 from tests.api.wire import KEY, answer, wire
-from tests.engine.world import SeededChance, VirtualClock
+from tests.harness.engine import SeededChance, VirtualClock
 
 
 async def closed() -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.api.limiter import Limiter
 from reconciler.engine.ports import Transient
-from tests.engine.world import VirtualClock
+from tests.harness.engine import VirtualClock
 
 
 async def sent(limiter: Limiter, clock: VirtualClock, count: int, takes: float = 0.0) -> list[tuple[float, int]]:

@@ -15,7 +15,7 @@ from reconciler.api.platform import ReadOnlyClient, open_reader
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Failure, Gone, Refused
 from tests.api.wire import Wire, answer, wire
-from tests.engine.world import VirtualClock
+from tests.harness.engine import VirtualClock
 
 
 def page(*ids: str, following: Any = None) -> bytes:

@@ -25,7 +25,7 @@ from reconciler.model.value import Ref, Secret, Template
 from reconciler.project.secrets.sinks import ProjectSinks
 from reconciler.store.journal import StoreJournal
 from reconciler.store.store import Store, open_store
-from tests.engine.world import create, delete, update
+from tests.harness.engine import create, delete, update
 from tests.harness.platform import KEY, Sandbox
 
 pytestmark = pytest.mark.usefixtures("over_socket")

@@ -15,7 +15,7 @@ from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
 from tests.api.certificates import authority, serving
 from tests.api.wire import KEY, answer, listening, wire
-from tests.engine.world import VirtualClock
+from tests.harness.engine import VirtualClock
 
 
 async def failing(base_url: str, method: str = "POST") -> Failure:

@@ -20,7 +20,7 @@ from reconciler.model.event import Ended, Event, Outcome, Retried, Started, Wait
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json, Ref, Secret, Template, digest
-from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, create, delete, update
+from tests.harness.engine import Crash, EngineHarness, Fault, MemoryPlatform, create, delete, update
 
 CA = Address("CertificateAuthority", "partners")
 EDGE = Address("TLSEdge", "payments")

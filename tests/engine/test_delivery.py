@@ -15,7 +15,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, OwnerDraft, Plan, Verb
 from reconciler.model.value import Json, Ref, Secret, Template
-from tests.engine.world import EngineHarness, Fault, MemoryPlatform, MemorySinks, create, update
+from tests.harness.engine import EngineHarness, Fault, MemoryPlatform, MemorySinks, create, update
 
 SINK = Delivery("to_file", "secrets/agent.token")
 MAKE = create("TunnelCredential/agent", "/credentials", pending=True, deliver={"token": SINK})

@@ -22,7 +22,7 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Json
-from tests.engine.world import EngineHarness, Fault, MemoryJournal, MemoryPlatform, create
+from tests.harness.engine import EngineHarness, Fault, MemoryJournal, MemoryPlatform, create
 
 EDGE = create("TLSEdge/payments", "/edges/tls")
 BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})

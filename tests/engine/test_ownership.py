@@ -20,7 +20,7 @@ from reconciler.model.manifest import Delivery
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.value import Json, Ref, Secret, Template
-from tests.engine.world import EngineHarness, Fault, MemoryPlatform, MemorySinks, VirtualClock, create, delete, update
+from tests.harness.engine import EngineHarness, Fault, MemoryPlatform, MemorySinks, VirtualClock, create, delete, update
 
 EDGE = Address("TLSEdge", "pay")
 PATH = "/edges/tls/edgtls_1"

@@ -14,7 +14,7 @@ from reconciler.engine.ports import Lost
 from reconciler.engine.recovery import settle
 from reconciler.model.manifest import Delivery
 from reconciler.model.plan import Call, Plan
-from tests.engine.world import Crash, EngineHarness, Fault, MemoryPlatform, create, delete
+from tests.harness.engine import Crash, EngineHarness, Fault, MemoryPlatform, create, delete
 
 EDGE = create("TLSEdge/payments", "/edges/tls")
 BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})

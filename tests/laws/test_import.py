@@ -28,7 +28,7 @@ from reconciler.operations.opening.account_reading import read_account
 from reconciler.operations.opening.project import open_to_import
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.workspace import Workspace
-from tests.engine.world import MemoryJournal, MemorySinks
+from tests.harness.engine import MemoryJournal, MemorySinks
 from tests.harness.platform import KEY, Sandbox
 from tests.harness.tiers import QUICK_EXAMPLES, only_if
 from tests.laws.accounts import SECRET, Filled, template_of

@@ -21,7 +21,7 @@ from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
 from reconciler.project.settings.connection import check_platform_url
 from tests.api import wire
-from tests.engine.world import VirtualClock
+from tests.harness.engine import VirtualClock
 from tests.security.addresses import filled, generated
 
 KEY = "key-canary-8aL2x0Qv"

@@ -22,7 +22,7 @@ from reconciler.model.manifest import Manifest, Unread
 from reconciler.model.plan import Call, Plan
 from reconciler.model.snapshot import Binding, Snapshot
 from reconciler.planning.planner import PlanOptions, plan
-from tests.engine.world import Crash, MemoryJournal, MemorySinks, SeededChance
+from tests.harness.engine import Crash, MemoryJournal, MemorySinks, SeededChance
 from tests.laws.world import RefusedCall
 from tests.simulation import manifests
 from tests.simulation.account import HUMAN, Account, Key

@@ -27,8 +27,8 @@ from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Json
 from reconciler.planning.planner import PlanOptions, plan
-from tests.engine.world import Crash, MemoryJournal, MemorySinks, SeededChance
 from tests.faults.kills.projects import STACK, CrashProject
+from tests.harness.engine import Crash, MemoryJournal, MemorySinks, SeededChance
 from tests.simulation.account import Account
 from tests.simulation.loop import LoopClock, VirtualLoop
 from tests.simulation.wire import Weather, Wire

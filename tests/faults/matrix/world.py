@@ -38,8 +38,8 @@ from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.project.secrets import sinks
 from reconciler.project.secrets.sinks import ProjectSinks
-from tests.engine.world import MemoryJournal, SeededChance
 from tests.faults.between import Between
+from tests.harness.engine import MemoryJournal, SeededChance
 from tests.harness.platform import KEY, Sandbox
 
 PATIENT = 20.0  # seconds for an answer, which nobody takes
