@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from reconciler import kinds
 from reconciler.model.change import ChangedBy
+from reconciler.model.value import Value
+from reconciler.planning.comparing.ignore import find_undeclared_secrets, overlay_live, prune
 from tests.planning.builders import change_of, declare, fields, live, make_plan, record, secret, snapshot
 
 
@@ -200,3 +205,89 @@ def test_a_secret_that_is_shown_goes_along_with_what_surrounds_it() -> None:
     )
     body = (made.calls[0].body or {})["webhook_verification"]
     assert body == {"provider": "slack", "secret": secret("s")}
+
+
+# --- ignored parts ----------------------------------------------------------------------------------------------------
+
+DESTINATION = kinds.get("EventDestination")
+LOGS = {"logs": {"log_group_arn": "arn", "auth": {"creds": {"cloud_access_key_id": "id"}}}}
+LIVE_LOGS = {"logs": {"log_group_arn": "live", "auth": {"creds": {"cloud_access_key_id": "live"}}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "have", "merged"),
+    [
+        ("target.logs.log_group_arn", LOGS, LIVE_LOGS, {"logs": {**LOGS["logs"], "log_group_arn": "live"}}),
+        (
+            "target.logs.log_group_arn",
+            LOGS,
+            {"logs": {"log_group_arn": None}},
+            {"logs": {"auth": LOGS["logs"]["auth"]}},
+        ),
+        ("target.logs.log_group_arn", LOGS, {"logs": None}, LOGS),
+        ("target.logs.log_group_arn", {"logs": None}, LIVE_LOGS, {"logs": None}),
+        ("target.logs.log_group_arn", {"logs": {}}, LIVE_LOGS, {"logs": {"log_group_arn": "live"}}),
+        ("target.logs", LOGS, LIVE_LOGS, LIVE_LOGS),
+        # Ignored as a whole: it is not sent at all.
+        ("target", LOGS, LIVE_LOGS, LOGS),
+        # Responses do not show it: the declared value is the only one to send.
+        (
+            "target.metrics.api_key",
+            {"metrics": {"api_key": "x"}},
+            {"metrics": {"api_key": "live"}},
+            {"metrics": {"api_key": "x"}},
+        ),
+        ("description.inner", LOGS, LIVE_LOGS, LOGS),
+    ],
+)
+def test_an_ignored_part_has_its_live_value(path: str, spec: Any, have: Any, merged: Any) -> None:
+    before = {"target": spec, "description": "declared"}
+    after = overlay_live(DESTINATION, before, {"target": have, "description": "live"}, [path])
+    assert after == {"target": merged, "description": "declared"}
+    assert before == {"target": spec, "description": "declared"}
+    assert overlay_live(DESTINATION, before, {"target": None}, [path]) == before
+
+
+@pytest.mark.parametrize(
+    ("paths", "left"),
+    [
+        ([], {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}),
+        (["description"], {"target": {"metrics": {"api_key": "x", "service": "s"}}}),
+        (["target"], {"description": "d"}),
+        (["target.metrics.api_key"], {"target": {"metrics": {"service": "s"}}, "description": "d"}),
+        (["target.metrics.api_key", "description"], {"target": {"metrics": {"service": "s"}}}),
+        # Compared, since it has its live value by now.
+        (["target.metrics.service"], {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}),
+        (["missing"], {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}),
+    ],
+)
+def test_what_is_ignored_is_not_compared(paths: list[str], left: dict[str, Value]) -> None:
+    want: dict[str, Value] = {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}
+    assert prune(DESTINATION, want, paths) == left
+    assert prune(DESTINATION, {"description": "d"}, ["target.metrics.api_key"]) == {"description": "d"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "paths", "missing"),
+    [
+        ({"service": "s"}, ["target.metrics.api_key"], ["target.metrics.api_key"]),
+        ({"api_key": None}, ["target.metrics.api_key"], ["target.metrics.api_key"]),
+        ({"api_key": ""}, ["target.metrics.api_key"], ["target.metrics.api_key"]),
+        ({"api_key": secret("x")}, ["target.metrics.api_key"], []),
+        ({}, ["target.metrics.service"], []),
+        ({}, [], []),
+        (None, ["target.metrics.api_key"], []),
+        ({}, ["target.metrics.missing", "target.metrics.api_key"], ["target.metrics.api_key"]),
+    ],
+)
+def test_an_ignored_secret_is_missing_if_what_encloses_it_is_declared(
+    metrics: Any, paths: list[str], missing: list[str]
+) -> None:
+    assert find_undeclared_secrets(DESTINATION, {"target": {"metrics": metrics}}, paths) == missing
+    assert find_undeclared_secrets(DESTINATION, {}, paths) == []
+
+
+def test_an_ignored_secret_of_the_object_itself_is_missing_if_it_is_not_declared() -> None:
+    kind = kinds.get("Secret")
+    assert find_undeclared_secrets(kind, {"name": "s"}, ["value", "name"]) == ["value"]
+    assert find_undeclared_secrets(kind, {"value": secret("x")}, ["value"]) == []

@@ -16,6 +16,7 @@ from reconciler.model.problem import Problem
 from reconciler.model.value import Template, Value
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.references import References
+from reconciler.planning.matching.references import find_live_references
 from tests.planning.builders import at, declare, live, ref, snapshot
 
 ADDRESS = live("ReservedAddress", "ra_1", {"addr": "1.x:1", "nested": {"inner": "deep", "none": None}, "empty": ""})
@@ -187,3 +188,48 @@ def test_several_unavailable_references_come_in_one_order() -> None:
     spec: dict[str, Value] = {"hostports": [ref("ReservedAddress/b", "addr"), ref("ReservedAddress/a", "addr")]}
     problems = over().find_unavailable(USER, decide("TLSEdge/e", Action.CREATE, spec=spec), ())
     assert [problem.values["reference"] for problem in problems] == ["ReservedAddress/a.addr", "ReservedAddress/b.addr"]
+
+
+# --- references of live objects ---------------------------------------------------------------------------------------
+
+
+def test_a_live_object_refers_by_the_ids_in_its_modules_and_by_its_parent() -> None:
+    route = live(
+        "HTTPSEdgeRoute", "r", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"odd": 1}, None]}}, parent="e"
+    )
+    assert list(find_live_references(kinds.get("HTTPSEdgeRoute"), route)) == [
+        ("ip_restriction", ("IPPolicy", "ipp_1")),
+        ("edge_id", ("HTTPSEdge", "e")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "parent", "found"),
+    [
+        ("IPPolicyRule", {"ip_policy": {"id": "ipp_1", "uri": "x"}}, None, [("ip_policy_id", ("IPPolicy", "ipp_1"))]),
+        (
+            "EventSubscription",
+            {"destinations": [{"id": "ed_1"}, {"id": "ed_2"}]},
+            None,
+            [("destination_ids", ("EventDestination", "ed_1")), ("destination_ids", ("EventDestination", "ed_2"))],
+        ),
+        ("WeightedBackend", {"backends": [{"backend_id": "b_1", "weight": 1}, {"weight": 2}]}, None, ["b_1"]),
+        ("FailoverBackend", {"backends": ["b_1", None, "b_2"]}, None, ["b_1", "b_2"]),
+        ("TLSEdge", {"backend": {"backend": {"id": "b_1"}}, "mutual_tls": None}, None, ["b_1"]),
+        ("EventSource", {}, "esb_1", [("subscription_id", ("EventSubscription", "esb_1"))]),
+        ("EventSource", {}, None, []),
+        ("IPPolicy", {}, None, []),
+    ],
+)
+def test_a_live_object_refers_to_each_id_in_its_fields(
+    name: str, body: dict[str, Any], parent: str | None, found: list[Any]
+) -> None:
+    """A field that may refer to several kinds yields one reference to each."""
+    backends = ("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
+    field = "backend" if name == "TLSEdge" else "backends"
+    expected = [
+        target
+        for each in found
+        for target in ([(field, (kind, each)) for kind in backends] if isinstance(each, str) else [each])
+    ]
+    assert list(find_live_references(kinds.get(name), live(name, "x_1", body, parent=parent))) == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import product
 from typing import Any, get_args
 
 import pytest
@@ -10,10 +12,13 @@ from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.cli.commands.plan import command as plan_command
-from reconciler.model.change import Risk
+from reconciler.model.change import Action, ChangedBy, FieldChange, Order, Risk
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Home
 from reconciler.model.manifest import Delivery
+from reconciler.planning.comparing.compare import Difference
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.risks import find_risks
 from reconciler.planning.planner import PlanOptions
 from reconciler.project.settings.project_file import Guards
 from tests.planning.builders import (
@@ -313,3 +318,106 @@ def test_settings_and_flags_know_every_risk_of_a_change() -> None:
     for risk in risks:
         plan = CliRunner().invoke(plan_command, ["--allow", f"{risk}:TLSEdge=1", "--project", "/nowhere"])
         assert "allows nothing" not in plan.output
+
+
+# --- risks of a decision ----------------------------------------------------------------------------------------------
+
+
+def decide(kind: str, action: Action | None, **more: Any) -> Decision:
+    return replace(Decision(at(f"{kind}/a"), kinds.get(kind), action=action), **more)
+
+
+@pytest.mark.parametrize("kind", ["TLSEdge", "IPPolicy", "ReservedDomain", "TunnelCredential"])
+def test_each_action_has_the_risks_of_its_kind(kind: str) -> None:
+    ways = product((None, *Action), (None, *Order), (False, True), ("to_file", "to_command"))
+    for action, order, keeps_predecessor, way in ways:
+        declared = replace(declare(f"{kind}/a"), deliver={"token": Delivery(way, "x")})
+        there = None if action is Action.CREATE else live(kind, "id-1")
+        decision = decide(
+            kind, action, order=order, live=there, declaration=declared, keeps_predecessor=keeps_predecessor
+        )
+        found = set(find_risks(decision))
+        is_new = action in (Action.CREATE, Action.REPLACE)
+        ends = action in (Action.DELETE, Action.REPLACE) and not keeps_predecessor
+        interrupts = action is Action.DELETE or order is Order.DELETE_FIRST
+        assert (Risk.INTERRUPTS_TRAFFIC in found) is (kind in ("TLSEdge", "ReservedDomain") and interrupts), decision
+        assert (Risk.IRREVERSIBLE in found) is (kind == "ReservedDomain" and ends), decision
+        assert (Risk.ISSUES_CREDENTIAL in found) is (kind == "TunnelCredential" and is_new), decision
+        runs = kind == "TunnelCredential" and is_new and way == "to_command"
+        assert (Risk.RUNS_COMMAND in found) is runs, decision
+        # Whoever uses the credential fails once it is deleted; its successor does not help.
+        disables = kind == "TunnelCredential" and (action is Action.DELETE or (action is Action.REPLACE and ends))
+        assert (Risk.DISABLES_AGENT in found) is disables, decision
+
+
+RULE_FORM = {"ip_policy_id": "p", "cidr": "10.0.0.0/8", "action": "allow"}
+
+
+@pytest.mark.parametrize(
+    ("action", "old", "new", "widens"),
+    [
+        (Action.UPDATE, {"action": "deny"}, {"action": "allow"}, True),
+        (Action.UPDATE, {"action": "allow"}, {"action": "deny"}, False),
+        (Action.CREATE, None, {"action": "allow"}, True),
+        (Action.CREATE, None, {"action": "deny"}, False),
+        (Action.DELETE, {"action": "deny"}, {"action": "deny"}, True),
+        (Action.DELETE, {"action": "allow"}, {"action": "allow"}, False),
+        (Action.FORGET, {"action": "deny"}, {"action": "allow"}, False),
+        (None, {"action": "deny"}, {"action": "allow"}, False),
+    ],
+)
+def test_a_kind_judges_its_object_as_a_whole(
+    action: Action | None, old: Mapping[str, Any] | None, new: Mapping[str, Any], widens: bool
+) -> None:
+    there = None if old is None else live("IPPolicyRule", "ipr_1")
+    forms = {"have": {**RULE_FORM, **(old or {})}, "want": {**RULE_FORM, **new}}
+    found = find_risks(decide("IPPolicyRule", action, live=there, **forms))
+    assert found == ((Risk.WIDENS_ACCESS,) if widens else ())
+
+
+def differ(kind: str, top: str, *paths: str) -> tuple[Difference, ...]:
+    changes = tuple(FieldChange(path, None, None, ChangedBy.GIT) for path in paths)
+    return (Difference(kinds.get(kind).by_name[top], changes),)
+
+
+OIDC = {"issuer": "https://a", "client_id": "c", "options_passthrough": False}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "paths", "widens"),
+    [
+        (OIDC, {**OIDC, "issuer": "https://b"}, ["oidc.issuer"], True),
+        (OIDC, {**OIDC, "options_passthrough": True}, ["oidc.options_passthrough"], True),
+        ({**OIDC, "options_passthrough": True}, OIDC, ["oidc.options_passthrough"], False),
+        (OIDC, {**OIDC, "issuer": ref("Vault/v", "name")}, ["oidc.issuer"], True),
+        (OIDC, None, ["oidc"], True),
+        (None, OIDC, ["oidc.issuer", "oidc.client_id"], False),
+        # Only what differs is judged.
+        (OIDC, {**OIDC, "issuer": "https://b"}, ["oidc.maximum_duration"], False),
+    ],
+)
+def test_a_field_judges_its_change(old: Any, new: Any, paths: list[str], widens: bool) -> None:
+    decision = decide(
+        "HTTPSEdgeRoute",
+        Action.UPDATE,
+        live=live("HTTPSEdgeRoute", "rt_1"),
+        have={"oidc": old},
+        want={"oidc": new},
+        differences=differ("HTTPSEdgeRoute", "oidc", *paths),
+    )
+    assert (Risk.WIDENS_ACCESS in find_risks(decision)) is widens
+
+
+def test_risks_come_by_their_weight() -> None:
+    declared = replace(declare("TunnelCredential/a"), deliver={"token": Delivery("to_command", "x")})
+    decision = decide(
+        "TunnelCredential",
+        Action.REPLACE,
+        live=live("TunnelCredential", "cr_1"),
+        declaration=declared,
+        have={"acl": ["bind:a"]},
+        want={"acl": []},
+        differences=differ("TunnelCredential", "acl", "acl"),
+    )
+    found = find_risks(decision)
+    assert found == (Risk.WIDENS_ACCESS, Risk.RUNS_COMMAND, Risk.ISSUES_CREDENTIAL, Risk.DISABLES_AGENT)

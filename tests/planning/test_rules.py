@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
 
 from reconciler.model.change import Action, Reason
-from reconciler.model.manifest import Rotation
-from reconciler.model.plan import Plan
+from reconciler.model.manifest import Declaration, Ensure, Rotation
+from reconciler.model.owner_record import Owner
+from reconciler.model.plan import Plan, Verb
 from reconciler.model.snapshot import Binding, Live, Snapshot
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import INTENT, LENIENT, at, change_of, declare, errors, live, make_plan, record, snapshot
+from tests.planning.builders import (
+    INTENT,
+    LENIENT,
+    at,
+    change_of,
+    declare,
+    errors,
+    live,
+    make_plan,
+    record,
+    snapshot,
+)
 
 DAY = 86_400
-RENEWAL = 1_767_225_600.0 + 90 * DAY  # 90 days after 2026-01-01T00:00:00Z
+CREATED = 1_767_225_600.0  # 2026-01-01T00:00:00Z
+RENEWAL = CREATED + 90 * DAY
 AGENT = "TunnelCredential/agent"
 
 
@@ -191,3 +205,166 @@ def test_a_field_that_is_ignored_is_no_part_of_a_binding() -> None:
     (binding,) = plan.bindings.values()
     assert binding is not None
     assert list(binding.applied) == ["name"]
+
+
+# --- absent and forgotten ---------------------------------------------------------------------------------------------
+
+OURS, THEIRS = record("ReservedDomain/d", {}), record("ReservedDomain/x", {}, stack="theirs")
+DOMAIN = {"domain": "a.x"}
+
+
+@pytest.mark.parametrize(
+    ("ensure", "owner", "adopt", "outcome"),
+    [
+        (Ensure.ABSENT, OURS, False, (Action.DELETE, Reason.ABSENT)),
+        (Ensure.ABSENT, OURS, True, (Action.DELETE, Reason.ABSENT)),
+        (Ensure.ABSENT, None, False, "not-owned"),
+        (Ensure.ABSENT, None, True, (Action.DELETE, Reason.ABSENT)),
+        (Ensure.ABSENT, THEIRS, False, "owned-by-another-stack"),
+        (Ensure.ABSENT, THEIRS, True, "owned-by-another-stack"),
+        (Ensure.FORGOTTEN, OURS, False, (Action.FORGET, Reason.FORGOTTEN)),
+        (Ensure.FORGOTTEN, None, False, None),
+        (Ensure.FORGOTTEN, None, True, None),
+        (Ensure.FORGOTTEN, THEIRS, True, None),
+    ],
+)
+def test_what_is_not_to_be_there_is_deleted_or_forgotten_only_if_it_is_ours(
+    ensure: Ensure, owner: Owner | None, adopt: bool, outcome: tuple[Action, Reason] | str | None
+) -> None:
+    there = live("ReservedDomain", "rd_1", DOMAIN, owner=owner)
+    # Values that differ, a forbidden replacement and a request for one do not matter.
+    declared = declare("ReservedDomain/d", {**DOMAIN, "description": "x"}, ensure=ensure, adopt=adopt, replace=False)
+    options = PlanOptions(to_replace=frozenset({declared.address}))
+    for chosen in (PlanOptions(), options):
+        made = make_plan(declared, seen=snapshot(there), options=chosen)
+        decided = [(change.action, change.reason) for change in made.changes]
+        assert decided == ([outcome] if isinstance(outcome, tuple) else [])
+        assert [problem.code for problem in made.errors] == ([outcome] if isinstance(outcome, str) else [])
+        assert [field for change in made.changes for field in change.fields] == []
+    assert make_plan(declared, seen=snapshot()).is_empty
+
+
+# --- every state of a credential --------------------------------------------------------------------------------------
+
+FORMER = "TunnelCredential/former"
+APPLIED = {"description": "agent", "owner_id": "bot_1"}
+PROBLEMS = {"forbidden": "cannot-be-replaced", "no target": "one-time-secret-undelivered"}
+
+
+class State(NamedTuple):
+    """A credential, and what the manifest and the options say of it."""
+
+    ownership: str  # "ours", "renamed", or "unmanaged" and named by its id
+    secret: str  # "delivered", "undelivered", or "confirmed": delivered, and the owner record does not say so
+    differs: str  # the field in which the live object differs
+    is_requested: bool
+    is_due: bool
+    overlap: int
+    is_overwritten: bool
+    is_protected: bool  # by the manifest alone
+    obstacle: str  # to a replacement
+
+    def declare(self) -> Declaration:
+        declared = declare(
+            AGENT,
+            APPLIED,
+            moved=[FORMER] if self.ownership == "renamed" else (),
+            id="cr_1" if self.ownership == "unmanaged" else None,
+            protect=self.is_protected,
+            replace=self.obstacle != "forbidden",
+            deliver=self.obstacle != "no target",
+        )
+        return replace(declared, rotate=Rotation(after=90 * DAY, overlap=self.overlap))
+
+    def observe(self) -> Snapshot:
+        address = FORMER if self.ownership == "renamed" else AGENT
+        owner = record(address, APPLIED, pending=self.secret != "delivered")
+        body = {**APPLIED, "created_at": "2026-01-01T00:00:00Z"} | ({self.differs: "other"} if self.differs else {})
+        there = live("TunnelCredential", "cr_1", body, owner=None if self.ownership == "unmanaged" else owner)
+        seen = snapshot(there, receipts=[INTENT] if self.secret == "confirmed" else [])
+        return replace(seen, overwritten={INTENT: at(AGENT)} if self.is_overwritten else {})
+
+    def choose_options(self) -> PlanOptions:
+        requested = frozenset({at(AGENT)}) if self.is_requested else frozenset()
+        return PlanOptions(to_replace=requested, now=CREATED + 90 * DAY - (0 if self.is_due else 1))
+
+    def expect(self) -> tuple[Action | None, Reason | str | None]:
+        """What happens and why; instead of the reason, the code of the problem that prevents it."""
+        if self.ownership == "unmanaged":
+            if self.is_requested or self.differs == "owner_id":
+                return None, "not-owned"
+            return Action.ADOPT, Reason.UNOWNED
+        reason = self._find_reason_to_replace()
+        if reason is not None:
+            return (None, PROBLEMS[self.obstacle]) if self.obstacle else (Action.REPLACE, reason)
+        if self.ownership == "renamed":
+            return Action.MOVE, Reason.RENAMED
+        if self.differs:
+            return Action.UPDATE, Reason.FIELDS
+        return (Action.UPDATE, Reason.RECORD) if self.is_protected or self.secret == "confirmed" else (None, None)
+
+    def _find_reason_to_replace(self) -> Reason | None:
+        if self.differs == "owner_id":
+            return Reason.IMMUTABLE
+        if self.is_requested:
+            return Reason.REQUESTED
+        if self.secret == "undelivered":
+            return Reason.UNDELIVERED
+        if self.secret == "confirmed":
+            return None  # it counts as delivered from the next plan on
+        if self.is_overwritten:
+            return Reason.OVERWRITTEN
+        return Reason.ROTATION if self.is_due else None
+
+
+OBSTACLES = ("", *PROBLEMS)
+BOTH = (False, True)
+
+
+def list_states(ownership: str, secret: str) -> list[State]:
+    """Overlap and protection take turns: each alone is in half of the states with any other."""
+    states = product(("", "description", "owner_id"), BOTH, BOTH, BOTH, OBSTACLES)
+    return [
+        State(ownership, secret, differs, requested, due, DAY * (number % 2), overwritten, number % 4 > 1, obstacle)
+        for number, (differs, requested, due, overwritten, obstacle) in enumerate(states)
+    ]
+
+
+@pytest.mark.parametrize("secret", ["delivered", "undelivered", "confirmed"])
+@pytest.mark.parametrize("ownership", ["ours", "renamed", "unmanaged"])
+def test_each_state_of_a_credential_has_its_outcome(ownership: str, secret: str) -> None:
+    for state in list_states(ownership, secret):
+        made = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
+        action, reason = state.expect()
+        if action is not None:
+            assert [(change.action, change.reason) for change in made.changes] == [(action, reason)], state
+            assert made.errors == (), state
+        else:
+            assert [problem.code for problem in made.errors] == ([] if reason is None else [reason]), state
+            assert (made.changes, made.calls) == ((), ()), state
+
+
+def test_only_a_rotation_with_an_overlap_keeps_the_old_credential() -> None:
+    for state in list_states("ours", "delivered"):
+        made = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
+        action, reason = state.expect()
+        deleted = [call.target for call in made.calls if call.verb is Verb.DELETE]
+        is_kept = reason is Reason.ROTATION and state.overlap > 0
+        assert deleted == (["cr_1"] if action is Action.REPLACE and not is_kept else []), state
+
+
+def test_every_owner_record_that_is_written_says_what_the_manifest_says() -> None:
+    for ownership, secret in product(("ours", "renamed", "unmanaged"), ("delivered", "confirmed")):
+        for state in list_states(ownership, secret):
+            made = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
+            records = [call.owner for call in made.calls if call.owner is not None]
+            action, reason = state.expect()
+            if action is Action.REPLACE:
+                pending = [True, False]
+            else:  # the owner record of a field that was changed on the platform is current
+                is_current = reason is Reason.FIELDS and secret == "delivered" and not state.is_protected
+                pending = [] if action is None or is_current else [False]
+            assert [each.pending for each in records] == pending, state
+            for each in records:
+                assert (each.address, each.protect, each.applied) == (at(AGENT), state.is_protected, APPLIED), state
+                assert each.replaces == ("cr_1" if action is Action.REPLACE else None), state

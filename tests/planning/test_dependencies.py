@@ -15,12 +15,9 @@ from msgspec.structs import replace
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.value import Template
-from reconciler.planning.matching.index import LiveIndex
-from reconciler.planning.matching.references import find_live_references
-from reconciler.planning.ordering.call_graph import find_live_edges, index_live_hosts
 from reconciler.planning.ordering.dependencies import HostIndex, find_cycle, find_dependencies, find_mentions, sort
 from tests.harness.tiers import examples
-from tests.planning.builders import KINDS, at, declare, live, manifest, ref, snapshot
+from tests.planning.builders import KINDS, at, declare, manifest, ref
 
 
 def host_index(*names: str) -> HostIndex[str]:
@@ -183,75 +180,6 @@ def test_no_ring_is_found_where_there_is_none() -> None:
 def test_a_ring_is_found_the_same_from_either_end(turned: bool) -> None:
     needs = {"a": {"b", "c"}, "b": {"a", "c"}, "c": {"a", "b"}}
     assert find_cycle(dict(reversed(needs.items())) if turned else needs) == ["a", "b", "a"]
-
-
-def test_a_live_object_refers_by_the_ids_in_its_modules_and_by_its_parent() -> None:
-    route = live(
-        "HTTPSEdgeRoute", "r", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"odd": 1}, None]}}, parent="e"
-    )
-    assert list(find_live_references(kind("HTTPSEdgeRoute"), route)) == [
-        ("ip_restriction", ("IPPolicy", "ipp_1")),
-        ("edge_id", ("HTTPSEdge", "e")),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "body", "parent", "found"),
-    [
-        ("IPPolicyRule", {"ip_policy": {"id": "ipp_1", "uri": "x"}}, None, [("ip_policy_id", ("IPPolicy", "ipp_1"))]),
-        (
-            "EventSubscription",
-            {"destinations": [{"id": "ed_1"}, {"id": "ed_2"}]},
-            None,
-            [("destination_ids", ("EventDestination", "ed_1")), ("destination_ids", ("EventDestination", "ed_2"))],
-        ),
-        ("WeightedBackend", {"backends": [{"backend_id": "b_1", "weight": 1}, {"weight": 2}]}, None, ["b_1"]),
-        ("FailoverBackend", {"backends": ["b_1", None, "b_2"]}, None, ["b_1", "b_2"]),
-        ("TLSEdge", {"backend": {"backend": {"id": "b_1"}}, "mutual_tls": None}, None, ["b_1"]),
-        ("EventSource", {}, "esb_1", [("subscription_id", ("EventSubscription", "esb_1"))]),
-        ("EventSource", {}, None, []),
-        ("IPPolicy", {}, None, []),
-    ],
-)
-def test_a_live_object_refers_to_each_id_in_its_fields(
-    name: str, body: dict[str, Any], parent: str | None, found: list[Any]
-) -> None:
-    """A field that may refer to several kinds yields one reference to each."""
-    backends = ("FailoverBackend", "WeightedBackend", "TunnelGroupBackend", "HTTPResponseBackend", "StaticBackend")
-    field = "backend" if name == "TLSEdge" else "backends"
-    expected = [
-        target
-        for each in found
-        for target in ([(field, (kind, each)) for kind in backends] if isinstance(each, str) else [each])
-    ]
-    assert list(find_live_references(kind(name), live(name, "x_1", body, parent=parent))) == expected
-
-
-def test_live_objects_refer_by_id_by_host_name_and_to_their_parent() -> None:
-    there = [
-        live("ReservedDomain", "rd_1", {"domain": "a.x"}),
-        live("ReservedAddress", "ra_1", {"addr": "1.tcp.example.net:20000"}),
-        live("IPPolicy", "ipp_1"),
-        live("HTTPSEdge", "e_1", {"hostports": ["A.x:443", "1.tcp.example.net:20000", "b.x:443"]}),
-        live(
-            "HTTPSEdgeRoute",
-            "r_1",
-            {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"id": "ipp_2"}]}},
-            parent="e_1",
-        ),
-        live("CloudEndpoint", "ep_1", {"url": "https://a.x"}),
-        # Its rules mention a domain, and it does not carry the traffic of that domain.
-        live("TunnelCredential", "cr_1", {"acl": ["bind:a.x"]}),
-    ]
-    index = LiveIndex.of(manifest(), snapshot(*there), KINDS)
-    assert sorted(set(find_live_edges(index))) == [
-        (("CloudEndpoint", "ep_1"), "url", ("ReservedDomain", "rd_1")),
-        (("HTTPSEdge", "e_1"), "hostports", ("ReservedAddress", "ra_1")),
-        (("HTTPSEdge", "e_1"), "hostports", ("ReservedDomain", "rd_1")),
-        (("HTTPSEdgeRoute", "e_1/r_1"), "edge_id", ("HTTPSEdge", "e_1")),
-        (("HTTPSEdgeRoute", "e_1/r_1"), "ip_restriction", ("IPPolicy", "ipp_1")),
-    ]
-    assert list(index_live_hosts(index).holders("a.x")) == [("ReservedDomain", "rd_1")]
 
 
 def test_addresses_can_be_ordered() -> None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.model.change import Action, Order
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value
+from reconciler.planning.comparing.name_references import resolve_names
 from tests.planning.builders import (
+    KINDS,
     LENIENT,
     actions,
+    at,
     call_of,
     change_of,
     declare,
@@ -109,3 +113,66 @@ def test_a_name_that_is_left_to_others_is_not_looked_at() -> None:
     world = settle(vault("team"), declare_secret(vault_name="team"))
     left = declare("Secret/s", {"name": "key", "value": VALUE, "vault_name": "gone"}, ignore=("vault_name",))
     assert plan_on(world, vault("team"), left).is_empty
+
+
+# --- names of live objects --------------------------------------------------------------------------------------------
+
+
+def resolve_vault_id(
+    secret_spec: dict[str, Any], *others: Declaration, lives: tuple[Live, ...] = (), **more: Any
+) -> Any:
+    """The `vault_id` that a secret refers to; None if its declaration stays as it is."""
+    declared = declare("Secret/s", {"name": "k", **secret_spec}, **more)
+    declared = replace(declared, positions={("spec", "vault_name"): replace(declared.position, line=9)})
+    declarations = {each.address: each for each in (declared, *others)}
+    resolved = resolve_names(
+        declarations, {kind.name: kind for kind in KINDS}, lambda kind: lives if kind == "Secret" else ()
+    )
+    assert resolved.keys() <= {declared.address}
+    if declared.address not in resolved:
+        return None
+    found = resolved[declared.address]
+    assert found.spec.keys() == {"name", "vault_id"}
+    position = found.at("vault_id")
+    assert position is not None
+    assert position.line == 9
+    return found.spec["vault_id"]
+
+
+def team_vault(name: str, **more: Any) -> Declaration:
+    return declare(f"Vault/{name}", {"name": "team"}, **more)
+
+
+def secret_in_vault(vault_id: str, name: Any = "team") -> Live:
+    return live("Secret", f"secret_{vault_id}", {"name": "other", "vault": {"id": vault_id}, "vault_name": name})
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "lives", "target"),
+    [
+        ("team", (team_vault("a"),), (), Ref(at("Vault/a"))),
+        ("team", (team_vault("b"), team_vault("a")), (), Ref(at("Vault/a"))),
+        ("team", (team_vault("a", ensure=Ensure.ABSENT),), (), None),
+        ("team", (team_vault("a", ensure=Ensure.ABSENT), team_vault("b")), (), Ref(at("Vault/b"))),
+        ("team", (declare("BotUser/a", {"name": "team"}),), (), None),
+        ("team", (declare("Vault/a", {"name": ref("BotUser/b")}),), (), None),
+        ("Team", (team_vault("a"),), (), None),
+        ("team", (), (secret_in_vault("v1"),), "v1"),
+        ("team", (team_vault("a"),), (secret_in_vault("v1"),), Ref(at("Vault/a"))),
+        ("team", (), (secret_in_vault("v1"), secret_in_vault("v1")), "v1"),
+        ("team", (), (secret_in_vault("v1"), secret_in_vault("v2")), None),
+        ("team", (), (secret_in_vault("v1"), secret_in_vault("v2", "another")), "v1"),
+        ("team", (), (secret_in_vault("v1", None),), None),
+        (ref("Vault/z", "name"), (), (), Ref(at("Vault/z"))),
+        (ref("Vault/z", "id"), (), (), None),
+        (ref("BotUser/z", "name"), (), (), Ref(at("BotUser/z"))),
+        (None, (team_vault("a"),), (), None),
+        ("", (team_vault("a"),), (), None),
+    ],
+)
+def test_a_name_is_that_of_a_declared_object_or_else_of_a_live_one(
+    name: Any, others: tuple[Declaration, ...], lives: tuple[Live, ...], target: Any
+) -> None:
+    assert resolve_vault_id({"vault_name": name}, *others, lives=lives) == target
+    assert resolve_vault_id({"vault_name": name}, *others, lives=lives, ignore=("vault_name",)) is None
+    assert resolve_vault_id({"vault_id": "v"}, *others, lives=lives) is None

@@ -9,7 +9,9 @@ import pytest
 from reconciler import kinds
 from reconciler.model.change import ChangedBy
 from reconciler.model.plan import Plan
-from reconciler.planning.comparing.server_defaults import server_defaults
+from reconciler.model.value import Value
+from reconciler.planning.comparing.canonical_fields import UNREAD
+from reconciler.planning.comparing.server_defaults import find_reverted_defaults, keep_live_defaults, server_defaults
 from tests.planning.builders import declare, fields, live, make_plan, record, requests, snapshot
 
 PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
@@ -119,3 +121,47 @@ def test_a_module_that_goes_takes_its_declared_choices_along() -> None:
     made = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
     assert list(fields(made)) == ["tls_termination"]
     assert requests(made) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
+
+
+# --- functions --------------------------------------------------------------------------------------------------------
+
+EDGE = kinds.get("TLSEdge")
+MIN = "tls_termination.min_version"
+
+
+@pytest.mark.parametrize(
+    ("spec", "applied", "ignored", "reverted"),
+    [
+        ({"tls_termination": {}}, [MIN], [], [MIN]),
+        ({"tls_termination": {"min_version": None}}, [MIN], [], [MIN]),
+        ({"tls_termination": {"min_version": "1.2"}}, [MIN], [], []),
+        ({"tls_termination": {}}, ["tls_termination"], [], []),
+        ({"tls_termination": {}}, [], [], []),
+        ({}, [MIN], [], []),
+        ({"tls_termination": None}, [MIN], [], []),
+        ({"tls_termination": {}}, [MIN], [MIN], []),
+        ({"tls_termination": {}}, [MIN], ["tls_termination"], []),
+        ({"tls_termination": {}}, [MIN], ["tls"], [MIN]),
+    ],
+)
+def test_a_choice_is_given_back_if_its_line_alone_goes(
+    spec: dict[str, Value], applied: list[str], ignored: list[str], reverted: list[str]
+) -> None:
+    found = list(find_reverted_defaults(EDGE, spec, dict.fromkeys(applied, "digest"), ignored))
+    assert [choice.path for choice in found] == reverted
+    assert {choice.top.name for choice in found} <= {"tls_termination"}
+
+
+def test_a_choice_beside_a_declared_value_is_sent_with_it_unless_it_is_given_back() -> None:
+    def keep(value: Value, there: Any, *reverted: str) -> Value:
+        return keep_live_defaults(EDGE.by_name["tls_termination"], value, there, reverted)
+
+    there = {"enabled": True, "min_version": "1.3"}
+    assert keep({"enabled": False}, there) == {"enabled": False, "min_version": "1.3"}
+    assert keep({"min_version": "1.2"}, there) == {"min_version": "1.2"}
+    assert keep({"enabled": False}, there, MIN) == {"enabled": False}
+    assert keep({"enabled": False}, there, "min_version") == {"enabled": False, "min_version": "1.3"}
+    for nothing in (None, {"min_version": None}, {"min_version": UNREAD}, {}):
+        assert keep({"enabled": False}, nothing) == {"enabled": False}
+    assert keep(None, there) is None
+    assert keep_live_defaults(EDGE.by_name["description"], "x", "y", ()) == "x"

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.model.value import JsonTemplate, Secret, Template, substitute
-from reconciler.planning.comparing.canonical_fields import body_value
+from reconciler import kinds
+from reconciler.model.fields.field import Field
+from reconciler.model.value import JsonTemplate, Secret, Template, Value, substitute
+from reconciler.planning.comparing.canonical_fields import UNREAD, agrees, body_value, canonical_live, natural_key
 from reconciler.rendering.wire import codec
 from tests.planning.builders import (
     KINDS,
@@ -21,6 +23,7 @@ from tests.planning.builders import (
     record,
     ref,
     requests,
+    secret,
     settle,
     snapshot,
 )
@@ -226,3 +229,112 @@ def test_a_list_removed_from_git_is_emptied() -> None:
 def test_manifests_are_compared_whatever_the_order_they_come_in() -> None:
     one, two = declare("IPPolicy/a", {"description": "x"}), declare("IPPolicy/b")
     assert make_plan(one, two) == make_plan(two, one)
+
+
+EDGE = kinds.get("TLSEdge")
+RULE = kinds.get("IPPolicyRule")
+
+
+def field(name: str, kind: str = "TLSEdge") -> Field:
+    return kinds.get(kind).by_name[name]
+
+
+# --- equality ---------------------------------------------------------------------------------------------------------
+
+MODULE: Value = {"enabled": True, "ip_policy_ids": ["p"]}
+
+
+@pytest.mark.parametrize(
+    ("where", "want", "have", "equal"),
+    [
+        (field("description"), "x", "x", True),
+        (field("description"), "x", "y", False),
+        (field("description"), "x", UNREAD, True),
+        (field("ip_restriction"), MODULE, dict(MODULE), True),
+        (field("ip_restriction"), MODULE, {"enabled": False, "ip_policy_ids": ["p"]}, False),
+        (field("ip_restriction"), MODULE, {"enabled": True}, False),
+        (field("ip_restriction"), {"enabled": True}, MODULE, True),  # not declared: not compared
+        (field("ip_restriction"), MODULE, None, False),
+        (field("ip_restriction"), None, MODULE, False),
+        (field("ip_restriction"), None, None, True),
+        # A document in which true is not 1.
+        (field("traffic_policy", "CloudEndpoint"), {"a": True}, {"a": True}, True),
+        (field("traffic_policy", "CloudEndpoint"), {"a": True}, {"a": 1}, False),
+        (field("traffic_policy", "CloudEndpoint"), {"a": 1}, {"a": 1.0}, False),
+        (field("traffic_policy", "CloudEndpoint"), {"a": "x"}, {"a": "y"}, False),
+        (field("traffic_policy", "CloudEndpoint"), "text", "text", True),
+        (field("traffic_policy", "CloudEndpoint"), {"a": ref("IPPolicy/p")}, {"a": ref("IPPolicy/p")}, True),
+        # A key that no response shows is no difference.
+        (
+            field("target", "EventDestination"),
+            {"metrics": {"api_key": secret("a"), "service": "s"}},
+            {"metrics": {"service": "s"}},
+            True,
+        ),
+    ],
+)
+def test_a_live_value_agrees_as_far_as_responses_show_it(where: Field, want: Value, have: Any, equal: bool) -> None:
+    assert agrees(where, want, have) is equal
+
+
+@pytest.mark.parametrize(
+    ("form", "has_key"),
+    [
+        ({"ip_policy_id": "p", "cidr": "10.0.0.0/8"}, True),
+        ({"ip_policy_id": "p"}, False),
+        ({"ip_policy_id": "p", "cidr": None}, False),
+        ({"ip_policy_id": "p", "cidr": UNREAD}, False),
+        ({"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/8"}, False),
+        ({"ip_policy_id": Template(("x", ref("IPPolicy/p"))), "cidr": "10.0.0.0/8"}, False),
+        ({}, False),
+    ],
+)
+def test_a_natural_key_needs_each_of_its_parts(form: dict[str, Value], has_key: bool) -> None:
+    assert (natural_key(RULE, form) is not None) is has_key
+    assert natural_key(EDGE, form) is None
+
+
+def test_a_natural_key_is_that_of_equal_parts_in_their_order() -> None:
+    def key(policy: Value, cidr: Value) -> Any:
+        return natural_key(RULE, {"ip_policy_id": policy, "cidr": cidr, "action": "allow"})
+
+    assert key("p", "c") == key("p", "c") == key(secret("p"), "c")
+    assert key("p", "c") != key("c", "p")
+    assert key("p", "c") != key("p", "d")
+    assert key("p", 1) != key("p", "1")
+
+
+def test_a_response_without_a_lasting_value_or_with_an_input_says_nothing_of_it() -> None:
+    form = canonical_live(kinds.get("ReservedDomain"), live("ReservedDomain", "rd_1", {"region": "eu"}))
+    assert (form["domain"], form["region"]) == (UNREAD, UNREAD)
+    form = canonical_live(kinds.get("ReservedDomain"), live("ReservedDomain", "rd_1", {"domain": "A.x"}))
+    assert (form["domain"], form["description"], form["resolves_to"]) == ("a.x", "", [])
+    route = canonical_live(kinds.get("HTTPSEdgeRoute"), live("HTTPSEdgeRoute", "rt_1", {}, parent="e_1"))
+    assert (route["edge_id"], route["match"], route["metadata"]) == ("e_1", None, "")
+
+
+# --- values of requests -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "sent"),
+    [
+        (field("description"), "x", "x"),
+        (field("ip_restriction"), {"enabled": None, "ip_policy_ids": ["p"]}, {"ip_policy_ids": ["p"]}),
+        (field("ip_restriction"), {}, {}),
+        (field("traffic_policy"), {"enabled": None, "value": {"a": [1, "b"]}}, {"value": '{"a": [1, "b"]}'}),
+        (field("traffic_policy", "CloudEndpoint"), "text", "text"),
+        (field("traffic_policy", "CloudEndpoint"), {}, "{}"),
+        (field("traffic_policy", "CloudEndpoint"), [], "[]"),
+        (field("traffic_policy", "CloudEndpoint"), {"a": {}, "b": [], "c": None}, '{"a": {}, "b": [], "c": null}'),
+        (field("traffic_policy", "CloudEndpoint"), ref("IPPolicy/p"), ref("IPPolicy/p")),
+        (
+            field("traffic_policy", "CloudEndpoint"),
+            {"a": ref("IPPolicy/p"), "b": [Template(("x", ref("IPPolicy/q"))), 1]},
+            JsonTemplate(('{"a": ', ref("IPPolicy/p"), ', "b": [', Template(("x", ref("IPPolicy/q"))), ", 1]}")),
+        ),
+        (field("sources", "EventSubscription"), [{"type": "a", "filter": None}], [{"type": "a"}]),
+    ],
+)
+def test_a_request_has_no_nulls_and_documents_as_text(where: Field, value: Value, sent: Value) -> None:
+    assert body_value(where, value) == sent

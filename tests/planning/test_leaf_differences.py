@@ -1,0 +1,24 @@
+"""Values at paths inside a field."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.model.value import Value
+from reconciler.planning.comparing.leaf_differences import value_at
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("top", {"a": {"b": 1}}),
+        ("top.a", {"b": 1}),
+        ("top.a.b", 1),
+        ("top.a.b.c", None),
+        ("top.x", None),
+        ("top.x.y", None),
+    ],
+)
+def test_a_path_begins_with_the_name_of_the_field_itself(path: str, value: Value) -> None:
+    assert value_at(path, {"a": {"b": 1}}) == value
+    assert value_at(path, "text") == ("text" if path == "top" else None)

@@ -1,0 +1,44 @@
+"""Fields of changes as plans carry them: secrets as digests, positions in the manifest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from reconciler import kinds
+from reconciler.model.value import Hidden, Secret, Value, digest
+from reconciler.planning.comparing.canonical_fields import UNREAD
+from reconciler.planning.comparing.plan_fields import hide_secrets, list_created_fields, show_fields
+from tests.planning.builders import at, declare, ref, secret
+
+
+def test_a_secret_in_a_plan_is_a_digest_for_its_place() -> None:
+    here = at("Secret/s")
+    hidden = hide_secrets(secret("x"), here, "value")
+    assert hidden == Hidden(digest(secret("x"), "Secret/s:value"))
+    assert hidden != hide_secrets(secret("x"), at("Secret/t"), "value")
+    assert hidden != hide_secrets(secret("x"), here, "other")
+    assert hidden != hide_secrets(secret("y"), here, "value")
+    inside = hide_secrets({"a": [secret("x"), "plain"], "b": {"c": secret("x")}}, here, "top")
+    assert inside == {
+        "a": [hide_secrets(secret("x"), here, "top.a"), "plain"],
+        "b": {"c": hide_secrets(secret("x"), here, "top.b.c")},
+    }
+    plain: Value = {"a": [1, None], "b": ref("IPPolicy/p")}
+    assert hide_secrets(plain, here, "top") is plain
+    assert hide_secrets(UNREAD, here, "top") is None
+
+
+def test_fields_of_an_object_are_shown_without_what_was_not_read() -> None:
+    form: Any = {"value": UNREAD, "name": "s", "token": Secret("x", "live")}
+    shown = show_fields(kinds.get("Secret"), form, at("Secret/s"))
+    assert shown == {"name": "s", "token": hide_secrets(secret("x"), at("Secret/s"), "token")}
+
+
+def test_the_fields_of_a_create_have_their_places_in_the_manifest() -> None:
+    declared = declare("TLSEdge/e", {"description": "x"})
+    place = replace(declared.position, line=7)
+    declared = replace(declared, positions={("spec", "description"): place})
+    (change,) = list_created_fields(kinds.get("TLSEdge"), {"description": "x", "metadata": ""}, declared)
+    assert (change.path, change.old, change.new, change.position) == ("description", None, "x", place)
