@@ -25,7 +25,6 @@ NOT_YET = (
     "languages",
     "model",
     "operations",
-    "planning",
     "project",
     "rendering",
     "sandbox",

@@ -15,14 +15,16 @@ from msgspec.structs import replace
 from reconciler import kinds
 from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonical_spec, collect_applied, digests
+from reconciler.model.canonical import canonical_spec, collect_applied, digests, leaf_at
 from reconciler.model.change import Change, FieldChange, Order
+from reconciler.model.fields.field import Field
 from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle, Manifest
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Secret
+from reconciler.planning.comparing.last_applied import LastApplied
 from reconciler.planning.planner import PlanOptions, plan
 from tests.laws.world import RandomAccount, order_last_first
 
@@ -88,6 +90,19 @@ def record(
     kind = kinds.get(where.kind)
     told = collect_applied(kind, canonical_spec(kind, was)) if was is not None else {}
     return Owner(stack, where, intent, digests(told, intent), **flags)
+
+
+def last_applied(kind: str = "TLSEdge", salt: str = "i", **spec: Any) -> LastApplied:
+    known = kinds.get(kind)
+    return LastApplied(digests(collect_applied(known, canonical_spec(known, spec)), salt), salt)
+
+
+def find_leaf(path: str, kind: str = "TLSEdge") -> tuple[str, Field, Field]:
+    """A path with its leaf and the top-level field, as functions of `comparing` take them."""
+    known = kinds.get(kind)
+    leaf = leaf_at(known.fields, path)
+    assert leaf is not None
+    return path, leaf, known.by_name[path.partition(".")[0]]
 
 
 def live(
