@@ -46,59 +46,6 @@ def test_a_mistake_in_an_entry_of_another_environment_is_not_reported(tmp_path: 
     assert read(tmp_path, f"approvals:\n- {ENTRY}\n- {{destroy: a, env: prod}}\n")
 
 
-REMEDY = "write an entry as `plan --fail-on approvals` prints it"
-
-
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        ("approvals: {}\n", [f"1:12: expected a list, found a map; {REMEDY}"]),
-        ("approvals: [a]\n", [f"1:13: expected a map, found text; {REMEDY}"]),
-        (
-            "approvals: []\nothers: 1\n",
-            ["2:9: unknown key 'others'; the file has one key, `approvals`"],
-        ),
-        (
-            "approvals:\n- {delete: a, adopt: b}\n- {env: prod}\n- {}\n",
-            [
-                "2:3: expected one rule, found delete, adopt; the rules are delete, delete-protected, create, adopt,"
-                " overwrite, ",
-                "4:3: expected one rule, found none; the rules are delete, ",
-            ],
-        ),
-        (f"approvals:\n- {ENTRY.replace('Vault/a', '7')}\n", ["2:12: delete must be a text; quote it; "]),
-        (f"approvals:\n- {ENTRY.replace('Vault/a', '')}\n", ["2:12: delete must be a text; quote it; "]),
-        (
-            "approvals:\n- {delete: a, until: '2030-12-31', digest: d, env: [a]}\n",
-            ["2:52: env must be a text; quote it; "],
-        ),
-        ("approvals:\n- {delete: a, digest: d}\n", ["2:3: until must be a text; quote it; "]),
-        ("approvals:\n- {delete: a, until: '2030-12-31'}\n", ["2:3: digest must be a text; quote it; "]),
-        (
-            "approvals:\n- {delete: a, until: '2030-12-31', digest: d, id: 7}\n",
-            ["2:51: id must be a text; quote it; "],
-        ),
-        (
-            "approvals:\n- {delete: a, until: 2030-12-32, digest: d}\n- {delete: b, until: '20301231', digest: d}\n"
-            "- {delete: b, until: 2030-W01-1, digest: d}\n",
-            [
-                "2:22: '2030-12-32' is not a date; write it like 2026-12-31",
-                "3:22: '20301231' is not a date; write it like 2026-12-31",
-                "4:22: '2030-W01-1' is not a date; write it like 2026-12-31",
-            ],
-        ),
-        ("[a]\n", ["1:1: expected a map, found a list; write `approvals:` and below it a list; "]),
-    ],
-)
-def test_every_mistake_is_reported_at_its_position(tmp_path: Path, text: str, lines: list[str]) -> None:
-    with pytest.raises(Rejected) as rejected:
-        read(tmp_path, text)
-    problems = rejected.value.problems
-    assert [str(each)[: len(line) + 15] for each, line in zip(problems, lines, strict=True)] == [
-        f"approvals.yaml:{line}" for line in lines
-    ]
-
-
 def test_a_file_that_cannot_be_read_is_an_error_and_not_a_file_without_entries(tmp_path: Path) -> None:
     (tmp_path / "approvals.yaml").mkdir()
     with pytest.raises(Rejected) as rejected:

@@ -21,7 +21,7 @@ from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
 from reconciler.project.manifests.load import load_manifests_with
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
-from tests.project.test_manifests import delivering, load, told
+from tests.project.test_manifests import delivering, load
 
 HIDDEN = "kind: Secret\nname: s\nspec: {vault_id: vault_x, name: s, value: {from_env: HIDDEN}}\n---\n"
 SHOWN = "kind: IPPolicy\nname: a\nspec: {description: '%s'}\n"
@@ -258,63 +258,10 @@ def test_different_objects_and_absent_ones_are_no_duplicates(texts: list[str]) -
     assert len(load(documents(*texts)).manifest.declarations) == len(texts)
 
 
-@pytest.mark.parametrize(
-    ("texts", "problem"),
-    [
-        (
-            [
-                "{kind: BotUser, name: a, id: bot_1, spec: {name: n}}",
-                "{kind: BotUser, name: b, id: service_1, spec: {name: o}}",
-            ],
-            "a.yaml:3:30: BotUser/b: has the same id (bot_1) as BotUser/a (a.yaml:1:1)",
-        ),
-        (
-            ["{kind: BotUser, name: a, spec: {name: n}}", "{kind: BotUser, name: b, spec: {name: n}}"],
-            "a.yaml:3:39: BotUser/b: has the same name as BotUser/a (a.yaml:1:1)",
-        ),
-        (
-            ["{kind: IPPolicy, name: p}", *(RULE % (name, "{ref: IPPolicy/p}", "1.1.1.1/32") for name in "ab")],
-            "a.yaml:5:77: IPPolicyRule/b: has the same ip_policy_id, cidr as IPPolicyRule/a (a.yaml:3:1)",
-        ),
-    ],
-)
-def test_an_object_that_is_declared_twice_is_reported_at_the_second(texts: list[str], problem: str) -> None:
-    assert told(documents(*texts)) == [f"{problem}; keep one of the two"]
-
-
 def test_endpoints_share_a_url_only_if_both_pool() -> None:
     endpoint = "{kind: CloudEndpoint, name: %s, spec: {url: 'https://a.b', traffic_policy: {on_http_request: []}%s}}"
     pool = ", pooling_enabled: true"
     assert len(load(documents(endpoint % ("a", pool), endpoint % ("b", pool))).manifest.declarations) == 2
-    for first, second in (("", pool), (pool, ""), ("", "")):
-        (line,) = told(documents(endpoint % ("a", first), endpoint % ("b", second)))
-        assert line.endswith("keep one of the two, or set pooling_enabled in both")
-
-
-@pytest.mark.parametrize("former", ["x", "0"])
-def test_a_former_address_belongs_to_one_declaration(former: str) -> None:
-    policy = "{{kind: IPPolicy, name: {0}, moved: [IPPolicy/{1}, IPPolicy/{0}1]}}"
-    assert told(documents(*(policy.format(name, former) for name in "ab"))) == [
-        f"a.yaml:3:34: IPPolicy/b.moved: IPPolicy/{former} is also a former address of IPPolicy/a (a.yaml:1:1); "
-        "remove one of the two"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("moved", "line"),
-    [
-        ("IPPolicy/a", "3:8: IPPolicy/a.moved: is the current address of this resource; write a former address, "),
-        ("[IPPolicy/b, IPPolicy/a]", "3:21: IPPolicy/a.moved[1]: is the current address of this resource; write a "),
-        ("[IPPolicy/b, 1]", "3:21: IPPolicy/a.moved[1]: expected an address or a list of addresses; write Kind/"),
-        ("[null]", "3:9: IPPolicy/a.moved[0]: expected an address or a list of addresses; write Kind/oldname"),
-        ("{}", "3:8: IPPolicy/a.moved: expected an address or a list of addresses; write Kind/oldname"),
-        ("b", "3:8: IPPolicy/a.moved: expected an address or a list of addresses; write Kind/oldname"),
-        ("[Vault/a]", "3:9: IPPolicy/a.moved[0]: Vault/a is an address of another kind; write IPPolicy/oldname"),
-    ],
-)
-def test_a_wrong_former_address_is_reported(moved: str, line: str) -> None:
-    (problem,) = told(f"kind: IPPolicy\nname: a\nmoved: {moved}\n")
-    assert problem.startswith(f"a.yaml:{line}")
 
 
 def test_children_are_declared_in_their_parent_or_on_their_own() -> None:
@@ -324,7 +271,6 @@ def test_children_are_declared_in_their_parent_or_on_their_own() -> None:
     load(documents(parent % "", source % "{ref: EventSubscription/s}"))
     load(documents(parent % within, source % "esb_1"))
     load(documents(parent % within, (parent % "").replace("name: s", "name: t"), source % "{ref: EventSubscription/t}"))
-    assert len(told(documents(parent % within, source % "{ref: EventSubscription/s}"))) == 1
 
 
 NAMES = "abcd"

@@ -56,67 +56,6 @@ def test_a_rule_knows_what_it_speaks_of(tmp_path: Path) -> None:
     assert (rule.needs_plan, rule.is_about_resources) == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("check", "place"),
-    [
-        ("check: resource.kind == 1 +", "2:28"),
-        ("check: 'resource.kind == ''x'' && nope'", "2:35"),
-        ('check: "resource.kind == \\"x\\" && nope"', "2:35"),
-        ("check: |\n  true &&\n\n    nope", "5:5"),
-        ("check: >-\n  true &&\n  nope", "4:3"),
-        ("check: nope # resource", "2:8"),
-        ("check: true\n  && nope", "2:8"),  # a plain text on several lines: where it begins
-    ],
-)
-def test_an_expression_is_wrong_at_its_line_and_column(tmp_path: Path, check: str, place: str) -> None:
-    (told,) = refused(tmp_path, f"policy: a\n{check}\nmessage: x\n")
-    assert told.startswith(f"policies/a.yaml:{place}: a.check: the expression ")
-
-
-def test_an_unknown_name_is_told_with_those_there_are(tmp_path: Path) -> None:
-    (told,) = refused(tmp_path, "policy: a\ncheck: resorce.kind == ''\nmessage: x\n")
-    assert told == (
-        "policies/a.yaml:2:8: a.check: the expression uses the unknown name resorce.kind; "
-        "use change, now, plan or resource"
-    )
-
-
-def test_an_expression_in_a_message_is_wrong_at_its_place(tmp_path: Path) -> None:
-    (told,) = refused(tmp_path, "policy: a\ncheck: resource.ok\nmessage: the ${resource.kind} ${nope}\n")
-    assert told.startswith("policies/a.yaml:3:33: a.message: the expression uses the unknown name nope")
-
-
-def test_a_check_answers_with_true_or_false(tmp_path: Path) -> None:
-    (told,) = refused(tmp_path, "policy: a\ncheck: size(resource.kind)\nmessage: x\n")
-    assert "the expression evaluates to a number, not to true or false" in told
-
-
-def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
-    text = (
-        "policy: a b\nseverity: loud\nscope: {kinds: [TLSEgde], actions: [vanish]}\ncheck: x\nmessage: y\n---\n"
-        "policy: b\nscope: {kinds: [TLSEgde]}\ncheck: true ==\nmessage: ${\n---\n- a\n---\n"
-        "policy: c\ncheck: resource.ok\nmessage: x\nexemptions: [{address: x, until: 2030-13-01}]\n"
-    )
-    assert refused(tmp_path, text) == [
-        "policies/a.yaml:1:9: a b.policy: is not a valid name; use up to 100 letters, digits, '.', '_' and '-', "
-        "beginning with a letter or digit",
-        "policies/a.yaml:2:11: a b.severity: 'loud' is not one of error or warning",
-        "policies/a.yaml:3:37: a b.scope.actions[0]: 'vanish' is not one of create, update, replace, delete, adopt, "
-        "forget or move",
-        "policies/a.yaml:8:17: b.scope.kinds[0]: unknown kind 'TLSEgde'; did you mean TLSEdge?",
-        "policies/a.yaml:9:15: b.check: the expression ends unexpectedly; expressions are written in CEL (https://cel.dev)",
-        "policies/a.yaml:12:1: expected a map, found a list; begin with policy:",
-        "policies/a.yaml:17:14: c.exemptions[0].reason: missing required field",
-        "policies/a.yaml:17:34: c.exemptions[0].until: is not a date; write it as 2030-12-31",
-    ]
-
-
-def test_a_name_is_used_once(tmp_path: Path) -> None:
-    assert refused(tmp_path, f"{GOOD}---\n{GOOD}") == [
-        "policies/a.yaml:5:9: a: duplicate policy name, first used at policies/a.yaml:1:1; rename one of the two"
-    ]
-
-
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12))
 def test_every_character_of_a_quoted_or_literal_text_is_found_where_it_stands(text: str) -> None:
     single = "a: '" + text.replace("'", "''") + "'\n"
@@ -219,39 +158,6 @@ def test_the_name_of_a_policy_is_short_and_plain(tmp_path: Path, name: str, is_v
     else:
         (line,) = refused(tmp_path, text)
         assert "is not a valid name; use up to 100 letters" in line
-
-
-@pytest.mark.parametrize("day", ["2030-13-01", "20301231", "2030-1-1", "2030-W01-1", "soon"])
-def test_the_last_day_of_an_exemption_is_written_in_one_form(tmp_path: Path, day: str) -> None:
-    text = f"policy: a\ncheck: 'true'\nmessage: m\nexemptions: [{{address: x, reason: y, until: '{day}'}}]\n"
-    assert refused(tmp_path, text) == [
-        "policies/a.yaml:4:45: a.exemptions[0].until: is not a date; write it as 2030-12-31"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        ("policy: [a]\ncheck: x\nmessage: m\n", "1:9: policy: expected text, found a list; "),
-        ("policy: a\ncheck: 'true'\nmessag: m\nmessage: x\n", "3:1: a.messag: unknown field; did you mean me"),
-        ("policy: a\ncheck: ''\nmessage: m\n", "2:8: a.check: "),
-        ("policy: a\ncheck: 'true'\nmessage: ''\n", "3:10: a.message: "),
-        (
-            "policy: a\ncheck: 'true'\nmessage: m\nscope: {kinds: [X]}\n",
-            "4:17: a.scope.kinds[0]: unknown kind 'X'; `reco",
-        ),
-        ("policy: a\ncheck: 'true'\nmessage: ${ }\n", "3:13: a.message: the expression "),
-        (
-            "policy: a\ncheck: 'true'\nmessage: |\n  x\n  ${nope}\n",
-            "5:5: a.message: the expression uses the unknown na",
-        ),
-        ("text\n", "1:1: expected a map, found text; begin with policy:"),
-    ],
-)
-def test_a_policy_that_cannot_be_read_is_reported_at_its_place(tmp_path: Path, text: str, line: str) -> None:
-    found = refused(tmp_path, f"{text}---\n# nothing\n---\npolicy: z\npolicy: z\nchek: 1\n")
-    (other,) = (each for each in found if "duplicate key" not in each)
-    assert other.startswith(f"policies/a.yaml:{line}")
 
 
 def test_policies_come_from_every_listed_file_once_and_in_the_order_of_their_names(tmp_path: Path) -> None:
