@@ -121,3 +121,40 @@ spec:
     assert said.code == 1
     assert "  -     match: /\n" in said.out
     assert "hunter2" not in said.out
+
+
+def test_fmt_begins_each_document_with_the_line_for_editors_when_asked(shell: Shell) -> None:
+    line = "# yaml-language-server: $schema=../.schemas/manifest.json"
+    shell.write("manifests/payments.yaml", "kind: IPPolicy\nname: a\n---\nname: b\nkind: IPPolicy\n")
+    assert shell("fmt", "--modeline").code == 0
+    text = f"{line}\nkind: IPPolicy\nname: a\n---\n{line}\nkind: IPPolicy\nname: b\n"
+    assert (shell.root / "manifests/payments.yaml").read_text() == text
+    assert (
+        (shell.root / "reconciler.yaml")
+        .read_text()
+        .startswith("# yaml-language-server: $schema=.schemas/project.json\n")
+    )
+    assert shell("fmt", "--check", "--modeline").code == 0
+
+
+def test_fmt_leaves_the_line_for_editors_on_top_and_adds_none_unasked(shell: Shell) -> None:
+    line = "# yaml-language-server: $schema=elsewhere.json"
+    shell.write("manifests/payments.yaml", f"{line}\nname: a\nkind: IPPolicy\n---\nkind: IPPolicy\nname: b\n")
+    shell("fmt")
+    text = f"{line}\nkind: IPPolicy\nname: a\n---\nkind: IPPolicy\nname: b\n"
+    assert (shell.root / "manifests/payments.yaml").read_text() == text
+
+
+def test_fmt_check_names_what_it_would_change_and_changes_nothing(shell: Shell) -> None:
+    crooked = "name: b\nkind: BotUser\nspec:\n    name:   bot\n"
+    shell.write("manifests/bot.yaml", crooked)
+    said = shell("fmt", "--check")
+    assert (said.code, said.out.splitlines()[0], said.err) == (1, "manifests/bot.yaml", "")
+    assert (shell.root / "manifests/bot.yaml").read_text() == crooked
+
+
+def test_fmt_lays_out_once_and_then_has_nothing_to_do(shell: Shell) -> None:
+    shell.write("manifests/bot.yaml", "name: b\nkind: BotUser\nspec:\n    name:   bot\n")
+    assert shell("fmt") == Output(0, "manifests/bot.yaml\n", "")
+    assert (shell.root / "manifests/bot.yaml").read_text() == "kind: BotUser\nname: b\nspec:\n  name: bot\n"
+    assert shell("fmt") == Output(0, "", "")

@@ -11,19 +11,13 @@ import jsonschema
 import pytest
 
 from tests.harness.platform import Sandbox
-from tests.harness.project import Output, Shell
+from tests.harness.project import Shell
 
 ROOT = Path(__file__).parents[2]
 
 
 def schema(name: str) -> Any:
     return json.loads((ROOT / f"schemas/{name}.json").read_text(encoding="utf-8"))
-
-
-def edit(sandbox: Sandbox) -> None:
-    """Somebody edits the office in the dashboard."""
-    policy = sandbox.get("/ip_policies")["ip_policies"][0]["id"]
-    sandbox.patch(f"/ip_policies/{policy}", {"description": "edited"})
 
 
 def test_one_plan_is_written_in_every_form_at_once(shell: Shell, sandbox: Sandbox) -> None:
@@ -74,87 +68,6 @@ def test_a_plan_as_json_is_nobody_elses_to_read_wherever_it_was_asked_for(shell:
     assert shell("show", "out.json", "--format", "json=/dev/null").code == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("plan", "--out", "x.json", "--format", "html=./x.json"), "x.json is named twice"),
-        (("plan", "--out", "x.json", "--format", "html=manifests/../x.json"), "are the same file"),
-        (("plan", "--out", "x.json", "--format", "html=link"), "x.json and link are the same file"),
-        (("plan", "--format", "html=y", "--format", "sarif=y"), "y is named twice; name a different file for each"),
-        (("plan", "--snapshot", "x.json", "--out", "x.json"), "x.json is named twice"),
-        (("drift", "--format", "html=y", "--format", "sarif=y"), "y is named twice"),
-        (("show", "x.json", "--format", "html=x.json"), "x.json is named twice"),
-        (("apply", "x.json", "-y", "--events", "x.json"), "x.json is named twice"),
-    ],
-)
-def test_two_outputs_never_go_to_one_file(shell: Shell, sandbox: Sandbox, words: tuple[str, ...], text: str) -> None:
-    shell("plan", "--out", "x.json")
-    (shell.root / "link").symlink_to("x.json")
-    before = (shell.root / "x.json").read_text()
-    said = shell(*words)
-    assert said.code == 64
-    assert text in said.err
-    assert ((shell.root / "x.json").read_text(), (shell.root / "y").exists()) == (before, False)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("plan", "--out"),
-        ("plan", "--destroy", "--out"),
-        ("plan", "--format", "sarif"),
-        ("show", "plan.json", "--format", "html"),
-        ("drift", "--format", "html"),
-        ("report", "--out"),
-        ("snapshot", "--out"),
-        ("apply", "-y", "--events"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("manifests/payments.yaml", "manifests"),
-        ("manifests/new.yaml", "manifests"),
-        ("link", "manifests"),
-        ("reconciler.yaml", "settings"),
-        ("environments/prod.yaml", "environments"),
-        ("policies/all.yaml", "policies"),
-    ],
-)
-def test_no_output_replaces_a_file_of_the_project(
-    shell: Shell, sandbox: Sandbox, words: tuple[str, ...], name: str, use: str
-) -> None:
-    shell("plan", "--out", "plan.json")
-    (shell.root / "link").symlink_to("manifests/payments.yaml")
-    before = {path: path.read_text() for path in shell.root.rglob("*.yaml")}
-    said = shell(*_with_file(words, name))
-    assert said.code == 1
-    assert f"error: {name} is reserved: it belongs to the project's {use}; write to another file" in said.err
-    assert {path: path.read_text() for path in shell.root.rglob("*.yaml")} == before
-    assert sandbox.get("/ip_policies")["ip_policies"] == []
-
-
-def _with_file(words: tuple[str, ...], name: str) -> list[str]:
-    """The words with a file as the value of the last one: `--out FILE`, `html=FILE`."""
-    return [*words, name] if words[-1].startswith("-") else [*words[:-1], f"{words[-1]}={name}"]
-
-
-def test_no_output_replaces_a_delivered_token(shell: Shell, sandbox: Sandbox) -> None:
-    shell.write("manifests/c.yaml", "kind: TunnelCredential\nname: c\ndeliver: {token: {to_file: secrets/c}}\n")
-    assert shell("apply", "-y").code == 0
-    token = (shell.root / "secrets/c").read_text()
-    said = shell("plan", "--out", "secrets/c")
-    assert said.code == 1
-    assert "error: secrets/c overlaps with a delivery: TunnelCredential/c to secrets/c (manifests/c.yaml:" in said.err
-    assert (shell.root / "secrets/c").read_text() == token
-
-
-def test_devices_and_pipes_take_several_outputs(shell: Shell, sandbox: Sandbox) -> None:
-    words = [word for form in ("text", "json", "html") for word in ("--format", f"{form}=/dev/null")]
-    assert shell("plan", *words).code == 0
-    assert shell("apply", "-y", "--events", "/dev/null").code == 0
-
-
 def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
     said = shell("plan", "--format", "json=")
     assert said.code == 64
@@ -180,55 +93,3 @@ def test_every_property_of_an_event_is_in_the_table_of_the_docs() -> None:
         (row,) = (line for line in lines if line.startswith(f"| `{event}` |"))
         own = form["properties"].keys() - {"version", "event", "call", "address", "method"}
         assert {name for name in own if f"`{name}`" not in row} == set()
-
-
-def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: Sandbox) -> None:
-    shell("apply", "-y")
-    assert shell("drift", "--record", "--quiet").code == 0
-    edit(sandbox)
-    assert shell("drift", "--record").code == 2
-    assert shell("report", "--out", "report.html") == Output(0, "", "Wrote report.html.\n")
-    page = (shell.root / "report.html").read_text(encoding="utf-8")
-    assert ": 1 resource differed, the longest since" in page
-    assert "fields differ: <code>description</code>" in page
-    assert 'aria-label="API calls by run"' in page
-    assert "edited" not in page  # no value is kept
-
-
-def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
-    said = shell("report")
-    assert said.code == 0
-    assert "No drift check was recorded; run <code>reconciler drift --record</code>." in said.out
-    assert not (shell.root / "state").exists()
-
-
-def test_events_replace_a_symlink_like_every_output(shell: Shell, sandbox: Sandbox) -> None:
-    """A branch can bring a symlink under the name of an output."""
-    (shell.root / "target").write_text("of someone else")
-    for name in ("events.ndjson", "plan.html"):
-        (shell.root / name).symlink_to("target")
-    shell("plan", "--format", "html=plan.html")
-    assert shell("apply", "-y", "--events", "events.ndjson").code == 0
-    assert (shell.root / "target").read_text() == "of someone else"
-    assert [path.name for path in shell.root.iterdir() if path.is_symlink()] == []
-    assert '"event":"ended"' in (shell.root / "events.ndjson").read_text().replace(" ", "")
-
-
-def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
-    said = shell("drift", "--record", "--target", "IPPolicy/*")
-    assert said == Output(64, "", "error: --record checks the whole stack; select no resources\n")
-
-
-def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
-    shell("apply", "-y")
-    sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
-    said = shell("drift", "--record")
-    assert said.code == 1
-    assert "note: drift check not recorded, because the plan has errors" in said.err
-    assert "No drift check was recorded" in shell("report").out
-
-
-def test_a_store_in_memory_records_nothing(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RECONCILER_STORE", "memory:")
-    said = shell("drift", "--record")
-    assert said == Output(64, "", "error: --record requires a persistent store; set `store` to a file, not memory:\n")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from pathlib import Path
 
 import pytest
 
 from reconciler.project import named_files
-from reconciler.project.files import Unreadable
 from tests.harness.project import Shell
 
 READING = [
@@ -71,13 +69,3 @@ def test_standard_input_has_a_limit(monkeypatch: pytest.MonkeyPatch, shell: Shel
     monkeypatch.setattr("sys.stdin", io.StringIO("x" * 101))
     text = run(shell, ["comment", "--plan", "-", "--number", "1"], "")
     assert text == "error: standard input is larger than 100 bytes\n"
-
-
-@pytest.mark.parametrize("size", [99, 100, 101])
-def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path, size: int) -> None:
-    (tmp_path / "a").write_bytes(b"x" * size)
-    if size <= 100:
-        assert len(named_files.read_text(tmp_path / "a", 100)) == size
-    else:
-        with pytest.raises(Unreadable, match="a is larger than 100 bytes"):
-            named_files.read_text(tmp_path / "a", 100)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from reconciler.project.discovery import find_project
-from reconciler.project.files import Unreadable
 from tests.harness.platform import Sandbox
 from tests.harness.project import Shell
 
@@ -65,24 +62,6 @@ def test_the_search_ends_at_the_root_of_the_repository(shell: Shell, git: str, m
     answer = shell("validate")
     assert answer.code == 1
     assert "`reconciler init` creates one in this folder" in answer.err
-
-
-def test_a_project_at_the_root_of_the_repository_is_found(tmp_path: Path) -> None:
-    (tmp_path / ".git").mkdir()
-    (tmp_path / "reconciler.yaml").touch()
-    (tmp_path / "a/b").mkdir(parents=True)
-    assert find_project(tmp_path / "a/b") == Path("../..")
-    assert find_project(tmp_path) == Path()
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="changes the owner of a file")
-def test_a_project_of_another_user_is_used_only_if_named(tmp_path: Path) -> None:
-    (tmp_path / "reconciler.yaml").touch()
-    os.chown(tmp_path / "reconciler.yaml", 12345, 12345)
-    (tmp_path / "a").mkdir()
-    with pytest.raises(Unreadable, match="belongs to another user"):
-        find_project(tmp_path / "a")
-    assert find_project(tmp_path) == Path()
 
 
 def test_addresses_are_completed_in_a_subfolder(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.harness.project import Shell
+from tests.harness.project import Output, Shell
 
 UNKNOWN = "kind: EventSubscription\nname: s\nspec:\n  sources: [{type: no_such_thing.v0}]\n"
 MISTAKE = """\
@@ -388,3 +388,25 @@ def test_a_fault_of_all_instances_in_all_environments_is_reported_once(shell: Sh
         "manifests/x.yaml:5:3: IPPolicy/p-a.descripton: unknown field (4 resources: p-a, p-b, p-c, …); "
         "did you mean description?\n1 error\n",
     )
+
+
+def test_valid_manifests_are_counted(shell: Shell) -> None:
+    assert shell("validate") == Output(0, "Valid: 3 resources in 1 file.\n", "")
+
+
+def test_problems_go_to_standard_error_one_a_line_and_are_counted(shell: Shell) -> None:
+    shell.write("manifests/bad.yaml", "kind: TLSEdge\nname: x\nspec:\n  hostport: []\n  tls_termination: 3\n")
+    said = shell("validate")
+    assert said.code == 1
+    assert said.out == ""
+    *lines, summary = said.err.splitlines()
+    assert [line.partition(": ")[0] for line in lines] == ["manifests/bad.yaml:4:3", "manifests/bad.yaml:5:20"]
+    assert summary == "2 errors"
+
+
+def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
+    (shell.root / "reconciler.yaml").unlink()
+    said = shell("validate")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith("there is no file reconciler.yaml; ")
+    assert said.err.endswith("\n1 error\n")

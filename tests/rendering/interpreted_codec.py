@@ -1,6 +1,6 @@
 """The decoder of the wire format without compiled decoders: looks at the type hint of each value again.
 
-Slow and plain; the laws of `test_json` compare the compiled decoders with it.
+Slow and plain; the laws of `test_wire` compare the compiled decoders with it.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Ref
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
-from reconciler.rendering.run_context import Link, read_run_context
+from reconciler.rendering.run_context import read_run_context
 from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE, plans
@@ -219,27 +219,6 @@ def test_the_header_has_environment_commit_author_review_run_and_time() -> None:
         "https://github.com/octo/infra/pull/42",
         "https://github.com/octo/infra/actions/runs/99",
     ]
-
-
-def test_gitlab_sets_the_links_too() -> None:
-    site = "https://gitlab.example.com/octo/infra"
-    context = read_run_context(
-        {
-            "GITLAB_CI": "true",
-            "CI_PROJECT_URL": site,
-            "CI_MERGE_REQUEST_IID": "7",
-            "CI_PIPELINE_ID": "31",
-            "CI_PIPELINE_URL": f"{site}/-/pipelines/31",
-            "GITLAB_USER_LOGIN": "mara",
-        },
-        commit="abc",
-    )
-    assert (context.author, context.review, context.run, context.commit) == (
-        "mara",
-        Link("!7", f"{site}/-/merge_requests/7"),
-        Link("pipeline 31", f"{site}/-/pipelines/31"),
-        Link("abc", f"{site}/-/commit/abc"),
-    )
 
 
 @given(hostile.texts)

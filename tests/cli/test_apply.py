@@ -90,38 +90,6 @@ def test_an_address_below_which_nothing_is_offered_is_told_as_such(
     )
 
 
-def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
-    shell("apply", "-y")
-    sandbox.patch(f"/edges/tls/{edge_of(sandbox)}", {"description": "by hand"})
-    shell.write(
-        "manifests/payments.yaml",
-        (shell.root / "manifests/payments.yaml")
-        .read_text()
-        .replace("description: Office", "description: Headquarters"),
-    )
-    assert shell("drift").number_ids() == Output(
-        2,
-        """\
-Differences: - on the platform, + in the manifests
-
-  ~ TLSEdge/payments  manifests/payments.yaml:6
-      differs from the manifest (edgtls_1)
-      ~ description: "by hand" on the platform, "" in Git  (changed on the platform)
-
-Unapplied Git changes:
-
-  ~ IPPolicy/office  manifests/payments.yaml:1
-      changed in Git, not applied yet (ipp_1)
-      ~ description: "Office" on the platform, "Headquarters" in Git  (changed in Git)
-
-Drift: 1 resource changed on the platform. 1 resource has unapplied Git changes.
-""",
-        "",
-    )
-    shell("apply", "-y")
-    assert shell("drift") == Output(0, "No drift. 3 resources match the manifests.\n", "")
-
-
 def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json", "--quiet")
     assert (shell.root / "plan.json").stat().st_mode & 0o777 == 0o600
@@ -213,23 +181,6 @@ def test_events_are_a_line_of_json_each(shell: Shell, sandbox: Sandbox) -> None:
     ]
 
 
-def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("history") == Output(0, "", "No calls recorded yet.\n")
-    shell("apply", "-y")
-    said = shell("history")
-    assert said.code == 0
-    assert sorted(line.split("  ", 1)[1] for line in said.out.splitlines()) == [
-        f"apply    succeeded  create {address}"
-        for address in ("IPPolicy/office", "ReservedDomain/pay", "TLSEdge/payments")
-    ]
-
-
-def test_more_of_the_history_than_can_be_counted_is_a_usage_error(shell: Shell) -> None:
-    said = shell("history", "--limit", "9" * 20)
-    assert said.code == 64
-    assert "is not in the range" in said.err
-
-
 def test_a_key_that_is_not_accepted_exits_6(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_API_KEY", "wrong")
     said = shell("plan")
@@ -312,28 +263,3 @@ def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shel
     assert process.returncode == 130
     assert out.endswith("1 call succeeded, 0 failed, 2 skipped.\n")
     assert "skipped: create TLSEdge/payments: the run was stopped" in err
-
-
-def test_what_only_git_changed_is_no_drift_unless_it_is_asked_for(
-    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shell("apply", "-y")
-    declared = (shell.root / "manifests/payments.yaml").read_text()
-    added = "---\nkind: IPPolicy\nname: new\nspec: {}\n"
-    shell.write("manifests/payments.yaml", declared.replace("description: Office", "description: New") + added)
-    said = shell("drift")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "No drift. 2 resources have unapplied Git changes.")
-    assert shell("drift", "--pending").code == 2
-    # On a fresh runner the record still tells who changed what is there, and nobody whether the new one was ever made.
-    monkeypatch.setenv("RECONCILER_STORE", "memory:")
-    said = shell("drift")
-    assert (said.code, said.out.splitlines()[-1]) == (
-        2,
-        "Drift: 1 resource with an unknown cause. 1 resource has unapplied Git changes.",
-    )
-    assert shell("drift", "IPPolicy/office").code == 0
-    monkeypatch.delenv("RECONCILER_STORE")
-    sandbox.delete(f"/edges/tls/{edge_of(sandbox)}")
-    said = shell("drift", "TLSEdge/*")
-    assert (said.code, "deleted on the platform" in said.out, "IPPolicy/new" in said.out) == (2, True, False)
-    assert shell("drift", "TLSEdge/nothing").code == 64

@@ -12,7 +12,6 @@ import pytest
 from reconciler.cli.dev import man_page
 from reconciler.cli.main import COMMANDS
 from reconciler.cli.main import reconciler as command
-from reconciler.cli.terminal import exit_codes
 
 ROOT = Path(__file__).parents[2]
 PAGE = man_page.render_page(command)
@@ -29,18 +28,6 @@ def test_every_variable_that_is_read_is_told() -> None:
     read = {name for name in re.findall(r"RECONCILER_[A-Z_]+", code) if not name.startswith(pipelines)}
     assert {each for each in read if not each.endswith("COMPLETE")} == {
         name for name in man_page.ENVIRONMENT if name.startswith("RECONCILER_")
-    }
-
-
-def test_the_readme_has_the_same_exit_codes() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (\d+) \| (.+) \|$", readme, re.MULTILINE)
-    assert {int(code): text for code, text in rows} == exit_codes.MEANINGS
-
-
-def test_every_exit_code_has_a_meaning() -> None:
-    assert set(exit_codes.MEANINGS) == {
-        value for name, value in vars(exit_codes).items() if name.isupper() and type(value) is int
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -17,31 +16,6 @@ HEAVY = ("cryptography", "httpx", "networkx", "pydantic", "rich", "ruamel", "sql
 
 def python(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["paln"], ["completion", "bash"]])
-def test_what_needs_no_library_loads_none(words: list[str]) -> None:
-    loaded = python(
-        "import contextlib, io, json, sys\n"
-        "from reconciler.cli.main import main\n"
-        "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
-        f"    main({words!r})\n"
-        "print(json.dumps(sorted(filter(sys.modules.get, sys.modules))))"
-    )
-    modules = json.loads(loaded)
-    assert [name for name in modules if name.partition(".")[0] in HEAVY] == []
-    assert [name for name in modules if name.startswith(("reconciler.kinds", "reconciler.api"))] == []
-
-
-def test_completing_a_command_loads_no_library() -> None:
-    loaded = python(
-        "import contextlib, io, os, sys\n"
-        "os.environ.update(_RECONCILER_COMPLETE='bash_complete', COMP_WORDS='reconciler pl', COMP_CWORD='1')\n"
-        "from reconciler.cli.main import main\n"
-        "main([])\n"
-        f"print([name for name, module in sys.modules.items() if module and name.partition('.')[0] in {HEAVY!r}])"
-    )
-    assert loaded == "plain,plan\n[]\n"
 
 
 def test_the_version_is_one_line(shell: Shell) -> None:
@@ -90,81 +64,6 @@ def test_wrong_usage_exits_64_with_a_hint(shell: Shell, words: list[str], error:
     assert said.out == ""
     assert said.err.splitlines()[0].rstrip("?") == f"error: {error}".rstrip("?")
     assert said.err.splitlines()[1].startswith("usage: reconciler")
-
-
-def test_valid_manifests_are_counted(shell: Shell) -> None:
-    assert shell("validate") == Output(0, "Valid: 3 resources in 1 file.\n", "")
-
-
-def test_problems_go_to_standard_error_one_a_line_and_are_counted(shell: Shell) -> None:
-    shell.write("manifests/bad.yaml", "kind: TLSEdge\nname: x\nspec:\n  hostport: []\n  tls_termination: 3\n")
-    said = shell("validate")
-    assert said.code == 1
-    assert said.out == ""
-    *lines, summary = said.err.splitlines()
-    assert [line.partition(": ")[0] for line in lines] == ["manifests/bad.yaml:4:3", "manifests/bad.yaml:5:20"]
-    assert summary == "2 errors"
-
-
-def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
-    (shell.root / "reconciler.yaml").unlink()
-    said = shell("validate")
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("there is no file reconciler.yaml; ")
-    assert said.err.endswith("\n1 error\n")
-
-
-def test_fmt_check_names_what_it_would_change_and_changes_nothing(shell: Shell) -> None:
-    crooked = "name: b\nkind: BotUser\nspec:\n    name:   bot\n"
-    shell.write("manifests/bot.yaml", crooked)
-    said = shell("fmt", "--check")
-    assert (said.code, said.out.splitlines()[0], said.err) == (1, "manifests/bot.yaml", "")
-    assert (shell.root / "manifests/bot.yaml").read_text() == crooked
-
-
-def test_fmt_lays_out_once_and_then_has_nothing_to_do(shell: Shell) -> None:
-    shell.write("manifests/bot.yaml", "name: b\nkind: BotUser\nspec:\n    name:   bot\n")
-    assert shell("fmt") == Output(0, "manifests/bot.yaml\n", "")
-    assert (shell.root / "manifests/bot.yaml").read_text() == "kind: BotUser\nname: b\nspec:\n  name: bot\n"
-    assert shell("fmt") == Output(0, "", "")
-
-
-def test_kinds_is_a_line_per_kind(shell: Shell) -> None:
-    from reconciler import kinds
-
-    said = shell("kinds")
-    assert said.code == 0
-    assert [line.split()[0] for line in said.out.splitlines()] == [kind.name for kind in kinds.declarable()]
-
-
-def test_explain_tells_of_a_field(shell: Shell) -> None:
-    assert shell("explain", "ReservedDomain.region") == Output(
-        0,
-        """\
-ReservedDomain.region (au | eu | ap | us | jp | in | sa)
-
-Deprecated by the platform: domains are served in all regions.
-
-- immutable: cannot be updated in place: another value replaces the object
-- input only: never returned by the platform: compared by the digest in the owner record
-""",
-        "",
-    )
-
-
-def test_graph_draws_the_manifests(shell: Shell) -> None:
-    assert shell("graph", "--format", "mermaid") == Output(
-        0,
-        """\
-flowchart LR
-  n1["IPPolicy<br/>office"]
-  n2["ReservedDomain<br/>pay"]
-  n3["TLSEdge<br/>payments"]
-  n1 --> n3
-  n2 --> n3
-""",
-        "",
-    )
 
 
 def test_plan_without_an_address_or_key_says_what_is_missing(shell: Shell) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.project.documents import terraform
 from tests.harness.project import Shell
 
 
@@ -96,16 +95,6 @@ def test_for_each_in_the_spelling_of_terraform(shell: Shell) -> None:
         "manifests/r.yaml:3:11: IPPolicy/p-${{ each.key }}.for_each: expected a list or a map, found"
     )
     assert line.endswith("write ${{ var.offices }}, with offices under variables: in reconciler.yaml")
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["${req.host}", "${conn.client_ip}", "${{ var.x }}", "$${var.x", "${vars.x}", "${data.name}", "${variable.x}",
-     "${ each }", "var.x and more", "${path}"],
-)  # fmt: skip
-def test_expressions_of_the_platform_are_no_terraform(text: str) -> None:
-    assert terraform.find_inserted(text) is None
-    assert terraform.find_bare(text) is None
 
 
 def test_a_wrong_value_that_is_an_expression_of_terraform_is_one_error_with_our_spelling(shell: Shell) -> None:

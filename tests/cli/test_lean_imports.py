@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-import socket
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
-import httpx
 import pytest
 
-from reconciler.cli.main import main
 from tests.harness.platform import Sandbox
 from tests.harness.project import Shell
 from tests.kinds import pems
@@ -79,6 +75,10 @@ def loaded(*words: str, environment: dict[str, str] | None = None, folder: Path 
     return {name.partition(".")[0] for name in modules(*words, environment=environment, folder=folder)}
 
 
+def python(code: str) -> str:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("plan", "--help"), ("completion", "bash")])
 def test_what_needs_no_project_loads_nothing_heavy(words: tuple[str, ...]) -> None:
     assert loaded(*words) & HEAVY == set()
@@ -132,47 +132,26 @@ def test_only_a_plan_that_shows_a_certificate_loads_what_decodes_it(shell: Shell
     assert "cryptography" in loaded("plan", folder=shell.root)
 
 
-def test_a_sandbox_says_its_address_first_and_ends_with_success() -> None:
-    command = [sys.executable, "-m", "reconciler", "sandbox", "--api-key", "mine"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        headers = {"Authorization": "Bearer mine", "Service-Version": "2"}
-        assert httpx.get(f"{address}/bot_users", headers=headers, trust_env=False).json()["bot_users"] == []
-        process.terminate()
-    assert process.returncode == 0
-
-
-def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        assert main(["sandbox", "--port", str(port)]) == 1
-    assert (
-        capsys.readouterr().err == f"error: port {port} is already in use; choose another port, or 0 for a free one\n"
+@pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["paln"], ["completion", "bash"]])
+def test_what_needs_no_library_loads_none(words: list[str]) -> None:
+    loaded = python(
+        "import contextlib, io, json, sys\n"
+        "from reconciler.cli.main import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
+        f"    main({words!r})\n"
+        "print(json.dumps(sorted(filter(sys.modules.get, sys.modules))))"
     )
+    modules = json.loads(loaded)
+    assert [name for name in modules if name.partition(".")[0] in HEAVY] == []
+    assert [name for name in modules if name.startswith(("reconciler.kinds", "reconciler.api"))] == []
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["--agent-config", "agent.yml"], "--agent-config requires --agent"),
-        (["--agent-port", "4040"], "--agent-port requires --agent"),
-        (["--latency", "nan"], "invalid value for '--latency': is not a number"),
-        (["--latency", "inf"], "invalid value for '--latency': inf is not in the range 0<=x<=3600000"),
-        (["--host", ""], "invalid value for '--host': is empty"),
-        (["--api-key", " "], "invalid value for '--api-key': is empty"),
-    ],
-)
-def test_a_sandbox_that_cannot_be_meant_is_a_matter_of_usage(
-    capsys: pytest.CaptureFixture[str], words: list[str], why: str
-) -> None:
-    assert main(["sandbox", *words]) == 64
-    assert capsys.readouterr().err.startswith(f"error: {why}\n")
-
-
-def test_a_sandbox_takes_no_database_of_another_program(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    file = tmp_path / "other.db"
-    with closing(sqlite3.connect(file)) as other, other:
-        other.execute("CREATE TABLE mine (a)")
-    assert main(["sandbox", "--db", str(file)]) == 1
-    assert capsys.readouterr().err == f"error: {file}: not a database of the sandbox; use another file\n"
+def test_completing_a_command_loads_no_library() -> None:
+    loaded = python(
+        "import contextlib, io, os, sys\n"
+        "os.environ.update(_RECONCILER_COMPLETE='bash_complete', COMP_WORDS='reconciler pl', COMP_CWORD='1')\n"
+        "from reconciler.cli.main import main\n"
+        "main([])\n"
+        f"print([name for name, module in sys.modules.items() if module and name.partition('.')[0] in {HEAVY!r}])"
+    )
+    assert loaded == "plain,plan\n[]\n"

@@ -1,0 +1,32 @@
+"""`report`: the HTML page on recorded drift checks and applies."""
+
+from __future__ import annotations
+
+from tests.harness.platform import Sandbox
+from tests.harness.project import Output, Shell
+
+
+def edit(sandbox: Sandbox) -> None:
+    """Somebody edits the office in the dashboard."""
+    policy = sandbox.get("/ip_policies")["ip_policies"][0]["id"]
+    sandbox.patch(f"/ip_policies/{policy}", {"description": "edited"})
+
+
+def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: Sandbox) -> None:
+    shell("apply", "-y")
+    assert shell("drift", "--record", "--quiet").code == 0
+    edit(sandbox)
+    assert shell("drift", "--record").code == 2
+    assert shell("report", "--out", "report.html") == Output(0, "", "Wrote report.html.\n")
+    page = (shell.root / "report.html").read_text(encoding="utf-8")
+    assert ": 1 resource differed, the longest since" in page
+    assert "fields differ: <code>description</code>" in page
+    assert 'aria-label="API calls by run"' in page
+    assert "edited" not in page  # no value is kept
+
+
+def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
+    said = shell("report")
+    assert said.code == 0
+    assert "No drift check was recorded; run <code>reconciler drift --record</code>." in said.out
+    assert not (shell.root / "state").exists()

@@ -1,0 +1,12 @@
+"""`schema`: the JSON Schemas for editors."""
+
+from __future__ import annotations
+
+from tests.harness.project import Shell
+
+
+def test_schemas_for_editors_are_written_where_they_are_wanted(shell: Shell) -> None:
+    assert shell("schema", "--all", ".schemas").code == 0
+    names = sorted(path.name for path in (shell.root / ".schemas").iterdir())
+    assert names == ["environment.json", "fleet.json", "manifest.json", "project.json"]
+    assert shell("schema").code == 64
