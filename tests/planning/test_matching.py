@@ -675,11 +675,65 @@ def test_an_id_of_what_was_replaced_leads_to_what_took_its_place() -> None:
         assert (made.changes, errors(made)) == ((), [])
 
 
+@pytest.mark.parametrize(("ensure", "action"), [(Ensure.ABSENT, "delete"), (Ensure.FORGOTTEN, "forget")])
+@pytest.mark.parametrize("replaces", [EDGE, None])
+def test_the_owner_record_of_an_absent_declaration_counts_and_never_its_stale_id(
+    ensure: Ensure, action: str, replaces: str | None
+) -> None:
+    anew = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, replaces=replaces))
+    made = make_plan(declare("TLSEdge/a", id=EDGE, ensure=ensure), seen=snapshot(anew), options=LENIENT)
+    assert [(str(change.action), change.id) for change in made.changes] == [(action, "edgtls_2")]
+    assert made.errors == ()
+
+
+@pytest.mark.parametrize(("ensure", "action"), [(Ensure.ABSENT, "delete"), (Ensure.FORGOTTEN, "forget")])
+def test_the_binding_of_an_absent_declaration_counts_and_never_its_stale_id(ensure: Ensure, action: str) -> None:
+    anew = live("BotUser", "bot_2", {"name": "b"})
+    seen = snapshot(anew, bindings={"BotUser/b": Binding("bot_2")})
+    made = make_plan(declare("BotUser/b", {"name": "b"}, id="bot_1", ensure=ensure), seen=seen, options=LENIENT)
+    assert [(str(change.action), change.id) for change in made.changes] == [(action, "bot_2")]
+    assert made.errors == ()
+
+
+def test_the_deletion_of_a_created_again_object_needs_the_usual_approval() -> None:
+    anew = live("ReservedDomain", "rd_2", DOMAIN, owner=record("ReservedDomain/a", DOMAIN))
+    made = make_plan(declare("ReservedDomain/a", DOMAIN, id="rd_1", ensure=Ensure.ABSENT), seen=snapshot(anew))
+    assert actions(made) == {"ReservedDomain/a": "delete"}
+    assert [approval.flag for approval in made.missing_approvals] == ["--allow delete:ReservedDomain=1"]
+
+
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
-def test_what_took_the_place_of_the_named_object_does_not_end_in_its_place(ensure: Ensure) -> None:
-    new = live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {}, replaces=EDGE))
-    made = make_plan(declare("TLSEdge/a", id=EDGE, ensure=ensure), seen=snapshot(new), options=LENIENT)
-    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["conflicting-id"])
+@pytest.mark.parametrize("owner", [None, record("TLSEdge/b", {}), record("TLSEdge/b", {}, stack="theirs")])
+def test_an_absent_declaration_whose_id_is_a_living_object_of_another_is_a_problem(
+    ensure: Ensure, owner: Owner | None
+) -> None:
+    seen = snapshot(live("TLSEdge", EDGE, owner=owner), live("TLSEdge", "edgtls_2", owner=record("TLSEdge/a", {})))
+    declared = [declare("TLSEdge/a", id=EDGE, ensure=ensure), declare("TLSEdge/b")]
+    made = make_plan(*declared, seen=seen, options=LENIENT)
+    assert {problem.code for problem in made.errors} == {"conflicting-id"}
+    assert all(call.address.name == "b" and call.verb is Verb.CREATE for call in made.calls)
+
+
+def test_an_absent_declaration_of_a_child_with_a_living_id_and_no_parent_is_a_problem() -> None:
+    edge = live("HTTPSEdge", "edghts_1", owner=record("HTTPSEdge/e", {}))
+    routes = [
+        live("HTTPSEdgeRoute", "edghtsrt_1", parent="edghts_1"),
+        live("HTTPSEdgeRoute", "edghtsrt_2", parent="edghts_1", owner=record("HTTPSEdgeRoute/a", {})),
+    ]
+    absent = declare("HTTPSEdgeRoute/a", id="edghtsrt_1", ensure=Ensure.ABSENT)
+    made = make_plan(absent, declare("HTTPSEdge/e"), seen=snapshot(edge, *routes), options=LENIENT)
+    assert [problem.code for problem in made.errors if problem.subject == "HTTPSEdgeRoute/a"] == ["conflicting-id"]
+    assert not [call for call in made.calls if call.verb is Verb.DELETE]
+
+
+@pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
+def test_an_absent_declaration_with_a_stale_id_deletes_no_unmanaged_object_with_its_natural_key(
+    ensure: Ensure,
+) -> None:
+    by_hand = live("ReservedDomain", "rd_2", DOMAIN)
+    absent = declare("ReservedDomain/a", DOMAIN, id="rd_1", ensure=ensure, adopt=True)
+    made = make_plan(absent, seen=snapshot(by_hand), options=LENIENT)
+    assert (made.changes, made.errors) == ((), ())
 
 
 def test_a_former_object_counts_if_no_object_has_the_id() -> None:

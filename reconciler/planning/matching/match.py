@@ -79,7 +79,7 @@ def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
     if len(owned) > 1:
         return _refuse_shared_record(index, declaration, declaration.address, owned)
     is_present = declaration.ensure is Ensure.PRESENT
-    if declaration.id is not None and not (is_present and _is_absent(index, kind, declaration, want)):
+    if declaration.id is not None and not _is_absent(index, kind, declaration, want):
         return _find_by_id(index, kind, declaration, want, owned + [live for _, live in formers])
     if len({(live.kind, live.locator) for live in owned + [live for _, live in formers]}) > 1:
         return _refuse_ambiguous(declaration, owned, formers)
@@ -95,6 +95,8 @@ def _find(assignments: Assignments, kind: Kind, declaration: Declaration, want: 
         if index.manifest.may_declare(former):
             return _refuse_unread(declaration, f"{live.id} was {former}")
         return Match(live, Basis.FORMER, former)
+    if declaration.id is not None and not is_present:
+        return NO_MATCH  # the named object does not exist; an unmanaged object with its natural key is another one
     if declaration.id is not None and (other := index.find_kind_of_id(kind, declaration.id)) is not None:
         return _refuse(
             declaration,
@@ -206,7 +208,12 @@ def locate(kind: Kind, declaration: Declaration, want: CanonicalFields) -> LiveK
 
 def _is_absent(index: LiveIndex, kind: Kind, declaration: Declaration, want: CanonicalFields) -> bool:
     """Whether no object has the id, so that it leads nowhere: the declaration is matched as one without an id."""
-    return index.snapshot.of(kind.name).complete and locate(kind, declaration, want) not in index.by_locator
+    if not index.snapshot.of(kind.name).complete or locate(kind, declaration, want) in index.by_locator:
+        return False
+    if declaration.ensure is Ensure.PRESENT:
+        return True
+    # The parent of an object to delete or to forget may not be declared.
+    return all(live.id != declaration.id for live in index.snapshot.of(kind.name).objects)
 
 
 def _find_by_id(
@@ -220,7 +227,7 @@ def _find_by_id(
         return _refuse(
             declaration,
             f"its manifest names the id {declaration.id}, but its owner record is on {other.id}",
-            _CORRECT_ID.format(id=declaration.id) if live is not None else "remove `id`, since no object has it",
+            _CORRECT_ID.format(id=declaration.id),
             code="conflicting-id",
         )
     if live is None:
