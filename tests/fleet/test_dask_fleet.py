@@ -32,7 +32,7 @@ from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet
 from tests.harness.tiers import full
 from tests.harness.workspaces import Document
-from tests.store.fleet_stores import STORES, new_store
+from tests.store.stores import STORES, new_store
 
 KEEP = {
     "run": ["sh", "-c", 'cat >"tokens/$FLEET_MEMBER"'],

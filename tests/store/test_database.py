@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sqlalchemy import String, column, create_mock_engine, exc, make_url
+from sqlalchemy import exc
 
+from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, postgres
+from reconciler.store import database
+from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import MEMORY, Damaged, StoreError, Unavailable
-from reconciler.store.lock import LOCK_SECONDS
-from reconciler.store.scope import Scope
 from reconciler.store.store import open_store
 
 BOT = Address("BotUser", "berlin")
@@ -82,16 +80,6 @@ def test_a_password_of_an_opened_url_is_removed_from_errors() -> None:
             with pytest.raises(Unavailable, match=r"\(bad \(secret\)") as raised, database.explain_errors(SERVER):
                 raise error
             assert "canary" not in str(raised.value)
-
-
-def test_all_passwords_of_a_url_are_found() -> None:
-    url = make_url("postgresql://u:a@h/x?PASSWORD=b&sslpassword=c&sslpassword=d&passfile=e&sslmode=require")
-    assert sorted(postgres.find_passwords(url)) == ["a", "b", "c", "d"]
-    assert list(postgres.find_passwords(make_url("postgresql://u@h/x"))) == []
-
-
-def test_a_server_may_be_silent_for_half_of_the_time_that_a_lock_lasts() -> None:
-    assert Timeouts().answer == LOCK_SECONDS / 2
 
 
 async def test_a_store_whose_table_is_gone_is_damaged(tmp_path: Path) -> None:
@@ -192,43 +180,32 @@ async def test_a_store_in_memory_that_stays_busy_is_refused() -> None:
             await store.bindings("prod")
 
 
-# --- a server, as far as none is needed -------------------------------------------------------------------------------
+def fail(failure: StoreError) -> None:
+    raise AssertionError(failure)
 
 
-def test_keys_of_a_scope_are_compared_by_their_bytes_on_a_server() -> None:
-    """The order of texts there is that of a language, in which "berlin/prod" may stand before "berlin 2"."""
-    dialect = create_mock_engine("postgresql+psycopg://", print).dialect
-    condition = Scope("berlin").contains(column("stack", String), "postgresql")
-    text = str(condition.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-    assert "stack ~>=~ 'berlin/'" in text
-    assert "stack ~<~ 'berlin0'" in text
+async def test_it_does_all_that_a_file_does() -> None:
+    async with (
+        open_store(MEMORY) as store,
+        store.lock("prod", on_loss=fail) as holder,
+        store.journal("prod", command="apply", holder=holder) as journal,
+    ):
+        await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(50)))
+        await journal.bind({BOT: Binding("bot_1")})
+        await journal.record_account(AccountMembership("https://a", ("BotUser:bot_1",)))
+        assert len(await store.find_open_intents("prod")) == 50
+        assert await store.bindings("prod") == {BOT: Binding("bot_1")}
+        assert await store.membership("prod") == AccountMembership("https://a", ("BotUser:bot_1",))
 
 
-def connect() -> tuple[socket.socket, socket.socket, Callable[[str], str]]:
-    """Both ends of a connection, and a function that waits for a response as a driver does."""
-    ours, theirs = socket.socketpair()
-
-    def wait(prefix: str, *, suffix: str = "") -> str:
-        if not (response := ours.recv(100)):
-            raise ConnectionError("closed")
-        return prefix + response.decode() + suffix
-
-    return ours, theirs, wait
+async def test_the_next_one_knows_nothing_of_it() -> None:
+    async with open_store(MEMORY) as store, store.journal("prod", command="apply") as journal:
+        await journal.bind({BOT: Binding("bot_1")})
+    async with open_store(MEMORY) as store:
+        assert await store.bindings("prod") == {}
 
 
-def test_a_connection_on_which_no_response_comes_is_closed() -> None:
-    ours, theirs, wait = connect()
-    with ours, theirs:
-        with pytest.raises(ConnectionError, match=r"connection closed: the server did not respond within 0 s"):
-            postgres.wait_for_response(ours, wait, 0.01, "")
-        assert theirs.recv(1) == b""
-
-
-def test_a_response_in_time_and_an_error_of_the_driver_are_passed_on() -> None:
-    ours, theirs, wait = connect()
-    with ours:
-        theirs.send(b"b")
-        assert postgres.wait_for_response(ours, wait, 30.0, "a", suffix="c") == "abc"
-        theirs.close()
-        with pytest.raises(ConnectionError, match=r"^closed$"):
-            postgres.wait_for_response(ours, wait, 30.0, "a")
+async def test_sqlites_own_spelling_is_refused_with_ours() -> None:
+    with pytest.raises(Unavailable, match="use memory: if that is intended"):
+        async with open_store("sqlite:///:memory:"):
+            pass

@@ -3,62 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_mock_engine
 
-from reconciler.model.fleet import Amount, Pause, Run, RunState, RunVerb, Shape, TaskRecord, TaskState, Wave
+from reconciler.model.fleet import Amount, Pause, RunState, TaskRecord, TaskState, Wave
 from reconciler.store import fleet_rows
 from reconciler.store.clock import now_expression
-from reconciler.store.errors import AlreadyExists, AmbiguousRun, Damaged, Locked, StoreError, UnknownRun, UnknownTask
+from reconciler.store.errors import AlreadyExists, AmbiguousRun, Locked, StoreError, UnknownRun, UnknownTask
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
-from reconciler.store.fleet_requests import BEAT_SECONDS, WHOLE_BUDGET
-from tests.store.fleet_stores import STORES, new_store
-
-RUN = Run("20261123-101500-a1b2", "edge", RunVerb.APPLY, "/srv/fleet", "fleet.yaml", "c0ffee", 1000.0, actor="mara")
-SHAPE = Shape("0123456789ab", "berlin", "shop", '{"plan": "…"}')
-
-
-class Now:
-    """A clock that stands still until moved."""
-
-    def __init__(self) -> None:
-        self.time = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.time
-
-
-@pytest.fixture
-def now() -> Now:
-    return Now()
-
-
-@pytest.fixture(params=STORES)
-async def records(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[FleetRecords]:
-    async with open_fleet_records(new_store(request.param, tmp_path)) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def timed(tmp_path: Path, now: Now) -> AsyncIterator[FleetRecords]:
-    """Records in a file, by a clock that the test moves."""
-    async with open_fleet_records(str(tmp_path / "fleet.db"), now=now) as opened:
-        yield opened
-
-
-def tasks(*members: str, run: str = RUN.id) -> list[TaskRecord]:
-    return [TaskRecord(run, member, "shop") for member in members]
-
-
-def ended(record: TaskRecord, state: TaskState = TaskState.SUCCEEDED, sent: int = 0) -> TaskRecord:
-    return replace(record, state=state, exit_code=0, requests=record.requests + sent)
+from tests.harness.tiers import examples
+from tests.store.stores import PLACES, RUN, RUNS, SHAPE, STORES, Now, end_task, new_store, tasks
 
 
 async def test_a_run_and_its_tasks_are_read_as_they_were_stored(records: FleetRecords) -> None:
@@ -154,10 +124,10 @@ async def test_a_worker_whose_task_was_claimed_by_another_stores_nothing(records
     heir = await records.claim(RUN.id, "a", "shop", "host-2")
     assert (heir.tries, heir.requests) == (2, 5)
     assert not await records.beat(replace(dead, requests=9))
-    assert not await records.finish(ended(dead))
+    assert not await records.finish(end_task(dead))
     assert await records.task(RUN.id, "a", "shop") == heir
-    assert await records.finish(ended(heir, sent=3))
-    assert not await records.finish(ended(heir, TaskState.FAILED))
+    assert await records.finish(end_task(heir, sent=3))
+    assert not await records.finish(end_task(heir, TaskState.FAILED))
     final = await records.task(RUN.id, "a", "shop")
     assert final is not None
     assert (final.state, final.requests, final.worker) == (TaskState.SUCCEEDED, 8, "host-2")
@@ -167,7 +137,7 @@ async def test_only_waiting_tasks_are_skipped_and_only_final_ones_reset(records:
     await records.create_run(RUN, tasks("a", "b", "c"))
     running = await records.claim(RUN.id, "a", "shop", "w")
     done = await records.claim(RUN.id, "b", "shop", "w")
-    await records.finish(replace(ended(done, TaskState.FAILED), changes={"x": "1"}, shape="s", reason="why"))
+    await records.finish(replace(end_task(done, TaskState.FAILED), changes={"x": "1"}, shape="s", reason="why"))
     assert await records.skip(RUN.id, [(each, "shop") for each in "abcd"], "the run ended before") == 1
     skipped = await records.task(RUN.id, "c", "shop")
     assert skipped is not None
@@ -188,7 +158,7 @@ async def test_only_waiting_tasks_are_skipped_and_only_final_ones_reset(records:
     )
     again = await records.claim(RUN.id, "b", "shop", "w")
     assert again.tries == 2
-    assert not await records.finish(ended(done))  # of the try before the reset
+    assert not await records.finish(end_task(done))  # of the try before the reset
     for wrong in (records.reset(RUN.id, [TaskState.RUNNING]), records.finish(again)):
         with pytest.raises(ValueError, match="ended"):
             await wrong
@@ -321,10 +291,6 @@ async def test_a_reset_task_keeps_its_place_tries_and_requests_alone(records: Fl
     assert await records.skip("r2", [("a", "shop")], "why") == 0
 
 
-RUNS = {"r1": "core", "r2": "edge", "r3": "edge", "r4": "edge", "r5": "zone"}  # id → fleet
-PLACES = [(member, project) for member in "abc" for project in ("base", "mid", "shop")]
-
-
 async def test_what_is_done_to_one_task_or_run_leaves_all_others_as_they_are(timed: FleetRecords, now: Now) -> None:
     for run, fleet in RUNS.items():
         await timed.create_run(
@@ -355,7 +321,7 @@ async def test_what_is_done_to_one_task_or_run_leaves_all_others_as_they_are(tim
     assert (claimed.run, claimed.member, claimed.project) == ("r3", "b", "mid")
     await timed.beat(claimed)
     await timed.begin_apply(claimed)
-    await timed.finish(ended(claimed, TaskState.FAILED))
+    await timed.finish(end_task(claimed, TaskState.FAILED))
     await timed.reset("r3", [TaskState.FAILED])
     await timed.skip("r3", [("b", "mid")], "why")
     assert (await timed.update_run("r3", approved_shapes=["a"], state=RunState.FAILED)).id == "r3"
@@ -363,19 +329,6 @@ async def test_what_is_done_to_one_task_or_run_leaves_all_others_as_they_are(tim
     assert await timed.end_pause("edge")
     assert await read_others() == before
     assert [run.id for run in await timed.list_runs("edge")] == ["r4", "r3", "r2"]
-
-
-async def test_requests_of_other_members_and_fleets_do_not_count(timed: FleetRecords, now: Now) -> None:
-    for run, fleet in RUNS.items():
-        await timed.create_run(replace(RUN, id=run, fleet=fleet), [TaskRecord(run, *place) for place in PLACES])
-        for number, (member, project) in enumerate(PLACES):
-            if (run, member, project) != ("r3", "b", "mid"):
-                claimed = await timed.claim(run, member, project, "w")
-                await timed.finish(ended(claimed, sent=1000 * int(run[1]) + number))
-    mine = await timed.claim("r3", "b", "mid", "w")
-    now.time += 10
-    sent = [2003, 2004, 2005, 3003, 3005, 4003, 4004, 4005]
-    assert await timed.find_spent_requests(mine) == tuple((10.0, number) for number in sent)
 
 
 async def test_many_shapes_are_read_in_several_queries(timed: FleetRecords) -> None:
@@ -403,7 +356,7 @@ async def test_a_write_of_another_process_is_never_undone(tmp_path: Path) -> Non
     file = tmp_path / "fleet.db"
     async with open_fleet_records(str(file)) as records:
         await records.create_run(RUN, tasks("a", "b"))
-        await records.finish(ended(await records.claim(RUN.id, "b", "shop", "w")))
+        await records.finish(end_task(await records.claim(RUN.id, "b", "shop", "w")))
         with connect(file) as other:
             other.execute("BEGIN IMMEDIATE")
             other.execute("UPDATE fleet_tasks SET tries = 5")
@@ -467,165 +420,185 @@ async def test_the_lease_of_a_task_has_one_holder(records: FleetRecords) -> None
                 pass
 
 
-# --- requests of others -------------------------------------------------------------------------------------------
+# --- claims ----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_first_task_of_a_member_finds_nothing_spent(timed: FleetRecords) -> None:
-    await timed.create_run(RUN, tasks("a", "b"))
-    other = await timed.claim(RUN.id, "b", "shop", "w")
-    await timed.finish(ended(other, sent=9))
-    assert await timed.find_spent_requests(await timed.claim(RUN.id, "a", "shop", "w")) == ()
+WORKERS, MEMBERS = ("w1", "w2", "w3"), ("a", "b")
 
-
-async def test_requests_of_a_task_count_for_a_minute_after_its_end(timed: FleetRecords, now: Now) -> None:
-    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
-    await timed.create_run(replace(RUN, id="r2"), tasks("a", run="r2"))
-    await timed.create_run(replace(RUN, id="r3", fleet="core"), tasks("a", run="r3"))
-    base = await timed.claim(RUN.id, "a", "base", "w")
-    now.time += 300
-    await timed.finish(ended(base, sent=40))
-    now.time += 20
-    shop = await timed.claim(RUN.id, "a", "shop", "w")
-    assert await timed.find_spent_requests(shop) == ((20.0, 40),)
-    await timed.finish(ended(shop, sent=7))
-    now.time += 10
-    assert await timed.find_spent_requests(await timed.claim("r2", "a", "shop", "w")) == ((10.0, 7), (30.0, 40))
-    assert await timed.find_spent_requests(await timed.claim("r3", "a", "shop", "w")) == ()
-
-
-async def test_a_killed_worker_counts_as_the_whole_budget_until_it_must_have_been_dead(
-    timed: FleetRecords, now: Now
-) -> None:
-    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
-    dead = await timed.claim(RUN.id, "a", "shop", "w")
-    now.time += 100
-    assert await timed.beat(replace(dead, requests=3))
-    now.time += BEAT_SECONDS + 10
-    heir = await timed.claim(RUN.id, "a", "shop", "w")
-    assert await timed.find_spent_requests(heir) == ((10.0, WHOLE_BUDGET),)
-    now.time += 5
-    await timed.finish(ended(heir, sent=2))  # what was sent before it does not hide what its predecessor sent
-    base = await timed.claim(RUN.id, "a", "base", "w")
-    assert await timed.find_spent_requests(base) == ((0.0, 2), (15.0, WHOLE_BUDGET))
-    now.time += 46
-    assert await timed.find_spent_requests(base) == ((46.0, 2),)
-
-
-async def test_a_task_that_runs_elsewhere_counts_what_it_has_sent_until_it_seems_dead(
-    timed: FleetRecords, now: Now
-) -> None:
-    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
-    base = await timed.claim(RUN.id, "a", "base", "w")
-    shop = await timed.claim(RUN.id, "a", "shop", "w")
-    assert await timed.find_spent_requests(shop) == ()
-    now.time += 10
-    await timed.beat(replace(base, requests=12))
-    now.time += 2 * BEAT_SECONDS
-    assert await timed.find_spent_requests(shop) == ((2 * BEAT_SECONDS, 12),)
-    now.time += 1
-    assert await timed.find_spent_requests(shop) == ((BEAT_SECONDS + 1, WHOLE_BUDGET),)
-
-
-async def test_a_worker_that_was_killed_a_moment_ago_may_have_sent_until_now(timed: FleetRecords, now: Now) -> None:
-    await timed.create_run(RUN, tasks("a"))
-    await timed.claim(RUN.id, "a", "shop", "w")
-    now.time += 3
-    second = await timed.claim(RUN.id, "a", "shop", "w")
-    assert await timed.find_spent_requests(second) == ((0.0, WHOLE_BUDGET),)
-    now.time += 1
-    third = await timed.claim(RUN.id, "a", "shop", "w")
-    assert await timed.find_spent_requests(third) == ((0.0, WHOLE_BUDGET),)
-
-
-async def test_a_retry_counts_the_requests_of_the_tries_before(timed: FleetRecords, now: Now) -> None:
-    await timed.create_run(RUN, tasks("a"))
-    for sent in (4, 5):
-        await timed.finish(ended(await timed.claim(RUN.id, "a", "shop", "w"), TaskState.FAILED, sent))
-        await timed.reset(RUN.id, [TaskState.FAILED])
-        now.time += 10
-    last = await timed.claim(RUN.id, "a", "shop", "w")
-    assert last.requests == 9
-    assert await timed.find_spent_requests(last) == ((10.0, 9),)
-    now.time += 50
-    assert await timed.find_spent_requests(last) == ()
-
-
-async def test_requests_count_for_a_minute_to_the_moment(timed: FleetRecords, now: Now) -> None:
-    """The earlier try's as well as those of another task."""
-    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
-    for project, sent in (("base", 40), ("shop", 2)):
-        claimed = await timed.claim(RUN.id, "a", project, "w")
-        await timed.finish(replace(claimed, state=TaskState.FAILED, requests=sent))
-    assert await timed.reset(RUN.id, [TaskState.FAILED]) == 2
-    shop = await timed.claim(RUN.id, "a", "shop", "w")
-    now.time += 59.9
-    spent = await timed.find_spent_requests(shop)
-    assert [number for _, number in spent] == [2, 40]
-    assert [ago for ago, _ in spent] == pytest.approx([59.9, 59.9])
-    assert len(await timed.find_spent_requests(shop, window=59.0)) == 0
-    now.time += 0.1
-    assert await timed.find_spent_requests(shop) == ()
-    assert len(await timed.find_spent_requests(shop, window=61.0)) == 2
-
-
-async def test_a_try_of_more_than_a_minute_ago_is_not_added_to_the_last(timed: FleetRecords, now: Now) -> None:
-    for number, (pause, counted) in enumerate(((59.9, 9), (60.0, 5))):
-        await timed.create_run(replace(RUN, id=f"r{number}"), tasks(f"m{number}", run=f"r{number}"))
-        for sent in (4, 5):
-            claimed = await timed.claim(f"r{number}", f"m{number}", "shop", "w")
-            await timed.finish(ended(claimed, TaskState.FAILED, sent))
-            await timed.reset(f"r{number}", [TaskState.FAILED])
-            now.time += pause if sent == 4 else 0
-        last = await timed.claim(f"r{number}", f"m{number}", "shop", "w")
-        assert await timed.find_spent_requests(last) == ((0.0, counted),)
-
-
-async def test_a_killed_worker_may_have_sent_until_its_next_sign_of_life_was_due(timed: FleetRecords, now: Now) -> None:
-    """15 seconds after the last one, whether or not another worker took the task over."""
-    await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
-    await timed.claim(RUN.id, "a", "base", "w")
-    now.time += 40
-    shop = await timed.claim(RUN.id, "a", "shop", "w")
-    ((ago, number),) = await timed.find_spent_requests(shop)
-    assert (ago, number > 10**6) == (25.0, True)
-    await timed.claim(RUN.id, "a", "base", "w")
-    now.time += 34.9
-    assert [ago for ago, _ in await timed.find_spent_requests(shop)] == pytest.approx([19.9, 59.9])
-    now.time += 0.1
-    assert [ago for ago, _ in await timed.find_spent_requests(shop)] == pytest.approx([20.0])
-
-
-# --- damage -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE fleet_runs SET state = 'opem'",
-        "UPDATE fleet_runs SET verb = 'destroy'",
-        """UPDATE fleet_runs SET approved_shapes = '["0123456789ab"]'""",
-        """UPDATE fleet_runs SET approved_waves = '{"approved": ["all"], "waves": []}'""",
-        "UPDATE fleet_tasks SET state = 'runninf'",
-        "UPDATE fleet_tasks SET counts = '{'",
-        """UPDATE fleet_tasks SET changes = '{"BotUser/b": "1"}'""",
-        "UPDATE fleet_tasks SET shape = 'x'",
-        "UPDATE fleet_shapes SET plan = ''",
-    ],
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["claim", "beat", "finish", "reset"]), st.sampled_from(WORKERS), st.sampled_from(MEMBERS)
+    ),
+    max_size=25,
 )
-async def test_a_row_that_is_not_valid_is_damage(tmp_path: Path, change: str) -> None:
-    file = tmp_path / "fleet.db"
-    async with open_fleet_records(str(file)) as records:
-        await records.create_run(RUN, tasks("a"))
-        await records.save_shape("edge", SHAPE)
-        connection = sqlite3.connect(file)
-        connection.execute(change)
-        connection.commit()
-        connection.close()
 
-        async def read_all() -> None:
-            await records.find_run("edge")
-            await records.tasks(RUN.id)
-            await records.shapes("edge", [SHAPE.digest])
 
-        with pytest.raises(Damaged):
-            await read_all()
+async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) -> None:
+    """Any order of claims, deaths (a worker does nothing any more), signs of life and ends."""
+    await records.create_run(RUN, [TaskRecord(RUN.id, member, "shop") for member in MEMBERS])
+    held: dict[tuple[str, str], TaskRecord] = {}  # what each worker believes to have
+    owner: dict[str, str] = {}  # whose claim is the last
+    tries, finished = Counter[str](), Counter[str]()
+    done: dict[str, TaskRecord] = {}
+    for number, (step, worker, member) in enumerate(steps):
+        has_it = owner.get(member) == worker and (worker, member) in held
+        record = held.get((worker, member))
+        if step == "claim":
+            claimed = await records.claim(RUN.id, member, "shop", worker)
+            if member in done:
+                assert claimed == done[member]
+                continue
+            tries[member] += 1
+            assert (claimed.state, claimed.tries, claimed.worker) == (TaskState.RUNNING, tries[member], worker)
+            held[worker, member], owner[member] = claimed, worker
+        elif step == "beat" and record is not None:
+            assert await records.beat(replace(record, requests=record.requests + number)) is has_it
+        elif step == "finish" and record is not None:
+            result = replace(record, state=TaskState.FAILED, reason=f"step {number}", requests=record.requests + number)
+            assert await records.finish(result) is has_it
+            if has_it:
+                finished[member] += 1
+                stored = await records.task(RUN.id, member, "shop")
+                assert stored is not None
+                assert stored == replace(result, ended=stored.ended)
+                done[member] = stored
+                del owner[member]
+        elif step == "reset":
+            assert await records.reset(RUN.id, [TaskState.FAILED]) == len(done)
+            done.clear()
+            finished.clear()
+        assert all(count <= 1 for count in finished.values())
+    for member in MEMBERS:
+        final = await records.task(RUN.id, member, "shop")
+        assert final is not None
+        assert final.tries == tries[member]
+        assert final.state.is_final is (member in done)
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(STEPS)
+@example([("claim", "w1", "a"), ("finish", "w1", "a"), ("finish", "w1", "a")])
+@example(
+    [("claim", "w1", "a"), ("finish", "w1", "a"), ("reset", "w1", "a"), ("beat", "w1", "a"), ("finish", "w1", "a")]
+)
+@example([("claim", "w1", "a"), ("claim", "w2", "a"), ("finish", "w1", "a"), ("finish", "w2", "a")])
+def test_a_task_is_finished_once_by_its_last_worker(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]
+) -> None:
+    folder = tmp_path_factory.mktemp("claims")
+
+    async def check() -> None:
+        async with open_fleet_records(new_store("file", folder)) as records:
+            await check_steps(records, steps)
+
+    asyncio.run(check())
+    shutil.rmtree(folder)
+
+
+@pytest.mark.postgres
+@settings(max_examples=10, deadline=None)
+@given(STEPS)
+def test_a_task_is_finished_once_on_a_server(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]
+) -> None:
+    async def check() -> None:
+        async with open_fleet_records(new_store("server", tmp_path_factory.getbasetemp())) as records:
+            await check_steps(records, steps)
+
+    asyncio.run(check())
+
+
+WORKER = textwrap.dedent(
+    """
+    import asyncio, json, random, sys
+    from msgspec.structs import replace
+    from reconciler.model.fleet import TaskState
+    from reconciler.store.fleet_records import open_fleet_records
+
+    async def main(where, run, name, members):
+        chance, ended = random.Random(name), []
+        async with open_fleet_records(where) as records:
+            print("ready", flush=True)
+            sys.stdin.readline()
+            for _ in range(3):
+                for member in chance.sample(members, len(members)):
+                    record = await records.claim(run, member, "shop", name)
+                    if record.state.is_final or chance.random() < 0.2:  # it dies, and another claims the task
+                        continue
+                    await asyncio.sleep(chance.random() / 500)
+                    if await records.finish(replace(record, state=TaskState.SUCCEEDED, requests=record.requests + 1)):
+                        ended.append(member)
+        print(json.dumps(ended))
+
+    asyncio.run(main(*sys.argv[1:4], json.loads(sys.argv[4])))
+    """
+)
+
+
+@pytest.mark.parametrize("form", STORES)
+async def test_processes_that_claim_the_same_tasks_finish_each_once(form: str, tmp_path: Path) -> None:
+    where = new_store(form, tmp_path)
+    members = [f"m{number}" for number in range(20)]
+
+    def start(name: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WORKER, where, RUN.id, name, json.dumps(members)]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    async with open_fleet_records(where) as records:
+        await records.create_run(RUN, [TaskRecord(RUN.id, member, "shop") for member in members])
+        processes = [start(name) for name in WORKERS]
+        for process in processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        ended = [member for process in processes for member in json.loads(process.communicate()[0])]
+        assert [process.returncode for process in processes] == [0, 0, 0]
+        tasks = await records.tasks(RUN.id)
+    assert sorted(ended) == sorted(task.member for task in tasks if task.state is TaskState.SUCCEEDED)
+    assert len(ended) > len(members) / 2
+    assert all(task.requests == 1 for task in tasks if task.state is TaskState.SUCCEEDED)
+
+
+@pytest.mark.parametrize("form", STORES)
+def test_event_loops_of_several_threads_use_the_same_records(form: str, tmp_path: Path) -> None:
+    where = new_store(form, tmp_path)
+    members = [f"m{number}" for number in range(24)]
+
+    async def create() -> FleetRecords:
+        async with open_fleet_records(where) as records:
+            await records.create_run(RUN, [TaskRecord(RUN.id, member, "shop") for member in members])
+        return records
+
+    async def finish(records: FleetRecords, member: str) -> bool:
+        record = await records.claim(RUN.id, member, "shop", "w")
+        return await records.finish(replace(record, state=TaskState.SUCCEEDED))
+
+    async def use() -> tuple[TaskRecord, ...]:
+        async with open_fleet_records(where) as records:
+            with ThreadPoolExecutor(4) as threads:
+                loops = [threads.submit(asyncio.run, finish(records, member)) for member in members]
+                assert all(await asyncio.gather(*map(asyncio.wrap_future, loops)))
+            return await records.tasks(RUN.id)
+
+    asyncio.run(create())
+    assert {task.state for task in asyncio.run(use())} == {TaskState.SUCCEEDED}
+
+
+@pytest.mark.parametrize("form", STORES)
+async def test_ten_thousand_tasks_are_stored_and_read_at_once(form: str, tmp_path: Path) -> None:
+    """The measured times are about 0.5 s each; the limit is for a machine under load."""
+    clock = asyncio.get_running_loop().time
+    async with open_fleet_records(new_store(form, tmp_path)) as records:
+        tasks = [TaskRecord(RUN.id, f"m{number:05}", "shop", wave=number % 3) for number in range(10_000)]
+        began = clock()
+        await records.create_run(RUN, tasks)
+        found = await records.tasks(RUN.id)
+        skipped = await records.skip(
+            RUN.id, [(task.member, task.project) for task in tasks[5:]], "the run ended before"
+        )
+        assert await records.reset(RUN.id, [TaskState.SKIPPED]) == skipped == 9_995
+        assert clock() - began < 30
+    assert set(map(str, found)) == set(map(str, tasks))

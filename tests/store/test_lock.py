@@ -24,23 +24,9 @@ from reconciler.model.address import Address
 from reconciler.store import lock
 from reconciler.store.errors import Locked, LockLost, StoreError, Unavailable
 from reconciler.store.store import Store, open_store
+from tests.store.stores import Now
 
 INTENT = Intent("i1", Address("BotUser", "b"), "prod", "/bot_users")
-
-
-class Now:
-    """A clock that stands still until moved."""
-
-    def __init__(self) -> None:
-        self.time = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.time
-
-
-@pytest.fixture
-def now() -> Now:
-    return Now()
 
 
 @pytest.fixture

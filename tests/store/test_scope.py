@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from sqlalchemy import String, column, create_mock_engine
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
@@ -26,9 +27,10 @@ from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import Locked, LockLost, StoreError
+from reconciler.store.scope import Scope
 from reconciler.store.store import Store, open_store
 from tests.harness.tiers import examples
-from tests.store.fleet_stores import STORES, new_store
+from tests.store.stores import STORES, new_store
 
 SCOPES = ("", "berlin", "Berlin", "berlin/shop", "berlin/shop/x", "berlin0", "berl", "b%", "b_rlin", "bérlin")
 STACKS = ("prod", "Prod")
@@ -241,3 +243,12 @@ def test_operations_use_the_scope_of_their_runtime(tmp_path: Path) -> None:
     runtime = Runtime(environ={}, store="postgresql://a/b", store_scope="berlin")
     settings = ProjectSource(tmp_path, runtime=runtime).read_settings()
     assert (settings.store, settings.store_scope) == ("postgresql://a/b", "berlin")
+
+
+def test_keys_of_a_scope_are_compared_by_their_bytes_on_a_server() -> None:
+    """The order of texts there is that of a language, in which "berlin/prod" may stand before "berlin 2"."""
+    dialect = create_mock_engine("postgresql+psycopg://", print).dialect
+    condition = Scope("berlin").contains(column("stack", String), "postgresql")
+    text = str(condition.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+    assert "stack ~>=~ 'berlin/'" in text
+    assert "stack ~<~ 'berlin0'" in text

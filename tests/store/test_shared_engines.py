@@ -22,8 +22,8 @@ from reconciler.store.errors import StoreError, Unavailable
 from reconciler.store.fleet_records import open_fleet_records
 from reconciler.store.shared_engines import SharedEngines
 from reconciler.store.store import open_store
-from tests.store.fleet_stores import new_store
-from tests.store.test_postgres import run
+from tests.store.stores import new_store
+from tests.store.test_postgres_server import run
 
 BOT = Address("BotUser", "berlin")
 SOON = Timeouts()

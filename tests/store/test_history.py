@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sqlite3
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -15,11 +12,10 @@ from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.model.plan import Call, Verb
-from reconciler.store import schema
 from reconciler.store.store import open_store
 
 EDGE = Address("TLSEdge", "shop")
-LOOK = DriftCheck(
+DRIFT_CHECK = DriftCheck(
     100.0, 12, "abc", (DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b")),)
 )
 
@@ -27,10 +23,10 @@ LOOK = DriftCheck(
 async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path) -> None:
     later = DriftCheck(200.0, 13)
     async with open_store(str(tmp_path / "prod.db")) as store:
-        for drift_check in (later, LOOK):
+        for drift_check in (later, DRIFT_CHECK):
             await store.drift_history.record("prod", drift_check)
         await store.drift_history.record("dev", DriftCheck(150.0, 1))
-        assert await store.drift_history.list_drift_checks("prod") == (LOOK, later)
+        assert await store.drift_history.list_drift_checks("prod") == (DRIFT_CHECK, later)
         assert await store.drift_history.list_drift_checks("prod", since=150.0) == (later,)
         assert await store.drift_history.list_drift_checks("prod", since=200.0) == (later,)
         assert await store.drift_history.list_drift_checks("prod", since=200.1) == ()
@@ -38,8 +34,8 @@ async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path)
 
 async def test_checks_within_one_second_are_told_apart_each_with_its_resources_by_address(tmp_path: Path) -> None:
     names = ("z", "a", "m")
-    resources = [replace(LOOK.moved[0], address=Address("TLSEdge", name)) for name in names]
-    checks = [replace(LOOK, at=100.0 + number / 10, moved=tuple(resources[number:])) for number in range(3)]
+    resources = [replace(DRIFT_CHECK.moved[0], address=Address("TLSEdge", name)) for name in names]
+    checks = [replace(DRIFT_CHECK, at=100.0 + number / 10, moved=tuple(resources[number:])) for number in range(3)]
     async with open_store(str(tmp_path / "prod.db")) as store:
         for check in checks:
             await store.drift_history.record("prod", check)
@@ -116,63 +112,13 @@ async def test_a_run_is_listed_while_it_goes_on(tmp_path: Path) -> None:
         assert await store.drift_history.list_runs("prod") == (Run("apply", 1000.0, 1000.0, "ended", {}, "", "mara"),)
 
 
-async def test_outcomes_that_earlier_versions_named_otherwise_are_counted_together(tmp_path: Path) -> None:
-    file = tmp_path / "prod.db"
-    async with open_store(str(file)) as store:
-        async with store.journal("prod", command="apply") as journal:
-            for number, outcome in enumerate((Outcome.DONE, Outcome.DONE, Outcome.DONE, Outcome.SKIPPED)):
-                await journal.record(Ended(Call(f"create {number}", EDGE, Verb.CREATE, "/edges/tls"), outcome, 1.0))
-        connection = sqlite3.connect(file)
-        connection.execute("UPDATE outcomes SET outcome = 'done' WHERE place = 2")
-        connection.execute("UPDATE outcomes SET outcome = 'not tried' WHERE place = 4")
-        connection.commit()
-        connection.close()
-        (run,) = await store.drift_history.list_runs("prod")
-        assert run.calls == {Outcome.DONE: 3, Outcome.SKIPPED: 1}
-        assert [call.outcome for call in await store.history("prod")] == ["skipped", *["succeeded"] * 3]
-
-
 async def test_runs_and_checks_of_other_stacks_are_not_listed(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "prod.db"), now=lambda: 1000.0) as store:
         for stack in ("dev", "prod", "test"):
-            await store.drift_history.record(stack, replace(LOOK, commit=stack))
+            await store.drift_history.record(stack, replace(DRIFT_CHECK, commit=stack))
             async with store.journal(stack, command=stack, commit=stack) as journal:
                 await journal.record(Ended(Call("create", EDGE, Verb.CREATE, "/edges/tls"), Outcome.DONE, 1.0))
         for stack in ("dev", "prod", "test"):
-            assert await store.drift_history.list_drift_checks(stack) == (replace(LOOK, commit=stack),)
+            assert await store.drift_history.list_drift_checks(stack) == (replace(DRIFT_CHECK, commit=stack),)
             (run,) = await store.drift_history.list_runs(stack)
             assert (run.command, run.commit, run.calls) == (stack, stack, {Outcome.DONE: 1})
-
-
-NOT_BEFORE = {
-    2: "DROP TABLE looks; DROP TABLE drifts",
-    3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
-    4: "ALTER TABLE intents DROP COLUMN place",
-    5: "DROP TABLE plan_calls",
-    6: "DROP TABLE run_origins",
-    7: "DROP TABLE fleet_runs; DROP TABLE fleet_tasks; DROP TABLE fleet_shapes; DROP TABLE fleet_pauses",
-    8: "ALTER TABLE bindings DROP COLUMN adopted",
-}
-
-
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: Path, version: int) -> None:
-    file = tmp_path / "prod.db"
-    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
-        await journal.record_receipt("i1")
-    connection = sqlite3.connect(file)
-    for since, undo in NOT_BEFORE.items():
-        connection.executescript(undo if since > version else "")
-    connection.execute("UPDATE store SET version = ?", (version,))
-    connection.commit()
-    connection.close()
-    many = 4  # processes that find it so at the same moment
-    async with AsyncExitStack() as stack:
-        await asyncio.gather(*(stack.enter_async_context(open_store(str(file))) for _ in range(many)))
-    async with open_store(str(file)) as store:
-        assert await store.receipts("prod") == frozenset({"i1"})
-        await store.drift_history.record("prod", LOOK)
-        assert await store.drift_history.list_drift_checks("prod") == (LOOK,)
-    connection = sqlite3.connect(file)
-    assert connection.execute("SELECT version FROM store").fetchall() == [(schema.VERSION,)]
-    connection.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from sqlalchemy import create_engine, create_mock_engine
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
+from reconciler.model.change import Action, ChangedBy, Reason
+from reconciler.model.history import DriftCheck, DriftedResource
 from reconciler.model.snapshot import Binding, IssuedSecret, Place
 from reconciler.store import schema
 from reconciler.store.account import AccountMembership
@@ -22,6 +26,9 @@ DUMP = FIXTURES / "version-3.sql"
 APPLICATION = 0x7263_6E63  # in the header of our files, which a dump leaves out
 SECRETIVE = ("TunnelCredential", "APIKey")
 AGENT, KEY, HALF = (Address.parse(each) for each in ("TunnelCredential/agent", "APIKey/ci", "TunnelCredential/half"))
+EDGE = Address("TLSEdge", "shop")
+DRIFTED_EDGE = DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b"))
+DRIFT_CHECK = DriftCheck(100.0, 12, "abc", (DRIFTED_EDGE,))
 PLACE = Place("to_file", "secrets/agent.token", "", "laptop", "a")
 
 
@@ -67,19 +74,6 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
         assert dict(await store.find_overwritten("prod")) == {"i1": AGENT}
 
 
-async def test_the_binding_of_a_service_user_is_that_of_a_bot_user(tmp_path: Path) -> None:
-    former, present = Address.parse("ServiceUser/ci"), Address.parse("BotUser/ci")
-    async with open_store(str(tmp_path / "prod.db")) as store, store.journal("prod", command="apply") as journal:
-        await journal.bind({former: Binding("service_1", {"name": "d"}, protect=True)})
-        assert await store.bindings("prod") == {present: Binding("bot_1", protect=True)}
-        assert await store.find_bound_elsewhere("test", ["BotUser"]) == {("BotUser", "bot_1"): "prod"}
-        await journal.bind({present: Binding("bot_1", {"name": "e"}, adopted=True)})
-        assert await store.bindings("prod") == {present: Binding("bot_1", {"name": "e"}, adopted=True)}
-        await journal.bind({former: Binding("service_1")})
-        await journal.bind({present: None})
-        assert await store.bindings("prod") == {}
-
-
 async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) -> None:
     async with open_store(str(written)) as store:
         async with store.journal("prod", command="apply") as journal:
@@ -90,6 +84,40 @@ async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) ->
         connection.close()
         with pytest.raises(Damaged):
             await store.find_issued("prod", SECRETIVE)
+
+
+NOT_BEFORE = {
+    2: "DROP TABLE looks; DROP TABLE drifts",
+    3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
+    4: "ALTER TABLE intents DROP COLUMN place",
+    5: "DROP TABLE plan_calls",
+    6: "DROP TABLE run_origins",
+    7: "DROP TABLE fleet_runs; DROP TABLE fleet_tasks; DROP TABLE fleet_shapes; DROP TABLE fleet_pauses",
+    8: "ALTER TABLE bindings DROP COLUMN adopted",
+}
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: Path, version: int) -> None:
+    file = tmp_path / "prod.db"
+    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.record_receipt("i1")
+    connection = sqlite3.connect(file)
+    for since, undo in NOT_BEFORE.items():
+        connection.executescript(undo if since > version else "")
+    connection.execute("UPDATE store SET version = ?", (version,))
+    connection.commit()
+    connection.close()
+    many = 4  # processes that find it so at the same moment
+    async with AsyncExitStack() as stack:
+        await asyncio.gather(*(stack.enter_async_context(open_store(str(file))) for _ in range(many)))
+    async with open_store(str(file)) as store:
+        assert await store.receipts("prod") == frozenset({"i1"})
+        await store.drift_history.record("prod", DRIFT_CHECK)
+        assert await store.drift_history.list_drift_checks("prod") == (DRIFT_CHECK,)
+    connection = sqlite3.connect(file)
+    assert connection.execute("SELECT version FROM store").fetchall() == [(schema.VERSION,)]
+    connection.close()
 
 
 # --- the tables -------------------------------------------------------------------------------------------------------
