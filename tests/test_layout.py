@@ -25,7 +25,6 @@ NOT_YET = (
     "operations",
     "project",
     "sandbox",
-    "store",
 )
 
 

@@ -43,7 +43,6 @@ NOT_YET = (
     "tests/sandbox",
     "tests/security",
     "tests/simulation",
-    "tests/store",
     "tests/testing",
     "tests/conftest.py",
 )

@@ -25,6 +25,6 @@ async def records(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 @pytest.fixture
 async def timed(tmp_path: Path, now: Now) -> AsyncIterator[FleetRecords]:
-    """Records in a file, by a clock that the test moves."""
+    """Records in a file, by a clock that the test sets."""
     async with open_fleet_records(str(tmp_path / "fleet.db"), now=now) as opened:
         yield opened

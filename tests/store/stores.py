@@ -35,7 +35,7 @@ def new_store(form: str, folder: Path) -> str:
 
 
 class Now:
-    """A clock that stands still until moved."""
+    """A clock whose time changes only if a test sets it."""
 
     def __init__(self) -> None:
         self.time = 1_000_000.0
@@ -45,8 +45,10 @@ class Now:
 
 
 def tasks(*members: str, run: str = RUN.id) -> list[TaskRecord]:
+    """Waiting tasks of a run, one for each member."""
     return [TaskRecord(run, member, "shop") for member in members]
 
 
 def end_task(record: TaskRecord, state: TaskState = TaskState.SUCCEEDED, sent: int = 0) -> TaskRecord:
+    """The record of a task that ended and sent so many requests."""
     return replace(record, state=state, exit_code=0, requests=record.requests + sent)

@@ -1,4 +1,4 @@
-"""A store that was damaged is refused, or what it says once was true; and somebody else's file is left as it is."""
+"""A damaged store is refused or has an earlier durable state. Files of other programs are refused and unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.store.errors import Damaged, Foreign, StoreError, Unavailable
 from reconciler.store.store import Store, open_store
 
 PAGE = 4096
-FRAME = 24 + PAGE  # of the log, behind a header of 32
+FRAME = 24 + PAGE  # of the log, after a header of 32 bytes
 BOTS = [Address("BotUser", f"bot-{number}") for number in range(12)]
 
 State = tuple[object, ...]
@@ -45,7 +45,7 @@ async def read(file: Path) -> State:
 
 @dataclass(frozen=True)
 class Past:
-    """A store that a killed process left behind, one that was closed, and every state that ever was durable."""
+    """The files of a killed process, those of a closed store, and every state that was durable."""
 
     killed: Path
     closed: Path
@@ -75,7 +75,7 @@ async def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
     states: list[State] = [NOTHING]
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         for number, bot in enumerate(BOTS):
-            before = frozenset(f"bot_{each}" for each in range(10))
+            before = frozenset(f"bot_{count}" for count in range(10))
             for step in (
                 journal.intend(Intent(f"i{number:02}", bot, "prod", "/bot_users", before, {"name": bot.name})),
                 journal.bind({bot: Binding(f"bot_{number}", {"name": "abc"})}),
@@ -92,21 +92,21 @@ async def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
     return Past(killed, closed, states)
 
 
-def cut(size: int) -> Callable[[Path], None]:
+def truncate(size: int) -> Callable[[Path], None]:
     return lambda file: os.truncate(file, size)
 
 
-def flip(place: int, bit: int) -> Callable[[Path], None]:
-    def spoil(file: Path) -> None:
+def flip_bit(place: int, bit: int) -> Callable[[Path], None]:
+    def damage(file: Path) -> None:
         content = bytearray(file.read_bytes())
         content[place] ^= 1 << bit
         file.write_bytes(content)
 
-    return spoil
+    return damage
 
 
-async def after(damage: Callable[[Path], None], file: Path, on: Path | None = None) -> State | str:
-    """What the store says, or why it is refused."""
+async def read_damaged(damage: Callable[[Path], None], file: Path, on: Path | None = None) -> State | str:
+    """The state of a damaged store, or the message of the refusal."""
     damage(on or file)
     try:
         return await read(file)
@@ -117,7 +117,7 @@ async def after(damage: Callable[[Path], None], file: Path, on: Path | None = No
     return text
 
 
-def places(size: int, count: int) -> Iterator[tuple[int, int]]:
+def draw_places(size: int, count: int) -> Iterator[tuple[int, int]]:
     dice = random.Random(size)
     for _ in range(count):
         yield dice.randrange(size), dice.randrange(8)
@@ -126,27 +126,27 @@ def places(size: int, count: int) -> Iterator[tuple[int, int]]:
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_was_cut_off_is_refused_or_lost_nothing_but_padding(past: Past, tmp_path: Path) -> None:
+async def test_a_truncated_file_is_refused_unless_only_padding_is_missing(past: Past, tmp_path: Path) -> None:
     size = (past.closed / "prod.db").stat().st_size
-    for at in {*range(0, size, PAGE), *(place for place, _ in places(size, 25))}:
-        found = await after(cut(at), past.copy(past.closed, tmp_path / "x"))
+    for at in {*range(0, size, PAGE), *(place for place, _ in draw_places(size, 25))}:
+        found = await read_damaged(truncate(at), past.copy(past.closed, tmp_path / "x"))
         assert isinstance(found, str) or (found == past.last and at > size - PAGE), at
 
 
-async def test_a_flipped_bit_in_the_header_is_refused_or_means_nothing(past: Past, tmp_path: Path) -> None:
+async def test_a_flipped_bit_in_the_header_is_refused_or_has_no_effect(past: Past, tmp_path: Path) -> None:
     for place in range(100):
-        found = await after(flip(place, place % 8), past.copy(past.closed, tmp_path / "x"))
+        found = await read_damaged(flip_bit(place, place % 8), past.copy(past.closed, tmp_path / "x"))
         assert isinstance(found, str) or found == past.last, place
 
 
-async def test_a_flipped_bit_anywhere_is_refused_or_means_nothing(past: Past, tmp_path: Path) -> None:
-    for place, bit in places((past.closed / "prod.db").stat().st_size, 60):
-        found = await after(flip(place, bit), past.copy(past.closed, tmp_path / "x"))
+async def test_a_flipped_bit_anywhere_is_refused_or_has_no_effect(past: Past, tmp_path: Path) -> None:
+    for place, bit in draw_places((past.closed / "prod.db").stat().st_size, 60):
+        found = await read_damaged(flip_bit(place, bit), past.copy(past.closed, tmp_path / "x"))
         assert isinstance(found, str) or found == past.last, (place, bit)
 
 
-async def test_emptied_it_is_refused_with_the_way_out(past: Past, tmp_path: Path) -> None:
-    found = await after(cut(0), past.copy(past.closed, tmp_path / "x"))
+async def test_an_empty_file_is_refused_with_the_remedy(past: Past, tmp_path: Path) -> None:
+    found = await read_damaged(truncate(0), past.copy(past.closed, tmp_path / "x"))
     assert str(found).startswith(f"{tmp_path}/x/prod.db is damaged (it is empty); move it away")
     assert "nothing is created twice" in str(found)
 
@@ -154,47 +154,47 @@ async def test_emptied_it_is_refused_with_the_way_out(past: Past, tmp_path: Path
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_log_that_was_cut_off_leaves_what_was_durable_before(past: Past, tmp_path: Path) -> None:
+async def test_with_a_truncated_log_the_store_has_an_earlier_durable_state(past: Past, tmp_path: Path) -> None:
     size = (past.killed / "prod.db-wal").stat().st_size
-    for at in {0, *range(32, size, 7 * FRAME), *(place for place, _ in places(size, 25))}:
+    for at in {0, *range(32, size, 7 * FRAME), *(place for place, _ in draw_places(size, 25))}:
         file = past.copy(past.killed, tmp_path / "x")
-        assert await after(cut(at), file, Path(f"{file}-wal")) in past.states, at
+        assert await read_damaged(truncate(at), file, Path(f"{file}-wal")) in past.states, at
 
 
-async def test_a_flipped_bit_in_the_log_leaves_what_was_durable_before(past: Past, tmp_path: Path) -> None:
-    for place, bit in places((past.killed / "prod.db-wal").stat().st_size, 40):
+async def test_with_a_flipped_bit_in_the_log_the_store_has_an_earlier_durable_state(past: Past, tmp_path: Path) -> None:
+    for place, bit in draw_places((past.killed / "prod.db-wal").stat().st_size, 40):
         file = past.copy(past.killed, tmp_path / "x")
-        found = await after(flip(place, bit), file, Path(f"{file}-wal"))
+        found = await read_damaged(flip_bit(place, bit), file, Path(f"{file}-wal"))
         assert isinstance(found, str) or found in past.states, (place, bit)
 
 
-async def test_what_a_killed_process_left_is_all_there(past: Past, tmp_path: Path) -> None:
+async def test_the_file_and_log_of_a_killed_process_have_the_last_state(past: Past, tmp_path: Path) -> None:
     assert await read(past.copy(past.killed, tmp_path / "x")) == past.last
 
 
-async def test_without_its_log_it_is_as_old_as_it_was_when_the_log_began(past: Past, tmp_path: Path) -> None:
+async def test_without_its_log_the_store_has_an_earlier_durable_state(past: Past, tmp_path: Path) -> None:
     file = past.copy(past.killed, tmp_path / "x")
-    assert await after(lambda log: log.unlink(), file, Path(f"{file}-wal")) in past.states
+    assert await read_damaged(lambda log: log.unlink(), file, Path(f"{file}-wal")) in past.states
 
 
 async def test_a_log_without_its_database_is_refused(past: Past, tmp_path: Path) -> None:
     file = past.copy(past.killed, tmp_path / "x")
-    assert "its database file is missing" in str(await after(lambda it: it.unlink(), file))
+    assert "its database file is missing" in str(await read_damaged(lambda path: path.unlink(), file))
 
 
-async def test_an_old_file_with_a_newer_log_says_nothing_that_never_was(past: Past, tmp_path: Path) -> None:
-    """A backup of the file alone, put back beside the log of today."""
+async def test_an_old_file_with_a_newer_log_is_refused_or_has_a_durable_state(past: Past, tmp_path: Path) -> None:
+    """A backup of the file alone, restored beside the present log."""
     file = past.copy(past.closed, tmp_path / "x")
     shutil.copy(past.killed / "prod.db-wal", f"{file}-wal")
-    found = await after(lambda _: None, file)
+    found = await read_damaged(lambda _: None, file)
     assert isinstance(found, str) or found in past.states
 
 
 # --- another file -----------------------------------------------------------------------------------------------------
 
 
-async def test_another_programs_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    file = tmp_path / "theirs.db"
+async def test_a_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
     connection = sqlite3.connect(file)
     connection.execute("CREATE TABLE store (version)")
     connection.execute("INSERT INTO store VALUES (1)")
@@ -207,10 +207,10 @@ async def test_another_programs_database_is_refused_and_left_as_it_is(tmp_path: 
         f"{file} is not a store (it is a database of another program) and was not changed; "
         "set RECONCILER_STORE to another path or URL"
     )
-    assert (file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == (before, ["theirs.db"])
+    assert (file.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == (before, ["other.db"])
 
 
-async def test_a_file_of_text_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+async def test_a_text_file_is_refused_and_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("milk, eggs\n" * 100)
     with pytest.raises(Damaged, match="file is not a database"):
@@ -218,7 +218,7 @@ async def test_a_file_of_text_is_refused_and_left_as_it_is(tmp_path: Path) -> No
     assert file.read_text() == "milk, eggs\n" * 100
 
 
-async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path: Path) -> None:
+async def test_a_store_of_a_newer_version_is_refused(past: Past, tmp_path: Path) -> None:
     file = past.copy(past.closed, tmp_path / "x")
     connection = sqlite3.connect(file)
     connection.execute("UPDATE store SET version = 99")
@@ -233,10 +233,10 @@ async def test_a_newer_version_is_refused_and_left_as_it_is(past: Past, tmp_path
     )
 
 
-# --- in the way -------------------------------------------------------------------------------------------------------
+# --- not usable -------------------------------------------------------------------------------------------------------
 
 
-async def test_a_file_that_another_process_keeps_for_itself_is_refused(past: Past, tmp_path: Path) -> None:
+async def test_a_file_that_another_process_has_locked_is_refused(past: Past, tmp_path: Path) -> None:
     file = past.copy(past.closed, tmp_path / "x")
     other = sqlite3.connect(file)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -252,11 +252,11 @@ async def test_a_file_that_another_process_keeps_for_itself_is_refused(past: Pas
     assert await read(file) == past.last
 
 
-async def test_a_folder_in_the_place_of_the_file_is_refused(tmp_path: Path) -> None:
+async def test_a_folder_instead_of_the_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match=f"{tmp_path} cannot be used \\(Is a directory\\)"):
         await read(tmp_path)
 
 
-async def test_a_folder_that_is_missing_is_made(tmp_path: Path) -> None:
+async def test_a_missing_folder_is_created(tmp_path: Path) -> None:
     assert await read(tmp_path / "a" / "b" / "prod.db") == NOTHING
     assert (tmp_path / "a" / "b" / "prod.db").exists()

@@ -1,4 +1,4 @@
-"""The runs of fleets in a store, on a file and on a server."""
+"""Runs of fleets and their tasks in a store, in a file and on a server. Each task is finished once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_run_and_its_tasks_are_read_as_they_were_stored(records: FleetRe
     assert await records.task(RUN.id, "z", "base") is None
 
 
-async def test_a_run_is_found_by_a_part_of_its_id(records: FleetRecords) -> None:
+async def test_a_run_is_found_by_part_of_its_id(records: FleetRecords) -> None:
     later = replace(RUN, id="20261123-101501-ffff", created=2000.0)
     elsewhere = replace(RUN, id="20261123-101502-a1b2", fleet="core")
     for run in (later, RUN, elsewhere):
@@ -71,14 +71,14 @@ async def test_a_run_is_found_by_a_part_of_its_id(records: FleetRecords) -> None
         await records.find_run("edge", "20261123")
 
 
-async def test_an_id_is_used_once(records: FleetRecords) -> None:
+async def test_a_run_with_an_existing_id_is_refused(records: FleetRecords) -> None:
     await records.create_run(RUN, tasks("a"))
     with pytest.raises(AlreadyExists, match="run 20261123-101500-a1b2 exists already"):
         await records.create_run(replace(RUN, actor="eve"), tasks("b"))
     assert [task.member for task in await records.tasks(RUN.id)] == ["a"]
 
 
-async def test_approvals_are_added_and_the_end_is_stored(records: FleetRecords) -> None:
+async def test_approvals_are_added_and_the_end_of_a_run_is_stored(records: FleetRecords) -> None:
     await records.create_run(RUN, [])
     await records.update_run(RUN.id, approved_shapes=["a", "b"], approved_waves=["canary"])
     await records.update_run(RUN.id, approved_shapes=["b", "c"])
@@ -117,28 +117,28 @@ async def test_a_task_that_ended_is_not_claimed_again(records: FleetRecords) -> 
         await records.claim(RUN.id, "b", "shop", "host-2")
 
 
-async def test_a_worker_whose_task_was_claimed_by_another_stores_nothing(records: FleetRecords) -> None:
+async def test_a_worker_that_lost_its_task_to_another_stores_nothing(records: FleetRecords) -> None:
     await records.create_run(RUN, tasks("a"))
-    dead = await records.claim(RUN.id, "a", "shop", "host-1")
-    assert await records.beat(replace(dead, requests=5))
-    heir = await records.claim(RUN.id, "a", "shop", "host-2")
-    assert (heir.tries, heir.requests) == (2, 5)
-    assert not await records.beat(replace(dead, requests=9))
-    assert not await records.finish(end_task(dead))
-    assert await records.task(RUN.id, "a", "shop") == heir
-    assert await records.finish(end_task(heir, sent=3))
-    assert not await records.finish(end_task(heir, TaskState.FAILED))
+    lost_task = await records.claim(RUN.id, "a", "shop", "host-1")
+    assert await records.beat(replace(lost_task, requests=5))
+    next_task = await records.claim(RUN.id, "a", "shop", "host-2")
+    assert (next_task.tries, next_task.requests) == (2, 5)
+    assert not await records.beat(replace(lost_task, requests=9))
+    assert not await records.finish(end_task(lost_task))
+    assert await records.task(RUN.id, "a", "shop") == next_task
+    assert await records.finish(end_task(next_task, sent=3))
+    assert not await records.finish(end_task(next_task, TaskState.FAILED))
     final = await records.task(RUN.id, "a", "shop")
     assert final is not None
     assert (final.state, final.requests, final.worker) == (TaskState.SUCCEEDED, 8, "host-2")
 
 
-async def test_only_waiting_tasks_are_skipped_and_only_final_ones_reset(records: FleetRecords) -> None:
+async def test_waiting_tasks_are_skipped_and_final_tasks_are_reset(records: FleetRecords) -> None:
     await records.create_run(RUN, tasks("a", "b", "c"))
     running = await records.claim(RUN.id, "a", "shop", "w")
     done = await records.claim(RUN.id, "b", "shop", "w")
     await records.finish(replace(end_task(done, TaskState.FAILED), changes={"x": "1"}, shape="s", reason="why"))
-    assert await records.skip(RUN.id, [(each, "shop") for each in "abcd"], "the run ended before") == 1
+    assert await records.skip(RUN.id, [(member, "shop") for member in "abcd"], "the run ended before") == 1
     skipped = await records.task(RUN.id, "c", "shop")
     assert skipped is not None
     assert (skipped.state, skipped.reason) == (TaskState.SKIPPED, "the run ended before")
@@ -158,13 +158,13 @@ async def test_only_waiting_tasks_are_skipped_and_only_final_ones_reset(records:
     )
     again = await records.claim(RUN.id, "b", "shop", "w")
     assert again.tries == 2
-    assert not await records.finish(end_task(done))  # of the try before the reset
+    assert not await records.finish(end_task(done))  # of the attempt before the reset
     for wrong in (records.reset(RUN.id, [TaskState.RUNNING]), records.finish(again)):
         with pytest.raises(ValueError, match="ended"):
             await wrong
 
 
-async def test_the_first_exemplar_of_a_shape_is_kept(records: FleetRecords) -> None:
+async def test_a_shape_is_stored_with_its_first_example(records: FleetRecords) -> None:
     await records.save_shape("edge", SHAPE)
     await records.save_shape("edge", replace(SHAPE, member="paris"))
     await records.save_shape("core", replace(SHAPE, member="oslo"))
@@ -198,7 +198,7 @@ RESULTS: dict[str, Any] = {
 }
 
 
-async def test_an_update_changes_what_it_names_and_nothing_else(timed: FleetRecords, now: Now) -> None:
+async def test_an_update_of_a_run_changes_the_named_fields_only(timed: FleetRecords, now: Now) -> None:
     run = replace(RUN, reviewed="r0", approved_shapes=("a",), approved_waves=("canary",), reason="why")
     await timed.create_run(replace(run, id="other"), [])
     await timed.create_run(run, [])
@@ -220,7 +220,7 @@ async def test_an_update_changes_what_it_names_and_nothing_else(timed: FleetReco
     assert await timed.find_run("edge", "other") == replace(run, id="other")
 
 
-async def test_a_run_keeps_the_waves_that_it_was_started_with(records: FleetRecords) -> None:
+async def test_a_run_is_stored_with_its_waves(records: FleetRecords) -> None:
     waves = (
         Wave("canary", {"ring": ("a", "b"), "$x": ("ß",)}, 5, Amount(2, is_percent=True), 600.0, 1800.0, approve=True),
         Wave("all"),
@@ -232,7 +232,7 @@ async def test_a_run_keeps_the_waves_that_it_was_started_with(records: FleetReco
     assert approved == await records.find_run("edge") == replace(run, approved_waves=("canary",))
 
 
-async def test_the_newest_runs_are_listed_twenty_at_most(timed: FleetRecords) -> None:
+async def test_the_newest_twenty_runs_are_listed(timed: FleetRecords) -> None:
     for number in range(21):
         await timed.create_run(replace(RUN, id=f"r{number:02}", created=1000.0 + number // 2), [])
     newest = [f"r{number:02}" for number in reversed(range(21))]
@@ -244,7 +244,7 @@ async def test_the_newest_runs_are_listed_twenty_at_most(timed: FleetRecords) ->
     assert (await timed.find_run("edge", "r200") or RUN).id == "r200"
 
 
-async def test_a_whole_id_is_not_ambiguous(timed: FleetRecords) -> None:
+async def test_a_complete_id_is_not_ambiguous(timed: FleetRecords) -> None:
     for name in ("2026", "2026-x", "x-2026", "20266"):
         await timed.create_run(replace(RUN, id=name), [])
     assert (await timed.find_run("edge", "2026") or RUN).id == "2026"
@@ -254,26 +254,26 @@ async def test_a_whole_id_is_not_ambiguous(timed: FleetRecords) -> None:
         await timed.find_run("edge", "2026-")
 
 
-async def test_a_run_stores_only_tasks_of_its_own(records: FleetRecords) -> None:
+async def test_a_task_of_another_run_is_refused(records: FleetRecords) -> None:
     with pytest.raises(ValueError, match="a task is not of the run"):
         await records.create_run(RUN, [*tasks("a"), *tasks("b", run="another")])
     assert await records.list_runs("edge") == ()
 
 
-async def test_changes_are_stored_before_they_are_applied(records: FleetRecords) -> None:
-    """After a crash the next worker sees what may be partly done."""
+async def test_changes_of_a_task_are_stored_before_they_are_applied(records: FleetRecords) -> None:
+    """After a crash the next worker reads which changes may have been applied in part."""
     await records.create_run(RUN, tasks("a"))
-    dead = await records.claim(RUN.id, "a", "shop", "w1")
-    begun = replace(dead, changes={"BotUser/b": "0123456789ab"}, requests=4)
+    lost_task = await records.claim(RUN.id, "a", "shop", "w1")
+    begun = replace(lost_task, changes={"BotUser/b": "0123456789ab"}, requests=4)
     assert await records.begin_apply(begun)
     assert await records.task(RUN.id, "a", "shop") == begun
-    heir = await records.claim(RUN.id, "a", "shop", "w2")
-    assert (heir.changes, heir.requests, heir.tries) == (begun.changes, 4, 2)
+    next_task = await records.claim(RUN.id, "a", "shop", "w2")
+    assert (next_task.changes, next_task.requests, next_task.tries) == (begun.changes, 4, 2)
     assert not await records.begin_apply(replace(begun, changes={}))
-    assert await records.task(RUN.id, "a", "shop") == heir
+    assert await records.task(RUN.id, "a", "shop") == next_task
 
 
-async def test_a_reset_task_keeps_its_place_tries_and_requests_alone(records: FleetRecords) -> None:
+async def test_a_reset_clears_all_but_wave_attempts_and_requests_of_a_task(records: FleetRecords) -> None:
     given = [TaskRecord(RUN.id, "a", "shop", wave=2), TaskRecord(RUN.id, "a", "base"), *tasks("b", run="r2")]
     await records.create_run(RUN, given[:2])
     await records.create_run(replace(RUN, id="r2"), given[2:])
@@ -291,7 +291,7 @@ async def test_a_reset_task_keeps_its_place_tries_and_requests_alone(records: Fl
     assert await records.skip("r2", [("a", "shop")], "why") == 0
 
 
-async def test_what_is_done_to_one_task_or_run_leaves_all_others_as_they_are(timed: FleetRecords, now: Now) -> None:
+async def test_a_write_to_one_task_or_run_does_not_change_others(timed: FleetRecords, now: Now) -> None:
     for run, fleet in RUNS.items():
         await timed.create_run(
             replace(RUN, id=run, fleet=fleet, created=now.time), [TaskRecord(run, *place) for place in PLACES]
@@ -331,7 +331,7 @@ async def test_what_is_done_to_one_task_or_run_leaves_all_others_as_they_are(tim
     assert [run.id for run in await timed.list_runs("edge")] == ["r4", "r3", "r2"]
 
 
-async def test_many_shapes_are_read_in_several_queries(timed: FleetRecords) -> None:
+async def test_a_thousand_shapes_are_read_in_several_queries(timed: FleetRecords) -> None:
     many = [f"{number:012x}" for number in range(1001)]
     stored = {digest: replace(SHAPE, digest=digest) for digest in (many[0], many[499], many[500], many[1000])}
     for shape in stored.values():
@@ -339,7 +339,7 @@ async def test_many_shapes_are_read_in_several_queries(timed: FleetRecords) -> N
     assert await timed.shapes("edge", [*many, *reversed(many)]) == stored
 
 
-async def test_a_pause_is_over_at_its_end(timed: FleetRecords, now: Now) -> None:
+async def test_a_pause_ends_at_its_end_time(timed: FleetRecords, now: Now) -> None:
     pause = Pause("edge", now.time, now.time + 60)
     await timed.pause(Pause("core", now.time))
     await timed.pause(pause)
@@ -351,8 +351,8 @@ async def test_a_pause_is_over_at_its_end(timed: FleetRecords, now: Now) -> None
     assert await timed.now() == now.time
 
 
-async def test_a_write_of_another_process_is_never_undone(tmp_path: Path) -> None:
-    """Each method waits for the other's transaction before it reads what it changes."""
+async def test_a_write_of_another_process_is_not_overwritten(tmp_path: Path) -> None:
+    """Each method waits for a transaction of another process before it reads the rows that it changes."""
     file = tmp_path / "fleet.db"
     async with open_fleet_records(str(file)) as records:
         await records.create_run(RUN, tasks("a", "b"))
@@ -361,7 +361,7 @@ async def test_a_write_of_another_process_is_never_undone(tmp_path: Path) -> Non
             other.execute("BEGIN IMMEDIATE")
             other.execute("UPDATE fleet_tasks SET tries = 5")
             claiming = asyncio.ensure_future(records.claim(RUN.id, "a", "shop", "w"))
-            await asyncio.sleep(0.1)  # it waits for the lock of the file
+            await asyncio.sleep(0.1)  # the claim waits for the lock of the file
             other.execute("COMMIT")
             assert (await claiming).tries == 6
             approved = replace(RUN, approved_shapes=("a",))
@@ -383,7 +383,7 @@ async def test_a_write_of_another_process_is_never_undone(tmp_path: Path) -> Non
 
 @contextmanager
 def connect(file: Path) -> Iterator[sqlite3.Connection]:
-    """Another connection, whose transactions begin when it says so."""
+    """Another connection, whose transactions begin only with BEGIN."""
     connection = sqlite3.connect(file, isolation_level=None)
     try:
         yield connection
@@ -392,7 +392,7 @@ def connect(file: Path) -> Iterator[sqlite3.Connection]:
 
 
 @pytest.mark.parametrize("lease", ["fleet run 20261123-101500-a1b2", "fleet 20261123-101500-a1b2/a/shop"])
-async def test_a_lease_is_named_by_what_it_is_for(timed: FleetRecords, lease: str) -> None:
+async def test_a_lease_is_named_after_its_run_or_task(timed: FleetRecords, lease: str) -> None:
     title = "run 20261123-101500-a1b2" if "run" in lease else "task 20261123-101500-a1b2/a/shop"
     async with timed.lock(lease, fail):
         with pytest.raises(Locked, match=f"^{title} is being run by process .* since 1970-01-12T13:46:40Z.* 60 s"):
@@ -401,11 +401,11 @@ async def test_a_lease_is_named_by_what_it_is_for(timed: FleetRecords, lease: st
 
 
 def test_a_server_compares_times_by_its_own_clock() -> None:
-    def ours() -> float:
+    def read_clock() -> float:
         raise AssertionError
 
     server = cast("Engine", create_mock_engine("postgresql+psycopg://", print))
-    moment = now_expression(server, ours).compile(dialect=server.dialect)
+    moment = now_expression(server, read_clock).compile(dialect=server.dialect)
     assert str(moment) == "CAST(EXTRACT(epoch FROM clock_timestamp()) AS FLOAT)"
 
 
@@ -434,15 +434,15 @@ STEPS = st.lists(
 
 
 async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) -> None:
-    """Any order of claims, deaths (a worker does nothing any more), signs of life and ends."""
+    """Any order of claims, heartbeats, results and resets. A worker that died has no further step."""
     await records.create_run(RUN, [TaskRecord(RUN.id, member, "shop") for member in MEMBERS])
-    held: dict[tuple[str, str], TaskRecord] = {}  # what each worker believes to have
-    owner: dict[str, str] = {}  # whose claim is the last
+    claims: dict[tuple[str, str], TaskRecord] = {}  # the tasks that each worker claimed
+    owner: dict[str, str] = {}  # the last worker that claimed each member
     tries, finished = Counter[str](), Counter[str]()
     done: dict[str, TaskRecord] = {}
     for number, (step, worker, member) in enumerate(steps):
-        has_it = owner.get(member) == worker and (worker, member) in held
-        record = held.get((worker, member))
+        is_owner = owner.get(member) == worker and (worker, member) in claims
+        record = claims.get((worker, member))
         if step == "claim":
             claimed = await records.claim(RUN.id, member, "shop", worker)
             if member in done:
@@ -450,13 +450,13 @@ async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) 
                 continue
             tries[member] += 1
             assert (claimed.state, claimed.tries, claimed.worker) == (TaskState.RUNNING, tries[member], worker)
-            held[worker, member], owner[member] = claimed, worker
+            claims[worker, member], owner[member] = claimed, worker
         elif step == "beat" and record is not None:
-            assert await records.beat(replace(record, requests=record.requests + number)) is has_it
+            assert await records.beat(replace(record, requests=record.requests + number)) is is_owner
         elif step == "finish" and record is not None:
             result = replace(record, state=TaskState.FAILED, reason=f"step {number}", requests=record.requests + number)
-            assert await records.finish(result) is has_it
-            if has_it:
+            assert await records.finish(result) is is_owner
+            if is_owner:
                 finished[member] += 1
                 stored = await records.task(RUN.id, member, "shop")
                 assert stored is not None
@@ -482,7 +482,7 @@ async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) 
     [("claim", "w1", "a"), ("finish", "w1", "a"), ("reset", "w1", "a"), ("beat", "w1", "a"), ("finish", "w1", "a")]
 )
 @example([("claim", "w1", "a"), ("claim", "w2", "a"), ("finish", "w1", "a"), ("finish", "w2", "a")])
-def test_a_task_is_finished_once_by_its_last_worker(
+def test_a_task_is_finished_once_by_the_last_worker_that_claimed_it(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, str, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("claims")
@@ -523,7 +523,7 @@ WORKER = textwrap.dedent(
             for _ in range(3):
                 for member in chance.sample(members, len(members)):
                     record = await records.claim(run, member, "shop", name)
-                    if record.state.is_final or chance.random() < 0.2:  # it dies, and another claims the task
+                    if record.state.is_final or chance.random() < 0.2:  # the worker dies, and another claims the task
                         continue
                     await asyncio.sleep(chance.random() / 500)
                     if await records.finish(replace(record, state=TaskState.SUCCEEDED, requests=record.requests + 1)):
@@ -536,7 +536,7 @@ WORKER = textwrap.dedent(
 
 
 @pytest.mark.parametrize("form", STORES)
-async def test_processes_that_claim_the_same_tasks_finish_each_once(form: str, tmp_path: Path) -> None:
+async def test_processes_that_claim_the_same_tasks_finish_each_task_once(form: str, tmp_path: Path) -> None:
     where = new_store(form, tmp_path)
     members = [f"m{number}" for number in range(20)]
 

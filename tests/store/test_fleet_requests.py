@@ -11,7 +11,7 @@ from reconciler.store.fleet_requests import BEAT_SECONDS, WHOLE_BUDGET
 from tests.store.stores import PLACES, RUN, RUNS, Now, end_task, tasks
 
 
-async def test_the_first_task_of_a_member_finds_nothing_spent(timed: FleetRecords) -> None:
+async def test_no_requests_are_spent_before_the_first_task_of_a_member(timed: FleetRecords) -> None:
     await timed.create_run(RUN, tasks("a", "b"))
     other = await timed.claim(RUN.id, "b", "shop", "w")
     await timed.finish(end_task(other, sent=9))
@@ -34,25 +34,25 @@ async def test_requests_of_a_task_count_for_a_minute_after_its_end(timed: FleetR
     assert await timed.find_spent_requests(await timed.claim("r3", "a", "shop", "w")) == ()
 
 
-async def test_a_killed_worker_counts_as_the_whole_budget_until_it_must_have_been_dead(
+async def test_a_killed_worker_counts_as_the_whole_budget_until_its_next_heartbeat_was_due(
     timed: FleetRecords, now: Now
 ) -> None:
     await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
-    dead = await timed.claim(RUN.id, "a", "shop", "w")
+    lost_task = await timed.claim(RUN.id, "a", "shop", "w")
     now.time += 100
-    assert await timed.beat(replace(dead, requests=3))
+    assert await timed.beat(replace(lost_task, requests=3))
     now.time += BEAT_SECONDS + 10
-    heir = await timed.claim(RUN.id, "a", "shop", "w")
-    assert await timed.find_spent_requests(heir) == ((10.0, WHOLE_BUDGET),)
+    next_task = await timed.claim(RUN.id, "a", "shop", "w")
+    assert await timed.find_spent_requests(next_task) == ((10.0, WHOLE_BUDGET),)
     now.time += 5
-    await timed.finish(end_task(heir, sent=2))  # what was sent before it does not hide what its predecessor sent
+    await timed.finish(end_task(next_task, sent=2))  # the requests of its predecessor still count
     base = await timed.claim(RUN.id, "a", "base", "w")
     assert await timed.find_spent_requests(base) == ((0.0, 2), (15.0, WHOLE_BUDGET))
     now.time += 46
     assert await timed.find_spent_requests(base) == ((46.0, 2),)
 
 
-async def test_a_task_that_runs_elsewhere_counts_what_it_has_sent_until_it_seems_dead(
+async def test_a_running_task_counts_its_sent_requests_until_its_heartbeat_is_overdue(
     timed: FleetRecords, now: Now
 ) -> None:
     await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
@@ -67,7 +67,7 @@ async def test_a_task_that_runs_elsewhere_counts_what_it_has_sent_until_it_seems
     assert await timed.find_spent_requests(shop) == ((BEAT_SECONDS + 1, WHOLE_BUDGET),)
 
 
-async def test_a_worker_that_was_killed_a_moment_ago_may_have_sent_until_now(timed: FleetRecords, now: Now) -> None:
+async def test_a_worker_killed_just_now_counts_as_the_whole_budget(timed: FleetRecords, now: Now) -> None:
     await timed.create_run(RUN, tasks("a"))
     await timed.claim(RUN.id, "a", "shop", "w")
     now.time += 3
@@ -78,7 +78,7 @@ async def test_a_worker_that_was_killed_a_moment_ago_may_have_sent_until_now(tim
     assert await timed.find_spent_requests(third) == ((0.0, WHOLE_BUDGET),)
 
 
-async def test_a_retry_counts_the_requests_of_the_tries_before(timed: FleetRecords, now: Now) -> None:
+async def test_a_retry_counts_the_requests_of_earlier_attempts(timed: FleetRecords, now: Now) -> None:
     await timed.create_run(RUN, tasks("a"))
     for sent in (4, 5):
         await timed.finish(end_task(await timed.claim(RUN.id, "a", "shop", "w"), TaskState.FAILED, sent))
@@ -91,8 +91,8 @@ async def test_a_retry_counts_the_requests_of_the_tries_before(timed: FleetRecor
     assert await timed.find_spent_requests(last) == ()
 
 
-async def test_requests_count_for_a_minute_to_the_moment(timed: FleetRecords, now: Now) -> None:
-    """The earlier try's as well as those of another task."""
+async def test_requests_count_for_exactly_a_minute(timed: FleetRecords, now: Now) -> None:
+    """Those of an earlier attempt as well as those of another task."""
     await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
     for project, sent in (("base", 40), ("shop", 2)):
         claimed = await timed.claim(RUN.id, "a", project, "w")
@@ -109,7 +109,7 @@ async def test_requests_count_for_a_minute_to_the_moment(timed: FleetRecords, no
     assert len(await timed.find_spent_requests(shop, window=61.0)) == 2
 
 
-async def test_a_try_of_more_than_a_minute_ago_is_not_added_to_the_last(timed: FleetRecords, now: Now) -> None:
+async def test_an_attempt_of_more_than_a_minute_ago_is_not_added_to_the_last(timed: FleetRecords, now: Now) -> None:
     for number, (pause, counted) in enumerate(((59.9, 9), (60.0, 5))):
         await timed.create_run(replace(RUN, id=f"r{number}"), tasks(f"m{number}", run=f"r{number}"))
         for sent in (4, 5):
@@ -121,8 +121,8 @@ async def test_a_try_of_more_than_a_minute_ago_is_not_added_to_the_last(timed: F
         assert await timed.find_spent_requests(last) == ((0.0, counted),)
 
 
-async def test_a_killed_worker_may_have_sent_until_its_next_sign_of_life_was_due(timed: FleetRecords, now: Now) -> None:
-    """15 seconds after the last one, whether or not another worker took the task over."""
+async def test_a_killed_worker_may_have_sent_until_its_next_heartbeat_was_due(timed: FleetRecords, now: Now) -> None:
+    """15 seconds after the last heartbeat, whether or not another worker claimed the task."""
     await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
     await timed.claim(RUN.id, "a", "base", "w")
     now.time += 40
@@ -143,7 +143,7 @@ async def test_requests_of_other_members_and_fleets_do_not_count(timed: FleetRec
             if (run, member, project) != ("r3", "b", "mid"):
                 claimed = await timed.claim(run, member, project, "w")
                 await timed.finish(end_task(claimed, sent=1000 * int(run[1]) + number))
-    mine = await timed.claim("r3", "b", "mid", "w")
+    own = await timed.claim("r3", "b", "mid", "w")
     now.time += 10
     sent = [2003, 2004, 2005, 3003, 3005, 4003, 4004, 4005]
-    assert await timed.find_spent_requests(mine) == tuple((10.0, number) for number in sent)
+    assert await timed.find_spent_requests(own) == tuple((10.0, number) for number in sent)

@@ -26,7 +26,7 @@ from tests.store.stores import RUN, SHAPE, tasks
         "UPDATE fleet_shapes SET plan = ''",
     ],
 )
-async def test_a_row_that_is_not_valid_is_damage(tmp_path: Path, change: str) -> None:
+async def test_an_invalid_row_is_reported_as_damage(tmp_path: Path, change: str) -> None:
     file = tmp_path / "fleet.db"
     async with open_fleet_records(str(file)) as records:
         await records.create_run(RUN, tasks("a"))

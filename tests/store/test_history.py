@@ -1,4 +1,4 @@
-"""What looks found and runs came to, as the store tells it again; and an older store that learns to keep it."""
+"""Drift checks and runs of a stack, as the store records and lists them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DRIFT_CHECK = DriftCheck(
 )
 
 
-async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path) -> None:
+async def test_drift_checks_are_listed_oldest_first(tmp_path: Path) -> None:
     later = DriftCheck(200.0, 13)
     async with open_store(str(tmp_path / "prod.db")) as store:
         for drift_check in (later, DRIFT_CHECK):
@@ -32,18 +32,18 @@ async def test_looks_are_told_as_they_were_recorded_oldest_first(tmp_path: Path)
         assert await store.drift_history.list_drift_checks("prod", since=200.1) == ()
 
 
-async def test_checks_within_one_second_are_told_apart_each_with_its_resources_by_address(tmp_path: Path) -> None:
+async def test_drift_checks_within_one_second_are_listed_apart_resources_by_address(tmp_path: Path) -> None:
     names = ("z", "a", "m")
     resources = [replace(DRIFT_CHECK.moved[0], address=Address("TLSEdge", name)) for name in names]
     checks = [replace(DRIFT_CHECK, at=100.0 + number / 10, moved=tuple(resources[number:])) for number in range(3)]
     async with open_store(str(tmp_path / "prod.db")) as store:
         for check in checks:
             await store.drift_history.record("prod", check)
-        told = await store.drift_history.list_drift_checks("prod", since=100.1)
-    assert [[resource.address.name for resource in check.moved] for check in told] == [["a", "m"], ["m"]]
+        listed = await store.drift_history.list_drift_checks("prod", since=100.1)
+    assert [[resource.address.name for resource in check.moved] for check in listed] == [["a", "m"], ["m"]]
 
 
-async def test_runs_are_those_of_the_stack_since_a_time_oldest_first(tmp_path: Path) -> None:
+async def test_runs_of_a_stack_since_a_time_are_listed_oldest_first(tmp_path: Path) -> None:
     moment = 0.0
     async with open_store(str(tmp_path / "prod.db"), now=lambda: moment) as store:
         for moment, stack, commit in (
@@ -63,7 +63,7 @@ async def test_runs_are_those_of_the_stack_since_a_time_oldest_first(tmp_path: P
     assert [(run.commit, run.calls) for run in listed[250.0]] == [("b", {Outcome.DONE: 1}), ("c", {Outcome.DONE: 1})]
 
 
-async def test_a_run_that_an_exception_ended_is_said_to_be_aborted(tmp_path: Path) -> None:
+async def test_a_run_that_an_exception_ended_is_stored_as_aborted(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "prod.db")) as store:
 
         async def abort() -> None:
@@ -77,7 +77,7 @@ async def test_a_run_that_an_exception_ended_is_said_to_be_aborted(tmp_path: Pat
     assert run.outcome == "aborted"
 
 
-async def test_runs_are_told_with_how_many_calls_ended_how(tmp_path: Path) -> None:
+async def test_runs_are_listed_with_the_number_of_calls_of_each_outcome(tmp_path: Path) -> None:
     times = iter(range(1000, 2000))
     async with open_store(str(tmp_path / "prod.db"), now=lambda: float(next(times))) as store:
         async with store.journal("prod", command="apply") as journal:
@@ -105,7 +105,7 @@ async def test_a_run_is_stored_with_its_commit_and_actor(tmp_path: Path) -> None
     assert (run.commit, run.actor) == ("0123456789abcdef", "mara")
 
 
-async def test_a_run_is_listed_while_it_goes_on(tmp_path: Path) -> None:
+async def test_a_run_is_listed_while_it_is_running(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "prod.db"), now=lambda: 1000.0) as store:
         async with store.journal("prod", command="apply", actor="mara"):
             assert await store.drift_history.list_runs("prod") == (Run("apply", 1000.0, None, "", {}, "", "mara"),)

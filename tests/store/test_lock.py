@@ -1,4 +1,4 @@
-"""One run at a time per stack, and nobody ever unlocks by hand."""
+"""The lock of a stack: one run at a time, and no lock needs to be removed by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ INTENT = Intent("i1", Address("BotUser", "b"), "prod", "/bot_users")
 
 @pytest.fixture
 def elapsed() -> Now:
-    """The machine's own clock, beside the one on the wall."""
+    """The machine's monotonic clock, beside the wall clock `now`."""
     return Now()
 
 
@@ -45,7 +45,7 @@ def fail(failure: StoreError) -> None:
     raise AssertionError(failure)
 
 
-async def test_a_second_run_is_refused_and_told_who_holds_the_lock(store: Store) -> None:
+async def test_a_second_run_is_refused_with_the_holder_of_the_lock(store: Store) -> None:
     async with store.lock("prod", on_loss=fail):
         with pytest.raises(Locked, match=re.escape(f"by process {os.getpid()} on ")) as refused:
             async with store.lock("prod", on_loss=fail):
@@ -59,7 +59,7 @@ async def test_other_stacks_are_not_locked(store: Store) -> None:
         pass
 
 
-async def test_the_lock_is_free_afterwards_even_after_an_error(store: Store) -> None:
+async def test_the_lock_is_released_after_an_error(store: Store) -> None:
     with pytest.raises(KeyError):
         async with store.lock("prod", on_loss=fail):
             raise KeyError
@@ -67,7 +67,7 @@ async def test_the_lock_is_free_afterwards_even_after_an_error(store: Store) -> 
         pass
 
 
-async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(store: Store, now: Now) -> None:
+async def test_an_expired_lock_is_taken_over_and_its_former_holder_cannot_write(store: Store, now: Now) -> None:
     async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
         await journal.intend(INTENT)
         now.time += 61
@@ -78,7 +78,7 @@ async def test_an_expired_lock_is_taken_over_and_its_holder_can_write_no_more(st
         assert await store.find_open_intents("prod") == (INTENT,)
 
 
-async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_anything(
+async def test_a_holder_that_slept_past_the_expiry_fails_before_it_sends_a_request(
     store: Store, now: Now, elapsed: Now
 ) -> None:
     async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
@@ -86,27 +86,27 @@ async def test_who_slept_through_the_end_of_its_lock_is_told_before_it_sends_any
         await journal.check_lock()
         now.time += 61
         async with store.lock("prod", on_loss=fail):
-            await journal.check_lock()  # what was written a moment ago was written while the lock was ours
+            await journal.check_lock()  # the last write confirmed the lock a moment ago
             elapsed.time += 61
             for _ in range(2):  # a write that failed confirms nothing
                 with pytest.raises(LockLost, match="another run acquired it"):
                     await journal.check_lock()
 
 
-@pytest.mark.parametrize(("seconds", "asks"), [(15.0, False), (15.1, True)])
+@pytest.mark.parametrize(("seconds", "is_checked"), [(15.0, False), (15.1, True)])
 async def test_the_lock_is_confirmed_again_after_a_quarter_of_its_duration(
-    store: Store, now: Now, elapsed: Now, seconds: float, asks: bool
+    store: Store, now: Now, elapsed: Now, seconds: float, is_checked: bool
 ) -> None:
     async with store.lock("prod", on_loss=fail) as asleep, store.journal("prod", command="a", holder=asleep) as journal:
         await journal.intend(INTENT)
         now.time += 61
         async with store.lock("prod", on_loss=fail):
             elapsed.time += seconds
-            with pytest.raises(LockLost) if asks else nullcontext():
+            with pytest.raises(LockLost) if is_checked else nullcontext():
                 await journal.check_lock()
 
 
-async def test_a_commit_confirms_the_lock_from_when_it_began(store: Store, now: Now, elapsed: Now) -> None:
+async def test_a_commit_confirms_the_lock_as_of_its_start(store: Store, now: Now, elapsed: Now) -> None:
     def sleep(_: object) -> None:
         elapsed.time += 16
 
@@ -120,7 +120,7 @@ async def test_a_commit_confirms_the_lock_from_when_it_began(store: Store, now: 
                 await journal.check_lock()
 
 
-async def test_who_is_cancelled_while_it_acquires_the_lock_does_not_keep_it(store: Store) -> None:
+async def test_a_lock_is_released_if_its_acquisition_is_cancelled(store: Store) -> None:
     acquiring = asyncio.ensure_future(store.lock("prod", on_loss=fail).__aenter__())
     await asyncio.sleep(0)
     acquiring.cancel()
@@ -142,7 +142,7 @@ BUSY, LOST = Unavailable("the store", "locked"), LockLost("prod")
         ([BUSY, BUSY, None, BUSY, BUSY, None, BUSY, BUSY, BUSY], 9),
     ],
 )
-async def test_a_lock_that_cannot_be_renewed_is_reported_while_it_still_holds(
+async def test_a_lock_that_cannot_be_renewed_is_reported_before_it_expires(
     beats: list[StoreError | None], reported: int
 ) -> None:
     row = BeatingRow(beats)
@@ -173,7 +173,7 @@ class BeatingRow:
 async def test_the_lock_is_renewed_several_times_before_it_would_expire(
     monkeypatch: pytest.MonkeyPatch, now: Now
 ) -> None:
-    """So that two renewals in a row may fail."""
+    """Two renewals in a row may fail."""
     renewals = [now.time]
 
     class Row(BeatingRow):
@@ -194,7 +194,7 @@ async def test_the_lock_is_renewed_several_times_before_it_would_expire(
     assert all(10 <= after - before < 20 for before, after in pairwise(renewals))
 
 
-async def test_a_holder_that_lost_its_lock_does_not_release_that_of_its_successor(store: Store, now: Now) -> None:
+async def test_a_holder_that_lost_its_lock_does_not_release_that_of_the_next(store: Store, now: Now) -> None:
     late = store.lock("prod", on_loss=lambda failure: None)
     await late.__aenter__()
     now.time += lock.LOCK_SECONDS + 1
@@ -215,10 +215,10 @@ async def test_a_lock_from_a_clock_that_ran_ahead_is_taken_over(store: Store, no
     await held.__aexit__(None, None, None)
 
 
-async def test_the_heartbeat_keeps_the_lock(store: Store, now: Now) -> None:
+async def test_a_heartbeat_renews_the_lock(store: Store, now: Now) -> None:
     async with store.lock("prod", on_loss=fail, lasts=0.04):
         now.time += 0.03
-        while await expiry(store) < now.time + 0.04:  # noqa: ASYNC110 - until the next beat, of which nobody is told
+        while await read_expiry(store) < now.time + 0.04:  # noqa: ASYNC110 - until the next heartbeat, which no event reports
             await asyncio.sleep(0)
         now.time += 0.03
         with pytest.raises(Locked):
@@ -226,24 +226,24 @@ async def test_the_heartbeat_keeps_the_lock(store: Store, now: Now) -> None:
                 pass
 
 
-async def expiry(store: Store) -> float:
+async def read_expiry(store: Store) -> float:
     with store._engine.connect() as connection:
         return float(connection.exec_driver_sql("SELECT expires FROM locks").scalar_one())
 
 
-async def test_a_holder_that_lost_its_lock_is_told(tmp_path: Path) -> None:
+async def test_the_loss_of_a_lock_is_reported_to_its_holder(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "prod.db")) as store:
         lost: asyncio.Future[StoreError] = asyncio.get_running_loop().create_future()
         async with store.lock("prod", on_loss=lost.set_result, lasts=0.04):
             with store._engine.begin() as connection:
-                connection.exec_driver_sql("UPDATE locks SET holder = 'somebody else'")
+                connection.exec_driver_sql("UPDATE locks SET holder = 'another'")
             assert isinstance(await lost, LockLost)
 
 
-@pytest.mark.parametrize("pid", [1, 2**22 + 1], ids=["that is alive here", "that does not exist here"])
-async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store, pid: int) -> None:
-    there = lock.Holder("t", "elsewhere", "another machine", pid)
-    async with lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=there, now=store._now):
+@pytest.mark.parametrize("pid", [1, 2**22 + 1], ids=["running here", "not running here"])
+async def test_a_lock_of_another_machine_is_free_only_after_its_expiry(store: Store, pid: int) -> None:
+    remote = lock.Holder("t", "elsewhere", "another machine", pid)
+    async with lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=remote, now=store._now):
         with pytest.raises(Locked, match=f"process {pid} on elsewhere"):
             async with store.lock("prod", on_loss=fail):
                 pass
@@ -254,7 +254,7 @@ async def test_a_lock_of_another_machine_waits_for_its_expiry(store: Store, pid:
     [(0.0, False), (59.9, False), (60.0, True), (-540.0, False), (-540.1, True)],
     ids=["at once", "before its end", "at its end", "from a clock that is a little ahead", "from a wrong clock"],
 )
-async def test_a_lock_is_free_from_its_end_on(store: Store, now: Now, later: float, is_free: bool) -> None:
+async def test_a_lock_is_free_from_its_expiry_on(store: Store, now: Now, later: float, is_free: bool) -> None:
     async with store.lock("prod", on_loss=lambda failure: None):
         now.time += later
         with nullcontext() if is_free else pytest.raises(Locked):
@@ -262,7 +262,7 @@ async def test_a_lock_is_free_from_its_end_on(store: Store, now: Now, later: flo
                 pass
 
 
-async def test_expired_locks_of_other_stacks_stay_as_they_are(store: Store, now: Now) -> None:
+async def test_expired_locks_of_other_stacks_are_unchanged(store: Store, now: Now) -> None:
     async with store.lock("dev", on_loss=lambda _: None) as dev, store.lock("test", on_loss=lambda _: None) as test:
         now.time += 61
         async with store.lock("prod", on_loss=fail) as prod:
@@ -275,7 +275,9 @@ async def test_expired_locks_of_other_stacks_stay_as_they_are(store: Store, now:
 
 
 @pytest.mark.parametrize(("later", "left"), [(20.0, 40), (59.4, 1), (59.9, 1)])
-async def test_the_rest_of_the_time_is_told(store: Store, now: Now, later: float, left: int) -> None:
+async def test_a_refusal_has_the_seconds_until_the_lock_expires(
+    store: Store, now: Now, later: float, left: int
+) -> None:
     async with store.lock("prod", on_loss=fail):
         now.time += later
         with pytest.raises(Locked, match=f"^stack prod is being applied by .* within {left} s"):
@@ -283,20 +285,22 @@ async def test_the_rest_of_the_time_is_told(store: Store, now: Now, later: float
                 pass
 
 
-@pytest.mark.parametrize("pid", [os.getppid(), os.getpid(), 2**22 + 1], ids=["another", "this one", "none"])
-async def test_a_lock_of_this_machine_is_free_once_its_process_is_gone(store: Store, pid: int) -> None:
-    here = replace(lock.Holder.this_process(), token="t", pid=pid)
+@pytest.mark.parametrize(
+    "pid", [os.getppid(), os.getpid(), 2**22 + 1], ids=["another process", "this process", "no process"]
+)
+async def test_a_lock_of_this_machine_is_free_once_its_process_has_ended(store: Store, pid: int) -> None:
+    local = replace(lock.Holder.this_process(), token="t", pid=pid)
     async with (
         store.lock("dev", on_loss=fail),
         store.lock("test", on_loss=fail),
-        lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=here, now=store._now),
+        lock.hold_lock(store._engine, "the store", "prod", on_loss=fail, holder=local, now=store._now),
     ):
         with pytest.raises(Locked) if pid <= 2**22 else nullcontext():
             async with store.lock("prod", on_loss=fail):
                 pass
 
 
-def test_processes_are_told_apart_by_machine_boot_and_container() -> None:
+def test_processes_are_identified_by_machine_boot_and_container() -> None:
     one, other = lock.Holder.this_process(), lock.Holder.this_process()
     assert one.token != other.token
     assert replace(one, token=other.token) == other
@@ -305,10 +309,10 @@ def test_processes_are_told_apart_by_machine_boot_and_container() -> None:
         assert set(one.machine.split()) >= {one.host, boot.read_text().strip(), str(container.readlink())}
 
 
-def test_where_the_system_does_not_tell_its_boot_no_process_is_taken_for_another(
+def test_without_a_boot_id_each_process_counts_as_one_of_another_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """So that the lock of a dead process only expires."""
+    """The lock of a killed process is then free only after its expiry."""
 
     def refuse(_: Path) -> str:
         raise PermissionError
@@ -317,8 +321,8 @@ def test_where_the_system_does_not_tell_its_boot_no_process_is_taken_for_another
     assert lock.Holder.this_process().machine != lock.Holder.this_process().machine
 
 
-async def test_a_lock_that_is_released_at_this_moment_is_refused_for_a_second(store: Store) -> None:
-    """Between the attempt to acquire it and the question who holds it."""
+async def test_a_lock_released_during_its_refusal_is_refused_for_a_second(store: Store) -> None:
+    """Between the attempt to acquire it and the query of its holder."""
 
     def release(*_: object) -> None:
         with sqlite3.connect(store._place) as connection:
@@ -347,7 +351,7 @@ KILLED = textwrap.dedent(
 )
 
 
-async def test_a_process_of_this_machine_that_was_killed_holds_nothing(tmp_path: Path) -> None:
+async def test_a_killed_process_of_this_machine_has_no_lock(tmp_path: Path) -> None:
     file = str(tmp_path / "prod.db")
     killed = subprocess.run([sys.executable, "-c", KILLED, file], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL

@@ -38,7 +38,7 @@ INTENT = Intent("i1", BOT, "prod", "/bot_users", frozenset({"bot_2", "bot_1"}), 
 
 
 def run(url: str, *statements: str) -> list[tuple[object, ...]]:
-    """What the last statement answers with, as an administrator would ask."""
+    """The rows of the last statement, executed as an administrator."""
     engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
     found: list[tuple[object, ...]] = []
     with engine.connect() as connection:
@@ -62,7 +62,7 @@ def fail(failure: StoreError) -> None:
     raise AssertionError(failure)
 
 
-async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
+async def test_stored_rows_are_read_after_the_store_is_opened_again(url: str) -> None:
     binding = Binding("bot_3", {"name": "abc"}, protect=True)
     call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
@@ -80,34 +80,34 @@ async def test_what_was_told_is_there_when_opened_again(url: str) -> None:
         assert await store.find_open_intents("dev") == ()
 
 
-async def test_looks_and_runs_are_told_and_a_store_of_version_1_learns_to_keep_them(url: str) -> None:
+async def test_a_store_of_version_1_is_upgraded_and_lists_runs_and_drift_checks(url: str) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
     tables = ("looks", "drifts", "plan_calls", "fleet_runs", "fleet_tasks", "fleet_shapes", "fleet_pauses")
     new = (*(f"TABLE reconciler.{table}" for table in tables), "INDEX reconciler.ix_receipts_stack_place")
-    columns = (f"ALTER TABLE reconciler.{each} DROP COLUMN place" for each in ("receipts", "intents"))
-    run(url, *(f"DROP {each}" for each in new), *columns, "UPDATE reconciler.store SET version = 1")
+    columns = (f"ALTER TABLE reconciler.{table} DROP COLUMN place" for table in ("receipts", "intents"))
+    run(url, *(f"DROP {name}" for name in new), *columns, "UPDATE reconciler.store SET version = 1")
     async with AsyncExitStack() as stack:
         await asyncio.gather(*(stack.enter_async_context(open_store(url)) for _ in range(4)))  # at the same moment
-    look = DriftCheck(
+    check = DriftCheck(
         100.0, 12, "abc", (DriftedResource(BOT, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("name",)),)
     )
     async with open_store(url) as store:
-        await store.drift_history.record("prod", look)
-        assert await store.drift_history.list_drift_checks("prod") == (look,)
-        (told,) = await store.drift_history.list_runs("prod")
-        assert (told.command, told.calls) == ("apply", {Outcome.DONE: 1})
+        await store.drift_history.record("prod", check)
+        assert await store.drift_history.list_drift_checks("prod") == (check,)
+        (listed_run,) = await store.drift_history.list_runs("prod")
+        assert (listed_run.command, listed_run.calls) == ("apply", {Outcome.DONE: 1})
     assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
-async def test_a_concluded_intent_is_open_no_more(url: str) -> None:
+async def test_a_concluded_intent_is_not_open(url: str) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await asyncio.gather(*(journal.intend(Intent(f"i{n}", BOT, "prod", "/bot_users")) for n in range(200)))
         await journal.conclude("i7", "bot_3")
         assert len(await store.find_open_intents("prod")) == 199
 
 
-async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
+async def test_a_stack_is_locked_for_other_connections(url: str) -> None:
     async with open_store(url) as one, open_store(url) as other, one.lock("prod", on_loss=fail):
         with pytest.raises(Locked, match="is being applied by process"):
             async with other.lock("prod", on_loss=fail):
@@ -117,17 +117,17 @@ async def test_a_stack_is_locked_for_everybody_else(url: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-10_000, -545, 61, 10_000])
-async def test_a_clock_that_is_wrong_takes_no_lock_and_keeps_none(url: str, wrong: float) -> None:
-    """Expiry is judged by the server's clock, whatever the clocks of those who share it say."""
-    there = lock.Holder("t", "elsewhere", "another machine", 1)
+async def test_a_wrong_clock_takes_over_no_lock_and_loses_none(url: str, wrong: float) -> None:
+    """The server's clock decides about expiry, whatever the clocks of its clients are."""
+    remote = lock.Holder("t", "elsewhere", "another machine", 1)
     async with open_store(url) as right, open_store(url, now=lambda: time.time() + wrong) as other:
-        async with lock.hold_lock(right._engine, url, "prod", on_loss=fail, holder=there):
+        async with lock.hold_lock(right._engine, url, "prod", on_loss=fail, holder=remote):
             with pytest.raises(Locked, match=r"process 1 on elsewhere since .*; wait .* within (60|59) s"):
                 async with other.lock("prod", on_loss=fail):
                     pass
         async with other.lock("prod", on_loss=fail):
             with pytest.raises(Locked):
-                async with lock.hold_lock(right._engine, url, "prod", on_loss=fail, holder=there):
+                async with lock.hold_lock(right._engine, url, "prod", on_loss=fail, holder=remote):
                     pass
         left = "SELECT 'prod', 't', 'x', 'y', 1, ago, ago FROM (SELECT extract(epoch FROM now()) - 1 AS ago)"
         run(url, f"INSERT INTO reconciler.locks {left} AS past")
@@ -135,10 +135,10 @@ async def test_a_clock_that_is_wrong_takes_no_lock_and_keeps_none(url: str, wron
             pass
 
 
-async def test_the_heartbeat_of_a_wrong_clock_keeps_the_lock(url: str) -> None:
+async def test_a_heartbeat_by_a_wrong_clock_renews_the_lock(url: str) -> None:
     async with open_store(url, now=lambda: 0.0) as store, store.lock("prod", on_loss=fail, lasts=0.4):
         (first,) = run(url, "SELECT expires FROM reconciler.locks")
-        await asyncio.sleep(0.2)  # two beats
+        await asyncio.sleep(0.2)  # two heartbeats
         assert run(url, "SELECT expires FROM reconciler.locks") > [first]
         assert run(url, "SELECT expires > extract(epoch FROM clock_timestamp()) FROM reconciler.locks") == [(True,)]
 
@@ -162,7 +162,7 @@ KILLED = textwrap.dedent(
 )
 
 
-async def test_a_killed_process_leaves_what_was_acknowledged_and_no_lock(url: str) -> None:
+async def test_after_a_kill_acknowledged_writes_are_stored_and_the_lock_is_free(url: str) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, url], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
     async with open_store(url) as store, store.lock("prod", on_loss=fail):
@@ -178,13 +178,13 @@ OPENED = textwrap.dedent(
         async with open_store(url) as store, store.journal(stack, command="apply") as journal:
             await journal.record_receipt(stack)
 
-    sys.stdin.readline()  # until all processes are there
+    sys.stdin.readline()  # until all processes have started
     asyncio.run(main(*sys.argv[1:]))
     """
 )
 
 
-def test_processes_that_create_the_schema_at_once_create_one(url: str) -> None:
+def test_processes_that_create_the_schema_at_the_same_time_create_one(url: str) -> None:
     def start(stack: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-c", OPENED, url, stack]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -194,8 +194,8 @@ def test_processes_that_create_the_schema_at_once_create_one(url: str) -> None:
     assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
-async def test_connections_that_create_the_schema_at_once_create_one(url: str) -> None:
-    """Eight attempts at each of six databases: without a lock around the creation, some meet half of a schema."""
+async def test_connections_that_create_the_schema_at_the_same_time_create_one(url: str) -> None:
+    """Eight connections to each of six databases: without a lock around the creation, some would find half a schema."""
 
     async def one(url: str, stack: str) -> None:
         async with open_store(url) as store, store.journal(stack, command="apply") as journal:
@@ -209,7 +209,7 @@ async def test_connections_that_create_the_schema_at_once_create_one(url: str) -
         assert run(fresh, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
 
 
-async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None:
+async def test_a_connection_waits_while_another_creates_the_schema(url: str) -> None:
     engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
     with engine.begin() as other:
         other.execute(text(f"SELECT pg_advisory_xact_lock({database.SCHEMA_LOCK})"))
@@ -223,7 +223,7 @@ async def test_whoever_finds_another_creating_the_schema_waits(url: str) -> None
     engine.dispose()
 
 
-async def test_tables_of_others_with_our_names_are_left_alone(url: str) -> None:
+async def test_tables_of_the_same_names_in_another_schema_are_unchanged(url: str) -> None:
     run(url, "CREATE TABLE store (version text)", "INSERT INTO store VALUES ('a shop')", "CREATE TABLE locks (x text)")
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.record_receipt("i0")
@@ -239,7 +239,7 @@ async def test_a_newer_version_is_refused(url: str) -> None:
             pass
 
 
-async def test_a_row_that_somebody_edited_is_refused(url: str) -> None:
+async def test_an_edited_row_is_refused(url: str) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_3")})
     run(url, "UPDATE reconciler.bindings SET object = 'bot_4'")
@@ -248,7 +248,7 @@ async def test_a_row_that_somebody_edited_is_refused(url: str) -> None:
             await store.bindings("prod")
 
 
-async def test_a_user_without_rights_is_told_so_and_the_password_is_not(url: str) -> None:
+async def test_missing_rights_are_reported_without_the_password(url: str) -> None:
     name = make_url(url).database
     run(url, f"CREATE ROLE guest_{name} LOGIN", f"REVOKE ALL ON DATABASE {name} FROM public")
     guest = make_url(url).set(username=f"guest_{name}", password="canary-d41d8cd9")
@@ -272,7 +272,7 @@ CONNECT, USE = "CONNECT ON DATABASE {name}", "USAGE ON SCHEMA reconciler"
 TABLES = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA reconciler"
 
 
-async def test_tables_that_an_administrator_prepared_need_no_right_to_make_any(url: str) -> None:
+async def test_prepared_tables_need_no_right_to_create_any(url: str) -> None:
     async with open_store(url):
         pass
     worker = grants(url, CONNECT.format(name=make_url(url).database), USE, TABLES)
@@ -286,7 +286,7 @@ async def test_tables_that_an_administrator_prepared_need_no_right_to_make_any(u
         assert await store.bindings("prod") == {BOT: Binding("bot_3")}
 
 
-async def test_in_a_schema_that_an_administrator_made_no_right_on_the_database_is_needed(url: str) -> None:
+async def test_a_prepared_schema_needs_no_right_on_the_database(url: str) -> None:
     run(url, "CREATE SCHEMA reconciler")
     worker = grants(url, CONNECT.format(name=make_url(url).database), "USAGE, CREATE ON SCHEMA reconciler")
     async with open_store(worker) as store, store.journal("prod", command="apply") as journal:
@@ -307,7 +307,9 @@ async def test_in_a_schema_that_an_administrator_made_no_right_on_the_database_i
         ),
     ],
 )
-async def test_a_right_that_is_missing_is_named(url: str, prepared: list[str], rights: list[str], remedy: str) -> None:
+async def test_a_missing_right_is_named_with_its_remedy(
+    url: str, prepared: list[str], rights: list[str], remedy: str
+) -> None:
     if prepared:
         run(url, *prepared)
     worker = grants(url, *(right.format(name=make_url(url).database) for right in rights))
@@ -317,7 +319,7 @@ async def test_a_right_that_is_missing_is_named(url: str, prepared: list[str], r
     assert f"; {remedy}, or set RECONCILER_STORE to another path or URL" in str(refused.value)
 
 
-async def test_an_older_store_is_brought_up_by_the_owner_of_its_tables_alone(url: str) -> None:
+async def test_a_store_is_upgraded_only_by_the_owner_of_its_tables(url: str) -> None:
     async with open_store(url):
         pass
     run(url, "ALTER TABLE reconciler.receipts DROP COLUMN place", "UPDATE reconciler.store SET version = 2")
@@ -328,14 +330,14 @@ async def test_an_older_store_is_brought_up_by_the_owner_of_its_tables_alone(url
     assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
 
 
-async def test_what_the_driver_says_of_a_password_is_not_repeated(url: str) -> None:
+async def test_errors_of_the_driver_are_printed_without_passwords(url: str) -> None:
     with pytest.raises(Unavailable, match=r"\(secret\)") as refused:
         async with open_store("postgresql://tester@/x?host=canary-d41d8cd9.invalid&password=canary-d41d8cd9"):
             pass
     assert "canary" not in str(refused.value)
 
 
-async def test_which_secret_came_last_no_clock_says(url: str) -> None:
+async def test_the_order_of_deliveries_does_not_depend_on_the_clock(url: str) -> None:
     for intent, clock in (("i1", 2000.0), ("i2", 1000.0), ("i3", 1001.0)):
         async with (
             open_store(url, now=lambda clock=clock: clock) as store,  # type: ignore[misc]
@@ -347,15 +349,15 @@ async def test_which_secret_came_last_no_clock_says(url: str) -> None:
         assert await store.find_overwritten("prod") == {"i1": BOT, "i2": BOT}
 
 
-async def test_a_server_that_lets_nobody_in_is_given_up() -> None:
-    deaf = socket.create_server(("127.0.0.1", 0))
-    url = f"postgresql://tester@127.0.0.1:{deaf.getsockname()[1]}/x"
-    with deaf, pytest.raises(Unavailable, match=r"connection .*timeout.*; check that the server runs"):
+async def test_a_server_that_accepts_no_connection_is_refused_after_a_timeout() -> None:
+    silent = socket.create_server(("127.0.0.1", 0))
+    url = f"postgresql://tester@127.0.0.1:{silent.getsockname()[1]}/x"
+    with silent, pytest.raises(Unavailable, match=r"connection .*timeout.*; check that the server runs"):
         async with open_store(url, timeouts=Timeouts(connect=2)):
             pass
 
 
-async def test_a_server_that_answers_no_more_is_given_up(url: str) -> None:
+async def test_a_server_that_stops_responding_is_refused_after_a_timeout(url: str) -> None:
     async with open_store(url, timeouts=Timeouts(answer=0.5)) as store:
         blocking = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
         with blocking.begin() as connection:
@@ -368,7 +370,7 @@ async def test_a_server_that_answers_no_more_is_given_up(url: str) -> None:
         assert await store.bindings("prod") == {}
 
 
-async def test_a_server_that_is_not_there_is_named(url: str) -> None:
+async def test_an_unreachable_server_is_named(url: str) -> None:
     with pytest.raises(Unavailable) as refused:
         async with open_store("postgresql://tester:canary-d41d8cd9@127.0.0.1:9/x"):
             pass
@@ -376,7 +378,7 @@ async def test_a_server_that_is_not_there_is_named(url: str) -> None:
     assert "check that the server runs" in str(refused.value)
 
 
-async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(
+async def test_a_connection_closed_by_the_server_fails_the_waiting_write(
     url: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async with open_store(url) as store, store.journal("prod", command="apply") as journal:
@@ -384,14 +386,14 @@ async def test_a_connection_that_the_server_cuts_is_told_to_whoever_waits(
         run(
             os.environ["RECONCILER_TEST_POSTGRES"],
             f"ALTER DATABASE {name} ALLOW_CONNECTIONS false",
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",  # noqa: S608 - our own
+            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",  # noqa: S608 - a name from this test
         )
         with pytest.raises(Unavailable):
             await journal.intend(INTENT)
-    assert capfd.readouterr().err == ""  # where the driver would have said it too
+    assert capfd.readouterr().err == ""  # the driver would print there
 
 
-def test_commands_keep_their_memory_there(on_sandbox: Project, sandbox: Sandbox, url: str) -> None:
+def test_commands_use_a_store_on_a_server(on_sandbox: Project, sandbox: Sandbox, url: str) -> None:
     on_sandbox.environ["RECONCILER_STORE"] = url
     on_sandbox.declare(*policies("a"), resource("BotUser", "robot", name="robot"))
     assert on_sandbox("history") == Output(0, "", "No calls recorded yet.\n")

@@ -1,4 +1,7 @@
-"""A store that an earlier version wrote, as it was dumped then: all that is in it is read, and new rows go beside."""
+"""The tables, and the upgrade of stores that earlier versions wrote.
+
+The store of version 3 is a dump that this version wrote.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,11 @@ from reconciler.store.store import open_store
 
 FIXTURES = Path(__file__).parent / "fixtures"
 DUMP = FIXTURES / "version-3.sql"
-APPLICATION = 0x7263_6E63  # in the header of our files, which a dump leaves out
+APPLICATION = 0x7263_6E63  # in the header of a store's file, which a dump does not have
 SECRETIVE = ("TunnelCredential", "APIKey")
-AGENT, KEY, HALF = (Address.parse(each) for each in ("TunnelCredential/agent", "APIKey/ci", "TunnelCredential/half"))
+AGENT, KEY, HALF = (
+    Address.parse(address) for address in ("TunnelCredential/agent", "APIKey/ci", "TunnelCredential/half")
+)
 EDGE = Address("TLSEdge", "shop")
 DRIFTED_EDGE = DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b"))
 DRIFT_CHECK = DriftCheck(100.0, 12, "abc", (DRIFTED_EDGE,))
@@ -33,7 +38,7 @@ PLACE = Place("to_file", "secrets/agent.token", "", "laptop", "a")
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Path:
+def written_store(tmp_path: Path) -> Path:
     file = tmp_path / "prod.db"
     connection = sqlite3.connect(file)
     connection.executescript(DUMP.read_text(encoding="utf-8"))
@@ -43,8 +48,8 @@ def written(tmp_path: Path) -> Path:
     return file
 
 
-async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
-    async with open_store(str(written)) as store:
+async def test_a_store_of_version_3_is_read(written_store: Path) -> None:
+    async with open_store(str(written_store)) as store:
         assert await store.receipts("prod") == {"i1", "i2"}
         assert await store.find_undelivered("prod", SECRETIVE) == {"i3", "i4"}
         assert await store.find_issued("prod", SECRETIVE) == (
@@ -62,8 +67,8 @@ async def test_a_store_of_version_3_is_read_whole(written: Path) -> None:
         ]
 
 
-async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(written: Path) -> None:
-    async with open_store(str(written)) as store:
+async def test_in_an_upgraded_store_only_new_intents_have_a_place(written_store: Path) -> None:
+    async with open_store(str(written_store)) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
             await journal.record_receipt("i5")
@@ -74,11 +79,11 @@ async def test_new_creates_say_where_their_secret_goes_beside_those_that_do_not(
         assert dict(await store.find_overwritten("prod")) == {"i1": AGENT}
 
 
-async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) -> None:
-    async with open_store(str(written)) as store:
+async def test_a_changed_place_is_reported_as_damage(written_store: Path) -> None:
+    async with open_store(str(written_store)) as store:
         async with store.journal("prod", command="apply") as journal:
             await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
-        connection = sqlite3.connect(written)
+        connection = sqlite3.connect(written_store)
         connection.execute("UPDATE intents SET place = replace(place, 'agent', 'other') WHERE id = 'i5'")
         connection.commit()
         connection.close()
@@ -86,7 +91,8 @@ async def test_a_place_that_was_changed_in_the_store_is_damage(written: Path) ->
             await store.find_issued("prod", SECRETIVE)
 
 
-NOT_BEFORE = {
+# Undoes the upgrade to each version.
+UNDO = {
     2: "DROP TABLE looks; DROP TABLE drifts",
     3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
     4: "ALTER TABLE intents DROP COLUMN place",
@@ -98,19 +104,20 @@ NOT_BEFORE = {
 
 
 @pytest.mark.parametrize("version", range(1, schema.VERSION))
-async def test_a_store_of_before_is_brought_up_with_all_that_is_in_it(tmp_path: Path, version: int) -> None:
+async def test_a_store_of_an_earlier_version_is_upgraded_with_its_content(tmp_path: Path, version: int) -> None:
     file = tmp_path / "prod.db"
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.record_receipt("i1")
     connection = sqlite3.connect(file)
-    for since, undo in NOT_BEFORE.items():
-        connection.executescript(undo if since > version else "")
+    for later, undo in UNDO.items():
+        connection.executescript(undo if later > version else "")
     connection.execute("UPDATE store SET version = ?", (version,))
     connection.commit()
     connection.close()
-    many = 4  # processes that find it so at the same moment
     async with AsyncExitStack() as stack:
-        await asyncio.gather(*(stack.enter_async_context(open_store(str(file))) for _ in range(many)))
+        await asyncio.gather(
+            *(stack.enter_async_context(open_store(str(file))) for _ in range(4))
+        )  # at the same moment
     async with open_store(str(file)) as store:
         assert await store.receipts("prod") == frozenset({"i1"})
         await store.drift_history.record("prod", DRIFT_CHECK)
@@ -128,8 +135,8 @@ Tables = dict[str, tuple[Rows, Rows]]
 
 
 def describe(file: Path) -> Tables:
-    """The columns of each table (name, type, whether it may be empty, its default, its place in the primary key), and
-    its indexes (whether it is unique, how it came to be, its columns)."""
+    """Columns (name, type, whether required, default, place in the primary key) and indexes (whether unique, origin,
+    columns) of each table."""
     connection = sqlite3.connect(file)
     found: Tables = {}
     for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -152,21 +159,21 @@ async def create(file: Path) -> Tables:
     return describe(file)
 
 
-async def test_the_tables_change_with_the_version_only(tmp_path: Path) -> None:
-    """Stores of this version exist: tables that change need a new version, an upgrade, and a dump of the new tables."""
-    connection = sqlite3.connect(tmp_path / "written.db")
+async def test_tables_change_only_with_the_schema_version(tmp_path: Path) -> None:
+    """Stores of this version exist: changed tables need a new version, an upgrade, and a dump of the new tables."""
+    connection = sqlite3.connect(tmp_path / "dumped.db")
     connection.executescript((FIXTURES / f"version-{schema.VERSION}.sql").read_text(encoding="utf-8"))
     connection.close()
-    assert await create(tmp_path / "new.db") == describe(tmp_path / "written.db")
+    assert await create(tmp_path / "new.db") == describe(tmp_path / "dumped.db")
 
 
-async def test_an_upgraded_store_has_the_tables_of_a_new_one(written: Path, tmp_path: Path) -> None:
-    async with open_store(str(written)):
+async def test_an_upgraded_store_has_the_tables_of_a_new_one(written_store: Path, tmp_path: Path) -> None:
+    async with open_store(str(written_store)):
         pass
-    assert describe(written) == await create(tmp_path / "new.db")
+    assert describe(written_store) == await create(tmp_path / "new.db")
 
 
-def test_an_upgrade_leaves_tables_that_exist_already() -> None:
+def test_an_upgrade_does_not_change_existing_tables() -> None:
     """On a server each opening creates the missing tables before it upgrades the others."""
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
@@ -182,8 +189,8 @@ def compile_for_server(statement: Any) -> str:
     return str(statement.compile(dialect=create_mock_engine("postgresql+psycopg://", print).dialect)).strip()
 
 
-def test_a_server_finds_bindings_by_the_beginning_of_their_key() -> None:
-    """A server's own index of the key is sorted by language. An upgrade adds the same index as a new store has."""
+def test_a_server_has_an_index_of_bindings_by_prefix() -> None:
+    """The index of a server's primary key is sorted by language. An upgrade adds the same index as a new store has."""
     created = list[Any]()
     server = create_mock_engine("postgresql+psycopg://", lambda statement, *_, **__: created.append(statement))
     schema.metadata.create_all(server, checkfirst=False)

@@ -1,4 +1,4 @@
-"""Stacks of the same name in one store: each scope is like a store of its own."""
+"""Stacks of the same name in one store: each scope behaves like a separate store."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def deliver(store: Store, stack: str, unique: str) -> None:
         await journal.record(Ended(Call("create agent", AGENT, Verb.CREATE, "/credentials"), Outcome.DONE, 1.0, unique))
 
 
-async def break_off(store: Store, stack: str, unique: str) -> None:
+async def stop_after_intent(store: Store, stack: str, unique: str) -> None:
     async with store.journal(stack, command="apply", commit="c0ffee", actor="mara") as journal:
         await journal.intend(Intent(unique, AGENT, stack, "/credentials", frozenset({"cr_0"}), {"name": "agent"}))
 
@@ -92,7 +92,7 @@ WRITES: tuple[Write, ...] = (
     unbind,
     record_account,
     deliver,
-    break_off,
+    stop_after_intent,
     complete_plan,
     check_drift,
     run_with_lock,
@@ -104,7 +104,7 @@ def fail(failure: StoreError) -> None:
 
 
 async def read_all(store: Store, stack: str) -> dict[str, object]:
-    """What every method that reads returns; ids of runs are left out."""
+    """The results of every method that reads, without ids of runs."""
     history = store.drift_history
     return {
         "bindings": await store.bindings(stack),
@@ -114,7 +114,7 @@ async def read_all(store: Store, stack: str) -> dict[str, object]:
         "find_issued": set(await store.find_issued(stack, KINDS)),
         "find_overwritten": await store.find_overwritten(stack),
         "find_open_intents": {intent.id: intent for intent in await store.find_open_intents(stack)},
-        "find_made_objects": {(each.address, each.id) for each in await store.find_made_objects(stack, 1e9)},
+        "find_made_objects": {(created.address, created.id) for created in await store.find_made_objects(stack, 1e9)},
         "find_own_objects": await store.find_own_objects(stack, IDS),
         "membership": await store.membership(stack),
         "progress": await store.progress(PLAN),
@@ -126,7 +126,7 @@ async def read_all(store: Store, stack: str) -> dict[str, object]:
     }
 
 
-async def test_every_method_is_covered(tmp_path: Path) -> None:
+async def test_every_method_of_a_store_is_covered(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "prod.db")) as store:
         covered = {*await read_all(store, "prod"), "lock", "journal"}
     assert covered == {name for name in vars(Store) if not name.startswith("_")}
@@ -134,7 +134,7 @@ async def test_every_method_is_covered(tmp_path: Path) -> None:
 
 @dataclass
 class Clock:
-    """A clock on which no two moments are the same."""
+    """A clock that advances with each reading."""
 
     time: float = 1000.0
 
@@ -149,16 +149,16 @@ WRITTEN = st.lists(
 
 
 async def check_scopes(where: str, folder: Path, written: list[tuple[str, str, Write]]) -> list[dict[str, object]]:
-    """Writes to the scopes of one store, and to a store of its own for each scope: both show the same.
+    """Writes to the scopes of one store, and to a separate store for each scope: both read the same.
 
-    Returns what the scopes show.
+    Returns what the scopes read.
     """
     async with AsyncExitStack() as stack_of_stores:
         shared, own, clock, own_clock = dict[str, Store](), dict[str, Store](), Clock(), Clock()
         for place, scope in enumerate(sorted({scope for scope, *_ in written} | {"", "berlin"})):
             shared[scope] = await stack_of_stores.enter_async_context(open_store(where, scope, now=clock))
-            alone = open_store(str(folder / f"{place}.db"), now=own_clock)
-            own[scope] = await stack_of_stores.enter_async_context(alone)
+            separate = open_store(str(folder / f"{place}.db"), now=own_clock)
+            own[scope] = await stack_of_stores.enter_async_context(separate)
         for number, (scope, stack, write) in enumerate(written):
             clock.time = own_clock.time = 1000.0 * number
             await write(shared[scope], stack, str(number))
@@ -173,7 +173,7 @@ async def check_scopes(where: str, folder: Path, written: list[tuple[str, str, W
 
 @settings(max_examples=examples(60) // 2, deadline=None)
 @given(WRITTEN)
-def test_a_scope_is_like_a_store_of_its_own(
+def test_a_scope_behaves_like_a_separate_store(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str, Write]]
 ) -> None:
     folder = tmp_path_factory.mktemp("scopes")
@@ -184,7 +184,7 @@ def test_a_scope_is_like_a_store_of_its_own(
 @pytest.mark.postgres
 @settings(max_examples=10, deadline=None)
 @given(WRITTEN)
-def test_a_scope_is_like_a_store_of_its_own_on_a_server(
+def test_a_scope_behaves_like_a_separate_store_on_a_server(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str, Write]]
 ) -> None:
     folder = tmp_path_factory.mktemp("scopes")
@@ -192,15 +192,15 @@ def test_a_scope_is_like_a_store_of_its_own_on_a_server(
 
 
 @pytest.mark.parametrize("form", STORES)
-async def test_members_with_the_same_stack_do_not_see_each_other(form: str, tmp_path: Path) -> None:
+async def test_rows_of_members_with_the_same_stack_are_separate(form: str, tmp_path: Path) -> None:
     writes = (*WRITES, deliver, bind)
     written = [(scope, stack, write) for write in writes for scope in ("berlin", "paris") for stack in STACKS]
     views = await check_scopes(new_store(form, tmp_path), tmp_path, written)
     assert [view for view in views if all(view.values())] == [view for view in views if view["bindings"]]
-    assert len({str(view) for view in views}) == 1 + 2 * len(STACKS)  # one is the view of the scope without a name
+    assert len({str(view) for view in views}) == 1 + 2 * len(STACKS)  # the scope without a name has another view
 
 
-async def test_the_lock_of_a_stack_is_one_for_each_scope(tmp_path: Path) -> None:
+async def test_a_stack_has_one_lock_for_each_scope(tmp_path: Path) -> None:
     where = str(tmp_path / "prod.db")
     async with (
         open_store(where, "berlin") as berlin,
@@ -218,7 +218,7 @@ async def test_the_lock_of_a_stack_is_one_for_each_scope(tmp_path: Path) -> None
             await journal.check_lock()
 
 
-async def test_members_in_one_process_may_begin_at_the_same_moment(tmp_path: Path) -> None:
+async def test_runs_of_two_scopes_can_start_at_the_same_moment(tmp_path: Path) -> None:
     where = str(tmp_path / "prod.db")
     for scope in ("berlin", "paris"):
         async with open_store(where, scope, now=lambda: 1000.0) as store:
@@ -246,7 +246,7 @@ def test_operations_use_the_scope_of_their_runtime(tmp_path: Path) -> None:
 
 
 def test_keys_of_a_scope_are_compared_by_their_bytes_on_a_server() -> None:
-    """The order of texts there is that of a language, in which "berlin/prod" may stand before "berlin 2"."""
+    """A server orders texts by language, in which "berlin/prod" may be before "berlin 2"."""
     dialect = create_mock_engine("postgresql+psycopg://", print).dialect
     condition = Scope("berlin").contains(column("stack", String), "postgresql")
     text = str(condition.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))

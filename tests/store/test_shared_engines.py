@@ -29,7 +29,7 @@ BOT = Address("BotUser", "berlin")
 SOON = Timeouts()
 
 
-def test_an_engine_is_opened_once_and_stays_open_when_nobody_uses_it(tmp_path: Path) -> None:
+def test_an_engine_is_opened_once_and_remains_open_while_unused(tmp_path: Path) -> None:
     engines, where = SharedEngines(), str(tmp_path / "a.db")
     first, place = engines.acquire(where, SOON)
     assert engines.acquire(where, SOON) == (first, place)
@@ -40,7 +40,7 @@ def test_an_engine_is_opened_once_and_stays_open_when_nobody_uses_it(tmp_path: P
     engines.close()
 
 
-def test_one_unused_engine_stays_open_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_most_one_unused_engine_remains_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engines, closed = SharedEngines(), list[str]()
 
     class Engine:
@@ -64,7 +64,7 @@ def test_one_unused_engine_stays_open_at_most(tmp_path: Path, monkeypatch: pytes
     assert sorted(closed) == ["a", "a", "b", "c"]
 
 
-def test_an_engine_that_cannot_be_opened_is_tried_again(tmp_path: Path) -> None:
+def test_opening_an_engine_is_retried_after_a_failure(tmp_path: Path) -> None:
     engines, folder = SharedEngines(), tmp_path / "a.db"
     folder.mkdir()
     for _ in range(2):
@@ -75,7 +75,7 @@ def test_an_engine_that_cannot_be_opened_is_tried_again(tmp_path: Path) -> None:
     engines.close()
 
 
-def test_threads_that_begin_at_the_same_moment_open_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_start_at_the_same_moment_open_one_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engines, opened, together = SharedEngines(), list[str](), threading.Barrier(8)
     open_database = database.open_database
 
@@ -100,23 +100,23 @@ def test_threads_that_begin_at_the_same_moment_open_one(tmp_path: Path, monkeypa
     engines.close()
 
 
-def test_an_engine_that_was_opened_before_a_fork_is_left_to_the_parent(tmp_path: Path) -> None:
+def test_an_engine_opened_before_a_fork_is_used_by_the_parent_only(tmp_path: Path) -> None:
     engines, where = SharedEngines(), str(tmp_path / "a.db")
     engine, _ = engines.acquire(where, SOON)
     with engine.connect() as connection:
-        ours = connection.connection.dbapi_connection
+        own = connection.connection.dbapi_connection
     engines.forget()
-    assert ours is not None
-    ours.cursor().execute("SELECT version FROM store")  # still open
+    assert own is not None
+    own.cursor().execute("SELECT version FROM store")  # still open
     assert engines.acquire(where, SOON)[0] is not engine
     engines.close()
     with engine.connect() as connection:
-        assert connection.connection.dbapi_connection is not ours
+        assert connection.connection.dbapi_connection is not own
     engine.dispose()
-    ours.close()
+    own.close()
 
 
-LEFT = textwrap.dedent(
+FORK_AND_FAIL = textwrap.dedent(
     """
     import logging, os, sys
     from reconciler.store.database import Timeouts, open_database
@@ -137,20 +137,20 @@ LEFT = textwrap.dedent(
 )
 
 
-def test_a_forked_process_opens_an_engine_of_its_own_and_no_driver_prints(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LEFT, str(tmp_path / "a.db")]
+def test_a_forked_process_opens_another_engine_and_no_driver_prints(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FORK_AND_FAIL, str(tmp_path / "a.db")]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-async def test_files_are_not_shared(tmp_path: Path) -> None:
+async def test_engines_of_files_are_not_shared(tmp_path: Path) -> None:
     where = str(tmp_path / "a.db")
     async with open_store(where, "berlin") as one, open_store(where, "paris") as other:
         assert one._engine is not other._engine
 
 
 @pytest.mark.parametrize("where", ["postgresql:/x", "mysql://a/b", "x.db", "sqlite:///x.db", "postgresql"])
-def test_only_the_url_of_a_server_is_one(where: str) -> None:
+def test_only_postgresql_urls_are_servers(where: str) -> None:
     assert not database.is_server(where)
     assert database.is_server("postgres://user@host/x")
     assert database.is_server("PostgreSQL+psycopg://user@host/x")
@@ -175,7 +175,7 @@ async def test_members_share_the_engine_of_their_server(url: str) -> None:
 
 
 @pytest.mark.postgres
-def test_event_loops_of_several_threads_share_it(url: str) -> None:
+def test_event_loops_of_several_threads_share_an_engine(url: str) -> None:
     async def bind(scope: str) -> int:
         async with open_store(url, scope) as store, store.journal("prod", command="apply") as journal:
             await journal.bind({BOT: Binding(scope)})
@@ -193,7 +193,7 @@ async def test_connections_that_the_server_closed_are_replaced(url: str) -> None
     name = make_url(url).database
     run(
         os.environ["RECONCILER_TEST_POSTGRES"],
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",  # noqa: S608 - our own
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",  # noqa: S608 - a name from this test
     )
     async with open_store(url, "berlin") as store:
         assert await store.bindings("prod") == {BOT: Binding("bot_1")}
@@ -221,13 +221,13 @@ FORKED = textwrap.dedent(
 
 
 @pytest.mark.postgres
-def test_a_forked_process_leaves_the_connections_to_its_parent(url: str) -> None:
+def test_a_forked_process_does_not_use_the_connections_of_its_parent(url: str) -> None:
     done = subprocess.run([sys.executable, "-c", FORKED, url], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.postgres
-async def test_a_server_that_is_not_there_is_named_each_time() -> None:
+async def test_an_unreachable_server_is_named_each_time() -> None:
     for _ in range(2):
         with pytest.raises(Unavailable, match="connection failed"):
             async with open_store("postgresql://tester@127.0.0.1:9/x", "berlin"):

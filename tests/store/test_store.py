@@ -1,4 +1,4 @@
-"""What is remembered, how durably, and what happens when the file is not what it should be."""
+"""What a store reads and writes, how durable a write is, and which files and URLs are refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def fill(file: Path) -> None:
         await journal.record_receipt("i0")
 
 
-async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
+async def test_stored_rows_are_read_after_the_store_is_opened_again(file: Path) -> None:
     await fill(file)
     async with open_store(str(file)) as store:
         assert await store.find_open_intents("prod") == (INTENT,)
@@ -51,7 +51,7 @@ async def test_what_was_told_is_there_when_opened_again(file: Path) -> None:
         assert await store.receipts("prod") == frozenset({"i0"})
 
 
-async def test_stacks_do_not_see_each_other(file: Path) -> None:
+async def test_rows_of_stacks_are_separate(file: Path) -> None:
     await fill(file)
     async with open_store(str(file)) as store:
         assert (await store.find_open_intents("dev"), await store.bindings("dev"), await store.receipts("dev")) == (
@@ -61,7 +61,7 @@ async def test_stacks_do_not_see_each_other(file: Path) -> None:
         )
 
 
-async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(file: Path) -> None:
+async def test_objects_bound_by_other_stacks_are_found_by_kind(file: Path) -> None:
     await fill(file)
     async with open_store(str(file)) as store, store.journal("dev", command="apply") as journal:
         await journal.bind({Address("BotUser", "paris"): Binding("bot_4"), Address("BotUserX", "rome"): Binding("b_5")})
@@ -70,8 +70,8 @@ async def test_what_other_stacks_are_bound_to_is_told_of_the_kinds_asked_for(fil
         assert await store.find_bound_elsewhere("dev", []) == {}
 
 
-async def test_what_another_stack_is_replacing_is_its_own_until_it_is_deleted(file: Path) -> None:
-    """Otherwise this stack would count it as not managed, and adopt it by its name."""
+async def test_an_object_that_another_stack_replaces_is_bound_until_its_deletion(file: Path) -> None:
+    """Otherwise this stack would treat it as unmanaged, and adopt it by its name."""
     async with open_store(str(file)) as store, store.journal("dev", command="apply") as journal:
         await journal.bind({Address("BotUser", "paris"): Binding("bot_4", replaces="bot_3")})
         assert await store.find_bound_elsewhere("prod", ["BotUser"]) == {
@@ -80,7 +80,7 @@ async def test_what_another_stack_is_replacing_is_its_own_until_it_is_deleted(fi
         }
 
 
-async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: Path) -> None:
+async def test_delivered_and_overwritten_secrets_are_found(file: Path) -> None:
     agent, other = Address("TunnelCredential", "agent"), Address("TunnelCredential", "other")
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         for intent, address in (("i1", agent), ("i2", agent), ("i3", agent), ("i4", other), ("i5", BOT)):
@@ -98,7 +98,7 @@ async def test_which_secrets_arrived_and_which_were_overwritten_is_known(file: P
     [
         ("received", "cr_2", TOKEN_FILE, True),
         ("concluded", "cr_2", TOKEN_FILE, True),
-        ("concluded", None, TOKEN_FILE, False),  # its run deleted it again
+        ("concluded", None, TOKEN_FILE, False),  # the object was deleted again by its run
         ("open", None, TOKEN_FILE, False),  # no response was received
         ("concluded", "cr_2", None, False),  # its secret is not delivered anywhere
         ("earlier", "cr_2", TOKEN_FILE, False),
@@ -130,14 +130,14 @@ async def test_a_secret_may_have_been_overwritten_by_one_without_a_receipt(
         assert await store.find_overwritten("dev") == {}
 
 
-async def test_which_secrets_were_or_may_have_been_delivered_is_known_with_where(file: Path) -> None:
-    """All but those of creates that made no object. A create that is not concluded may have delivered its secret."""
+async def test_issued_secrets_are_found_with_their_place_and_delivery(file: Path) -> None:
+    """Except those of creates that created no object. A create that is not concluded may have delivered its secret."""
     place = Place("to_file", "secrets/agent.token", entry="TOKEN", host="here", checkout="there")
-    made_objects = {"object": "cr_1", "object, delivered": "cr_2", "no object": None, "no object, delivered": None}
+    objects = {"object": "cr_1", "object, delivered": "cr_2", "no object": None, "no object, delivered": None}
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
-        for id in (*made_objects, "open", "open, delivered"):
+        for id in (*objects, "open", "open, delivered"):
             await journal.intend(Intent(id, Address("TunnelCredential", "agent"), "prod", "/credentials", place=place))
-        for id, object_id in made_objects.items():
+        for id, object_id in objects.items():
             await journal.conclude(id, object_id)
             if id.endswith("delivered"):
                 await journal.record_receipt(id)
@@ -160,7 +160,7 @@ async def test_which_secrets_were_or_may_have_been_delivered_is_known_with_where
     assert [secret.address for secret in issued if secret.place is None] == [Address("APIKey", "k")]
 
 
-async def test_undelivered_secrets_and_open_creates_are_those_of_the_stack_oldest_first(file: Path) -> None:
+async def test_undelivered_secrets_and_open_intents_of_a_stack_are_listed_oldest_first(file: Path) -> None:
     agent = Address("TunnelCredential", "agent")
     times = iter(range(1000, 2000))
     async with open_store(str(file), now=lambda: float(next(times))) as store:
@@ -183,7 +183,7 @@ async def test_the_account_of_a_stack_is_the_one_stored_last(file: Path) -> None
         assert await store.membership("test") is None
 
 
-async def test_a_secret_that_is_delivered_again_is_the_last_one(file: Path) -> None:
+async def test_a_secret_that_is_delivered_again_counts_as_the_last(file: Path) -> None:
     agent = Address("TunnelCredential", "agent")
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         for id in ("i1", "i2"):
@@ -193,7 +193,7 @@ async def test_a_secret_that_is_delivered_again_is_the_last_one(file: Path) -> N
         assert await store.find_overwritten("prod") == {"i2": agent}
 
 
-async def test_what_is_concluded_beside_other_creates_stays_concluded(file: Path) -> None:
+async def test_an_intent_concluded_during_other_creates_remains_concluded(file: Path) -> None:
     first, second = dataclasses.replace(INTENT, id="first"), dataclasses.replace(INTENT, id="second")
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(first)
@@ -206,7 +206,7 @@ async def test_what_is_concluded_beside_other_creates_stays_concluded(file: Path
         assert await store.find_open_intents("prod") == ()
 
 
-async def test_a_caller_that_is_cancelled_leaves_the_others_waiting_for_their_own_rows(file: Path) -> None:
+async def test_other_callers_still_wait_for_their_rows_if_one_is_cancelled(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         first = asyncio.ensure_future(journal.bind({}))
         cancelled = asyncio.ensure_future(journal.intend(INTENT))
@@ -217,8 +217,8 @@ async def test_a_caller_that_is_cancelled_leaves_the_others_waiting_for_their_ow
         assert await store.bindings("prod") == {BOT: Binding("bot_3")}
 
 
-async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
-    """One that was ahead for a run does not make every later delivery look like the earlier."""
+async def test_the_order_of_deliveries_does_not_depend_on_the_clock(file: Path) -> None:
+    """A clock that is ahead during one run does not put later deliveries before it."""
     agent = Address("TunnelCredential", "agent")
     for intent, clock in (("i1", 2000.0), ("i2", 1000.0), ("i3", 1001.0)):
         async with (
@@ -231,34 +231,36 @@ async def test_which_secret_came_last_no_clock_says(file: Path) -> None:
         assert await store.find_overwritten("prod") == {"i1": agent, "i2": agent}
 
 
-async def test_of_secrets_that_come_at_once_the_last_that_was_told_is_the_last(file: Path) -> None:
+async def test_the_last_recorded_secret_of_concurrent_deliveries_counts_as_the_last(file: Path) -> None:
     agent = Address("TunnelCredential", "agent")
     many = [f"i{9 - number}" for number in range(10)]
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
-        await asyncio.gather(*(journal.intend(Intent(each, agent, "prod", "/credentials")) for each in many))
-        await asyncio.gather(*(journal.record_receipt(each) for each in many))
+        await asyncio.gather(*(journal.intend(Intent(id, agent, "prod", "/credentials")) for id in many))
+        await asyncio.gather(*(journal.record_receipt(id) for id in many))
         assert await store.find_overwritten("prod") == dict.fromkeys(many[:-1], agent)
 
 
-async def test_a_concluded_intent_is_open_no_more(file: Path) -> None:
+async def test_a_concluded_intent_is_not_open(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.intend(INTENT)
         await journal.conclude("i1", "bot_3")
         assert await store.find_open_intents("prod") == ()
 
 
-async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file: Path) -> None:
-    """A create counts once its object is known, or its token delivered if it has one, whether or not its end was
+async def test_progress_is_stored_for_each_plan_file(file: Path) -> None:
+    """A create counts once its object is recorded, or its token delivered if it has one, whether or not its outcome was
     recorded."""
-    names = ("made", "delivered", "undone", "open", "undelivered", "ended", "failed")
-    made, delivered, undone, left, lost, ended, failed = (Address("TunnelCredential", name) for name in names)
+    names = ("created", "delivered", "undone", "open", "undelivered", "ended", "failed")
+    created, delivered, undone, open_create, undelivered, ended, failed = (
+        Address("TunnelCredential", name) for name in names
+    )
     async with open_store(str(file)) as store, store.journal("prod", command="apply", plan="p1") as journal:
-        for address in (made, undone, left):
+        for address in (created, undone, open_create):
             await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials"))
-        for address in (delivered, lost):
+        for address in (delivered, undelivered):
             await journal.intend(Intent(f"of {address.name}", address, "prod", "/credentials", place=TOKEN_FILE))
             await journal.record_object(f"of {address.name}", "cr_2")
-        await journal.conclude("of made", "cr_1")
+        await journal.conclude("of created", "cr_1")
         await journal.conclude("of undelivered", "cr_2")
         await journal.record_receipt("of delivered")
         await journal.conclude("of undone", None)
@@ -266,7 +268,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
             await journal.record(Ended(Call(f"update {address}", address, Verb.UPDATE, "/x"), outcome, 1.0))
     async with open_store(str(file), now=lambda: 5.0) as store:
         assert await store.progress("p1") == Progress(
-            frozenset({f"create {made}", f"create {delivered}", f"update {ended}"}), has_begun=True
+            frozenset({f"create {created}", f"create {delivered}", f"update {ended}"}), has_begun=True
         )
         assert await store.progress("p2") == Progress()
         async with store.journal("prod", command="apply", plan="p1") as journal:
@@ -275,7 +277,7 @@ async def test_how_far_a_plan_file_was_applied_is_kept_for_that_file_alone(file:
         assert (await store.progress("p1")).complete == 5.0
 
 
-async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
+async def test_a_binding_is_replaced_and_removed(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({BOT: Binding("bot_3")})
         await journal.bind({BOT: Binding("bot_4", replaces="bot_3")})
@@ -284,7 +286,7 @@ async def test_a_binding_is_replaced_and_forgotten(file: Path) -> None:
         assert await store.bindings("prod") == {}
 
 
-async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> None:
+async def test_history_has_the_outcomes_of_calls_latest_first(file: Path) -> None:
     call = Call("create BotUser/berlin", BOT, Verb.CREATE, "/bot_users")
     async with open_store(str(file), now=lambda: 1000.0) as store:
         async with store.journal("prod", command="apply") as journal:
@@ -300,7 +302,7 @@ async def test_history_tells_how_calls_ended_the_latest_first(file: Path) -> Non
     ]
 
 
-async def test_history_is_ordered_by_run_and_by_call_and_can_be_limited(file: Path) -> None:
+async def test_history_is_ordered_by_run_and_call_and_can_be_limited(file: Path) -> None:
     clock = iter((100.0, 100.0, 101.0, 102.0, 103.0, 300.0, 300.0, 301.0, 302.0, 200.0, 200.0, 201.0, 202.0))
     async with open_store(str(file), now=lambda: next(clock)) as store:
         for command, calls in (("apply", 2), ("destroy", 1), ("drift", 1)):
@@ -309,7 +311,7 @@ async def test_history_is_ordered_by_run_and_by_call_and_can_be_limited(file: Pa
                     call = Call(f"{command} {number}", BOT, Verb.UPDATE, "/bot_users")
                     await journal.record(Ended(call, Outcome.DONE, 1.0, f"bot_{number}", "why"))
         past = await store.history("prod")
-        assert [(each.call, each.started) for each in past] == [
+        assert [(entry.call, entry.started) for entry in past] == [
             ("destroy 0", 300.0),
             ("drift 0", 200.0),
             ("apply 1", 100.0),
@@ -323,7 +325,7 @@ async def test_history_is_ordered_by_run_and_by_call_and_can_be_limited(file: Pa
 
 
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_what_is_written_twice_about_one_thing_counts_once(file: Path, at_once: bool) -> None:
+async def test_repeated_writes_count_once(file: Path, at_once: bool) -> None:
     """Whether or not both writes share a commit."""
     call = Call(f"update {BOT}", BOT, Verb.UPDATE, "/bot_users")
     async with open_store(str(file), now=lambda: 5.0) as store, store.journal("prod", command="a", plan="p") as journal:
@@ -349,15 +351,15 @@ async def test_what_is_written_twice_about_one_thing_counts_once(file: Path, at_
         assert len(await store.history("prod")) == 2
 
 
-async def test_a_run_without_a_plan_file_records_no_calls_of_one(file: Path) -> None:
+async def test_a_run_without_a_plan_file_stores_no_progress(file: Path) -> None:
     async with open_store(str(file), "berlin") as store, store.journal("prod", command="apply") as journal:
         await journal.record(Ended(Call("update", BOT, Verb.UPDATE, "/x"), Outcome.DONE, 1.0))
         await journal.complete_plan()
         assert await store.progress("") == Progress()
 
 
-async def test_secrets_delivered_before_their_order_was_stored_are_ordered_by_time(file: Path) -> None:
-    """Version 2 stored no order: its receipts are at place 0."""
+async def test_receipts_without_a_stored_order_are_ordered_by_time(file: Path) -> None:
+    """Version 2 stored no order: its receipts have place 0."""
     agent = Address("TunnelCredential", "agent")
     times = {"i1": 3.0, "i2": 1.0, "i3": 2.0}
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
@@ -374,7 +376,7 @@ async def test_secrets_delivered_before_their_order_was_stored_are_ordered_by_ti
         assert await store.find_overwritten("prod") == {"i1": agent, "i2": agent, "i3": agent}
 
 
-async def test_without_a_lock_and_with_a_new_confirmation_nothing_is_asked_of_the_database(file: Path) -> None:
+async def test_the_lock_is_checked_by_one_query_and_only_if_not_confirmed_before(file: Path) -> None:
     commits: list[object] = []
     async with (
         open_store(str(file)) as store,
@@ -391,7 +393,7 @@ async def test_without_a_lock_and_with_a_new_confirmation_nothing_is_asked_of_th
         assert len(commits) == 1
 
 
-async def test_the_error_of_a_run_is_not_hidden_by_one_of_the_store(file: Path) -> None:
+async def test_an_error_of_the_store_does_not_hide_that_of_the_run(file: Path) -> None:
     async def run() -> None:
         async with (
             open_store(str(file)) as store,
@@ -412,7 +414,7 @@ def fail(failure: StoreError) -> None:
     raise AssertionError(failure)
 
 
-async def test_many_who_wait_share_commits(file: Path) -> None:
+async def test_concurrent_writes_share_commits(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         commits: list[object] = []
         event.listen(store._engine, "commit", commits.append)
@@ -423,9 +425,9 @@ async def test_many_who_wait_share_commits(file: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_writes_that_share_a_commit_count_in_their_order(file: Path, seed: int) -> None:
-    """Random writes about two addresses and three intents, once at the same moment and once one after another."""
-    kept = []
+async def test_writes_that_share_a_commit_are_applied_in_order(file: Path, seed: int) -> None:
+    """Random writes about two addresses and three intents, at the same moment and one after another."""
+    states = []
     async with open_store(str(file)) as store:
         for at_once in (True, False):
             stack, chance = f"s{at_once}", random.Random(seed)
@@ -444,11 +446,11 @@ async def test_writes_that_share_a_commit_count_in_their_order(file: Path, seed:
                     for write in writes:
                         await write()
                 open_intents = [intent.id.removeprefix(stack) for intent in await store.find_open_intents(stack)]
-                kept.append((sorted(open_intents), await store.bindings(stack)))
-    assert kept[0] == kept[1]
+                states.append((sorted(open_intents), await store.bindings(stack)))
+    assert states[0] == states[1]
 
 
-async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None:
+async def test_a_write_is_stored_although_its_caller_is_cancelled(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
         task = asyncio.ensure_future(journal.intend(INTENT))
         await asyncio.sleep(0)
@@ -458,7 +460,7 @@ async def test_a_caller_that_is_cancelled_takes_nothing_back(file: Path) -> None
         assert await store.find_open_intents("prod") == (INTENT,)
 
 
-async def test_the_file_survives_power_loss_by_its_settings(file: Path) -> None:
+async def test_the_settings_of_the_file_protect_it_from_power_loss(file: Path) -> None:
     async with open_store(str(file)) as store:
         with store._engine.connect() as connection:
             assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
@@ -483,7 +485,7 @@ KILLED = textwrap.dedent(
 )
 
 
-async def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
+async def test_acknowledged_writes_survive_a_kill(file: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED, str(file), "25"], check=False)  # noqa: ASYNC221 - waits for its end
     assert killed.returncode == -signal.SIGKILL
     async with open_store(str(file)) as store:
@@ -491,9 +493,9 @@ async def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
 
 
 class TestDamage:
-    """A file that cannot be trusted is refused, with the way out, and never taken for an empty one."""
+    """A damaged file is refused with the remedy, and never treated as an empty one."""
 
-    async def refused(self, file: Path, kind: type[StoreError] = Damaged) -> str:
+    async def read_refusal(self, file: Path, kind: type[StoreError] = Damaged) -> str:
         with pytest.raises(kind) as failed:
             await self.read(file)
         return str(failed.value)
@@ -504,39 +506,39 @@ class TestDamage:
             await store.find_open_intents("prod")
             await store.receipts("prod")
 
-    async def test_emptied(self, file: Path) -> None:
+    async def test_an_empty_file_is_refused(self, file: Path) -> None:
         await fill(file)
         for path in file.parent.iterdir():
             os.truncate(path, 0)
-        text = await self.refused(file)
+        text = await self.read_refusal(file)
         assert text.startswith(f"{file} is damaged (it is empty); move it away, with its -wal and -shm files,")
         assert "nothing is created twice" in text
         assert "bot users" in text
 
     @pytest.mark.parametrize("size", [1, 50, 100, 512, 4096, 5000, 8192])
-    async def test_truncated(self, file: Path, size: int) -> None:
+    async def test_a_truncated_file_is_refused(self, file: Path, size: int) -> None:
         await fill(file)
-        checkpointed(file)
+        checkpoint(file)
         os.truncate(file, size)
-        await self.refused(file)
+        await self.read_refusal(file)
 
-    async def test_something_else(self, file: Path) -> None:
+    async def test_a_text_file_is_refused(self, file: Path) -> None:
         file.parent.mkdir()
         file.write_text("not a database\n" * 1000)
-        assert "file is not a database" in await self.refused(file)
+        assert "file is not a database" in await self.read_refusal(file)
 
-    async def test_a_flipped_bit_in_a_binding(self, file: Path) -> None:
+    async def test_a_flipped_bit_in_a_binding_is_refused(self, file: Path) -> None:
         await fill(file)
-        checkpointed(file)
+        checkpoint(file)
         content = file.read_bytes()
         assert content.count(b"bot_3") == 1
         file.write_bytes(content.replace(b"bot_3", b"bot_2"))
-        assert "does not match its seal" in await self.refused(file)
+        assert "does not match its seal" in await self.read_refusal(file)
 
     @pytest.mark.parametrize("seed", range(20))
-    async def test_a_flipped_byte_anywhere_is_refused_or_without_consequence(self, file: Path, seed: int) -> None:
+    async def test_a_flipped_bit_anywhere_is_refused_or_has_no_effect(self, file: Path, seed: int) -> None:
         await fill(file)
-        checkpointed(file)
+        checkpoint(file)
         content = bytearray(file.read_bytes())
         place = (seed * 7919 * 31) % len(content)
         content[place] ^= 1 << (seed % 8)
@@ -562,7 +564,7 @@ class TestDamage:
             "UPDATE plan_calls SET call = ''",
         ],
     )
-    async def test_a_row_on_which_plans_depend_is_refused_once_changed(self, file: Path, change: str) -> None:
+    async def test_a_changed_row_on_which_plans_depend_is_refused(self, file: Path, change: str) -> None:
         await fill(file)
         async with open_store(str(file)) as store, store.journal("prod", command="apply", plan="p") as journal:
             await journal.intend(dataclasses.replace(INTENT, id="i2", place=Place("to_file", "x")))
@@ -592,28 +594,28 @@ class TestDamage:
             }[change.split()[1]]
         )
 
-    async def test_a_log_without_its_database(self, file: Path) -> None:
+    async def test_a_log_without_its_database_is_refused(self, file: Path) -> None:
         await fill(file)
         Path(f"{file}-wal").write_bytes(b"x")
         file.unlink()
-        assert "its database file is missing" in await self.refused(file)
+        assert "its database file is missing" in await self.read_refusal(file)
 
-    async def test_another_database(self, file: Path) -> None:
+    async def test_a_database_of_another_program_is_refused(self, file: Path) -> None:
         file.parent.mkdir()
         with sqlite3.connect(file) as connection:
             connection.execute("CREATE TABLE other (x)")
         connection.close()
-        await self.refused(file, StoreError)
+        await self.read_refusal(file, StoreError)
 
-    async def test_a_newer_version(self, file: Path) -> None:
+    async def test_a_store_of_a_newer_version_is_refused(self, file: Path) -> None:
         await fill(file)
         with sqlite3.connect(file) as connection:
             connection.execute("UPDATE store SET version = 99")
         connection.close()
-        assert "its schema version is 99" in await self.refused(file, Unavailable)
+        assert "its schema version is 99" in await self.read_refusal(file, Unavailable)
 
 
-async def test_a_deleted_store_begins_anew(file: Path) -> None:
+async def test_a_deleted_store_is_created_again(file: Path) -> None:
     await fill(file)
     for path in list(file.parent.iterdir()):
         path.unlink()
@@ -621,25 +623,25 @@ async def test_a_deleted_store_begins_anew(file: Path) -> None:
         assert await store.bindings("prod") == {}
 
 
-async def test_a_place_that_cannot_hold_a_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "state").write_text("in the way")
+async def test_a_path_below_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file")
     with pytest.raises(Unavailable, match="RECONCILER_STORE"):
         async with open_store(str(tmp_path / "state" / "prod.db")):
             pass
 
 
-async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
+async def test_a_full_disk_fails_the_waiting_write(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
 
-        def full(connection: sqlite3.Connection, *_: object) -> None:
+        def fill_disk(connection: sqlite3.Connection, *_: object) -> None:
             connection.execute("PRAGMA max_page_count = 1")
 
         store._engine.dispose()
-        event.listen(store._engine, "connect", full)
+        event.listen(store._engine, "connect", fill_disk)
         with pytest.raises(Unavailable, match="full"):
             await journal.intend(Intent("big", BOT, "prod", "/x" * 100_000))
         store._engine.dispose()
-        event.remove(store._engine, "connect", full)
+        event.remove(store._engine, "connect", fill_disk)
 
 
 @pytest.mark.parametrize(
@@ -661,7 +663,7 @@ async def test_a_full_disk_is_told_to_whoever_waits(file: Path) -> None:
         ("postgresql://u:can/ary@ary-pw@127.0.0.1:1/x", "more than one @"),
     ],
 )
-async def test_a_url_that_will_not_do_is_refused_and_no_password_is_shown(where: str, why: str) -> None:
+async def test_an_unsupported_url_is_refused_without_its_password(where: str, why: str) -> None:
     with pytest.raises(Unavailable, match=why) as refused:
         async with open_store(where):
             pass
@@ -669,7 +671,7 @@ async def test_a_url_that_will_not_do_is_refused_and_no_password_is_shown(where:
 
 
 @pytest.mark.parametrize(
-    ("where", "shown"),
+    ("where", "name"),
     [
         ("postgresql://u:canary-pw@127.0.0.1:1/x", "postgresql://u:***@127.0.0.1:1/x"),
         ("postgresql://127.0.0.1:1/x?user=u&password=canary-pw", "postgresql://127.0.0.1:1/x"),
@@ -680,18 +682,18 @@ async def test_a_url_that_will_not_do_is_refused_and_no_password_is_shown(where:
         ("postgresql://u@/x?host=127.0.0.1:1&host=127.0.0.1:2", "postgresql://u@/x"),
     ],
 )
-async def test_a_server_is_called_by_its_url_without_passwords(where: str, shown: str) -> None:
+async def test_a_server_is_named_by_its_url_without_passwords(where: str, name: str) -> None:
     with pytest.raises(Unavailable) as refused:
         async with open_store(where):
             pass
-    assert str(refused.value).startswith(f"{shown} cannot be used (")
+    assert str(refused.value).startswith(f"{name} cannot be used (")
     assert "ary-" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
     "name", ["feature%2Flogin", "what?", "a?mode=ro", "100%", "#1", "file:x", "a b&c=d", ":memory:"]
 )
-async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
+async def test_a_path_may_have_special_characters(tmp_path: Path, name: str) -> None:
     file = tmp_path / name / f"{name}.db"
     await fill(file)
     async with open_store(str(file)) as store:
@@ -699,7 +701,7 @@ async def test_a_path_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
     assert sorted(tmp_path.rglob("*")) == [file.parent, file]
 
 
-async def test_a_server_without_its_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_driver_is_reported_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(Unavailable, match="; install reconciler with the extra postgres, or set RECONCILER_STORE"):
         async with open_store("postgresql://user:canary@host/x"):
@@ -712,7 +714,7 @@ async def test_a_sqlite_url_is_a_path(tmp_path: Path, name: str) -> None:
         assert (tmp_path / name).exists()
 
 
-async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) -> None:
+async def test_stores_opened_at_the_same_time_create_one_file(file: Path) -> None:
     async def one(stack: str) -> None:
         async with open_store(str(file)) as store, store.journal(stack, command="apply") as journal:
             await journal.record_receipt(stack)
@@ -723,13 +725,13 @@ async def test_two_processes_that_make_the_store_at_once_make_one(file: Path) ->
     assert [path.name for path in file.parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_naming_the_failures_imports_no_database_library() -> None:
+def test_errors_are_imported_without_a_database_library() -> None:
     code = "import sys, reconciler.store.errors; print('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-def checkpointed(file: Path) -> None:
-    """Everything in the database file itself, nothing in its log."""
+def checkpoint(file: Path) -> None:
+    """Moves the content of the log to the database file."""
     connection = sqlite3.connect(file)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

@@ -1,4 +1,4 @@
-"""Outcomes and kinds of objects under the names of earlier versions."""
+"""Outcomes and kinds under the names that earlier versions stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.store.store import open_store
 EDGE = Address("TLSEdge", "shop")
 
 
-async def test_outcomes_that_earlier_versions_named_otherwise_are_counted_together(tmp_path: Path) -> None:
+async def test_outcomes_under_names_of_earlier_versions_are_counted_under_the_present_ones(tmp_path: Path) -> None:
     file = tmp_path / "prod.db"
     async with open_store(str(file)) as store:
         async with store.journal("prod", command="apply") as journal:
@@ -30,7 +30,7 @@ async def test_outcomes_that_earlier_versions_named_otherwise_are_counted_togeth
         assert [call.outcome for call in await store.history("prod")] == ["skipped", *["succeeded"] * 3]
 
 
-async def test_the_binding_of_a_service_user_is_that_of_a_bot_user(tmp_path: Path) -> None:
+async def test_a_binding_of_a_service_user_is_read_as_that_of_a_bot_user(tmp_path: Path) -> None:
     former, present = Address.parse("ServiceUser/ci"), Address.parse("BotUser/ci")
     async with open_store(str(tmp_path / "prod.db")) as store, store.journal("prod", command="apply") as journal:
         await journal.bind({former: Binding("service_1", {"name": "d"}, protect=True)})
