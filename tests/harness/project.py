@@ -1,7 +1,8 @@
-"""Projects in folders, and the command run on them: in this process, or as a process of its own."""
+"""Projects in folders, and the command run on them: in this process, or as a process of its own. A pytest plugin."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import os
@@ -16,11 +17,13 @@ from typing import Any
 import pytest
 
 from reconciler import kinds
+from reconciler.api.clock import MachineClock
 from reconciler.cli.main import main
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field
 from reconciler.operations.runtime import Runtime
 from tests.harness.platform import Reachable, Sandbox
+from tests.harness.workspaces import write_settings
 
 COMMAND = (sys.executable, "-m", "reconciler")
 _KSUID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
@@ -197,3 +200,24 @@ def all_of(sandbox: Sandbox, path: str, key: str) -> list[dict[str, Any]]:
         found += page[key]
         following = page["next_page_uri"]
     return found
+
+
+@pytest.fixture
+def project(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Project:
+    """A project of the stack `prod` without manifests and without a platform."""
+    root = tmp_path / "project"
+    write_settings(root)
+    return Project(root, capsys)
+
+
+@pytest.fixture
+def on_sandbox(project: Project, sandbox: Sandbox) -> Project:
+    """The project, with the shared sandbox as its platform."""
+    project.use(sandbox)
+    return project
+
+
+@pytest.fixture
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries follow without a pause."""
+    monkeypatch.setattr(MachineClock, "sleep", lambda _clock, _seconds: asyncio.sleep(0))

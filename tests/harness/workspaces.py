@@ -31,12 +31,17 @@ def write_project(root: Path, *documents: Document, settings: str = "", settle: 
 
     settle  `limits.settle_seconds`. 0: a test does not wait for objects that it deletes
     """
-    (root / "manifests").mkdir(parents=True, exist_ok=True)
-    limits = f"limits: {{requests_per_minute: 100000, settle_seconds: {settle}}}\n"
-    (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{limits}{settings}")
+    write_settings(root, settings, settle)
     text = "---\n".join(f"{json.dumps(document)}\n" for document in documents)  # JSON is YAML
     (root / "manifests" / "all.yaml").write_text(text)
     return root
+
+
+def write_settings(root: Path, settings: str = "", settle: float = 0) -> None:
+    """The project file, and an empty folder of manifests if there is none."""
+    (root / "manifests").mkdir(parents=True, exist_ok=True)
+    limits = f"limits: {{requests_per_minute: 100000, settle_seconds: {settle}}}\n"
+    (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\n{limits}{settings}")
 
 
 def open_on(sandbox: Emulator, root: Path, **more: Any) -> Workspace:
