@@ -43,7 +43,7 @@ test-full: install ## every case of every promise: all points of a kill, 10,000 
 soak: install ## the long tests: a million histories, real kills at each point, new examples (ARGS as above)
 	@$(pytest) -m soak $(ARGS)
 	@$(pytest) -m "not soak and not postgres and not editor" --hypothesis-profile=roam \
-	  tests/kinds tests/laws tests/planning tests/project tests/rendering
+	  tests/kinds tests/languages tests/laws tests/planning tests/project tests/rendering
 
 .PHONY: test-postgres
 test-postgres: install ## the store's tests on a PostgreSQL server of their own (installed if root runs this; ARGS as above)

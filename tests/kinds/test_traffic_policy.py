@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from reconciler.kinds.rules import traffic_policy
 from reconciler.languages import yaml_fast_path
 from reconciler.model.address import Address
-from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Ref, Secret, Template
 
@@ -42,15 +42,6 @@ def test_json_and_yaml_spell_the_same_document() -> None:
     assert traffic_policy.parse(json.dumps(GOOD)) == GOOD
     assert traffic_policy.parse("on_http_request:\n  - actions: [{type: deny}]\n") == {
         "on_http_request": [{"actions": [{"type": "deny"}]}]
-    }
-
-
-def test_yaml_is_yaml_1_2() -> None:
-    assert traffic_policy.parse("a: no\nb: on\nc: 15\nd: 2020-01-01\n") == {
-        "a": "no",
-        "b": "on",
-        "c": 15,
-        "d": "2020-01-01",
     }
 
 
@@ -88,18 +79,6 @@ def test_a_list_with_a_mapping_as_a_key_is_refused() -> None:
     text = "on_http_request: [&x 1]\non_http_response:\n  ? [{a: b}]\n  : 1\n"
     assert traffic_policy.parse(text) is None
     assert str(traffic_policy.why_not(text)).startswith("a key in the policy is a list that contains a mapping;")
-
-
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [("1_000", 1000), ("0b11", 3), ("2024-01-01 10:00:00", "2024-01-01 10:00:00"), ("0o17", 15), ("no", "no")],
-)
-def test_a_scalar_means_the_same_whatever_else_is_in_the_text(written: str, meant: object) -> None:
-    for else_ in ("x", "&anchor x"):
-        document = traffic_policy.parse(f"on_http_request: [{{value: {written}, other: {else_}}}]")
-        assert document is not None
-        assert to_plain(document["on_http_request"][0]["value"]) == meant
-        assert str(document["on_http_request"][0]["value"]) == written
 
 
 @given(
@@ -388,3 +367,25 @@ def test_a_setting_of_expressions_is_checked_as_such() -> None:
 def test_any_text_as_an_expression_is_judged_and_breaks_nothing(text: str) -> None:
     found = traffic_policy.findings({"on_http_request": [{"expressions": [text], "actions": [{"type": "deny"}]}]})
     assert all(finding.path[0] == "on_http_request" for finding in found)
+
+
+# --- published policies -----------------------------------------------------------------------------------------------
+
+_FILE = Path(__file__).parent / "corpus" / "traffic_policies.yaml"
+_READ = yaml_fast_path.read_documents(_FILE.read_bytes())
+assert _READ is not None, "the corpus is read as policies are"
+CORPUS: Any = _READ[0][0]
+
+
+@pytest.mark.parametrize("entry", CORPUS["right"], ids=lambda each: str(each["policy"])[:80])
+def test_no_published_policy_is_called_wrong(entry: Any) -> None:
+    found = list(traffic_policy.findings(entry["policy"]))
+    assert [(finding.code, finding.severity) for finding in found] == [
+        (code, Severity.WARNING) for code in entry.get("codes", [])
+    ]
+
+
+@pytest.mark.parametrize("entry", CORPUS["wrong"], ids=lambda each: str(each["policy"])[:80])
+def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
+    found = [finding for finding in traffic_policy.findings(entry["policy"]) if finding.severity is Severity.ERROR]
+    assert [finding.code for finding in found] == entry["codes"]
