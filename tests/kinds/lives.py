@@ -1,7 +1,7 @@
-"""What each kind's life is made of: a full declaration, and for each field another legal value.
+"""The data for the life of each kind: a full declaration, and for each field another legal value.
 
-The one place where the tests of a life know anything of a kind; `test_life` derives the rest from the kinds' fields,
-and fails where a kind or a field is missing here.
+The only part of these tests that depends on a kind: `test_life` derives the rest from the kinds' fields, and fails if
+a kind or a field is missing here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reconciler import kinds
 from tests.kinds import pems
 
 Document = dict[str, Any]
-SUBJECT = "subject"  # the name of the resource whose life it is
+SUBJECT = "subject"  # the name of the resource under test
 
 
 @dataclass(frozen=True)
@@ -24,17 +24,17 @@ class Life:
     """
     spec      as written in a manifest, with as many fields as go together
     others    path of a field → another value that is legal beside all the others before it
-    anew      path of a field → a value that needs another object, where the field itself could change in place
+    replaced  path of a field → a value that forces replacement, where the field itself could be updated in place
     beside    the other resources that it refers to, before and after
-    bound     paths of fields that others of the spec do not go without
-    brief     what it has in common with another life of the kind is left to that one
+    bound     paths of fields that other fields of the spec require
+    brief     whether what it shares with another life of the kind is tested only with that one
     variants  of the sandbox
     """
 
     kind: str
     spec: Document
     others: Mapping[str, Any] = field(default_factory=dict)
-    anew: Mapping[str, Any] = field(default_factory=dict)
+    replaced: Mapping[str, Any] = field(default_factory=dict)
     beside: tuple[Document, ...] = ()
     bound: tuple[str, ...] = ()
     called: str = ""
@@ -59,8 +59,8 @@ def _ref(kind: str, name: str) -> Document:
     return {"ref": f"{kind}/{name}"}
 
 
-def _each(kind: str, /, **same: Any) -> tuple[Document, Document]:
-    """Two of a kind, `a` and `b`."""
+def _two_of(kind: str, /, **same: Any) -> tuple[Document, Document]:
+    """Two resources of a kind, `a` and `b`."""
     return _of(kind, "a", **same), _of(kind, "b", **same)
 
 
@@ -74,7 +74,7 @@ def _metadata_of(provider: str) -> str:
 
 
 def _traditional_key() -> str:
-    """The key of `pems.private_key()` in its other spelling."""
+    """The key of `pems.private_key()` in the other PEM format."""
     key = serialization.load_pem_private_key(pems.private_key().encode(), None)
     form = serialization.PrivateFormat.TraditionalOpenSSL
     return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode("ascii")
@@ -83,14 +83,14 @@ def _traditional_key() -> str:
 _TEXTS = {"description": "as declared", "metadata": '{"team": "edge"}'}
 _OTHER_TEXTS = {"description": "another", "metadata": "plain text, not JSON"}
 
-_POLICIES = _each("IPPolicy")
-_BACKENDS = _each("TunnelGroupBackend")
+_POLICIES = _two_of("IPPolicy")
+_BACKENDS = _two_of("TunnelGroupBackend")
 _BOTS = (_of("BotUser", "a", name="bot a"), _of("BotUser", "b", name="bot b"))
 _DOMAINS = (
     _of("ReservedDomain", "a", domain="a.life.example.com"),
     _of("ReservedDomain", "b", domain="b.life.example.com"),
 )
-_ADDRESSES = _each("ReservedAddress")
+_ADDRESSES = _two_of("ReservedAddress")
 _AUTHORITIES = (
     _of("CertificateAuthority", "a", ca_pem=pems.certificate("authority a", ca=True)),
     _of("CertificateAuthority", "b", ca_pem=pems.certificate("authority b", ca=True)),
@@ -136,8 +136,8 @@ _INGESTION = {
 }
 
 
-def _streaming(member: str, called: str) -> Life:
-    """A destination whose target signs in at a cloud, by keys and then by another key."""
+def _destination_by_role(member: str, called: str) -> Life:
+    """A destination whose target signs in at a cloud by a role, and then by another role."""
     at = f"target.{member}"
     others = {f"{at}.{called}": f"{_ARN}:another", f"{at}.auth.role.role_arn": f"{_ARN}:role/another"}
     return Life(
@@ -149,7 +149,7 @@ def _streaming(member: str, called: str) -> Life:
     )
 
 
-def _keyed(member: str, called: str) -> Life:
+def _destination_by_keys(member: str, called: str) -> Life:
     at = f"target.{member}.auth.creds"
     return Life(
         "EventDestination",
@@ -160,7 +160,7 @@ def _keyed(member: str, called: str) -> Life:
 
 
 def _oauth(provider: str, spec: Document, others: Document, *, brief: bool = True) -> Life:
-    """A route where users of this provider sign in, and then other users."""
+    """A route that admits users of this provider, and then other users."""
     at = f"oauth.provider.{provider}"
     return Life(
         "HTTPSEdgeRoute",
@@ -170,7 +170,7 @@ def _oauth(provider: str, spec: Document, others: Document, *, brief: bool = Tru
             **({} if brief else {"oauth.auth_check_interval": 90}),
             **{f"{at}.{name}": value for name, value in {**_OTHER_PROVIDER, **others}.items()},
         },
-        beside=_each("HTTPSEdge"),
+        beside=_two_of("HTTPSEdge"),
         bound=(f"{at}.client_id", f"{at}.client_secret", f"{at}.scopes", at, "oauth.provider"),
         called=provider,
         brief=brief,
@@ -280,17 +280,17 @@ LIVES = (
         },
         called="ingestion",
     ),
-    _streaming("delivery", "delivery_stream_arn"),
-    _keyed("delivery", "delivery_stream_arn"),
-    _streaming("stream", "stream_arn"),
-    _keyed("stream", "stream_arn"),
-    _streaming("logs", "log_group_arn"),
-    _keyed("logs", "log_group_arn"),
+    _destination_by_role("delivery", "delivery_stream_arn"),
+    _destination_by_keys("delivery", "delivery_stream_arn"),
+    _destination_by_role("stream", "stream_arn"),
+    _destination_by_keys("stream", "stream_arn"),
+    _destination_by_role("logs", "log_group_arn"),
+    _destination_by_keys("logs", "log_group_arn"),
     Life(
         "EventSource",
         {"subscription_id": _ref("EventSubscription", "a"), "type": "ip_policy_created.v0"},
         {"subscription_id": _ref("EventSubscription", "b"), "type": "ip_policy_updated.v0"},
-        beside=_each("EventSubscription"),
+        beside=_two_of("EventSubscription"),
     ),
     Life(
         "EventSubscription",
@@ -304,7 +304,7 @@ LIVES = (
             "sources": [{"type": "ip_policy_created.v0"}, {"type": "ip_policy_deleted.v0"}],
             "destination_ids": [_ref("EventDestination", "b"), _ref("EventDestination", "a")],
         },
-        beside=_each("EventDestination", target={"metrics": {"api_key": "vendor key"}}),
+        beside=_two_of("EventDestination", target={"metrics": {"api_key": "vendor key"}}),
     ),
     Life(
         "FailoverBackend",
@@ -388,7 +388,7 @@ LIVES = (
             "websocket_tcp_converter.enabled": False,
             **_OTHER_TRAFFIC_POLICY,
         },
-        beside=(*_each("HTTPSEdge"), *_BACKENDS, *_POLICIES),
+        beside=(*_two_of("HTTPSEdge"), *_BACKENDS, *_POLICIES),
         bound=("webhook_verification.secret",),
     ),
     Life(
@@ -422,7 +422,7 @@ LIVES = (
             "saml.authorized_groups": ["ops"],
             "saml.nameid_format": "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent",
         },
-        beside=_each("HTTPSEdge"),
+        beside=_two_of("HTTPSEdge"),
         called="saml",
     ),
     Life(
@@ -444,7 +444,7 @@ LIVES = (
             "oidc.client_secret": "another application secret",
             "oidc.scopes": ["openid"],
         },
-        beside=_each("HTTPSEdge"),
+        beside=_two_of("HTTPSEdge"),
         called="oidc",
     ),
     _oauth(
@@ -453,7 +453,10 @@ LIVES = (
         {"teams": ["dev"], "organizations": ["a"]},
         brief=False,
     ),
-    *(_oauth(each, {}, {}) for each in ("facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon")),
+    *(
+        _oauth(provider, {}, {})
+        for provider in ("facebook", "microsoft", "google", "linkedin", "gitlab", "twitch", "amazon")
+    ),
     Life("IPPolicy", _TEXTS, _OTHER_TEXTS),
     Life(
         "IPPolicyRule",
@@ -558,7 +561,7 @@ LIVES = (
             "valid_after": "2030-06-01T00:00:00Z",
             "valid_until": "2032-01-01T00:00:00Z",
         },
-        beside=_each("SSHCertificateAuthority"),
+        beside=_two_of("SSHCertificateAuthority"),
     ),
     Life(
         "SSHUserCertificate",
@@ -582,7 +585,7 @@ LIVES = (
             "valid_after": "2030-06-01T00:00:00Z",
             "valid_until": "2032-01-01T00:00:00Z",
         },
-        beside=_each("SSHCertificateAuthority"),
+        beside=_two_of("SSHCertificateAuthority"),
     ),
     Life(
         "Secret",

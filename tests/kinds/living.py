@@ -1,5 +1,6 @@
-"""A project whose resources live on a sandbox in process: planned and applied by the commands' own composition, and
-changed by hand. What a field holds on the platform is read here anew, without the planner's reading.
+"""A project on a sandbox in process: planned and applied as by the commands, and changed on the platform by hand.
+
+Values on the platform are read here independently of the planner.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from tests.kinds.lives import SUBJECT, Document, Life
 
 BYSTANDER = {"kind": "IPPolicy", "name": "bystander", "spec": {"description": "nothing happens to it"}}
 
-# --- paths of fields -------------------------------------------------------------------------------------------------
+# --- paths of fields --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A field that is declared, compared and changed for itself; `top` is the spec's field it lies in."""
+    """A field that is declared, compared and changed by itself; `top` is the field of the spec that contains it."""
 
     path: str
     field: Field
@@ -54,17 +55,17 @@ class Leaf:
 
     @property
     def is_hidden(self) -> bool:
-        """Whether lists never show it."""
+        """Whether the field is missing in lists."""
         return InputOnly in self.field or InputOnly in self.top
 
     @property
     def is_platforms(self) -> bool:
-        """Whether the platform's value stands where nothing is declared."""
+        """Whether the platform sets the value if none is declared."""
         return ServerDefault in self.field or ServerDefault in self.top
 
     @property
     def is_given_back(self) -> bool:
-        """Whether the platform chooses anew once the value is declared no more."""
+        """Whether the platform chooses a new value after the declaration of the field is removed."""
         return ServerDefault in self.field and not self.is_fixed and ("." in self.path or bool(self.field.default))
 
 
@@ -81,7 +82,7 @@ def _below(field: Field, path: str, top: Field) -> Iterator[Leaf]:
 
 
 def value_at(spec: Any, path: str) -> Any:
-    """The declared value; None where nothing is."""
+    """The declared value, or None."""
     for part in path.split("."):
         spec = spec.get(part) if isinstance(spec, dict) else None
     return spec
@@ -107,12 +108,12 @@ def without(spec: Document, path: str) -> Document:
     return copy
 
 
-# --- what the platform holds ----------------------------------------------------------------------------------------
+# --- values on the platform -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Found:
-    """A live object as its own address shows it."""
+    """A live object, read at its own path."""
 
     path: str
     id: str
@@ -121,7 +122,7 @@ class Found:
     is_sparse: bool = False
 
     def holds(self, leaf: Leaf) -> Any:
-        """The field's value where answers show it, in the write shape."""
+        """The field's value in the response, in the shape of a request."""
         if PathOnly in leaf.field:
             return self.parent_id
         if leaf.path == "metadata":
@@ -129,20 +130,20 @@ class Found:
         value: Any = self.body
         names, at = leaf.path.split("."), leaf.top
         for index, name in enumerate(names):
-            at = at if index == 0 else next(each for each in at.fields if each.name == name)
-            value = _followed(value, at.read_as.path if at.read_as else name, sparse=self.is_sparse)
+            at = at if index == 0 else next(inner for inner in at.fields if inner.name == name)
+            value = _follow(value, at.read_as.path if at.read_as else name, sparse=self.is_sparse)
         if leaf.field.as_map is not None:
-            # A map from one field of each part to the other.
+            # In the response, a map from one field of each part to the other.
             key, rest = leaf.field.as_map.key, leaf.field.as_map.value
-            return [{key: each, rest: value[each]} for each in value]
+            return [{key: name, rest: value[name]} for name in value]
         return value
 
 
-def _followed(value: Any, path: str, *, sparse: bool) -> Any:
-    """What lies at the path. Only a sparse answer may lack a key: that is a text that is not set."""
+def _follow(value: Any, path: str, *, sparse: bool) -> Any:
+    """The value at the path. Only in a sparse response a key may be missing: that of a text that is not set."""
     for part in path.split("."):
         if isinstance(value, list):
-            value = [_inner(each, part, sparse=sparse) for each in value]
+            value = [_inner(item, part, sparse=sparse) for item in value]
         elif value is not None:
             value = _inner(value, part.removesuffix("[]"), sparse=sparse)
     return value
@@ -153,7 +154,7 @@ def _inner(value: Document, part: str, *, sparse: bool) -> Any:
 
 
 def same(leaf: Leaf, one: Any, other: Any) -> bool:
-    """Whether two values mean the same: an empty one is none at all."""
+    """Whether two values are equivalent: an empty value is not set."""
     return bool(_form(leaf.field, one) == _form(leaf.field, other))
 
 
@@ -162,11 +163,11 @@ def _form(field: Field, value: Any) -> Any:
         return None
     value = field.canonical(value) if field.canonical else value
     if isinstance(value, list) and field.item is not None:
-        value = [_form(field.item, each) for each in value]
+        value = [_form(field.item, item) for item in value]
     if Unordered in field:
         value = sorted(value, key=str)
     if isinstance(value, list):
-        return [{key: each[key] for key in each if key != "uri"} if isinstance(each, dict) else each for each in value]
+        return [{key: item[key] for key in item if key != "uri"} if isinstance(item, dict) else item for item in value]
     return value
 
 
@@ -178,12 +179,12 @@ class Applied:
     calls: list[str]
 
 
-# --- the project ----------------------------------------------------------------------------------------------------
+# --- the project ------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class LivingProject:
-    """What it declares is what was said last; `beside` stays declared until the end."""
+    """A project that declares the subject and the resources `beside` it."""
 
     root: Path
     sandbox: Sandbox
@@ -193,7 +194,7 @@ class LivingProject:
 
     @property
     def runtime(self) -> Runtime:
-        # Without a PATH no Git is found, and so none is asked for the commit.
+        # Without a PATH, Git is not found and the commit is not read.
         return Runtime(environ={**self.sandbox.environ, "PATH": ""}, platform=self.sandbox)
 
     @property
@@ -205,7 +206,7 @@ class LivingProject:
         return Address(self.life.kind, SUBJECT)
 
     def declare(self, spec: Document | None, **more: Any) -> None:
-        """The subject with this spec, or (None) not any more."""
+        """Declares the subject with this spec, or (None) no longer."""
         documents = [BYSTANDER, *self.life.beside]
         if spec is not None:
             documents.append({**self.life.document, "spec": spec, **more})
@@ -221,7 +222,7 @@ class LivingProject:
         return main([command, "-y", "--project", str(self.root), "--allow", allow, *words], self.runtime)
 
     def apply(self) -> Applied:
-        """Carries out what is declared; a look at the end has found nothing left to do."""
+        """Applies the manifests, and checks that nothing remains to be changed."""
         self.sandbox.forget_log()
         workspace = Workspace.open(self.root, runtime=self.runtime).select(allow={("delete", self.life.kind): 1})
         result = asyncio.run(workspace.apply())
@@ -235,13 +236,13 @@ class LivingProject:
 
     def find(self, address: Address) -> Found | None:
         kind = kinds.get(address.kind)
-        for parent_id, body in self._listed(kind):
+        for parent_id, body in self._list_objects(kind):
             if self._is(kind, address, parent_id, body):
                 path = f"{_collection(kind, parent_id)}/{body[kind.key]}"
                 return Found(path, body[kind.key], parent_id, self.sandbox.get(path), self.is_sparse)
         return None
 
-    def _listed(self, kind: Kind) -> Iterator[tuple[str | None, Document]]:
+    def _list_objects(self, kind: Kind) -> Iterator[tuple[str | None, Document]]:
         if kind.parent is None:
             for body in self.sandbox.get(kind.path)[kind.list_key]:
                 yield None, body
@@ -255,21 +256,21 @@ class LivingProject:
         if kind.keeps_owner:
             owner = owners.read(body.get("metadata"))[1]
             return owner is not None and owner.address == address
-        spec = self.resolved(self.declared[address])
+        spec = self.resolve(self.declared[address])
         same_parent = kind.parent is None or spec[kind.parent.field] == parent_id
         return same_parent and all(body[name] == spec[name] for name in kind.identity if name in body)
 
-    def resolved(self, value: Any) -> Any:
-        """As a client of the API would write it: references as ids, inline policies as text."""
+    def resolve(self, value: Any) -> Any:
+        """The value as in an API request: references as ids, inline policies as text."""
         match value:
             case {"ref": str(target)}:
                 return self._output(target, "id")
             case {"on_http_request": _}:
                 return json.dumps(value)
             case dict():
-                return {key: self.resolved(each) for key, each in value.items()}
+                return {key: self.resolve(item) for key, item in value.items()}
             case list():
-                return [self.resolved(each) for each in value]
+                return [self.resolve(item) for item in value]
             case str():
                 reference = re.fullmatch(r"\${{ ([^.]+)\.(\w+) }}", value)
                 return self._output(*reference.groups()) if reference else value
@@ -283,15 +284,17 @@ class LivingProject:
     # --- by hand -----------------------------------------------------------------------------------------------------
 
     def create_by_hand(self, spec: Document) -> str:
-        """A twin of what the spec declares, without our record; its id."""
-        resolved = self.resolved(spec)
+        """Creates an object as the spec declares it, without an owner record. Returns its id."""
+        resolved = self.resolve(spec)
         at_once = {
-            each.name: _spelt(each, resolved[each.name])
-            for each in self.kind.fields
-            if each.name in resolved and UpdateOnly not in each and PathOnly not in each
+            field_.name: _request_value(field_, resolved[field_.name])
+            for field_ in self.kind.fields
+            if field_.name in resolved and UpdateOnly not in field_ and PathOnly not in field_
         }
         later = {
-            each.name: resolved[each.name] for each in self.kind.fields if UpdateOnly in each and each.name in spec
+            field_.name: resolved[field_.name]
+            for field_ in self.kind.fields
+            if UpdateOnly in field_ and field_.name in spec
         }
         parent = resolved[self.kind.parent.field] if self.kind.parent else None
         collection = _collection(self.kind, parent)
@@ -301,19 +304,19 @@ class LivingProject:
         return str(made)
 
     def patch_by_hand(self, live: Found, top: str, spec: Document) -> None:
-        """The field as in the spec. Somebody who edits metadata with care leaves our record in it."""
-        value = _spelt(self.kind.by_name[top], self.resolved(spec[top]))
+        """Sets a field as in the spec. An owner record in metadata is preserved."""
+        value = _request_value(self.kind.by_name[top], self.resolve(spec[top]))
         owner = owners.read(live.body.get("metadata"))[1]
-        kept = {each.name: live.body[each.name] for each in self.kind.fields if AlwaysSent in each}
+        kept = {field_.name: live.body[field_.name] for field_ in self.kind.fields if AlwaysSent in field_}
         self.sandbox.patch(
             live.path, {**kept, top: owners.write(value, owner) if top == "metadata" and owner else value}
         )
 
 
-def _spelt(field: Field, value: Any) -> Any:
-    """As a request has it."""
+def _request_value(field: Field, value: Any) -> Any:
+    """The value in the shape of a request."""
     spelling = field.as_map
-    return value if spelling is None else {each[spelling.key]: each[spelling.value] for each in value}
+    return value if spelling is None else {item[spelling.key]: item[spelling.value] for item in value}
 
 
 def _collection(kind: Kind, parent_id: str | None) -> str:
@@ -321,19 +324,22 @@ def _collection(kind: Kind, parent_id: str | None) -> str:
 
 
 def account(sandbox: Sandbox) -> dict[str, Document]:
-    """Every object that somebody made, by its own part of its id. Certificates that the platform obtained go by
-    themselves."""
+    """Each object that a client created, by the random part of its id. Certificates that the platform obtained are
+    omitted, since it also deletes them."""
     once = [kind for kind in kinds.every() if kind.parent is None]
-    listed = (each for kind in once for each in sandbox.get(kind.path)[kind.list_key])
-    made = (each for each in listed if each.get("type") != "edge")  # an endpoint of an edge is that edge once more
-    return {in_account(each): each for each in made if each.get("issued_at") is None}
+    listed = (body for kind in once for body in sandbox.get(kind.path)[kind.list_key])
+    made = (body for body in listed if body.get("type") != "edge")  # an endpoint of an edge is not an object of its own
+    return {in_account(body): body for body in made if body.get("issued_at") is None}
 
 
 def in_account(body: Document) -> str:
-    """What two kinds that share an object call it alike."""
+    """The part of the id that is the same for two kinds of one object."""
     return str(body["id"].rpartition("_")[2])
 
 
 def paths_of(changed: Iterable[str], known: Mapping[str, Leaf]) -> set[str]:
-    """Changes inside a document or a map as the field they are in."""
-    return {next((path for path in known if re.match(rf"{re.escape(path)}($|[.\[])", each)), each) for each in changed}
+    """The fields of changes, which may be inside a document or a map."""
+    return {
+        next((known_path for known_path in known if re.match(rf"{re.escape(known_path)}($|[.\[])", path)), path)
+        for path in changed
+    }

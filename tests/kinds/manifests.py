@@ -1,4 +1,4 @@
-"""The documents of the kinds' pages, as values a spec can be made of."""
+"""The examples on the kinds' pages, as documents and as values of a spec."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ ELSEWHERE = Ref(Address("BotUser", "elsewhere"))
 
 
 def document(kind: Kind) -> dict[str, Any]:
-    """As it is written."""
+    """The example as written."""
     found = YAML(typ="safe", pure=True).load(kind_page.example(kind))
     assert isinstance(found, dict)
     return found
 
 
 def spec(kind: Kind) -> dict[str, Value]:
-    """With each value that stands elsewhere as a reference."""
-    found = _deferred(document(kind)["spec"])
+    """The spec of the example, with a reference for each value that is defined elsewhere."""
+    found = _defer(document(kind)["spec"])
     assert isinstance(found, dict)
     return found
 
 
-def _deferred(value: Any) -> Value:
+def _defer(value: Any) -> Value:
     match value:
         case {"ref": str(target)} if len(value) == 1:
             return Ref(Address.parse(target))
         case {"from_env": _} | {"from_file": _} if len(value) == 1:
             return Template((ELSEWHERE,))
         case dict():
-            return {key: _deferred(item) for key, item in value.items()}
+            return {key: _defer(item) for key, item in value.items()}
         case list():
-            return [_deferred(item) for item in value]
+            return [_defer(item) for item in value]
         case str() if "${{" in value:
             return Template((ELSEWHERE,))
     return value

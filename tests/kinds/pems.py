@@ -1,4 +1,4 @@
-"""Certificates and keys for tests, made once in a run."""
+"""Certificates and keys for tests, each created once in a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def private_key(called: str = "a", passphrase: bytes | None = None) -> str:
 
 @cache
 def certificate(called: str = "a", *, ca: bool | None = False, serial: int = 1) -> str:
-    """Self-signed; `ca=None` leaves the basic constraints out."""
+    """A self-signed certificate; `ca=None` omits the basic constraints."""
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, called)])
     builder = (
         x509.CertificateBuilder()

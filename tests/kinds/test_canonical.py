@@ -1,4 +1,4 @@
-"""Canonical forms: the same again when taken twice, equal for what means the same, and safe on anything."""
+"""Canonical forms: idempotent, equal for equivalent values, and defined for any value."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_canonical_form_is_its_own_canonical_form(form: Callable[[Json], Json]
 
 
 @given(value=plain)
-def test_the_members_of_anything_can_be_told(value: Json) -> None:
+def test_member_accepts_any_value(value: Json) -> None:
     assert canonical.member(value) == (canonical.member(value) if isinstance(value, dict) else value)
 
 
@@ -70,7 +70,7 @@ near_networks = st.ip_addresses(v=4).flatmap(
 @given(text=near_networks)
 @example(text="\uff11.0.0.0/8")
 @example(text="256.0.0.0/8")
-def test_a_plain_network_is_one_that_the_standard_library_would_spell_the_same(text: str) -> None:
+def test_a_plain_network_is_spelled_as_by_the_standard_library(text: str) -> None:
     try:
         spelt = str(ipaddress.ip_network(text)) if "/" in text else ""
     except ValueError:
@@ -118,21 +118,21 @@ DIFFERENT: dict[Form, list[tuple[Json, Json]]] = {
     canonical.policy: [
         ("on_http_request: [{actions: [{type: deny}]}]", "on_http_response: [{actions: [{type: deny}]}]"),
         ("not: a\npolicy", "not: another"),
-        *(({"enabled": each}, {}) for each in [*FALSY, [], None]),
-        *(({"on_http_request": each}, {}) for each in FALSY),
+        *(({"enabled": value}, {}) for value in [*FALSY, [], None]),
+        *(({"on_http_request": value}, {}) for value in FALSY),
     ],
 }
 
 
 @pytest.mark.parametrize(("form", "pair"), [(form, pair) for form, pairs in SAME.items() for pair in pairs])
-def test_what_means_the_same_has_one_form(form: Callable[[Json], Json], pair: tuple[Json, Json]) -> None:
+def test_equivalent_values_have_the_same_canonical_form(form: Callable[[Json], Json], pair: tuple[Json, Json]) -> None:
     assert form(pair[0]) == form(pair[1])
 
 
 @pytest.mark.parametrize(("form", "pair"), [(form, pair) for form, pairs in DIFFERENT.items() for pair in pairs])
-def test_what_means_something_else_has_another_form(form: Callable[[Json], Json], pair: tuple[Json, Json]) -> None:
+def test_different_values_have_different_canonical_forms(form: Callable[[Json], Json], pair: tuple[Json, Json]) -> None:
     assert form(pair[0]) != form(pair[1])
 
 
-def test_only_the_members_that_are_set_count() -> None:
+def test_only_members_that_are_set_count() -> None:
     assert canonical.member({"metrics": {"api_key": "x"}, "logs": None}) == ["metrics"]

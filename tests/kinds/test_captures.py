@@ -1,6 +1,6 @@
-"""Responses as the public platform shapes them, with invented values: read without a loss.
+"""Responses in the shape of the public platform, with invented values: imported completely, and then in sync.
 
-Each file has a response, what a manifest would declare for it, and the paths of what it hides from everybody.
+Each file has a response, the spec that a manifest would declare for it, and the paths of fields that no response has.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def live(file: Path) -> Live:
     return Live(kind.name, body[kind.key], body, found.get("parent_id"))
 
 
-def test_there_is_one_of_every_kind() -> None:
+def test_every_kind_has_a_captured_response() -> None:
     assert {capture(file)["kind"] for file in CAPTURES} == {kind.name for kind in kinds.every()}
 
 
 @each_capture
-def test_a_manifest_declares_all_that_the_response_shows(file: Path) -> None:
+def test_an_imported_manifest_declares_each_field_of_the_response(file: Path) -> None:
     spec, hidden = describe(kinds.get(capture(file)["kind"]), live(file), lambda kind, id: None)
     assert (plain(spec), hidden) == (capture(file)["declares"], capture(file)["hidden"])
 
 
 @each_capture
-def test_what_is_declared_for_it_is_no_change(file: Path) -> None:
+def test_an_imported_manifest_is_in_sync_with_the_response(file: Path) -> None:
     kind = kinds.get(capture(file)["kind"])
     want, have = canonical_spec(kind, capture(file)["declares"]), canonical_live(kind, live(file))
     for path in capture(file)["hidden"]:
@@ -70,7 +70,7 @@ def plain(value: Any) -> Any:
         case Attachment(text=text):
             return text
         case dict():
-            return {key: plain(each) for key, each in value.items()}
+            return {key: plain(item) for key, item in value.items()}
         case list():
-            return [plain(each) for each in value]
+            return [plain(item) for item in value]
     return value

@@ -1,4 +1,4 @@
-"""What holds for each kind, whatever it declares."""
+"""Rules that each kind's declaration follows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_kind_is_found_by_its_name(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Nothing", "tls_edge", "TlsEdge", "Canon", "Fields"])
-def test_what_is_no_kind_is_not_found(name: str) -> None:
+def test_an_unknown_kind_is_not_found(name: str) -> None:
     assert kinds.find(name) is None
 
 
@@ -78,7 +78,7 @@ def test_the_example_of_a_kind_breaks_no_rule(kind: Kind) -> None:
 
 
 @each_kind
-def test_every_field_is_understood_and_explained(kind: Kind) -> None:
+def test_each_field_has_a_shape_and_a_description(kind: Kind) -> None:
     for field in walk(kind.fields):
         assert field.shape is not Shape.ANY or field.canonical is not None, field.name
     for field in kind.fields:
@@ -92,7 +92,7 @@ def test_a_kind_refers_to_kinds_that_exist(kind: Kind) -> None:
 
 
 @each_kind
-def test_identity_is_made_of_declared_fields(kind: Kind) -> None:
+def test_identity_consists_of_declared_fields(kind: Kind) -> None:
     assert set(kind.identity) <= set(kind.by_name)
     assert set(kind.required_unless_id) <= set(kind.by_name)
     assert set(kind.modules_by_id) <= {field.name for field in kind.fields if field.module}
@@ -106,7 +106,7 @@ def test_a_path_is_filled_from_the_field_that_names_the_parent(kind: Kind) -> No
 
 
 @each_kind
-def test_an_optional_field_that_is_left_out_is_its_default(kind: Kind) -> None:
+def test_an_omitted_optional_field_has_its_default(kind: Kind) -> None:
     spec = kind.spec.model_validate(manifests.spec(kind))
     for field in kind.fields:
         if field.name not in spec.model_fields_set:
@@ -120,6 +120,6 @@ def test_an_unknown_field_is_refused(kind: Kind) -> None:
 
 
 @each_kind
-def test_what_the_platform_answers_can_be_read_without_the_rest(kind: Kind) -> None:
+def test_a_response_with_unknown_and_missing_fields_can_be_read(kind: Kind) -> None:
     answer = kind.read.model_validate({"surprise": 1})
     assert set(kind.read.model_fields) <= set(answer.model_dump())

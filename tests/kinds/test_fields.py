@@ -1,4 +1,4 @@
-"""The shared types: limits in bytes, values that are not known yet, and secrets in messages."""
+"""The shared types: limits in bytes, values known after apply, and secrets in messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_unsigned_number_has_bounds(number: int, fits: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [True, "1", 1.0])
-def test_a_number_is_not_guessed_from_something_else(value: Any) -> None:
+def test_a_number_is_not_converted_from_another_type(value: Any) -> None:
     assert wrong(fields.UInt32, value)
 
 
@@ -66,7 +66,7 @@ TEXTS = [
 
 @pytest.mark.parametrize("type_", TEXTS)
 @pytest.mark.parametrize("value", [REF, Template(("a.", REF))])
-def test_a_value_that_is_not_known_yet_may_stand_anywhere(type_: Any, value: Any) -> None:
+def test_a_value_known_after_apply_is_accepted_anywhere(type_: Any, value: Any) -> None:
     assert right(type_, value)
     assert right(type_ | None, value)
     assert right(list[type_], [value])
@@ -81,18 +81,18 @@ def test_a_secret_is_checked_like_the_text_it_hides() -> None:
 
 
 @pytest.mark.parametrize("type_", [type_ for type_ in TEXTS if type_ not in (fields.Description, fields.Id)])
-def test_what_is_wrong_with_a_secret_is_told_without_the_secret(type_: Any) -> None:
+def test_an_error_about_a_secret_does_not_contain_the_secret(type_: Any) -> None:
     (text,) = wrong(type_, Secret("hunter2: [", "env:PASSWORD"))
     assert "hunter2" not in text
 
 
-def test_the_source_of_a_wrong_secret_is_named() -> None:
+def test_an_error_about_a_secret_names_its_source() -> None:
     assert wrong(fields.Host, Secret("hunter2", "env:HOST")) == [
         "the value of env:HOST is not valid for this field; correct it at its source"
     ]
 
 
-def test_a_policy_is_text_or_a_document_and_an_error_ends_at_the_field() -> None:
+def test_a_policy_is_text_or_a_document_and_its_error_names_the_field() -> None:
     assert right(fields.TrafficPolicy, "on_http_request: []")
     assert right(fields.TrafficPolicy, {"on_http_request": []})
     adapter = TypeAdapter(dict[str, Annotated[fields.TrafficPolicy, "nested"]])
@@ -101,6 +101,6 @@ def test_a_policy_is_text_or_a_document_and_an_error_ends_at_the_field() -> None
     assert [error["loc"] for error in caught.value.errors()] == [("value",)]
 
 
-def test_what_stands_twice_is_found_at_its_second_place() -> None:
+def test_a_duplicate_is_reported_at_its_second_place() -> None:
     assert [finding.path for finding in fields.find_repeated(["a", "b", "a"], "bindings")] == [("bindings", 2)]
     assert list(fields.find_repeated([PENDING, PENDING], "bindings")) == []

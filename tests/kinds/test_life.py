@@ -1,5 +1,5 @@
-"""The life of each kind on a sandbox in process: created, left alone, changed field by field, cleared, replaced,
-repaired, made again, adopted, destroyed. What is right to expect is derived from the kind's own fields.
+"""The whole life of each kind on a sandbox in process: created, in sync, updated field by field, reset, replaced,
+repaired, created again, adopted, destroyed. The expectations are derived from the kind's own fields.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from tests.kinds.living import (
 )
 
 
-def fixed_fields(life: Life) -> Document:
-    """The other values of what cannot change in place."""
+def immutable_values(life: Life) -> Document:
+    """The other values of the fields that force replacement."""
     known = leaves(kinds.get(life.kind))
     return {path: value for path, value in life.others.items() if known[path].is_fixed}
 
 
 def parts(life: Life) -> list[Field]:
-    """The declared fields that somebody can take off by a DELETE, as far as a list would show it."""
+    """The declared fields that a DELETE removes, as far as a list shows them."""
     fields = kinds.get(life.kind).fields
     return [
         field
@@ -56,7 +56,7 @@ def parts(life: Life) -> list[Field]:
 
 
 def choices_of(life: Life) -> list[str]:
-    """The declared parts of modules that are the platform's to choose."""
+    """The declared parts of modules that have a server default."""
     known = leaves(kinds.get(life.kind))
     return [
         path
@@ -73,7 +73,7 @@ LIVES = (
         if any(AlwaysSent in field for field in kinds.get(life.kind).fields)
     ),
 )
-FIRST = {life.kind: life for life in reversed(LIVES)}  # each kind's fullest life
+FIRST = {life.kind: life for life in reversed(LIVES)}  # the most complete life of each kind
 WHOLE = [life for life in LIVES if not life.brief]
 
 
@@ -89,13 +89,13 @@ def of_lives(these: Iterable[Life]) -> pytest.MarkDecorator:
 each_life = of_lives(LIVES)
 each_whole_life = of_lives(WHOLE)
 each_kind = pytest.mark.parametrize("life", FIRST.values(), ids=str)
-with_fixed = of_lives(life for life in WHOLE if life.anew or fixed_fields(life))
+with_fixed = of_lives(life for life in WHOLE if life.replaced or immutable_values(life))
 with_choices = of_lives(life for life in WHOLE if choices_of(life))
 with_parts = of_lives(life for life in WHOLE if parts(life))
 
 
-def handling(leaf: Leaf) -> Hashable:
-    """What the product does with a field depends on these of its properties."""
+def behavior_key(leaf: Leaf) -> Hashable:
+    """The properties of a field that determine how the product handles it."""
     field, top = leaf.field, leaf.top
     kept = (
         field.behaviors,
@@ -108,28 +108,28 @@ def handling(leaf: Leaf) -> Hashable:
 
 
 def first_of_each_handling() -> set[tuple[str, str]]:
-    """Kinds and paths of fields, one for each way in which fields are handled."""
+    """Kinds and paths of fields, one for each combination of these properties."""
     found: dict[Hashable, tuple[str, str]] = {}
     for kind in FIRST:
         for path, leaf in leaves(kinds.get(kind)).items():
-            found.setdefault(handling(leaf), (kind, path))
+            found.setdefault(behavior_key(leaf), (kind, path))
     return set(found.values())
 
 
 ALONE = first_of_each_handling()
 each_by_itself = pytest.mark.parametrize(
-    "each", [False, pytest.param(True, marks=full)], ids=["one of each handling", "each"]
+    "one_by_one", [False, pytest.param(True, marks=full)], ids=["one of each handling", "each"]
 )
 
 
-def in_steps(life: Life, paths: Iterable[str], *, each: bool) -> list[list[str]]:
-    """Fields to change together. By itself each field is changed that cannot change in place or is the first of its
-    handling, or all are if `each`; the others are changed at once."""
+def in_steps(life: Life, paths: Iterable[str], *, one_by_one: bool) -> list[list[str]]:
+    """Groups of fields to change together. Each field that forces replacement or is the first with its properties is a
+    group of its own, as is any field if `one_by_one`. The other fields are one group."""
     known, kind = leaves(kinds.get(life.kind)), kinds.get(life.kind)
     alone, together = [], []
     for path in paths:
         leaf = known.get(path) or Leaf(path, kind.by_name[path], kind.by_name[path])
-        if each or leaf.is_fixed or (life.kind, path) in ALONE:
+        if one_by_one or leaf.is_fixed or (life.kind, path) in ALONE:
             alone.append([path])
         else:
             together.append(path)
@@ -138,7 +138,7 @@ def in_steps(life: Life, paths: Iterable[str], *, each: bool) -> list[list[str]]
 
 @pytest.fixture
 def sparse(request: pytest.FixtureRequest) -> bool:
-    """Whether responses leave out text that is not set: where a test asks for it, or SPARSE_LIVES=1 does for all."""
+    """Whether responses omit text that is not set: as the test sets it, or for all tests with SPARSE_LIVES=1."""
     return bool(getattr(request, "param", os.environ.get("SPARSE_LIVES") == "1"))
 
 
@@ -168,8 +168,8 @@ def project(life: Life, sparse: bool, tmp_path: Path) -> Iterator[LivingProject]
 
 
 @pytest.fixture
-def born(project: LivingProject) -> LivingProject:
-    """The project, its subject created as declared."""
+def created(project: LivingProject) -> LivingProject:
+    """The project, with its subject created as declared."""
     project.declare(project.life.spec)
     project.apply()
     return project
@@ -185,50 +185,50 @@ def test_the_lives_of_a_kind_declare_and_change_every_field(kind: Kind) -> None:
     changed = {path for life in its_lives for path in life.others}
     assert declared == known.keys()
     assert changed == {path for path, leaf in known.items() if len(leaf.field.choices) != 1}
-    parts = {path for life in its_lives for path in life.anew}
+    parts = {path for life in its_lives for path in life.replaced}
     assert parts == {field.name for field in kind.fields if field.immutable_part is not None}
 
 
-# --- created, and then left alone -------------------------------------------------------------------------------------
+# --- created, and then in sync ----------------------------------------------------------------------------------------
 
 
 @in_both_ways
 @each_life
-def test_it_is_created_as_declared_and_then_left_alone(born: LivingProject) -> None:
-    live = born.live()
-    for path, leaf in leaves(born.kind).items():
-        assert_holds(born, live, leaf, value_at(born.life.spec, path))
-    again = born.apply()
+def test_an_object_is_created_as_declared_and_then_in_sync(created: LivingProject) -> None:
+    live = created.live()
+    for path, leaf in leaves(created.kind).items():
+        assert_holds(created, live, leaf, value_at(created.life.spec, path))
+    again = created.apply()
     assert again.plan.is_empty
     assert again.calls == []
-    assert again.plan.unmanaged == ()  # nothing that the platform created for it counts as somebody else's
+    assert again.plan.unmanaged == ()  # what the platform created for it does not count as unmanaged
 
 
-# --- changed ----------------------------------------------------------------------------------------------------------
+# --- updates ----------------------------------------------------------------------------------------------------------
 
 
 @each_by_itself
 @each_whole_life
-def test_each_field_changes_by_itself_and_in_place(born: LivingProject, each: bool) -> None:
-    known, spec, first = leaves(born.kind), born.life.spec, born.live()
-    free = [path for path in born.life.others if not known[path].is_fixed]
-    for paths in in_steps(born.life, free, each=each):
+def test_each_field_is_updated_in_place(created: LivingProject, one_by_one: bool) -> None:
+    known, spec, first = leaves(created.kind), created.life.spec, created.live()
+    free = [path for path in created.life.others if not known[path].is_fixed]
+    for paths in in_steps(created.life, free, one_by_one=one_by_one):
         for path in paths:
-            spec = with_value(spec, path, born.life.others[path])
-        born.declare(spec)
-        assert the_change(born.apply().plan, born) == (Action.UPDATE, set(paths), {ChangedBy.GIT})
-        live = born.live()
+            spec = with_value(spec, path, created.life.others[path])
+        created.declare(spec)
+        assert the_change(created.apply().plan, created) == (Action.UPDATE, set(paths), {ChangedBy.GIT})
+        live = created.live()
         assert live.path == first.path
         for path in paths:
-            assert_holds(born, live, known[path], born.life.others[path])
-    assert born.plan().is_empty
+            assert_holds(created, live, known[path], created.life.others[path])
+    assert created.plan().is_empty
 
 
 @pytest.mark.parametrize("life", [life for life in LIVES if life.called == "delivery"], ids=str)
-def test_one_part_of_several_gives_way_to_another_in_place(born: LivingProject) -> None:
+def test_another_way_to_authenticate_is_updated_in_place(created: LivingProject) -> None:
     keys = {"creds": {"cloud_access_key_id": "AKID", "cloud_secret_access_key": "cloud secret"}}
-    born.declare(with_value(born.life.spec, "target.delivery.auth", keys))
-    (change,) = born.apply().plan.changes
+    created.declare(with_value(created.life.spec, "target.delivery.auth", keys))
+    (change,) = created.apply().plan.changes
     assert (change.action, {field.changed_by for field in change.fields}) == (Action.UPDATE, {ChangedBy.GIT})
     assert {field.path for field in change.fields} == {
         "target.delivery.auth.role",
@@ -239,7 +239,7 @@ def test_one_part_of_several_gives_way_to_another_in_place(born: LivingProject) 
 
 @each_by_itself
 @whole_lives_and_some_sparse
-def test_each_field_that_is_left_out_goes_back_to_its_default(project: LivingProject, each: bool) -> None:
+def test_each_removed_field_is_reset_to_its_default(project: LivingProject, one_by_one: bool) -> None:
     known, spec = leaves(project.kind), fullest(project)
     needed = (*project.kind.required_unless_id, *project.life.bound)
     tops = {top.name: Leaf(top.name, top, top) for top in project.kind.fields}
@@ -252,7 +252,9 @@ def test_each_field_that_is_left_out_goes_back_to_its_default(project: LivingPro
         if not leaf.field.required and path not in project.life.bound
     ]
     outer = [name for name, leaf in tops.items() if name in spec and not leaf.field.required and name not in needed]
-    for paths in in_steps(project.life, inner, each=each) + in_steps(project.life, outer, each=each):
+    for paths in in_steps(project.life, inner, one_by_one=one_by_one) + in_steps(
+        project.life, outer, one_by_one=one_by_one
+    ):
         cleared = []
         for path in paths:
             cleared.append((tops.get(path) or known[path], value_at(spec, path)))
@@ -263,7 +265,7 @@ def test_each_field_that_is_left_out_goes_back_to_its_default(project: LivingPro
 
 
 @with_choices
-def test_what_the_platform_chose_stays_when_something_beside_it_changes(project: LivingProject) -> None:
+def test_a_server_default_is_unchanged_by_an_update_of_another_field(project: LivingProject) -> None:
     known, spec, chosen = leaves(project.kind), project.life.spec, project.life.spec
     for path in choices_of(project.life):
         spec = without(spec, path)
@@ -282,71 +284,71 @@ def test_what_the_platform_chose_stays_when_something_beside_it_changes(project:
 
 
 @with_fixed
-def test_a_change_of_what_cannot_change_in_place_makes_another_object(born: LivingProject) -> None:
-    known, spec = leaves(born.kind), born.life.spec
-    for path, value in {**fixed_fields(born.life), **born.life.anew}.items():
-        old = born.live()
+def test_a_change_of_an_immutable_field_replaces_the_object(created: LivingProject) -> None:
+    known, spec = leaves(created.kind), created.life.spec
+    for path, value in {**immutable_values(created.life), **created.life.replaced}.items():
+        old = created.live()
         spec = with_value(spec, path, value)
-        born.declare(spec)
-        applied, new = born.apply(), born.live()
+        created.declare(spec)
+        applied, new = created.apply(), created.live()
         (change,) = applied.plan.changes
         assert (change.action, {field.changed_by for field in change.fields}) == (Action.REPLACE, {ChangedBy.GIT})
         assert {field.path.partition(".")[0] for field in change.fields if field.forces_replacement} == {
-            told_as(born.kind, path)
+            top_field(created.kind, path)
         }
-        assert change.order is order_of(born.kind, path)
+        assert change.order is order_of(created.kind, path)
         assert new.path != old.path
         create = applied.calls.index(f"POST {new.path.rpartition('/')[0]}")
         delete = applied.calls.index(f"DELETE {old.path}")
         assert (create < delete) is (change.order is Order.CREATE_FIRST)
-        assert born.sandbox.request("GET", old.path).status_code == 404
+        assert created.sandbox.request("GET", old.path).status_code == 404
         if path in known:
-            assert_holds(born, new, known[path], value)
-    assert born.plan().is_empty
+            assert_holds(created, new, known[path], value)
+    assert created.plan().is_empty
 
 
-# --- what others do ---------------------------------------------------------------------------------------------------
+# --- drift and adoption -----------------------------------------------------------------------------------------------
 
 
 @each_by_itself
 @each_whole_life
-def test_what_somebody_else_changes_is_told_and_put_right(born: LivingProject, each: bool) -> None:
-    known, spec, moved, live = leaves(born.kind), born.life.spec, set[str](), born.live()
-    shown = [path for path in born.life.others if not known[path].is_fixed and not known[path].is_hidden]
-    for paths in in_steps(born.life, shown, each=each):
+def test_drift_of_each_field_is_detected_and_reverted(created: LivingProject, one_by_one: bool) -> None:
+    known, spec, moved, live = leaves(created.kind), created.life.spec, set[str](), created.live()
+    visible = [path for path in created.life.others if not known[path].is_fixed and not known[path].is_hidden]
+    for paths in in_steps(created.life, visible, one_by_one=one_by_one):
         for path in paths:
-            spec = with_value(spec, path, born.life.others[path])
-            live = dataclasses.replace(live, body=born.sandbox.get(live.path))
-            born.patch_by_hand(live, known[path].top.name, spec)
+            spec = with_value(spec, path, created.life.others[path])
+            live = dataclasses.replace(live, body=created.sandbox.get(live.path))
+            created.patch_by_hand(live, known[path].top.name, spec)
         moved |= set(paths)
-        assert the_change(born.plan(), born) == (Action.UPDATE, moved, {ChangedBy.PLATFORM})
-    born.apply()
-    live = born.live()
+        assert the_change(created.plan(), created) == (Action.UPDATE, moved, {ChangedBy.PLATFORM})
+    created.apply()
+    live = created.live()
     for path in moved:
-        assert_holds(born, live, known[path], value_at(born.life.spec, path))
+        assert_holds(created, live, known[path], value_at(created.life.spec, path))
 
 
 @with_parts
-def test_what_somebody_else_takes_off_is_put_back(born: LivingProject) -> None:
-    shown = parts(born.life)
-    for field in shown:
-        born.sandbox.delete(f"{born.live().path}/{field.delete_segment}")
-    action, paths, movers = the_change(born.apply().plan, born)
-    assert (action, movers) == (Action.UPDATE, {ChangedBy.PLATFORM})
-    assert {path.partition(".")[0] for path in paths} == {field.name for field in shown}
-    live = born.live()
-    for path, leaf in leaves(born.kind).items():
-        assert_holds(born, live, leaf, value_at(born.life.spec, path))
+def test_a_part_removed_on_the_platform_is_restored(created: LivingProject) -> None:
+    removed = parts(created.life)
+    for field in removed:
+        created.sandbox.delete(f"{created.live().path}/{field.delete_segment}")
+    action, paths, changed_by = the_change(created.apply().plan, created)
+    assert (action, changed_by) == (Action.UPDATE, {ChangedBy.PLATFORM})
+    assert {path.partition(".")[0] for path in paths} == {field.name for field in removed}
+    live = created.live()
+    for path, leaf in leaves(created.kind).items():
+        assert_holds(created, live, leaf, value_at(created.life.spec, path))
 
 
 @each_kind
-def test_what_somebody_else_deletes_is_made_again(born: LivingProject) -> None:
-    old = born.live()
-    born.sandbox.delete(old.path)
-    (change,) = born.apply().plan.changes
-    assert (change.address, change.action) == (born.subject, Action.CREATE)
-    assert born.live().id != old.id or not born.kind.id_prefix
-    assert born.plan().is_empty
+def test_an_object_deleted_on_the_platform_is_created_again(created: LivingProject) -> None:
+    old = created.live()
+    created.sandbox.delete(old.path)
+    (change,) = created.apply().plan.changes
+    assert (change.address, change.action) == (created.subject, Action.CREATE)
+    assert created.live().id != old.id or not created.kind.id_prefix
+    assert created.plan().is_empty
 
 
 @pytest.mark.parametrize(
@@ -354,26 +356,26 @@ def test_what_somebody_else_deletes_is_made_again(born: LivingProject) -> None:
     [life for life in FIRST.values() if kinds.get(life.kind).unique and kinds.get(life.kind).keeps_owner],
     ids=str,
 )
-def test_what_exists_already_is_taken_over_with_consent_only(project: LivingProject) -> None:
+def test_an_existing_object_is_adopted_only_with_approval(project: LivingProject) -> None:
     project.declare(None)
     project.apply()
     project.declare(None)
-    twin = project.create_by_hand(project.life.spec)
+    existing = project.create_by_hand(project.life.spec)
     project.declare(project.life.spec)
     project.sandbox.forget_log()
-    assert [consent.flag for consent in project.plan().missing_approvals] == [f"--allow adopt:{project.kind.name}=1"]
+    assert [approval.flag for approval in project.plan().missing_approvals] == [f"--allow adopt:{project.kind.name}=1"]
     assert project.run("apply") == exit_codes.BLOCKED
     assert project.sandbox.calls() == []
 
     project.declare(project.life.spec, lifecycle={"adopt": True})
     assert {call.partition(" ")[0] for call in project.apply().calls} <= {"PATCH"}
-    assert project.live().id == twin
+    assert project.live().id == existing
     project.declare(project.life.spec)
     assert project.plan().is_empty
 
 
 @pytest.mark.parametrize("life", [FIRST["EventSource"]], ids=str)
-def test_a_source_below_our_own_subscription_is_ours_without_asking(project: LivingProject) -> None:
+def test_a_source_of_an_owned_subscription_needs_no_approval(project: LivingProject) -> None:
     project.declare(None)
     project.apply()
     project.create_by_hand(project.life.spec)
@@ -381,37 +383,37 @@ def test_a_source_below_our_own_subscription_is_ours_without_asking(project: Liv
     assert project.plan().is_empty
 
 
-# --- the end ----------------------------------------------------------------------------------------------------------
+# --- deletions --------------------------------------------------------------------------------------------------------
 
 
 @each_kind
-def test_what_is_no_longer_declared_is_deleted_and_nothing_else(born: LivingProject) -> None:
-    live, before = born.live(), account(born.sandbox)
-    born.declare(None)
-    assert born.apply().calls == [f"DELETE {live.path}"]
-    after = account(born.sandbox)
-    assert before.keys() - after.keys() == ({in_account(live.body)} if born.kind.parent is None else set())
+def test_only_an_object_that_is_no_longer_declared_is_deleted(created: LivingProject) -> None:
+    live, before = created.live(), account(created.sandbox)
+    created.declare(None)
+    assert created.apply().calls == [f"DELETE {live.path}"]
+    after = account(created.sandbox)
+    assert before.keys() - after.keys() == ({in_account(live.body)} if created.kind.parent is None else set())
 
 
 @each_kind
-def test_destroy_leaves_what_others_made(project: LivingProject) -> None:
+def test_destroy_deletes_no_unmanaged_object(project: LivingProject) -> None:
     project.sandbox.post("/bot_users", {"name": "by hand"})
     project.sandbox.post("/ip_policies", {"description": "by hand", "metadata": "theirs"})
     project.sandbox.post("/reserved_domains", {"domain": "by-hand.example.com"})
     before = account(project.sandbox)
     project.declare(project.life.spec)
     project.apply()
-    kinds_beside = {each["kind"] for each in project.life.beside}
+    kinds_beside = {document["kind"] for document in project.life.beside}
     allowed = [word for kind in sorted(kinds_beside) for word in ("--allow", f"delete:{kind}=9")]
     assert project.run("destroy", *allowed) == 0
     assert account(project.sandbox) == before
 
 
-# --- what to expect ---------------------------------------------------------------------------------------------------
+# --- expectations -----------------------------------------------------------------------------------------------------
 
 
 def the_change(plan: Plan, project: LivingProject) -> tuple[Action, set[str], set[ChangedBy]]:
-    """What the only change does, to which fields, and who moved them."""
+    """The action of the only change, its fields, and what changed them."""
     assert plan.errors == ()
     (change,) = plan.changes
     assert change.address == project.subject
@@ -419,26 +421,26 @@ def the_change(plan: Plan, project: LivingProject) -> tuple[Action, set[str], se
     return change.action, paths, {field.changed_by for field in change.fields}
 
 
-def told_as(kind: Kind, path: str) -> str:
-    """The field at the top, or the one that holds the id behind the name."""
+def top_field(kind: Kind, path: str) -> str:
+    """The field of the spec that a plan names: the top one, or the one with the id behind a name."""
     top = path.partition(".")[0]
     return kind.by_name[top].name_of or top
 
 
 def order_of(kind: Kind, path: str) -> Order:
-    """Two objects with one key cannot be there at once."""
-    keeps_key = told_as(kind, path) not in kind.identity
+    """The order of a replacement: two objects with the same unique key cannot exist at once."""
+    keeps_key = top_field(kind, path) not in kind.identity
     return Order.DELETE_FIRST if kind.unique and keeps_key else Order.CREATE_FIRST
 
 
 def assert_holds(project: LivingProject, live: Found, leaf: Leaf, declared: Any) -> None:
-    """The platform holds what is declared, where it shows that at all."""
+    """The platform has the declared value, if a response shows the field."""
     if declared is not None and (leaf.field.read_as or not leaf.is_hidden):
-        assert same(leaf, live.holds(leaf), project.resolved(declared)), leaf.path
+        assert same(leaf, live.holds(leaf), project.resolve(declared)), leaf.path
 
 
 def assert_cleared(project: LivingProject, cleared: list[tuple[Leaf, Any]]) -> None:
-    """Each declaration that was left out is undone, in the way its field has to be. `cleared` has the values before."""
+    """Each field whose declaration was removed is reset as its type requires. `cleared` has the values before."""
     applied, live = project.apply(), project.live()
     undone = [(leaf, before) for leaf, before in cleared if not may_stay(leaf, before)]
     if not undone:
@@ -446,20 +448,20 @@ def assert_cleared(project: LivingProject, cleared: list[tuple[Leaf, Any]]) -> N
         return
     action, paths, _ = the_change(applied.plan, project)
     assert action is (Action.REPLACE if any(leaf.is_fixed for leaf, _ in undone) else Action.UPDATE)
-    told = {leaf.path: {each for each in paths if f"{each}.".startswith(f"{leaf.path}.")} for leaf, _ in undone}
-    assert set().union(*told.values()) == paths, (paths, told)
-    assert all(told.values()), told
+    reported = {leaf.path: {path for path in paths if f"{path}.".startswith(f"{leaf.path}.")} for leaf, _ in undone}
+    assert set().union(*reported.values()) == paths, (paths, reported)
+    assert all(reported.values()), reported
     for leaf, before in undone:
         takes_delete = leaf.field is leaf.top and leaf.field.delete_segment is not None
         assert (f"DELETE {live.path}/{leaf.field.delete_segment}" in applied.calls) is takes_delete
         if leaf.is_given_back and not leaf.field.default:
-            assert not same(leaf, live.holds(leaf), project.resolved(before)), leaf.path
+            assert not same(leaf, live.holds(leaf), project.resolve(before)), leaf.path
         elif not leaf.is_hidden or leaf.field.read_as:
             assert same(leaf, live.holds(leaf), leaf.field.default), leaf.path
 
 
 def may_stay(leaf: Leaf, before: Any) -> bool:
-    """Whether a field that is no longer declared may keep this value."""
+    """Whether a field that is no longer declared may have this value."""
     may_be_missing = leaf.field.shape is Shape.OBJECT and leaf.field.default is None
     is_default = before == {} or same(leaf, before, leaf.field.default)
     says_nothing = not may_be_missing and is_default
@@ -468,7 +470,7 @@ def may_stay(leaf: Leaf, before: Any) -> bool:
 
 
 def fullest(project: LivingProject) -> Document:
-    """The life's spec with, wherever there is a choice, a value that is not the default."""
+    """The life's spec, with a value other than the default for each field that allows one."""
     spec = project.life.spec
     for path, leaf in leaves(project.kind).items():
         value = value_at(spec, path)

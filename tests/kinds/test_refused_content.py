@@ -1,6 +1,6 @@
-"""What the platform refuses of an object's own content is found by `validate`, before anything is sent.
+"""`validate` reports what the platform refuses because of an object's own content, before anything is sent.
 
-Each row of the sandbox's table of refusals that sends the content of one object is declared in a manifest, too.
+Each row of the sandbox's table of rules that sends the content of one object is also declared in a manifest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 class Recording:
-    """The sandbox, and the last request that it got."""
+    """A sandbox that records its last request."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
@@ -75,9 +75,9 @@ def is_reported(document: Document) -> bool:
     return False
 
 
-# What the platform refuses for another reason than the object's own content.
+# Rules whose refusals do not depend on the object's own content alone.
 NOT_BY_CONTENT = {
-    "whether the object exists, only the platform knows": """
+    "only the platform knows whether the object exists": """
         NO_SUCH_OBJECT NO_BACKEND NO_POLICY_OF_MODULE NO_AUTHORITY NO_POLICY NO_POLICY_OF_RESTRICTION NO_CERTIFICATE
         NO_CHILD NO_SSH_AUTHORITY NO_DESTINATION NO_VAULT
     """,
@@ -86,7 +86,7 @@ NOT_BY_CONTENT = {
         BOT_DUPLICATE CIDR_DUPLICATE RESTRICTION_DUPLICATE DOMAIN_DUPLICATE INGRESS_DUPLICATE SOURCE_DUPLICATE
         VAULT_DUPLICATE SECRET_DUPLICATE LOGIN_ON_EDGE
     """,
-    "what is reserved, only the platform knows": """
+    "only the platform knows what is reserved": """
         ENDPOINT_UNRESERVED HOSTPORT_DOMAIN HOSTPORT_ADDRESS HOSTPORT_OF_DOMAIN
     """,
     "depends on the role of the API key, or on the state of another object": """
@@ -95,10 +95,10 @@ NOT_BY_CONTENT = {
     "the row sets the other module by an earlier request; `validate` sees both in one manifest": """
         MUTUAL_TLS_UPSTREAM MODULES_UPSTREAM LOGIN_COUNT
     """,
-    "the platform's list is documented nowhere, or grows: what it accepts must not be refused here": """
+    "the platform's list is not documented, or grows: a value that it accepts must not be refused": """
         BINDING_UNKNOWN NAMEID_FORMAT WEBHOOK_PROVIDER EVENT_TYPE FAILOVER_NESTED
     """,
-    "which domains are the platform's own, only the platform knows": """
+    "only the platform knows which domains are its own": """
         WILDCARD_OF_ALL POLICY_ON_OWN_DOMAIN UPLOAD_ON_OWN_DOMAIN INGRESS_OWN_DOMAIN
     """,
     "depends on the time: the manifest of a certificate that has ended stays valid": """
@@ -123,7 +123,7 @@ def _list_rows() -> Iterator[Row]:
             yield row
 
 
-def test_each_refusal_of_an_objects_own_content_is_found_before_anything_is_sent() -> None:
+def test_validate_reports_each_refusal_of_an_objects_own_content() -> None:
     unreported: dict[str, Document] = {}
     reported: set[str] = set()
     with Sandbox() as sandbox:

@@ -1,4 +1,4 @@
-"""The rules between the fields of a declaration: what each finds, and where."""
+"""The rules between the fields of a declaration: the findings of each, and their paths."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from reconciler.project.documents.validation import findings_of
 from tests.kinds import manifests, pems
 
 
-def found(name: str, spec: dict[str, Any]) -> list[Finding]:
+def check_spec(name: str, spec: dict[str, Any]) -> list[Finding]:
     return [*findings_of(kinds.get(name).spec.model_validate(spec))]
 
 
-def found_beside_the_example(name: str, /, **more: Any) -> list[Finding]:
-    return found(name, {**manifests.spec(kinds.get(name)), **more})
+def check_example(name: str, /, **more: Any) -> list[Finding]:
+    return check_spec(name, {**manifests.spec(kinds.get(name)), **more})
 
 
 def refuses(name: str, path: str, /, **more: Any) -> bool:
@@ -31,18 +31,18 @@ def refuses(name: str, path: str, /, **more: Any) -> bool:
 # --- edges and routes -------------------------------------------------------------------------------------------------
 
 
-def test_a_lowest_version_makes_no_sense_where_tls_ends_upstream() -> None:
-    (only,) = found("TLSEdge", {"tls_termination": {"terminate_at": "upstream", "min_version": "1.2"}})
+def test_a_minimum_version_is_an_error_with_upstream_termination() -> None:
+    (only,) = check_spec("TLSEdge", {"tls_termination": {"terminate_at": "upstream", "min_version": "1.2"}})
     assert (only.path, only.severity) == (("tls_termination", "min_version"), Severity.ERROR)
 
 
-def test_upstream_termination_without_a_version_is_fine() -> None:
-    assert found("TLSEdge", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}) == []
+def test_upstream_termination_without_a_version_is_valid() -> None:
+    assert check_spec("TLSEdge", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}) == []
 
 
-def test_modules_that_need_plain_text_are_found_where_tls_ends_upstream() -> None:
+def test_modules_that_need_plain_text_are_reported_with_upstream_termination() -> None:
     policy: dict[str, Any] = {"value": {"on_tcp_connect": []}}
-    both = found(
+    both = check_spec(
         "TLSEdge",
         {
             "tls_termination": {"terminate_at": "upstream"},
@@ -56,49 +56,49 @@ def test_modules_that_need_plain_text_are_found_where_tls_ends_upstream() -> Non
     ]
 
 
-def test_findings_in_an_inline_policy_lead_to_the_very_value() -> None:
+def test_findings_in_an_inline_policy_point_to_the_value() -> None:
     rule: dict[str, Any] = {"on_http_request": [{"actions": [{"type": "deny"}, {}]}]}
-    (only,) = found("TCPEdge", {"traffic_policy": {"value": rule}})
+    (only,) = check_spec("TCPEdge", {"traffic_policy": {"value": rule}})
     assert only.path == ("traffic_policy", "value", "on_http_request", 0, "actions", 1)
 
 
 @pytest.mark.parametrize("provider", ["github", "TWILIO", "zoom"])
-def test_a_webhook_provider_needs_its_secret(provider: str) -> None:
-    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": provider})
+def test_a_webhook_provider_needs_a_secret(provider: str) -> None:
+    (only,) = check_example("HTTPSEdgeRoute", webhook_verification={"provider": provider})
     assert (only.path, only.severity) == (("webhook_verification", "secret"), Severity.ERROR)
 
 
 @pytest.mark.parametrize("provider", ["sns", "SNS"])
-def test_one_webhook_provider_needs_none(provider: str) -> None:
-    assert found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": provider}) == []
+def test_the_webhook_provider_sns_needs_no_secret(provider: str) -> None:
+    assert check_example("HTTPSEdgeRoute", webhook_verification={"provider": provider}) == []
 
 
 @pytest.mark.parametrize(
     "secret", ["s", Secret("s", "env:S"), Template((manifests.ELSEWHERE,))], ids=["text", "secret", "ref"]
 )
-def test_the_webhook_provider_that_needs_no_secret_takes_none(secret: Any) -> None:
+def test_the_webhook_provider_sns_accepts_no_secret(secret: Any) -> None:
     module = {"provider": "SNS", "secret": secret}
-    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification=module)
+    (only,) = check_example("HTTPSEdgeRoute", webhook_verification=module)
     assert (only.path, only.severity) == (("webhook_verification", "secret"), Severity.ERROR)
 
 
 @pytest.mark.parametrize("empty", ["", Secret("", "manifest:X")])
-def test_an_empty_secret_is_none(empty: Any) -> None:
-    assert found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "sns", "secret": empty}) == []
-    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "github", "secret": empty})
+def test_an_empty_secret_counts_as_missing(empty: Any) -> None:
+    assert check_example("HTTPSEdgeRoute", webhook_verification={"provider": "sns", "secret": empty}) == []
+    (only,) = check_example("HTTPSEdgeRoute", webhook_verification={"provider": "github", "secret": empty})
     assert only.path == ("webhook_verification", "secret")
     for application, missing in (({}, []), ({"client_id": "c"}, ["client_secret"])):
         google = {**application, "client_secret": empty}
-        said = found_beside_the_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
-        assert [finding.path[-1] for finding in said] == missing
+        findings = check_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
+        assert [finding.path[-1] for finding in findings] == missing
 
 
-def test_an_application_has_an_id_and_a_secret_that_nobody_here_can_see() -> None:
+def test_an_application_needs_an_id_beside_an_unknown_secret() -> None:
     for secret in (Secret("s", "env:S"), Sealed("env:S"), Template((manifests.ELSEWHERE,))):
         for application, missing in (({}, ["client_id"]), ({"client_id": "c"}, [])):
             google = {**application, "client_secret": secret}
-            said = found_beside_the_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
-            assert [finding.path[-1] for finding in said] == missing
+            findings = check_example("HTTPSEdgeRoute", oauth={"provider": {"google": google}})
+            assert [finding.path[-1] for finding in findings] == missing
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_an_application_has_an_id_and_a_secret_that_nobody_here_can_see() -> Non
         ("HTTPSEdgeRoute", lambda add: {"response_headers": {"add": add}}, ("response_headers", "add")),
     ],
 )
-def test_a_header_stands_once_however_it_is_spelt(kind: str, spec: Any, path: tuple[str, ...]) -> None:
-    assert found_beside_the_example(kind, **spec({"X-A": "1", "X-B": "1"})) == []
-    (only,) = found_beside_the_example(kind, **spec({"X-A": "1", "x-b": "1", "x-a": "2"}))
+def test_a_duplicate_header_is_an_error_in_any_case(kind: str, spec: Any, path: tuple[str, ...]) -> None:
+    assert check_example(kind, **spec({"X-A": "1", "X-B": "1"})) == []
+    (only,) = check_example(kind, **spec({"X-A": "1", "x-b": "1", "x-a": "2"}))
     assert (only.path, only.text, only.severity) == ((*path, "x-a"), "duplicate of the header X-A", Severity.ERROR)
 
 
@@ -125,14 +125,14 @@ def test_a_header_stands_once_however_it_is_spelt(kind: str, spec: Any, path: tu
         ("HTTPSEdge", "mutual_tls", "certificate_authority_ids"),
     ],
 )
-def test_a_module_that_is_enabled_names_who_decides(kind: str, module: str, ids: str) -> None:
+def test_an_enabled_module_needs_a_policy_or_an_authority(kind: str, module: str, ids: str) -> None:
     spec = {"edge_id": "edghts_1"} if kind == "HTTPSEdgeRoute" else {}
-    assert found(kind, {**spec, module: {"enabled": False, ids: []}}) == []
-    assert [finding.path for finding in found(kind, {**spec, module: {ids: []}})] == [(module, ids)]
+    assert check_spec(kind, {**spec, module: {"enabled": False, ids: []}}) == []
+    assert [finding.path for finding in check_spec(kind, {**spec, module: {ids: []}})] == [(module, ids)]
 
 
 def test_an_unknown_webhook_provider_is_a_warning() -> None:
-    (only,) = found_beside_the_example("HTTPSEdgeRoute", webhook_verification={"provider": "githb", "secret": "s"})
+    (only,) = check_example("HTTPSEdgeRoute", webhook_verification={"provider": "githb", "secret": "s"})
     assert (only.path, only.remedy, only.severity) == (
         ("webhook_verification", "provider"),
         "did you mean github?",
@@ -142,7 +142,7 @@ def test_an_unknown_webhook_provider_is_a_warning() -> None:
 
 def test_a_route_of_an_existing_object_needs_no_match() -> None:
     route = kinds.get("HTTPSEdgeRoute")
-    assert found("HTTPSEdgeRoute", {"edge_id": "edghts_1", "backend": {"backend_id": "bkdtg_1"}}) == []
+    assert check_spec("HTTPSEdgeRoute", {"edge_id": "edghts_1", "backend": {"backend_id": "bkdtg_1"}}) == []
     assert route.required_unless_id == ("match_type", "match")
 
 
@@ -155,11 +155,11 @@ def test_timeouts_of_a_login_are_unsigned(name: str) -> None:
 
 
 def test_a_domain_has_an_uploaded_certificate_or_a_managed_one() -> None:
-    (only,) = found_beside_the_example("ReservedDomain", certificate_id="cert_1")
+    (only,) = check_example("ReservedDomain", certificate_id="cert_1")
     assert only.path == ("certificate_id",)
 
 
-def test_the_platforms_certificates_differ_in_their_default_key() -> None:
+def test_managed_certificates_of_domain_and_ingress_have_different_default_keys() -> None:
     domain = kinds.get("ReservedDomain").spec.model_validate({"domain": "a.b", "certificate_management_policy": {}})
     ingress = kinds.get("AgentIngress").spec.model_validate({"domain": "a.b", "certificate_management_policy": {}})
     assert domain.model_dump()["certificate_management_policy"]["private_key_type"] == "ecdsa"
@@ -169,7 +169,7 @@ def test_the_platforms_certificates_differ_in_their_default_key() -> None:
 @pytest.mark.parametrize("name", ["ReservedDomain", "ReservedAddress"])
 @pytest.mark.parametrize("region", ["au", "eu", "ap", "us", "jp", "in", "sa"])
 def test_seven_regions_are_known(name: str, region: str) -> None:
-    assert found_beside_the_example(name, region=region) == []
+    assert check_example(name, region=region) == []
 
 
 @pytest.mark.parametrize("name", ["ReservedDomain", "ReservedAddress"])
@@ -187,8 +187,8 @@ def test_an_endpoint_needs_a_policy() -> None:
         kinds.get("CloudEndpoint").spec.model_validate({"url": "https://app.example.com"})
 
 
-def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
-    repeated, unknown = found_beside_the_example("CloudEndpoint", bindings=["public", "public", "secret"])
+def test_a_duplicate_binding_is_an_error_and_an_unknown_one_a_warning() -> None:
+    repeated, unknown = check_example("CloudEndpoint", bindings=["public", "public", "secret"])
     assert (repeated.path, repeated.severity) == (("bindings", 1), Severity.ERROR)
     assert (unknown.path, unknown.severity) == (("bindings", 2), Severity.WARNING)
 
@@ -208,63 +208,65 @@ def test_a_binding_stands_once_and_an_unknown_one_is_a_warning() -> None:
         ("https://internal.example.com", ["internal"], False),
     ],
 )
-def test_hosts_below_internal_have_that_binding_and_only_they(url: Any, bindings: list[Any], fits: bool) -> None:
-    said = found_beside_the_example("CloudEndpoint", url=url, bindings=bindings)
-    assert [(finding.path, finding.severity) for finding in said] == ([] if fits else [(("bindings",), Severity.ERROR)])
+def test_only_hosts_below_internal_have_the_internal_binding(url: Any, bindings: list[Any], fits: bool) -> None:
+    findings = check_example("CloudEndpoint", url=url, bindings=bindings)
+    assert [(finding.path, finding.severity) for finding in findings] == (
+        [] if fits else [(("bindings",), Severity.ERROR)]
+    )
 
 
-def test_an_internal_endpoint_may_leave_its_binding_out() -> None:
-    assert found_beside_the_example("CloudEndpoint", url="https://a.internal") == []
+def test_an_internal_endpoint_may_omit_its_binding() -> None:
+    assert check_example("CloudEndpoint", url="https://a.internal") == []
 
 
-def test_an_endpoint_without_bindings_is_refused_since_the_platform_would_choose_one() -> None:
-    [found] = found_beside_the_example("CloudEndpoint", bindings=[])
-    assert (found.path, found.severity) == (("bindings",), Severity.ERROR)
+def test_an_empty_list_of_bindings_is_an_error() -> None:
+    [check_spec] = check_example("CloudEndpoint", bindings=[])
+    assert (check_spec.path, check_spec.severity) == (("bindings",), Severity.ERROR)
 
 
 # --- access -----------------------------------------------------------------------------------------------------------
 
 
 def test_an_ip_restriction_names_at_least_one_policy() -> None:
-    (only,) = found_beside_the_example("IPRestriction", ip_policy_ids=[])
+    (only,) = check_example("IPRestriction", ip_policy_ids=[])
     assert only.path == ("ip_policy_ids",)
 
 
 @pytest.mark.parametrize("sort", ["dashboard", "api", "agent", "endpoints"])
-def test_an_ip_restriction_guards_one_of_four_parts(sort: str) -> None:
-    assert found_beside_the_example("IPRestriction", type=sort) == []
+def test_an_ip_restriction_has_one_of_four_types(sort: str) -> None:
+    assert check_example("IPRestriction", type=sort) == []
 
 
-def test_an_ip_restriction_guards_nothing_else() -> None:
+def test_an_unknown_type_of_ip_restriction_is_refused() -> None:
     assert refuses("IPRestriction", "type", type="kitchen")
 
 
 def test_an_ip_rule_allows_or_denies() -> None:
-    assert found_beside_the_example("IPPolicyRule", action="deny") == []
+    assert check_example("IPPolicyRule", action="deny") == []
     assert refuses("IPPolicyRule", "action", action="ask")
 
 
-def test_a_bad_acl_rule_is_found_at_its_place() -> None:
+def test_an_invalid_acl_rule_is_reported_at_its_place() -> None:
     assert refuses("TunnelCredential", "acl.1", acl=["bind:a.example.com", "allow:b.example.com"])
 
 
 @pytest.mark.parametrize("rule", ["bind:*.internal", "bind:localhost", "bind:my_app.example.com"])
-def test_a_credential_may_bind_what_no_domain_could_be(rule: str) -> None:
-    assert found_beside_the_example("TunnelCredential", acl=[rule]) == []
+def test_a_credential_may_bind_hosts_that_are_no_domains(rule: str) -> None:
+    assert check_example("TunnelCredential", acl=[rule]) == []
 
 
-def test_an_endpoint_may_serve_all_that_is_internal() -> None:
-    assert found_beside_the_example("CloudEndpoint", url="https://*.internal", bindings=["internal"]) == []
+def test_an_endpoint_may_serve_all_internal_hosts() -> None:
+    assert check_example("CloudEndpoint", url="https://*.internal", bindings=["internal"]) == []
 
 
-def test_a_bot_user_has_a_name() -> None:
+def test_a_bot_user_needs_a_name() -> None:
     assert refuses("BotUser", "name", name=" ")
 
 
 @pytest.mark.parametrize(("status", "fits"), [(100, True), (599, True), (99, False), (600, False)])
 def test_a_response_has_an_http_status(status: int, fits: bool) -> None:
     if fits:
-        assert found_beside_the_example("HTTPResponseBackend", status_code=status) == []
+        assert check_example("HTTPResponseBackend", status_code=status) == []
     else:
         assert refuses("HTTPResponseBackend", "status_code", status_code=status)
 
@@ -282,7 +284,7 @@ def test_a_response_has_an_http_status(status: int, fits: bool) -> None:
     ],
 )
 def test_key_parameters_fit_the_kind_of_key(spec: dict[str, Any], path: tuple[str]) -> None:
-    assert [finding.path for finding in found("SSHCertificateAuthority", spec)] == [path]
+    assert [finding.path for finding in check_spec("SSHCertificateAuthority", spec)] == [path]
 
 
 @pytest.mark.parametrize(
@@ -293,8 +295,8 @@ def test_key_parameters_fit_the_kind_of_key(spec: dict[str, Any], path: tuple[st
         {"private_key_type": "ecdsa", "elliptic_curve": "p384"},
     ],
 )
-def test_key_parameters_may_be_left_to_the_platform(spec: dict[str, Any]) -> None:
-    assert found("SSHCertificateAuthority", spec) == []
+def test_key_parameters_are_optional(spec: dict[str, Any]) -> None:
+    assert check_spec("SSHCertificateAuthority", spec) == []
 
 
 @pytest.mark.parametrize(
@@ -309,20 +311,20 @@ def test_key_parameters_may_be_left_to_the_platform(spec: dict[str, Any]) -> Non
     ],
 )
 def test_a_certificate_ends_after_it_begins(after: Any, until: Any, errors: int) -> None:
-    assert len(found_beside_the_example("SSHHostCertificate", valid_after=after, valid_until=until)) == errors
+    assert len(check_example("SSHHostCertificate", valid_after=after, valid_until=until)) == errors
 
 
 @pytest.mark.parametrize("name", ["SSHHostCertificate", "SSHUserCertificate"])
-def test_a_certificate_is_made_of_a_line_and_a_credential_of_a_pem_too(name: str) -> None:
+def test_only_a_credential_accepts_a_public_key_as_pem(name: str) -> None:
     assert refuses(name, "public_key", public_key=pems.public_pem())
-    assert found_beside_the_example("SSHCredential", public_key=pems.public_pem()) == []
+    assert check_example("SSHCredential", public_key=pems.public_pem()) == []
 
 
-def test_a_certificate_comes_with_its_own_key() -> None:
+def test_a_certificate_needs_its_own_private_key() -> None:
     own = Secret(pems.private_key("a"), "file:a.key")
     other = Secret(pems.private_key("b"), "file:b.key")
-    assert found("TLSCertificate", {"certificate_pem": pems.certificate("a"), "private_key_pem": own}) == []
-    (only,) = found("TLSCertificate", {"certificate_pem": pems.certificate("a"), "private_key_pem": other})
+    assert check_spec("TLSCertificate", {"certificate_pem": pems.certificate("a"), "private_key_pem": own}) == []
+    (only,) = check_spec("TLSCertificate", {"certificate_pem": pems.certificate("a"), "private_key_pem": other})
     assert only.path == ("private_key_pem",)
 
 
@@ -349,23 +351,23 @@ TARGETS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("member", TARGETS)
-def test_each_of_five_targets_will_do(member: str) -> None:
-    assert found("EventDestination", {"target": {member: TARGETS[member]}}) == []
+def test_each_of_five_targets_is_valid(member: str) -> None:
+    assert check_spec("EventDestination", {"target": {member: TARGETS[member]}}) == []
 
 
-def test_a_destination_has_a_target() -> None:
-    (only,) = found("EventDestination", {"target": {}})
+def test_a_destination_needs_a_target() -> None:
+    (only,) = check_spec("EventDestination", {"target": {}})
     assert only.path == ("target",)
 
 
-def test_a_second_target_is_one_too_many() -> None:
-    (only,) = found("EventDestination", {"target": {"stream": STREAM, "logs": LOGS}})
+def test_a_second_target_is_an_error() -> None:
+    (only,) = check_spec("EventDestination", {"target": {"stream": STREAM, "logs": LOGS}})
     assert only.path == ("target", "logs")
 
 
 @pytest.mark.parametrize(("auth", "path"), [({}, ()), ({**ROLE, **CREDS}, ("creds",))])
-def test_there_is_one_way_to_sign_in(auth: dict[str, Any], path: tuple[str, ...]) -> None:
-    (only,) = found("EventDestination", {"target": {"stream": {"auth": auth, "stream_arn": "arn:aws:kinesis:x"}}})
+def test_a_target_needs_exactly_one_way_to_sign_in(auth: dict[str, Any], path: tuple[str, ...]) -> None:
+    (only,) = check_spec("EventDestination", {"target": {"stream": {"auth": auth, "stream_arn": "arn:aws:kinesis:x"}}})
     assert only.path == ("target", "stream", "auth", *path)
 
 
@@ -373,9 +375,9 @@ def test_events_are_written_as_json_only() -> None:
     assert refuses("EventDestination", "format", format="xml")
 
 
-def test_an_event_type_that_may_be_misspelt_is_a_warning() -> None:
-    (source,) = found_beside_the_example("EventSource", type="ip_polcy_created.v0")
-    (inner,) = found("EventSubscription", {"sources": [{"type": "ip_polcy_created.v0"}]})
+def test_an_unknown_event_type_is_a_warning() -> None:
+    (source,) = check_example("EventSource", type="ip_polcy_created.v0")
+    (inner,) = check_spec("EventSubscription", {"sources": [{"type": "ip_polcy_created.v0"}]})
     assert (source.path, source.remedy, source.severity) == (
         ("type",),
         "did you mean ip_policy_created.v0?",
@@ -384,6 +386,6 @@ def test_an_event_type_that_may_be_misspelt_is_a_warning() -> None:
     assert inner.path == ("sources", 0, "type")
 
 
-def test_a_type_of_event_stands_once_in_a_subscription() -> None:
-    (only,) = found("EventSubscription", {"sources": [{"type": "vault_created.v0"}, {"type": "vault_created.v0"}]})
+def test_a_duplicate_event_type_of_a_subscription_is_an_error() -> None:
+    (only,) = check_spec("EventSubscription", {"sources": [{"type": "vault_created.v0"}, {"type": "vault_created.v0"}]})
     assert only.path == ("sources", 1)

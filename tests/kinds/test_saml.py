@@ -45,9 +45,9 @@ REFUSED_METADATA = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), REFUSED_METADATA.items(), ids=range(len(REFUSED_METADATA)))
-def test_metadata_that_describes_no_identity_provider_is_refused(sandbox: Sandbox, text: str, told: str) -> None:
-    assert told in (saml.metadata(text) or "")
+@pytest.mark.parametrize(("text", "reason"), REFUSED_METADATA.items(), ids=range(len(REFUSED_METADATA)))
+def test_metadata_that_describes_no_identity_provider_is_refused(sandbox: Sandbox, text: str, reason: str) -> None:
+    assert reason in (saml.metadata(text) or "")
     account = Account(sandbox)
     route = account.place("/edges/https/{edge_id}/routes/{id}")
     body = {**account.module("saml"), "idp_metadata": text}
@@ -62,7 +62,7 @@ def test_metadata_of_one_identity_provider_is_accepted(sandbox: Sandbox, text: s
     sandbox.request("PUT", f"{route}/saml", {**account.module("saml"), "idp_metadata": text}).raise_for_status()
 
 
-def test_the_metadata_of_a_federation_takes_no_time() -> None:
+def test_large_metadata_is_refused_quickly() -> None:
     started = time.process_time()
     assert "more than" in (saml.metadata(f"<a>{entity() * 100_000}</a>") or "")
     assert "IDPSSODescriptor" in (saml.metadata(entity("<b>" * 50_000 + "</b>" * 50_000)) or "")

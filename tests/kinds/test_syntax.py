@@ -1,4 +1,4 @@
-"""What each rule of syntax accepts and refuses."""
+"""The texts that each rule of syntax accepts and refuses."""
 
 from __future__ import annotations
 
@@ -161,12 +161,12 @@ Rule = Callable[[str], str | None]
 
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in ACCEPTED.items() for text in texts])
-def test_a_rule_accepts_what_is_well_formed(rule: Rule, text: str) -> None:
+def test_a_rule_accepts_well_formed_text(rule: Rule, text: str) -> None:
     assert rule(text) is None
 
 
 @pytest.mark.parametrize(("rule", "text"), [(rule, text) for rule, texts in REFUSED.items() for text in texts])
-def test_a_rule_says_what_is_wrong_and_what_to_do(rule: Rule, text: str) -> None:
+def test_a_refusal_has_a_reason_and_a_remedy(rule: Rule, text: str) -> None:
     what, _, remedy = (rule(text) or "").partition("; ")
     assert what
     assert remedy
@@ -181,7 +181,7 @@ def test_a_rule_says_what_is_wrong_and_what_to_do(rule: Rule, text: str) -> None
         ("10.0.0.0/255.0.0.0", "10.0.0.0/8"),
     ],
 )
-def test_a_network_that_is_misspelt_is_spelled_for_the_user(text: str, corrected: str) -> None:
+def test_a_wrong_network_is_corrected_in_the_message(text: str, corrected: str) -> None:
     assert corrected in (syntax.cidr(text) or "")
 
 
@@ -218,17 +218,17 @@ def test_an_authority_is_one_certificate_that_may_sign() -> None:
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "damaged"),
     ],
 )
-def test_what_is_not_an_authority_is_named(text: str, words: str) -> None:
+def test_a_wrong_authority_is_refused_with_its_actual_type(text: str, words: str) -> None:
     assert words in (syntax.certificate_authority(text) or "")
 
 
-def test_a_private_key_is_taken_without_a_passphrase_only() -> None:
+def test_a_private_key_with_a_passphrase_is_refused() -> None:
     assert syntax.private_key(pems.private_key()) is None
     assert "encrypted" in (syntax.private_key(pems.private_key(passphrase=b"sesame")) or "")
 
 
 @pytest.mark.parametrize("text", ["", "secret", pems.certificate(), pems.public_pem()])
-def test_what_is_not_a_private_key_is_refused_without_repeating_it(text: str) -> None:
+def test_an_invalid_private_key_is_refused_without_repeating_it(text: str) -> None:
     wrong = syntax.private_key(text)
     assert wrong is not None
     assert not text or text not in wrong
@@ -251,17 +251,17 @@ def test_a_key_that_must_be_a_line_is_no_pem() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "ssh-ed25519", "hello world"])
-def test_a_line_that_holds_no_key_is_refused(text: str) -> None:
+def test_a_line_without_a_key_is_refused(text: str) -> None:
     assert "PEM" in (syntax.ssh_public_key(text) or "")
     assert "PEM" not in (syntax.ssh_line(text) or "PEM")
 
 
-def test_a_private_key_where_the_public_one_belongs_is_named() -> None:
+def test_a_private_key_in_the_place_of_a_public_key_is_reported() -> None:
     for rule in (syntax.ssh_public_key, syntax.ssh_line):
         assert "private key" in (rule(pems.private_key()) or "")
 
 
-def test_two_public_keys_are_one_too_many() -> None:
+def test_two_public_keys_are_refused() -> None:
     assert "one" in (syntax.ssh_public_key(f"{pems.ssh_key()}\n{pems.ssh_key('b')}") or "")
 
 
@@ -306,11 +306,11 @@ REFUSED_KEYS = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), REFUSED_KEYS.items(), ids=range(len(REFUSED_KEYS)))
-def test_a_key_that_the_platform_refuses_is_refused_with_what_to_do(sandbox: Sandbox, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "reason"), REFUSED_KEYS.items(), ids=range(len(REFUSED_KEYS)))
+def test_a_key_that_the_platform_refuses_is_refused_with_a_remedy(sandbox: Sandbox, text: str, reason: str) -> None:
     for rule in (syntax.ssh_line, syntax.ssh_public_key):
         wrong = rule(text) or ""
-        assert told in wrong
+        assert reason in wrong
         assert BODY not in wrong
     assert sandbox.request("POST", "/ssh_credentials", {"public_key": text}).status_code == 400
     authority = Account(sandbox).id("/ssh_certificate_authorities")
@@ -318,9 +318,9 @@ def test_a_key_that_the_platform_refuses_is_refused_with_what_to_do(sandbox: San
     assert sandbox.request("POST", "/ssh_host_certificates", body).status_code == 400
 
 
-@pytest.mark.parametrize(("key", "told"), [(DSA, "DSA"), (CURVE, "secp256k1")], ids=["dsa", "curve"])
-def test_a_pem_of_a_key_that_ssh_does_not_have_is_refused(sandbox: Sandbox, key: object, told: str) -> None:
-    assert told in (syntax.ssh_public_key(pem(key)) or "")
+@pytest.mark.parametrize(("key", "reason"), [(DSA, "DSA"), (CURVE, "secp256k1")], ids=["dsa", "curve"])
+def test_a_pem_of_a_key_type_that_ssh_lacks_is_refused(sandbox: Sandbox, key: object, reason: str) -> None:
+    assert reason in (syntax.ssh_public_key(pem(key)) or "")
     assert sandbox.request("POST", "/ssh_credentials", {"public_key": pem(key)}).status_code == 400
 
 
@@ -332,9 +332,7 @@ def test_a_pem_of_a_key_that_ssh_does_not_have_is_refused(sandbox: Sandbox, key:
     ],
     ids=["rsa", "nistp256", "nistp384", "nistp521"],
 )
-def test_keys_of_the_documented_types_are_accepted_as_a_line_with_a_comment_and_as_pem(
-    sandbox: Sandbox, key: object
-) -> None:
+def test_keys_of_documented_types_are_accepted_as_line_and_as_pem(sandbox: Sandbox, key: object) -> None:
     assert syntax.ssh_line(line(key)) is None
     assert syntax.ssh_public_key(pem(key)) is None
     assert syntax.ssh_line(f"{line(key)} me@laptop in Berlin\n") is None
@@ -348,7 +346,7 @@ def test_a_hostport_names_its_host_and_itself() -> None:
     assert [*syntax.hosts_of_hostports(["App.example.com:443"])] == ["app.example.com", "app.example.com:443"]
 
 
-def test_a_url_names_its_host_and_its_port_if_there_is_one() -> None:
+def test_a_url_names_its_host_and_an_explicit_port() -> None:
     assert [*syntax.hosts_of_url("https://App.example.com")] == ["app.example.com"]
     assert [*syntax.hosts_of_url("tcp://1.tcp.example.com:20000")] == ["1.tcp.example.com", "1.tcp.example.com:20000"]
 
@@ -358,6 +356,6 @@ def test_a_bind_rule_names_its_host_and_a_label_rule_names_none() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 1, {}, [1, None], "https://[", [":443"]])
-def test_what_names_no_host_is_no_trouble(value: object) -> None:
+def test_a_value_without_a_host_names_none(value: object) -> None:
     for hosts in (syntax.hosts_of_hostports, syntax.hosts_of_url, syntax.hosts_of_acl):
         assert [*hosts(value)] == []

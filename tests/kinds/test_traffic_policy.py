@@ -1,4 +1,4 @@
-"""Reading policy documents, and the findings about their shape."""
+"""Traffic policies: reading them, and the findings about their shape, settings and expressions."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ GOOD: dict[str, Any] = {
 }
 
 
-def said(document: Any) -> list[tuple[tuple[str | int, ...], str]]:
+def list_texts(document: Any) -> list[tuple[tuple[str | int, ...], str]]:
     return [(finding.path, finding.text) for finding in traffic_policy.findings(document)]
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def test_json_and_yaml_spell_the_same_document() -> None:
+def test_json_and_yaml_are_read_as_the_same_document() -> None:
     assert traffic_policy.parse(json.dumps(GOOD)) == GOOD
     assert traffic_policy.parse("on_http_request:\n  - actions: [{type: deny}]\n") == {
         "on_http_request": [{"actions": [{"type": "deny"}]}]
@@ -62,17 +62,17 @@ _SIGNS = [*"\n :-[]{},&*!|>'\"%@#?~.0x1eTZ_b=+", "---\n", "? ", "1_0", "0b1", "T
 
 
 @given(st.lists(st.tuples(st.integers(0, len(NESTED)), st.sampled_from(_SIGNS), st.integers(0, 2)), max_size=3))
-def test_a_text_means_what_the_patient_reader_says(edits: list[tuple[int, str, int]]) -> None:
+def test_the_fast_path_reads_a_policy_like_the_full_reader(edits: list[tuple[int, str, int]]) -> None:
     text = NESTED
-    for at, sign, gone in edits:
-        text = text[:at] + sign + text[at + gone :]
-    quickly = traffic_policy.parse(text)
+    for at, sign, removed in edits:
+        text = text[:at] + sign + text[at + removed :]
+    fast = traffic_policy.parse(text)
     with patch.object(yaml_fast_path, "read_documents", lambda text: None):
         traffic_policy._read.cache_clear()
-        patiently = traffic_policy.parse(text)
+        full = traffic_policy.parse(text)
         traffic_policy._read.cache_clear()
-    # It refuses some texts besides, over the indentation within blocks.
-    assert patiently is None or repr(quickly) == repr(patiently)
+    # The full reader also refuses some texts because of the indentation within blocks.
+    assert full is None or repr(fast) == repr(full)
 
 
 def test_a_list_with_a_mapping_as_a_key_is_refused() -> None:
@@ -94,7 +94,7 @@ def test_every_small_json_object_is_read_back(document: dict[str, Any]) -> None:
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_either_a_document_or_has_a_reason_not_to_be(text: str) -> None:
+def test_any_text_is_a_document_or_has_a_reason_why_not(text: str) -> None:
     assert (traffic_policy.parse(text) is None) == (traffic_policy.why_not(text) is not None)
 
 
@@ -135,7 +135,7 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
         ("a: " + "x" * 300_000, "shorten"),
     ],
 )
-def test_what_is_no_document_is_told_why(text: str, words: str) -> None:
+def test_text_that_is_no_document_is_refused_with_a_reason(text: str, words: str) -> None:
     assert traffic_policy.parse(text) is None
     assert words in (traffic_policy.why_not(text) or "")
 
@@ -143,8 +143,8 @@ def test_what_is_no_document_is_told_why(text: str, words: str) -> None:
 # --- shape ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_good_policy_has_no_findings() -> None:
-    assert said(GOOD) == []
+def test_a_valid_policy_has_no_findings() -> None:
+    assert list_texts(GOOD) == []
 
 
 @pytest.mark.parametrize(
@@ -188,14 +188,14 @@ def test_a_good_policy_has_no_findings() -> None:
         ),
     ],
 )
-def test_a_wrong_shape_is_an_error_at_the_very_value(document: Any, path: tuple[str | int, ...], words: str) -> None:
+def test_a_wrong_shape_is_an_error_at_its_value(document: Any, path: tuple[str | int, ...], words: str) -> None:
     (only,) = traffic_policy.findings(document)
     assert only.path == path
     assert words in only.text
     assert only.severity is Severity.ERROR
 
 
-def test_an_unknown_key_is_an_error_that_names_the_one_that_was_meant() -> None:
+def test_an_unknown_key_is_an_error_that_suggests_a_known_one() -> None:
     (only,) = traffic_policy.findings({"on_http_request": [{"expresions": [], "actions": [{"type": "deny"}]}]})
     assert (only.path, only.remedy, only.severity) == (
         ("on_http_request", 0, "expresions"),
@@ -204,7 +204,7 @@ def test_an_unknown_key_is_an_error_that_names_the_one_that_was_meant() -> None:
     )
 
 
-def test_an_unknown_action_is_a_warning_because_the_platform_learns_new_ones() -> None:
+def test_an_unknown_action_is_a_warning() -> None:
     (only,) = traffic_policy.findings({"on_http_request": [{"actions": [{"type": "denny"}]}]})
     assert (only.path[-1], only.remedy, only.severity, only.code) == (
         "type",
@@ -224,12 +224,12 @@ def test_an_unknown_phase_is_a_warning() -> None:
     )
 
 
-def acting(type_: str, config: Any, phase: str = "on_http_request") -> list[Finding]:
+def check_action(type_: str, config: Any, phase: str = "on_http_request") -> list[Finding]:
     return list(traffic_policy.findings({phase: [{"actions": [{"type": type_, "config": config}]}]}))
 
 
 @pytest.mark.parametrize(
-    ("type_", "config", "path", "said", "remedy"),
+    ("type_", "config", "path", "message", "remedy"),
     [
         ("deny", {"status_cod": 403}, ("status_cod",), "deny has no setting 'status_cod'", "did you mean status_code?"),
         ("deny", {"Status_code": 1}, ("Status_code",), None, None),
@@ -251,18 +251,18 @@ def acting(type_: str, config: Any, phase: str = "on_http_request") -> list[Find
         ),
     ],
 )
-def test_a_setting_that_is_surely_wrong_or_lacking_is_an_error_at_its_place(
-    type_: str, config: Any, path: tuple[str | int, ...] | None, said: str | None, remedy: str | None
+def test_a_wrong_or_missing_setting_is_an_error_at_its_place(
+    type_: str, config: Any, path: tuple[str | int, ...] | None, message: str | None, remedy: str | None
 ) -> None:
-    found = acting(type_, config)
+    found = check_action(type_, config)
     errors = [finding for finding in found if finding.severity is Severity.ERROR]
-    if said is None:
+    if message is None:
         assert (errors, [finding.code for finding in found]) == ([], ["traffic-renamed"])
         return
     at = ("on_http_request", 0, "actions", 0)
     assert (errors[0].path, errors[0].text, errors[0].remedy) == (
         at if path is None else (*at, "config", *path),
-        said,
+        message,
         remedy,
     )
 
@@ -281,14 +281,14 @@ def test_a_setting_that_is_surely_wrong_or_lacking_is_an_error_at_its_place(
          "on_http_response", "traffic-phase"),
     ],
 )  # fmt: skip
-def test_what_is_not_known_to_this_version_is_a_warning_with_a_code(
+def test_a_name_unknown_to_this_version_is_a_warning_with_a_code(
     type_: str, config: Any, phase: str, code: str
 ) -> None:
-    (only,) = acting(type_, config, phase)
+    (only,) = check_action(type_, config, phase)
     assert (only.severity, only.code) == (Severity.WARNING, code)
 
 
-def test_a_rule_that_is_not_in_a_list_is_doubted_and_looked_into() -> None:
+def test_a_rule_outside_a_list_is_reported_and_checked() -> None:
     found = list(
         traffic_policy.findings(
             {"on_http_request": {"expressions": ["req.mehtod == ''"], "actions": [{"type": "deny"}]}}
@@ -297,13 +297,13 @@ def test_a_rule_that_is_not_in_a_list_is_doubted_and_looked_into() -> None:
     assert [finding.code for finding in found] == ["traffic-rules", "traffic-member"]
 
 
-def test_within_a_text_the_words_say_where_to_look() -> None:
+def test_a_finding_within_a_text_names_the_place_in_its_message() -> None:
     (only,) = traffic_policy.findings('{"on_http_request": [{"actions": []}]}', "traffic_policy")
     assert only.path == ("traffic_policy",)
     assert only.text == "on_http_request[0].actions: has no actions"
 
 
-def test_the_path_begins_where_the_policy_stands() -> None:
+def test_the_path_of_a_finding_begins_at_the_policy() -> None:
     (only,) = traffic_policy.findings({"on_http_request": [{}]}, "traffic_policy", "value")
     assert only.path == ("traffic_policy", "value", "on_http_request", 0)
 
@@ -312,39 +312,39 @@ REF = Ref(Address("ReservedDomain", "app"), "domain")
 
 
 @pytest.mark.parametrize("value", [REF, Template(("a", REF)), None])
-def test_what_is_not_known_yet_is_left_alone(value: Any) -> None:
-    assert said(value) == []
+def test_a_policy_known_after_apply_is_not_checked(value: Any) -> None:
+    assert list_texts(value) == []
 
 
-def test_what_may_be_left_out_may_be_null() -> None:
+def test_an_optional_setting_may_be_null() -> None:
     rule = {"name": None, "expressions": None, "actions": [{"type": "deny", "config": None}]}
-    assert said({"on_http_request": [rule]}) == []
+    assert list_texts({"on_http_request": [rule]}) == []
 
 
 @pytest.mark.parametrize(
     ("word", "remedy"), [("ref", "${{ Kind/name.output }}"), ("from_env", "${secrets.get("), ("from_file", "${{ var.")]
 )
-def test_what_stands_for_a_value_elsewhere_is_doubted_within_a_policy(word: str, remedy: str) -> None:
-    (only,) = acting("log", {"metadata": {"token": [{word: "X"}]}})
+def test_a_reference_of_manifests_within_a_policy_is_a_warning(word: str, remedy: str) -> None:
+    (only,) = check_action("log", {"metadata": {"token": [{word: "X"}]}})
     assert only.path == ("on_http_request", 0, "actions", 0, "config", "metadata", "token", 0)
     assert (only.text.split()[0], only.severity) == (word, Severity.WARNING)
     assert remedy in only.remedy
 
 
 @pytest.mark.parametrize("config", [{"ref": "X", "b": 1}, {"ref": 1}, {"ref_": "X"}, {"x": "ref"}])
-def test_a_policy_may_have_keys_of_its_own_that_look_alike(config: dict[str, Any]) -> None:
-    assert acting("log", {"metadata": config}) == []
+def test_keys_of_a_policy_that_resemble_references_are_accepted(config: dict[str, Any]) -> None:
+    assert check_action("log", {"metadata": config}) == []
 
 
-def test_references_inside_a_policy_are_left_alone() -> None:
+def test_references_inside_a_policy_are_not_checked() -> None:
     held = Secret("x", "env:X")
     rule = {"name": REF, "expressions": [REF], "actions": [{"type": "deny", "config": {"status_code": held}}, REF]}
-    assert said({"on_http_request": [rule, REF], "on_http_response": REF}) == []
+    assert list_texts({"on_http_request": [rule, REF], "on_http_response": REF}) == []
 
 
-def test_an_expression_within_a_setting_is_checked_and_told_at_its_place_in_the_text() -> None:
+def test_an_expression_within_a_setting_is_reported_at_its_place() -> None:
     body = "a ${req.url.path}\n  ${req.mehtod} ${reg.x} ${req.}"
-    found = acting("custom-response", {"body": body, "headers": {"x": "$${no} ${{'a': 1}.a}"}})
+    found = check_action("custom-response", {"body": body, "headers": {"x": "$${no} ${{'a': 1}.a}"}})
     assert [(finding.path[-1], finding.text, finding.severity, finding.spot) for finding in found] == [
         ("body", "req has no member 'mehtod'", Severity.ERROR, (2, 9)),
         ("body", "${reg.x}: unknown variable 'reg'", Severity.WARNING, (2, 19)),
@@ -352,19 +352,21 @@ def test_an_expression_within_a_setting_is_checked_and_told_at_its_place_in_the_
     ]
 
 
-def test_where_no_expression_is_expected_it_is_only_doubted() -> None:
-    (only,) = acting("basic-auth", {"credentials": ["a:b"], "realm": "${req.mehtod}"})
+def test_an_expression_where_none_is_expected_is_a_warning() -> None:
+    (only,) = check_action("basic-auth", {"credentials": ["a:b"], "realm": "${req.mehtod}"})
     assert (only.severity, only.code) == (Severity.WARNING, "traffic-member")
 
 
-def test_a_setting_of_expressions_is_checked_as_such() -> None:
+def test_a_setting_with_expressions_is_checked() -> None:
     config = {"name": "a", "algorithm": "sliding_window", "capacity": 1, "rate": "60s"}
-    (only,) = acting("rate-limit", {**config, "bucket_key": ["conn.client_ip", "conn.clientip", "getReqHeader('x')"]})
+    (only,) = check_action(
+        "rate-limit", {**config, "bucket_key": ["conn.client_ip", "conn.clientip", "getReqHeader('x')"]}
+    )
     assert (only.path[-2:], only.severity, only.spot) == (("bucket_key", 1), Severity.ERROR, (1, 6))
 
 
 @given(st.text(max_size=30))
-def test_any_text_as_an_expression_is_judged_and_breaks_nothing(text: str) -> None:
+def test_any_text_is_checked_as_an_expression(text: str) -> None:
     found = traffic_policy.findings({"on_http_request": [{"expressions": [text], "actions": [{"type": "deny"}]}]})
     assert all(finding.path[0] == "on_http_request" for finding in found)
 
@@ -377,15 +379,15 @@ assert _READ is not None, "the corpus is read as policies are"
 CORPUS: Any = _READ[0][0]
 
 
-@pytest.mark.parametrize("entry", CORPUS["right"], ids=lambda each: str(each["policy"])[:80])
-def test_no_published_policy_is_called_wrong(entry: Any) -> None:
+@pytest.mark.parametrize("entry", CORPUS["right"], ids=lambda entry: str(entry["policy"])[:80])
+def test_a_published_policy_has_no_error(entry: Any) -> None:
     found = list(traffic_policy.findings(entry["policy"]))
     assert [(finding.code, finding.severity) for finding in found] == [
         (code, Severity.WARNING) for code in entry.get("codes", [])
     ]
 
 
-@pytest.mark.parametrize("entry", CORPUS["wrong"], ids=lambda each: str(each["policy"])[:80])
+@pytest.mark.parametrize("entry", CORPUS["wrong"], ids=lambda entry: str(entry["policy"])[:80])
 def test_a_published_policy_that_cannot_work_is_an_error(entry: Any) -> None:
     found = [finding for finding in traffic_policy.findings(entry["policy"]) if finding.severity is Severity.ERROR]
     assert [finding.code for finding in found] == entry["codes"]

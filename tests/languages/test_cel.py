@@ -1,4 +1,4 @@
-"""An expression that could take too much is refused before it is evaluated, and no other."""
+"""Expressions that could take too much time or memory are refused before they are evaluated, and no others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_an_expression_that_grows_without_bounds_is_refused_before_it_runs(text:
 
 
 @pytest.mark.parametrize("text", GROWING)
-def test_what_grows_with_what_is_declared_is_refused_only_where_there_is_much(text: str) -> None:
+def test_an_expression_is_refused_only_for_values_that_make_it_large(text: str) -> None:
     expression = LANGUAGE.expression(text)
     little: dict[str, Any] = {"text": "aa", "list": ["a", "b"]}
     assert expression.ask(LANGUAGE.bind({"resource": little})) is True
@@ -54,7 +54,7 @@ def test_what_grows_with_what_is_declared_is_refused_only_where_there_is_much(te
         "resource.rules.all(r, r.name != resource.kind + '-x')",
     ],
 )
-def test_what_policies_do_is_not_refused_on_large_resources(text: str) -> None:
+def test_usual_expressions_are_accepted_on_large_resources(text: str) -> None:
     resource = {
         "kind": "TLSEdge",
         "policy": "p" * 200_000,

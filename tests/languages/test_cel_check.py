@@ -13,7 +13,7 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "remedy", "place"),
+    ("text", "message", "remedy", "place"),
     [
         ("req.mehtod == 'GET'", "req has no member 'mehtod'", "did you mean req.method?", (1, 5)),
         ("true &&\n  req.mehtod == 'GET'", "req has no member 'mehtod'", "did you mean req.method?", (2, 7)),
@@ -48,9 +48,11 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
         ("(req.a", "the expression ends unexpectedly", "expressions are written in CEL (https://cel.dev)", (1, 7)),
     ],
 )  # fmt: skip
-def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy: str, place: tuple[int, int]) -> None:
+def test_a_certain_mistake_is_an_error_at_its_place(
+    text: str, message: str, remedy: str, place: tuple[int, int]
+) -> None:
     (only,) = cel_check.find_flaws(text)
-    assert (only.text, only.remedy, only.severity, (only.line, only.column)) == (said, remedy, ERROR, place)
+    assert (only.text, only.remedy, only.severity, (only.line, only.column)) == (message, remedy, ERROR, place)
     assert only.code.startswith("traffic-")
 
 
@@ -82,7 +84,7 @@ def test_a_certain_mistake_is_an_error_at_its_place(text: str, said: str, remedy
         ("req.method" + ".lower()" * 60 + " == 'get'", "traffic-unchecked", "simplify the expression"),
     ],
 )
-def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str, code: str, remedy: str) -> None:
+def test_a_name_unknown_to_this_version_is_a_warning(text: str, code: str, remedy: str) -> None:
     (only,) = cel_check.find_flaws(text)
     assert (only.code, only.remedy, only.severity) == (code, remedy, WARNING)
 
@@ -97,17 +99,17 @@ def test_what_this_version_does_not_know_is_a_warning_and_never_silent(text: str
         "'(' == \")\" || r\"\\d(\" == \"(\" || {'b': [true]}['b'][0] // not closed: (",
     ],
 )
-def test_what_the_platform_documents_is_in_order(text: str) -> None:
+def test_documented_expressions_are_valid(text: str) -> None:
     assert cel_check.find_flaws(text) == ()
 
 
-def test_a_value_that_is_wanted_for_something_else_need_not_be_true_or_false() -> None:
+def test_only_a_condition_must_be_true_or_false() -> None:
     assert cel_check.find_flaws("req.url.path.size() + 1", is_condition=False) == ()
     assert [flaw.code for flaw in cel_check.find_flaws("req.url.path.size() + 1")] == ["traffic-condition"]
 
 
 @given(st.text(max_size=30), st.booleans())
-def test_any_text_is_judged_and_its_flaws_are_within_it(text: str, is_condition: bool) -> None:
+def test_any_text_is_checked_and_its_flaws_are_within_it(text: str, is_condition: bool) -> None:
     lines = text.split("\n")
     for flaw in cel_check.find_flaws(text, is_condition=is_condition):
         assert 1 <= flaw.line <= len(lines) + 1

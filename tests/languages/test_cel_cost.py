@@ -1,4 +1,4 @@
-"""The estimate of what an expression could build is never below what it builds."""
+"""The estimate of the size of what an expression builds is an upper bound."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEXTS = st.recursive(
 
 
 @given(TEXTS, st.text("abé'\n", max_size=6), st.lists(st.text("ab", max_size=5), min_size=1, max_size=5))
-def test_nothing_is_built_beyond_the_estimate(text: str, value: str, several: list[str]) -> None:
+def test_no_result_is_larger_than_the_estimate(text: str, value: str, several: list[str]) -> None:
     values = {"resource": {"text": value, "list": several}}
     try:
         expression = LANGUAGE.expression(text, "STRING")
@@ -44,12 +44,12 @@ def test_nothing_is_built_beyond_the_estimate(text: str, value: str, several: li
         assert most <= cel_cost.MAX_COST
 
 
-def test_values_are_measured_with_everything_in_them_written_out() -> None:
+def test_a_shared_value_is_measured_at_each_place() -> None:
     twice = ["abc", [1, 2, 3]]
     bound = cel_cost.measure({"k": twice, "l": twice})
     assert (bound.text, bound.items, bound.whole) == (3, 3, 1 + 2 * (2 + 1 + 4 + 4))
 
 
 @given(st.binary(max_size=40))
-def test_bytes_that_are_no_expression_are_no_expression(written: bytes) -> None:
+def test_any_bytes_have_an_estimate(written: bytes) -> None:
     assert cel_cost.estimate(written, {}) >= 0

@@ -1,4 +1,4 @@
-"""Conditions that are recognized at a glance: nothing that the full check would object to."""
+"""Conditions that the fast path accepts: none that the full check would report."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ VALUES = st.recursive(
 @example("req.method == 'GET'.size()", True)
 @example("!req.user_agent.is_bot.x", True)
 @example("1 in [1]", True)
-def test_what_is_in_order_at_a_glance_is_in_order(text: str, is_condition: bool) -> None:
+def test_a_condition_that_the_fast_path_accepts_passes_the_full_check(text: str, is_condition: bool) -> None:
     if cel_fast_path.is_surely_valid(text, is_condition=is_condition):
         with patch.object(cel_fast_path, "is_surely_valid", lambda text, is_condition: False):
             assert cel_check.find_flaws.__wrapped__(text, is_condition=is_condition) == ()
@@ -79,7 +79,7 @@ def test_plain_conditions_are_recognized(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["req.url.path", "conn.client_ip", "vars"])
-def test_a_variable_is_recognized_where_any_value_will_do(text: str) -> None:
+def test_a_variable_is_recognized_where_no_condition_is_expected(text: str) -> None:
     assert cel_fast_path.is_surely_valid(text, is_condition=False)
     assert not cel_fast_path.is_surely_valid(text)
 
@@ -102,16 +102,16 @@ def test_a_variable_is_recognized_where_any_value_will_do(text: str) -> None:
         "((((((((((true))))))))))",
     ],
 )
-def test_what_is_wrong_or_not_known_is_left_to_the_full_check(text: str) -> None:
+def test_wrong_and_unknown_expressions_are_left_to_the_full_check(text: str) -> None:
     assert not cel_fast_path.is_surely_valid(text)
 
 
-def test_a_policy_in_order_is_checked_without_the_language() -> None:
-    asked = (
+def test_a_valid_policy_is_checked_without_importing_the_cel_library() -> None:
+    script = (
         "import sys\n"
         "from reconciler.kinds.rules import traffic_policy\n"
-        "told = list(traffic_policy.findings({'on_http_request': [{'expressions': [\"req.method != 'GET'\"],"
+        "findings = list(traffic_policy.findings({'on_http_request': [{'expressions': [\"req.method != 'GET'\"],"
         " 'actions': [{'type': 'deny'}]}]}))\n"
-        "assert not told and not any(name.startswith('cel_expr_python') for name in sys.modules)\n"
+        "assert not findings and not any(name.startswith('cel_expr_python') for name in sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", asked], check=True)
+    subprocess.run([sys.executable, "-c", script], check=True)

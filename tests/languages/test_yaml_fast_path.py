@@ -1,4 +1,4 @@
-"""What is skimmed is what the careful reader finds in the same text, and most of a project is skimmed."""
+"""The fast path reads the same as the full reader, and it reads most files of a project."""
 
 import json
 from pathlib import Path
@@ -42,56 +42,56 @@ SIGNS = st.sampled_from(
 )
 
 
-def carefully(text: bytes) -> yaml.Reading:
+def read_fully(text: bytes) -> yaml.Reading:
     reading = yaml.Reading()
     yaml._Reader(text, "f.yaml", reading).run()
     return reading
 
 
-def typed(value: Any) -> Any:
-    """The value so that 1, 1.0 and true differ, and the order of keys counts."""
+def with_types(value: Any) -> Any:
+    """The value with its types, so that 1, 1.0 and true differ, and with the order of keys."""
     if isinstance(value, dict):
-        return [(key, typed(item)) for key, item in value.items()]
+        return [(key, with_types(item)) for key, item in value.items()]
     if isinstance(value, list):
-        return list(map(typed, value))
+        return list(map(with_types, value))
     return (type(value).__name__, value)
 
 
 def check(text: str) -> bool:
-    """Whether the text was skimmed; if so, it is what the careful reader finds, without a problem."""
+    """Returns whether the fast path read the text. If so, the full reader must read the same, without a problem."""
     written = text.encode(errors="ignore")
-    skimmed = yaml_fast_path.read_documents(written)
-    if skimmed is None:
+    fast = yaml_fast_path.read_documents(written)
+    if fast is None:
         return False
-    reading = carefully(written)
+    reading = read_fully(written)
     assert reading.problems == []
     assert reading.complete
-    assert [typed(value) for value, _, _ in skimmed] == [typed(document.value) for document in reading.documents]
+    assert [with_types(value) for value, _, _ in fast] == [with_types(document.value) for document in reading.documents]
     again = yaml.read(written, "f.yaml").documents
-    assert [each.places.start for each in again] == [document.places.start for document in reading.documents]
-    assert [dict(each.places) for each in again] == [dict(document.places) for document in reading.documents]
+    assert [document.places.start for document in again] == [document.places.start for document in reading.documents]
+    assert [dict(document.places) for document in again] == [dict(document.places) for document in reading.documents]
     return True
 
 
 @st.composite
-def edited(draw: st.DrawFn) -> str:
-    """The ordinary text with a few signs put in, taken out or repeated."""
+def texts_with_edits(draw: st.DrawFn) -> str:
+    """The ordinary text with a few characters inserted or removed."""
     text = ORDINARY
     for _ in range(draw(st.integers(1, 4))):
         at = draw(st.integers(0, len(text)))
-        gone = draw(st.integers(0, 3))
-        text = text[:at] + draw(SIGNS) + text[at + gone :]
+        removed = draw(st.integers(0, 3))
+        text = text[:at] + draw(SIGNS) + text[at + removed :]
     return text
 
 
-@given(edited())
+@given(texts_with_edits())
 @example(ORDINARY.replace("name: office", "kind: again"))
 @example(ORDINARY.replace("name:", "1:", 1))
 @example(ORDINARY.replace("office", "&a office").replace("shop\n", "*a\n", 1))
 @example(ORDINARY.replace("a, 'b'", "!!str 1, !!int 'b'"))
 @example("a: " + "[" * 70 + "]" * 70)
 @example("a: .inf")
-def test_what_is_skimmed_is_what_reading_with_care_finds(text: str) -> None:
+def test_the_fast_path_reads_the_same_as_the_full_reader(text: str) -> None:
     check(text)
 
 
@@ -103,11 +103,11 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, min_size=1, max_size=3))
-def test_json_is_skimmed_as_what_it_says(values: list[Any]) -> None:
+def test_json_is_read_the_same_by_both_readers(values: list[Any]) -> None:
     check("\n---\n".join(json.dumps(value, ensure_ascii=False) for value in values))
 
 
-def test_ordinary_texts_are_skimmed(tmp_path: Path) -> None:
+def test_ordinary_texts_are_read_by_the_fast_path(tmp_path: Path) -> None:
     assert check(ORDINARY)
     worlds.project(tmp_path, 100)
     for file in (tmp_path / "manifests").iterdir():
@@ -118,7 +118,7 @@ def test_ordinary_texts_are_skimmed(tmp_path: Path) -> None:
     "text",
     ["a: &x 1", "a: &x {}", "a: *x", "a: !!str 1", "a: !x {}", "a: 1\na: 2", "1: a", "<<: {}", "{}: 1", "a: [", "? "],
 )
-def test_what_is_out_of_the_ordinary_is_left_to_the_careful_reader(text: str) -> None:
+def test_unusual_syntax_is_left_to_the_full_reader(text: str) -> None:
     assert yaml_fast_path.read_documents(text.encode()) is None
 
 
@@ -126,14 +126,14 @@ TEXT = b"a: {b: {c: 'ddddddddd'}}\n---\n[1, 2, 3, 4, 5]\n---\nx: yyyyyyyyyy\n"
 
 
 @pytest.mark.parametrize("limit", ["MAX_SCALAR", "MAX_DEPTH"])
-def test_beyond_a_limit_nothing_is_skimmed(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_text_beyond_a_limit_is_left_to_the_full_reader(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     assert yaml_fast_path.read_documents(TEXT) is not None
     monkeypatch.setattr(yaml_fast_path, limit, 2)
     assert yaml_fast_path.read_documents(TEXT) is None
 
 
 @pytest.mark.parametrize("limit", ["MAX_VALUES", "MAX_DOCUMENTS"])
-def test_excess_is_left_to_the_careful_reader(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_excess_is_reported_by_the_full_reader(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     assert yaml.read(TEXT, "f.yaml").complete
     monkeypatch.setattr(yaml, limit, 2)
     (problem,) = yaml.read(TEXT, "f.yaml").problems

@@ -8,7 +8,7 @@ from reconciler.kinds.rules import traffic_policy
 from reconciler.model.numerals import to_plain
 
 
-def test_yaml_is_yaml_1_2() -> None:
+def test_scalars_are_those_of_yaml_1_2() -> None:
     assert traffic_policy.parse("a: no\nb: on\nc: 15\nd: 2020-01-01\n") == {
         "a": "no",
         "b": "on",
@@ -21,7 +21,7 @@ def test_yaml_is_yaml_1_2() -> None:
     ("written", "meant"),
     [("1_000", 1000), ("0b11", 3), ("2024-01-01 10:00:00", "2024-01-01 10:00:00"), ("0o17", 15), ("no", "no")],
 )
-def test_a_scalar_means_the_same_whatever_else_is_in_the_text(written: str, meant: object) -> None:
+def test_a_scalar_has_the_same_value_with_each_reader(written: str, meant: object) -> None:
     for else_ in ("x", "&anchor x"):
         document = traffic_policy.parse(f"on_http_request: [{{value: {written}, other: {else_}}}]")
         assert document is not None
