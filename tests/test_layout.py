@@ -20,8 +20,6 @@ NOT_YET = (
     "api",
     "engine",
     "fleet",
-    "kinds",
-    "languages",
     "operations",
     "project",
     "sandbox",
