@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
-import os
-import socket
-import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +13,12 @@ import aiohttp
 import httpx
 import pytest
 
-from reconciler.api import transport
 from reconciler.api.errors import Unreachable
-from reconciler.api.exchange import NoResponse, Response, open_connection
+from reconciler.api.exchange import NoResponse, Response, ask, open_connection
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
+from tests.api.certificates import serving
+from tests.api.wire import CUT, Serve, answer, listening, wire
 
 ORIGIN = Origin.parse("https://api.example.com")
 WHERE: Any = SimpleNamespace(host="proxy.example", port=3128, ssl=None)
@@ -109,84 +109,93 @@ def test_a_missing_response_leaves_a_change_in_doubt_if_it_may_have_been_sent(
     assert str(NoResponse("what", "why canary", sent=sent)) == "what"
 
 
-@pytest.mark.parametrize(
-    ("status", "why", "lasting"),
-    [
-        (400, "the proxy returned 400 Bad Request", True),
-        (407, "the proxy returned 407 Proxy Authentication Required; check the user and password in HTTPS_PROXY", True),
-        (408, "the proxy returned 408 Request Timeout", False),
-        (429, "the proxy returned 429 Too Many Requests", False),
-        (499, "the proxy returned 499", True),
-        (500, "the proxy returned 500 Internal Server Error", False),
-        (502, "the proxy returned 502 Bad Gateway", False),
-    ],
-)
-def test_a_proxy_that_opens_no_connection_is_told_with_its_status(status: int, why: str, lasting: bool) -> None:
-    failure = aiohttp.ClientHttpProxyError(WHERE, (), status=status, message="canary")
-    assert transport.explain(failure, 10) == transport.Broken(why, sent=False, lasting=lasting)
+# --- ask --------------------------------------------------------------------------------------------------------------
+
+
+SECRET = "/hook/canaryOfTheAddress"
+
+
+async def asked(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Response:
+    origin = Origin.parse(base_url)
+    return await asyncio.to_thread(
+        ask, origin, "POST", f"{base_url}{SECRET}?x=%2F", {"X-Mark": "1"}, b"{}", seconds=seconds, largest=largest
+    )
+
+
+async def failing(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Failure:
+    with pytest.raises(Failure) as failed:
+        await asked(base_url, largest=largest, seconds=seconds)
+    assert "canary" not in str(failed.value)
+    return failed.value
+
+
+async def test_an_answer_is_what_was_answered_whatever_it_is() -> None:
+    async with wire(answer({"x": 1}, 302, Location="http://127.0.0.1:1/")) as there:
+        said = await asked(there.base_url)
+    assert (said.status, said.is_success, said.content) == (302, False, b'{"x": 1}')
+    (request,) = there.asked
+    assert (request.method, request.body, request.headers["x-mark"]) == ("POST", b"{}", "1")
+
+
+def dripping(head: bytes, drop: bytes) -> Serve:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\n" + head)
+        while True:
+            writer.write(drop)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+    return serve
 
 
 @pytest.mark.parametrize(
-    ("failure", "why"),
-    [
-        (aiohttp.ConnectionTimeoutError("x"), "no connection within 10 s"),
-        (aiohttp.ClientConnectorError(WHERE, OSError(errno.EHOSTUNREACH, "x")), "no route to host"),
-        (aiohttp.ClientConnectorError(WHERE, socket.gaierror(-2, "Name not known")), "name not known"),
-        (aiohttp.ClientConnectorError(WHERE, OSError("x")), "it closed the connection"),
-        (
-            aiohttp.ClientProxyConnectionError(WHERE, OSError(errno.ECONNREFUSED, "x")),
-            "the proxy proxy.example:3128: connection refused",
-        ),
-        (aiohttp.ClientOSError(errno.EPIPE, "x"), os.strerror(errno.EPIPE).lower()),
-        (OSError(0, "odd"), "[Errno 0] odd"),
-        (OSError("odd"), "odd"),
-        (aiohttp.ClientResponseError(WHERE, (), message="bad\nchunk"), "bad chunk"),
-        (aiohttp.ClientError("Cannot connect to host api.example.com:443 ssl:default [it is odd]"), "[it is odd]"),
-        (RuntimeError("x" * 300), "x" * 199 + "…"),
-        (RuntimeError(), "RuntimeError"),
-    ],
+    "serve", [dripping(b"Content-Length: 100000\r\n\r\n", b" "), dripping(b"", b"x: y\r\n")], ids=["body", "headers"]
 )
-def test_why_a_connection_failed_is_told_in_the_words_of_the_machine(failure: Exception, why: str) -> None:
-    assert transport.explain(failure, 10).why == why
-    assert transport.explain(failure, 10).lasting is False
+async def test_an_answer_that_never_ends_is_not_waited_for(serve: Serve) -> None:
+    async with listening(serve) as port:
+        failure = await failing(f"http://127.0.0.1:{port}", seconds=0.4)
+    assert isinstance(failure, Transient)
+    assert str(failure) == f"no response from http://127.0.0.1:{port} within 0.4 s"
 
 
-@pytest.mark.parametrize(
-    ("reason", "why", "lasting"),
-    [
-        ("WRONG_VERSION_NUMBER", "it does not speak TLS", True),
-        ("HTTP_REQUEST", "it does not speak TLS", True),
-        ("TLSV1_ALERT_INTERNAL_ERROR", "TLS handshake failed: tlsv1 alert internal error", False),
-        (None, "TLS handshake failed: connection closed", False),
-    ],
-)
-def test_a_handshake_that_fails_has_sent_nothing(reason: str | None, why: str, lasting: bool) -> None:
-    error = ssl.SSLError(1, "x")
-    error.reason = reason  # type: ignore[assignment]
-    found = transport.explain(aiohttp.ClientConnectorSSLError(WHERE, error), 10)
-    assert found == transport.Broken(why, sent=False, lasting=lasting)
+async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        writer.write(b"10000\r\n" + b" " * 2**16 + b"\r\n")
+        await writer.drain()
 
 
-@pytest.mark.parametrize(
-    ("code", "message", "why"),
-    [
-        (20, "unable to get local issuer certificate", "unable to get local issuer certificate; set SSL_CERT_FILE"),
-        (10, "certificate has expired", "certificate has expired"),
-        (62, "Hostname mismatch, certificate is not valid for 'x'.", "hostname mismatch, certificate is not valid"),
-        (64, "IP address mismatch", "IP address mismatch"),
-    ],
-)
-def test_a_certificate_that_is_not_trusted_is_lasting(code: int, message: str, why: str) -> None:
-    error = ssl.SSLCertVerificationError(1, "x")
-    error.verify_code, error.verify_message = code, message
-    found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
-    assert (found.sent, found.lasting, "set SSL_CERT_FILE" in found.why) == (False, True, code == 20)
-    assert found.why.startswith(f"its certificate is not trusted: {why}")
-    assert not found.why.endswith(".")
+async def test_an_answer_without_end_is_cut_off() -> None:
+    async with listening(pouring) as port:
+        failure = await failing(f"http://127.0.0.1:{port}", largest=2**20)
+    assert isinstance(failure, Refused)
+    assert str(failure) == f"the response of http://127.0.0.1:{port} is larger than 1 MB"
 
 
-def test_what_a_certificate_says_of_itself_is_shortened() -> None:
-    error = ssl.SSLCertVerificationError(1, "x")
-    error.verify_code, error.verify_message = 10, "x" * 300
-    found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
-    assert found.why == f"its certificate is not trusted: {'x' * 199}…"
+async def test_a_body_that_nobody_wants_is_not_read() -> None:
+    async with listening(pouring) as port:
+        said = await asked(f"http://127.0.0.1:{port}", largest=0)
+    assert (said.status, said.content) == (200, b"")
+
+
+@pytest.mark.parametrize("content", [CUT, b"not http at all\r\n\r\n" + CUT])
+async def test_a_connection_that_breaks_is_told_without_the_address(content: bytes) -> None:
+    async with wire(content) as there:
+        failure = await failing(there.base_url)
+    assert isinstance(failure, Transient)
+    assert str(failure).startswith(f"lost the connection to {there.base_url}: ")
+
+
+async def test_a_certificate_that_is_not_trusted_is_called_so(tmp_path: Path) -> None:
+    async with wire(answer({}), tls=serving(tmp_path, issuer="localhost")) as there:
+        failure = await failing(f"https://localhost:{there.port}")
+    assert isinstance(failure, Refused)
+    assert str(failure) == (
+        f"cannot reach https://localhost:{there.port}: its certificate is not trusted: self-signed certificate; "
+        "set SSL_CERT_FILE to a file with the certificate of its authority"
+    )
+
+
+async def test_certificates_that_cannot_be_read_are_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/absent.pem")
+    assert "SSL_CERT_FILE or SSL_CERT_DIR cannot be read" in str(await failing("https://localhost:1"))

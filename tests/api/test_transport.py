@@ -1,0 +1,279 @@
+"""A certificate that will not do, or a port without TLS: told in words, once, and nothing was sent. Real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from reconciler.api import transport
+from reconciler.api.agent import open_agent
+from reconciler.api.client import Account
+from reconciler.api.errors import Unreachable
+from reconciler.api.platform import open_platform, open_reader
+from reconciler.engine.ports import Failure, Refused
+from reconciler.model.value import Secret
+from tests.api.certificates import authority, serving
+from tests.api.wire import KEY, answer, listening, wire
+from tests.harness.engine import VirtualClock
+
+
+async def failing(base_url: str, method: str = "POST") -> Failure:
+    clock = VirtualClock()
+    async with open_platform(Account(base_url, Secret(KEY, "test")), clock=clock) as platform:
+        with pytest.raises(Failure) as failed:
+            await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
+    assert clock.slept == []  # another try would find the same
+    return failed.value
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_a_self_signed_certificate_is_called_so(tmp_path: Path, method: str) -> None:
+    async with wire(answer({}), tls=serving(tmp_path, issuer="localhost")) as there:
+        base_url = f"https://localhost:{there.port}"
+        failure = await failing(base_url, method)
+    assert isinstance(failure, Refused)
+    assert str(failure) == (
+        f"cannot reach {base_url}: its certificate is not trusted: self-signed certificate; "
+        "set SSL_CERT_FILE to a file with the certificate of its authority"
+    )
+    assert there.asked == []
+
+
+async def test_an_authority_of_ones_own_is_trusted_once_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with wire(answer({"id": "x"}), tls=serving(tmp_path)) as there:
+        account = Account(f"https://localhost:{there.port}", Secret(KEY, "test"))
+        failure = await failing(account.base_url, "GET")
+        assert (
+            "unable to get local issuer certificate; set SSL_CERT_FILE to a file with the certificate of its authority"
+            in str(failure)
+        )
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
+        async with open_reader(account) as reader:
+            assert await reader.get("/x") == {"id": "x"}
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "why"),
+    [
+        ("localhost", -1, "certificate has expired"),
+        ("other.example", 1, "hostname mismatch, certificate is not valid for 'localhost'"),
+    ],
+)
+async def test_a_certificate_that_no_authority_can_mend_is_not_sent_to_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, days: int, why: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
+    async with wire(answer({}), tls=serving(tmp_path, name, days=days)) as there:
+        failure = await failing(f"https://localhost:{there.port}")
+    assert isinstance(failure, Refused)
+    assert str(failure).endswith(f": its certificate is not trusted: {why}")
+
+
+async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """As servers of plain http answer what they cannot read."""
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+    await writer.drain()
+
+
+async def test_a_port_of_plain_http_is_said_to_speak_no_tls() -> None:
+    async with listening(plain) as port:
+        failure = await failing(f"https://127.0.0.1:{port}", "GET")
+        assert isinstance(failure, Refused)
+        assert str(failure) == f"cannot reach https://127.0.0.1:{port}: it does not speak TLS"
+
+
+async def test_an_agent_without_tls_is_told_in_the_same_words() -> None:
+    async with listening(plain) as port, open_agent(f"https://127.0.0.1:{port}", read_only=False) as agent:
+        assert agent is not None
+        with pytest.raises(Refused, match=f"cannot reach the agent at https://127.0.0.1:{port}: it does not speak TLS"):
+            await agent.send("POST", "/api/tunnels", {})
+
+
+async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readexactly(200)
+    writer.close()
+
+
+async def test_a_server_that_goes_away_meanwhile_may_be_back_later() -> None:
+    async with (
+        listening(closing) as port,
+        open_platform(Account(f"https://127.0.0.1:{port}", Secret(KEY, "t"))) as platform,
+    ):
+        with pytest.raises(Unreachable, match=r"cannot reach .*: (it closed the connection|connection reset by peer)$"):
+            await platform.send("POST", "/x", {})
+
+
+@pytest.mark.parametrize(
+    ("file", "told"),
+    [
+        ("absent.pem", "SSL_CERT_FILE or SSL_CERT_DIR cannot be read: no such file or directory"),
+        ("empty.pem", "the file in SSL_CERT_FILE contains no certificate"),
+    ],
+)
+async def test_certificates_that_cannot_be_read_are_said_to_be_so(
+    file: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
+    with pytest.raises(Refused, match=told):
+        async with open_reader(Account("https://localhost:1", Secret(KEY, "test"))):
+            pass
+
+
+# --- reasons of failures ----------------------------------------------------------------------------------------------
+
+
+WHERE: Any = SimpleNamespace(host="proxy.example", port=3128, ssl=None)
+
+
+@pytest.mark.parametrize(
+    ("status", "why", "lasting"),
+    [
+        (400, "the proxy returned 400 Bad Request", True),
+        (407, "the proxy returned 407 Proxy Authentication Required; check the user and password in HTTPS_PROXY", True),
+        (408, "the proxy returned 408 Request Timeout", False),
+        (429, "the proxy returned 429 Too Many Requests", False),
+        (499, "the proxy returned 499", True),
+        (500, "the proxy returned 500 Internal Server Error", False),
+        (502, "the proxy returned 502 Bad Gateway", False),
+    ],
+)
+def test_a_proxy_that_opens_no_connection_is_told_with_its_status(status: int, why: str, lasting: bool) -> None:
+    failure = aiohttp.ClientHttpProxyError(WHERE, (), status=status, message="canary")
+    assert transport.explain(failure, 10) == transport.Broken(why, sent=False, lasting=lasting)
+
+
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [
+        (aiohttp.ConnectionTimeoutError("x"), "no connection within 10 s"),
+        (aiohttp.ClientConnectorError(WHERE, OSError(errno.EHOSTUNREACH, "x")), "no route to host"),
+        (aiohttp.ClientConnectorError(WHERE, socket.gaierror(-2, "Name not known")), "name not known"),
+        (aiohttp.ClientConnectorError(WHERE, OSError("x")), "it closed the connection"),
+        (
+            aiohttp.ClientProxyConnectionError(WHERE, OSError(errno.ECONNREFUSED, "x")),
+            "the proxy proxy.example:3128: connection refused",
+        ),
+        (aiohttp.ClientOSError(errno.EPIPE, "x"), os.strerror(errno.EPIPE).lower()),
+        (OSError(0, "odd"), "[Errno 0] odd"),
+        (OSError("odd"), "odd"),
+        (aiohttp.ClientResponseError(WHERE, (), message="bad\nchunk"), "bad chunk"),
+        (aiohttp.ClientError("Cannot connect to host api.example.com:443 ssl:default [it is odd]"), "[it is odd]"),
+        (RuntimeError("x" * 300), "x" * 199 + "…"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_why_a_connection_failed_is_told_in_the_words_of_the_machine(failure: Exception, why: str) -> None:
+    assert transport.explain(failure, 10).why == why
+    assert transport.explain(failure, 10).lasting is False
+
+
+@pytest.mark.parametrize(
+    ("reason", "why", "lasting"),
+    [
+        ("WRONG_VERSION_NUMBER", "it does not speak TLS", True),
+        ("HTTP_REQUEST", "it does not speak TLS", True),
+        ("TLSV1_ALERT_INTERNAL_ERROR", "TLS handshake failed: tlsv1 alert internal error", False),
+        (None, "TLS handshake failed: connection closed", False),
+    ],
+)
+def test_a_handshake_that_fails_has_sent_nothing(reason: str | None, why: str, lasting: bool) -> None:
+    error = ssl.SSLError(1, "x")
+    error.reason = reason  # type: ignore[assignment]
+    found = transport.explain(aiohttp.ClientConnectorSSLError(WHERE, error), 10)
+    assert found == transport.Broken(why, sent=False, lasting=lasting)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "why"),
+    [
+        (20, "unable to get local issuer certificate", "unable to get local issuer certificate; set SSL_CERT_FILE"),
+        (10, "certificate has expired", "certificate has expired"),
+        (62, "Hostname mismatch, certificate is not valid for 'x'.", "hostname mismatch, certificate is not valid"),
+        (64, "IP address mismatch", "IP address mismatch"),
+    ],
+)
+def test_a_certificate_that_is_not_trusted_is_lasting(code: int, message: str, why: str) -> None:
+    error = ssl.SSLCertVerificationError(1, "x")
+    error.verify_code, error.verify_message = code, message
+    found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
+    assert (found.sent, found.lasting, "set SSL_CERT_FILE" in found.why) == (False, True, code == 20)
+    assert found.why.startswith(f"its certificate is not trusted: {why}")
+    assert not found.why.endswith(".")
+
+
+def test_what_a_certificate_says_of_itself_is_shortened() -> None:
+    error = ssl.SSLCertVerificationError(1, "x")
+    error.verify_code, error.verify_message = 10, "x" * 300
+    found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
+    assert found.why == f"its certificate is not trusted: {'x' * 199}…"
+
+
+# --- the process ------------------------------------------------------------------------------------------------------
+
+
+_UNCHANGED = """
+import asyncio, gc, os, signal, ssl, sys
+before = ({**vars(ssl.SSLContext)}, {**os.environ}, gc.get_threshold(), [*sys.meta_path], os.getcwd(),
+    [signal.getsignal(each) for each in signal.valid_signals()])
+from reconciler.api.client import Account
+from reconciler.api.platform import open_platform
+from reconciler.engine.ports import Failure
+from reconciler.model.value import Secret
+async def main():
+    async with open_platform(Account(sys.argv[1], Secret("key", "test"), agent=sys.argv[1])) as platform:
+        try:
+            await platform.send("POST", "/x", {})
+        except Failure as failure:
+            assert "cannot reach" in str(failure), failure
+asyncio.run(main())
+assert before == ({**vars(ssl.SSLContext)}, {**os.environ}, gc.get_threshold(), [*sys.meta_path], os.getcwd(),
+    [signal.getsignal(each) for each in signal.valid_signals()])
+import aiohttp.connector
+for context in (aiohttp.connector._SSL_CONTEXT_VERIFIED, ssl.create_default_context()):
+    assert context.cert_store_stats() == ssl.create_default_context().cert_store_stats()
+from httpx import _main
+assert _main is not None
+"""
+
+_LEAN = """
+import ssl, sys
+from reconciler.cli.terminal import lean_imports
+lean_imports.install()
+lean_imports.install()
+before = {**vars(ssl.SSLContext)}
+import reconciler.api.transport
+assert before == {**vars(ssl.SSLContext)}
+assert not any(type(each).__module__ == lean_imports.__name__ for each in sys.meta_path)
+import aiohttp.connector
+assert aiohttp.connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509"] == 0
+assert not {"rich", "pygments"} & set(sys.modules)
+"""
+
+
+def run(script: str, *words: str) -> None:
+    done = subprocess.run([sys.executable, "-c", script, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("base_url", ["http://127.0.0.1:1", "https://127.0.0.1:1"])
+def test_a_client_changes_nothing_in_its_process(base_url: str) -> None:
+    run(_UNCHANGED, base_url)
+
+
+def test_the_command_line_reads_no_certificates_that_no_client_uses() -> None:
+    run(_LEAN)
