@@ -24,8 +24,9 @@ from reconciler.model.plan import Call, Plan, Verb
 from reconciler.model.problem import Position
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
 from reconciler.model.value import Ref, Secret
+from reconciler.planning import planner
 from reconciler.planning.comparing.last_applied import LastApplied
-from reconciler.planning.planner import PlanOptions, plan
+from reconciler.planning.planner import PlanOptions
 from tests.laws.world import RandomAccount, order_last_first
 
 KINDS = kinds.every()
@@ -144,7 +145,7 @@ def manifest(*declared: Declaration) -> Manifest:
 
 
 def make_plan(*declared: Declaration, seen: Snapshot | None = None, options: PlanOptions | None = None) -> Plan:
-    return plan(manifest(*declared), seen or snapshot(), KINDS, options or PlanOptions())
+    return planner.plan(manifest(*declared), seen or snapshot(), KINDS, options or PlanOptions())
 
 
 # --- on a platform ----------------------------------------------------------------------------------------------------
@@ -171,13 +172,13 @@ def apply_to(world: RandomAccount, *declared: Declaration, options: PlanOptions 
     return world
 
 
-def check_replacements(made: Plan) -> None:
+def check_replacements(plan: Plan) -> None:
     """Fails unless each replacement creates and deletes in the order that the plan shows, whatever runs at once."""
     before: dict[str, set[str]] = {}
-    for call in made.calls:
+    for call in plan.calls:
         before[call.id] = set(call.needs).union(*(before[need] for need in call.needs))
-    for change in made.changes:
-        own = [call for call in made.calls if call.address == change.address]
+    for change in plan.changes:
+        own = [call for call in plan.calls if call.address == change.address]
         deletes = {call.id for call in own if call.verb is Verb.DELETE and call.target == change.id}
         others = {call.id for call in own if call.verb is not Verb.DELETE}
         if change.order is Order.CREATE_FIRST:
@@ -187,7 +188,7 @@ def check_replacements(made: Plan) -> None:
 
 
 def plan_on(world: RandomAccount, *declared: Declaration, options: PlanOptions = LENIENT) -> Plan:
-    return plan(manifest(*declared), world.snapshot(), KINDS, options)
+    return planner.plan(manifest(*declared), world.snapshot(), KINDS, options)
 
 
 def body_of(world: RandomAccount, kind: str, n: int = 0) -> dict[str, Any]:
@@ -202,34 +203,34 @@ def id_of(world: RandomAccount, kind: str, n: int = 0) -> str:
 # --- what a plan says -------------------------------------------------------------------------------------------------
 
 
-def actions(made: Plan) -> dict[str, str]:
-    return {str(change.address): str(change.action) for change in made.changes}
+def actions(plan: Plan) -> dict[str, str]:
+    return {str(change.address): str(change.action) for change in plan.changes}
 
 
-def change_of(made: Plan, address: str) -> Change:
-    (found,) = [change for change in made.changes if change.address == at(address)]
+def change_of(plan: Plan, address: str) -> Change:
+    (found,) = [change for change in plan.changes if change.address == at(address)]
     return found
 
 
-def fields(made: Plan) -> dict[str, FieldChange]:
+def fields(plan: Plan) -> dict[str, FieldChange]:
     """Of the plan's only change, by path."""
-    (change,) = made.changes
+    (change,) = plan.changes
     return {field.path: field for field in change.fields}
 
 
-def requests(made: Plan) -> list[str]:
+def requests(plan: Plan) -> list[str]:
     """`PATCH /edges/tls/edgtls_1` for each call, in order."""
-    return [f"{call.method} {call.path}" for call in made.calls]
+    return [f"{call.method} {call.path}" for call in plan.calls]
 
 
-def call_of(made: Plan, id: str) -> Call:
-    (found,) = [call for call in made.calls if call.id == id]
+def call_of(plan: Plan, id: str) -> Call:
+    (found,) = [call for call in plan.calls if call.id == id]
     return found
 
 
-def place(made: Plan, id: str) -> int:
-    return [call.id for call in made.calls].index(id)
+def place(plan: Plan, id: str) -> int:
+    return [call.id for call in plan.calls].index(id)
 
 
-def errors(made: Plan) -> list[str]:
-    return [problem.text for problem in made.errors]
+def errors(plan: Plan) -> list[str]:
+    return [problem.text for problem in plan.errors]

@@ -1,4 +1,4 @@
-"""Which changes one recorded approval covers: the digest of another object, action or change is another one."""
+"""The digests of approvals: another object, action or change has another digest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.planning.builders import KINDS, at, live, ref, secret
 KIND = next(kind for kind in KINDS if kind.name == "ReservedDomain")
 
 
-def differing(path: str, old: Any, new: Any) -> tuple[Difference, ...]:
+def difference(path: str, old: Any, new: Any) -> tuple[Difference, ...]:
     change = FieldChange(path, old, new, ChangedBy.GIT)
     return (Difference(KIND.by_name["description"], (change,)),)
 
@@ -27,7 +27,7 @@ ITEM = Decision(
     KIND,
     Action.REPLACE,
     live=live("ReservedDomain", "rd_1"),
-    differences=differing("description", "old", secret("new")),
+    differences=difference("description", "old", secret("new")),
 )
 OTHERS = {
     "address": {"address": at("ReservedDomain/b")},
@@ -35,20 +35,20 @@ OTHERS = {
     "action": {"action": Action.DELETE},
     "former address": {"former": at("ReservedDomain/z")},
     "no fields": {"differences": ()},
-    "path": {"differences": differing("domain", "old", secret("new"))},
-    "old value": {"differences": differing("description", "older", secret("new"))},
-    "new secret": {"differences": differing("description", "old", secret("newer"))},
-    "text, not a secret": {"differences": differing("description", "old", "new")},
+    "path": {"differences": difference("domain", "old", secret("new"))},
+    "old value": {"differences": difference("description", "older", secret("new"))},
+    "new secret": {"differences": difference("description", "old", secret("newer"))},
+    "text, not a secret": {"differences": difference("description", "old", "new")},
 }
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_an_approval_of_one_change_is_none_of_another(other: str) -> None:
+def test_an_approval_does_not_cover_another_change(other: str) -> None:
     assert describe_item(replace(ITEM)) == describe_item(ITEM)
     assert describe_item(replace(ITEM, **OTHERS[other])).digest != describe_item(ITEM).digest  # type: ignore[arg-type]
 
 
-def test_an_approval_of_a_move_from_one_address_is_none_of_a_move_from_another() -> None:
+def test_an_approval_of_a_move_does_not_cover_a_move_from_another_address() -> None:
     moves = [replace(ITEM, action=Action.MOVE, former=at(f"ReservedDomain/{name}")) for name in ("y", "z")]
     assert len({describe_item(move).digest for move in moves}) == len(moves)
 
@@ -68,16 +68,16 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("side", ["old", "new"])
-def test_no_two_values_of_a_field_have_one_approval(side: str) -> None:
+def test_no_two_values_of_a_field_have_one_digest(side: str) -> None:
     sides = [{"old": "x", "new": "y"} | {side: value} for value in VALUES]
-    items = [describe_item(replace(ITEM, differences=differing("description", **each))) for each in sides]
+    items = [describe_item(replace(ITEM, differences=difference("description", **values))) for values in sides]
     assert len({item.digest for item in items}) == len(VALUES)
-    again = [describe_item(replace(ITEM, differences=differing("description", **each))) for each in sides]
+    again = [describe_item(replace(ITEM, differences=difference("description", **values))) for values in sides]
     assert items == again
     assert "IPPolicy" not in repr(items)
 
 
-def test_an_item_names_its_object_and_a_part_its_parent_takes_with_it() -> None:
+def test_an_item_names_its_object_and_a_part_has_its_kind_and_id() -> None:
     assert (describe_item(ITEM).subject, describe_item(ITEM).id) == ("ReservedDomain/a", "rd_1")
     assert describe_item(replace(ITEM, live=None)).id == ""
     one, other = (describe_part(live("IPPolicyRule", id)) for id in ("ipr_1", "ipr_2"))

@@ -30,10 +30,10 @@ def deletion(**values: Any) -> Change:
 
 
 def attribute_one(head: Change, *before: Change) -> Change:
-    made = attribute(Plan("s", changes=(head,)), Plan("s", changes=before), BASE)
-    assert made.base is not None
-    assert made.base.withdrawn == ()
-    return made.changes[0]
+    plan = attribute(Plan("s", changes=(head,)), Plan("s", changes=before), BASE)
+    assert plan.base is not None
+    assert plan.base.withdrawn == ()
+    return plan.changes[0]
 
 
 def test_what_the_base_does_not_plan_is_caused_by_the_review() -> None:
@@ -114,16 +114,16 @@ def test_what_changed_a_field_is_judged_by_the_base() -> None:
 
 def test_the_same_address_with_another_object_is_another_change() -> None:
     before, head = deletion(id="ipp_1"), deletion(id="ipp_2")
-    made = attribute(Plan("s", changes=(head,)), Plan("s", changes=(before,)), BASE)
-    assert [each.cause for each in made.changes] == [Cause.THIS_CHANGE]
-    assert made.base == replace(BASE, withdrawn=(before,))
+    plan = attribute(Plan("s", changes=(head,)), Plan("s", changes=(before,)), BASE)
+    assert [each.cause for each in plan.changes] == [Cause.THIS_CHANGE]
+    assert plan.base == replace(BASE, withdrawn=(before,))
 
 
 def test_a_change_that_only_the_base_plans_is_withdrawn_but_no_addition() -> None:
     stays, goes = change(field()), change(field(), address=at("IPPolicy/b"), id="ipp_2")
     added = deletion(address=at("IPPolicyRule/r"), id="ipr_1", reason=Reason.ADDED)
-    made = attribute(Plan("s", changes=(stays,)), Plan("s", changes=(stays, goes), additions=(added,)), BASE)
-    assert made.base == replace(BASE, withdrawn=(goes,))
+    plan = attribute(Plan("s", changes=(stays,)), Plan("s", changes=(stays, goes), additions=(added,)), BASE)
+    assert plan.base == replace(BASE, withdrawn=(goes,))
 
 
 def test_additions_are_compared_with_deletions_that_the_base_plans_and_the_reverse() -> None:
@@ -132,10 +132,10 @@ def test_additions_are_compared_with_deletions_that_the_base_plans_and_the_rever
     other = deletion(address=at("IPPolicyRule/s"), id="ipr_2", reason=Reason.ADDED)
     new = deletion(address=at("IPPolicyRule/t"), id="ipr_3", reason=Reason.ADDED)
     head = Plan("s", changes=(added,), additions=(other, new))
-    made = attribute(head, Plan("s", changes=(other,), additions=(added,)), BASE)
-    assert [each.cause for each in made.changes] == [Cause.DRIFT]
-    assert [each.cause for each in made.additions] == [Cause.DRIFT, Cause.THIS_CHANGE]
-    assert made.base == BASE
+    plan = attribute(head, Plan("s", changes=(other,), additions=(added,)), BASE)
+    assert [each.cause for each in plan.changes] == [Cause.DRIFT]
+    assert [each.cause for each in plan.additions] == [Cause.DRIFT, Cause.THIS_CHANGE]
+    assert plan.base == BASE
 
 
 def test_objects_have_the_names_of_both_plans_and_those_of_the_review_count() -> None:
@@ -149,12 +149,12 @@ def test_approvals_of_pending_changes_stand_after_those_of_the_review_and_are_na
     own = Approval("delete", "ReservedDomain", 2, "why", items=(ours, theirs))
     of_all = Approval("empty", "*", 3, "why")
     before = (pending, Approval("delete", "ReservedDomain", 1, "why", items=(theirs,)), of_all)
-    made = attribute(Plan("s", approvals=(pending, own, of_all)), Plan("s", approvals=before), BASE)
-    assert [(each.what, each.is_pending) for each in made.approvals] == [
+    plan = attribute(Plan("s", approvals=(pending, own, of_all)), Plan("s", approvals=before), BASE)
+    assert [(each.what, each.is_pending) for each in plan.approvals] == [
         ("delete", False),
         ("empty", False),
         ("adopt", True),
     ]
-    assert [phrases.approval(row) for row in build_outline(made).approvals][-1] == (
+    assert [phrases.approval(row) for row in build_outline(plan).approvals][-1] == (
         "Approval required for a pending change, not of this branch: pass --allow adopt:BotUser=1"
     )

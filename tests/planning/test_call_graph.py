@@ -8,7 +8,7 @@ from tests.planning.builders import KINDS, live, manifest, snapshot
 
 
 def test_live_objects_refer_by_id_by_host_name_and_to_their_parent() -> None:
-    there = [
+    live_objects = [
         live("ReservedDomain", "rd_1", {"domain": "a.x"}),
         live("ReservedAddress", "ra_1", {"addr": "1.tcp.example.net:20000"}),
         live("IPPolicy", "ipp_1"),
@@ -23,7 +23,7 @@ def test_live_objects_refer_by_id_by_host_name_and_to_their_parent() -> None:
         # Its rules mention a domain, and it does not carry the traffic of that domain.
         live("TunnelCredential", "cr_1", {"acl": ["bind:a.x"]}),
     ]
-    index = LiveIndex.of(manifest(), snapshot(*there), KINDS)
+    index = LiveIndex.of(manifest(), snapshot(*live_objects), KINDS)
     assert sorted(set(find_live_edges(index))) == [
         (("CloudEndpoint", "ep_1"), "url", ("ReservedDomain", "rd_1")),
         (("HTTPSEdge", "e_1"), "hostports", ("ReservedAddress", "ra_1")),

@@ -36,9 +36,9 @@ INLINE = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["t
 
 def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
     """Whether an object that shows this is as declared."""
-    there = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
-    made = make_plan(declare(f"{kind}/a", declared), seen=snapshot(there))
-    return (made.changes, made.calls, made.problems) == ((), (), ())
+    live_object = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
+    plan = make_plan(declare(f"{kind}/a", declared), seen=snapshot(live_object))
+    return (plan.changes, plan.calls, plan.problems) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
 )  # fmt: skip
 def test_these_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
     if kind == "BotUser":
-        made = make_plan(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", shown)))
-        assert made.changes == ()
+        plan = make_plan(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", shown)))
+        assert plan.changes == ()
     else:
         assert same(kind, declared, shown)
 
@@ -137,15 +137,15 @@ def test_a_response_without_its_target_is_no_reason_to_replace_a_destination() -
 
 
 def test_an_inline_policy_is_sent_as_text() -> None:
-    made = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": POLICY}))
-    assert (made.calls[0].body or {})["traffic_policy"] == (
+    plan = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": POLICY}))
+    assert (plan.calls[0].body or {})["traffic_policy"] == (
         '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 403}}]}]}'
     )
 
 
 def test_a_policy_given_as_text_is_sent_as_it_was_written() -> None:
-    made = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": AS_YAML}))
-    assert (made.calls[0].body or {})["traffic_policy"] == AS_YAML
+    plan = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": AS_YAML}))
+    assert (plan.calls[0].body or {})["traffic_policy"] == AS_YAML
 
 
 def test_a_reference_inside_an_inline_policy_waits_in_its_place() -> None:
@@ -181,8 +181,8 @@ def test_an_inline_policy_is_sent_as_the_same_text_whenever_its_references_becom
 
 
 def test_nulls_inside_a_module_are_not_sent() -> None:
-    made = make_plan(declare("TLSEdge/a", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}))
-    assert (made.calls[0].body or {})["tls_termination"] == {"terminate_at": "upstream"}
+    plan = make_plan(declare("TLSEdge/a", {"tls_termination": {"terminate_at": "upstream", "min_version": None}}))
+    assert (plan.calls[0].body or {})["tls_termination"] == {"terminate_at": "upstream"}
 
 
 def test_headers_that_differ_only_in_case_rest_after_they_were_applied() -> None:
@@ -192,38 +192,42 @@ def test_headers_that_differ_only_in_case_rest_after_they_were_applied() -> None
 
 def test_a_changed_header_is_told_by_its_own_name() -> None:
     was = {"headers": {"X-A": "1", "X-B": "2"}}
-    there = live("HTTPResponseBackend", "bkdhr_1", was, owner=record("HTTPResponseBackend/a", was))
-    made = make_plan(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(there))
-    assert [(field.path, field.old, field.new) for field in fields(made).values()] == [("headers.x-b", "2", "3")]
+    backend = live("HTTPResponseBackend", "bkdhr_1", was, owner=record("HTTPResponseBackend/a", was))
+    plan = make_plan(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(backend))
+    assert [(field.path, field.old, field.new) for field in fields(plan).values()] == [("headers.x-b", "2", "3")]
 
 
 def test_a_server_default_that_is_declared_is_enforced() -> None:
     was = {"tls_termination": {"min_version": "1.3"}}
-    there = live("TLSEdge", "e", {"tls_termination": {"min_version": "1.2"}}, owner=record("TLSEdge/a", was))
-    assert list(fields(make_plan(declare("TLSEdge/a", was), seen=snapshot(there)))) == ["tls_termination.min_version"]
+    edge = live("TLSEdge", "e", {"tls_termination": {"min_version": "1.2"}}, owner=record("TLSEdge/a", was))
+    assert list(fields(make_plan(declare("TLSEdge/a", was), seen=snapshot(edge)))) == ["tls_termination.min_version"]
 
 
 def test_sources_left_out_are_left_alone() -> None:
-    there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
-    assert make_plan(declare("EventSubscription/a"), seen=snapshot(there)).changes == ()
+    subscription = live(
+        "EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {})
+    )
+    assert make_plan(declare("EventSubscription/a"), seen=snapshot(subscription)).changes == ()
 
 
 def test_sources_declared_empty_are_emptied() -> None:
-    there = live("EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {}))
-    made = make_plan(declare("EventSubscription/a", {"sources": []}), seen=snapshot(there))
-    assert (requests(made), (made.calls[0].body or {})["sources"]) == (["PATCH /event_subscriptions/esb_1"], [])
+    subscription = live(
+        "EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {})
+    )
+    plan = make_plan(declare("EventSubscription/a", {"sources": []}), seen=snapshot(subscription))
+    assert (requests(plan), (plan.calls[0].body or {})["sources"]) == (["PATCH /event_subscriptions/esb_1"], [])
 
 
 def test_a_text_removed_from_git_is_cleared() -> None:
     was = {"description": "x"}
-    there = live("TLSEdge", "e", was, owner=record("TLSEdge/a", was))
-    assert (make_plan(declare("TLSEdge/a"), seen=snapshot(there)).calls[0].body or {})["description"] == ""
+    edge = live("TLSEdge", "e", was, owner=record("TLSEdge/a", was))
+    assert (make_plan(declare("TLSEdge/a"), seen=snapshot(edge)).calls[0].body or {})["description"] == ""
 
 
 def test_a_list_removed_from_git_is_emptied() -> None:
     was = {"acl": ["bind:a.example.com"]}
-    there = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/a", was))
-    assert (make_plan(declare("TunnelCredential/a"), seen=snapshot(there)).calls[0].body or {})["acl"] == []
+    credential = live("TunnelCredential", "cr_1", was, owner=record("TunnelCredential/a", was))
+    assert (make_plan(declare("TunnelCredential/a"), seen=snapshot(credential)).calls[0].body or {})["acl"] == []
 
 
 def test_manifests_are_compared_whatever_the_order_they_come_in() -> None:

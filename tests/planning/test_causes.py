@@ -58,9 +58,9 @@ def find_module_causes(
     owner = record("TLSEdge/e", before)
     if bundled:
         owner = owner._replace(applied=owner_record.fold(EDGE.by_name["ip_restriction"], owner.applied))
-    there = live("TLSEdge", "e", show(now), owner=owner)
+    edge = live("TLSEdge", "e", show(now), owner=owner)
     declared = declare("TLSEdge/e", {} if want is None else {"ip_restriction": want})
-    plan = make_plan(declared, seen=snapshot(there), options=LENIENT)
+    plan = make_plan(declared, seen=snapshot(edge), options=LENIENT)
     return {path: change.changed_by for path, change in fields(plan).items()} if plan.changes else {}
 
 
@@ -90,8 +90,8 @@ def test_each_leaf_of_a_module_has_the_cause_that_the_three_values_of_it_tell(bu
 
 def test_each_value_of_a_text_has_the_cause_that_the_three_values_tell() -> None:
     for was, now, want in product(("", "x", "y"), repeat=3):
-        there = live("TLSEdge", "e", {"description": now}, owner=record("TLSEdge/e", {"description": was}))
-        plan = make_plan(declare("TLSEdge/e", {"description": want}), seen=snapshot(there))
+        edge = live("TLSEdge", "e", {"description": now}, owner=record("TLSEdge/e", {"description": was}))
+        plan = make_plan(declare("TLSEdge/e", {"description": want}), seen=snapshot(edge))
         found = [change.changed_by for each in plan.changes for change in each.fields]
         assert found == ([] if now == want else [combine(now != was, want != was)]), (was, now, want)
 
@@ -103,9 +103,9 @@ def test_each_value_of_a_text_has_the_cause_that_the_three_values_tell() -> None
 def test_a_missing_module_of_defaults_has_the_cause_of_the_module(
     before: dict[str, Any] | None, cause: ChangedBy
 ) -> None:
-    there = live("TLSEdge", "e", {}, owner=record("TLSEdge/e", before) if before is not None else None)
+    edge = live("TLSEdge", "e", {}, owner=record("TLSEdge/e", before) if before is not None else None)
     declared = declare("TLSEdge/e", {"tls_termination": {}}, id="e" if before is None else None)
-    found = fields(make_plan(declared, seen=snapshot(there)))
+    found = fields(make_plan(declared, seen=snapshot(edge)))
     assert {change.changed_by for change in found.values()} == {cause}
 
 

@@ -1,4 +1,4 @@
-"""How a declaration and its object differ, field by field, and who moved each field."""
+"""Differences between a declaration and its object, field by field, and what changed each field."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from tests.planning.builders import (
     snapshot,
 )
 
-Shown = dict[str, Any]
+Spec = dict[str, Any]
 
 
-def find_changes(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle: Any) -> dict[str, FieldChange]:
-    """What differs when `was` was applied, `now` is live, and `declared` is in Git."""
-    there = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
-    return fields(make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there), options=LENIENT))
+def find_changes(kind: str, was: Spec, now: Spec, declared: Spec, **lifecycle: Any) -> dict[str, FieldChange]:
+    """The differences if `was` was applied, `now` is live, and `declared` is in Git."""
+    live_object = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
+    return fields(make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(live_object), options=LENIENT))
 
 
 # --- what changed it --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "declared", "mover"),
+    ("was", "now", "declared", "cause"),
     [
         ("x", "x", "y", ChangedBy.GIT),
         ("x", "y", "x", ChangedBy.PLATFORM),
@@ -53,73 +53,75 @@ def find_changes(kind: str, was: Shown, now: Shown, declared: Shown, **lifecycle
         ("x", "", "y", ChangedBy.BOTH),
     ],
 )
-def test_the_record_tells_who_moved_a_text(was: str, now: str, declared: str, mover: ChangedBy) -> None:
-    told = find_changes("TLSEdge", {"description": was}, {"description": now}, {"description": declared})
-    assert {path: (each.old, each.new, each.changed_by) for path, each in told.items()} == {
-        "description": (now or "", declared, mover)
+def test_the_owner_record_shows_what_changed_a_text(was: str, now: str, declared: str, cause: ChangedBy) -> None:
+    changes = find_changes("TLSEdge", {"description": was}, {"description": now}, {"description": declared})
+    assert {path: (field.old, field.new, field.changed_by) for path, field in changes.items()} == {
+        "description": (now or "", declared, cause)
     }
 
 
-def test_without_a_record_nobody_knows_who_moved_it() -> None:
-    made = make_plan(
+def test_the_cause_of_a_change_without_an_owner_record_is_unknown() -> None:
+    plan = make_plan(
         declare("TLSEdge/a", {"description": "x"}, id="id-1"), seen=snapshot(live("TLSEdge", "id-1", {})),
     )  # fmt: skip
-    assert fields(made)["description"].changed_by is ChangedBy.UNKNOWN
+    assert fields(plan)["description"].changed_by is ChangedBy.UNKNOWN
 
 
 BACKEND = {"backend": {"backend_id": "b"}}
-SHOWN_BACKEND = {"backend": {"enabled": True, "backend": {"id": "b"}}}
+LIVE_BACKEND = {"backend": {"enabled": True, "backend": {"id": "b"}}}
 
 
-def test_a_module_removed_by_hand_was_moved_on_the_platform() -> None:
-    told = find_changes("TLSEdge", BACKEND, {}, BACKEND)
-    assert {field_change.changed_by for field_change in told.values()} == {ChangedBy.PLATFORM}
+def test_a_module_removed_by_hand_was_changed_on_the_platform() -> None:
+    changes = find_changes("TLSEdge", BACKEND, {}, BACKEND)
+    assert {field.changed_by for field in changes.values()} == {ChangedBy.PLATFORM}
 
 
-def test_a_module_added_by_hand_was_moved_on_the_platform() -> None:
-    told = find_changes("TLSEdge", {}, SHOWN_BACKEND, {})
-    assert [(path, each.changed_by) for path, each in told.items()] == [("backend", ChangedBy.PLATFORM)]
+def test_a_module_added_by_hand_was_changed_on_the_platform() -> None:
+    changes = find_changes("TLSEdge", {}, LIVE_BACKEND, {})
+    assert [(path, field.changed_by) for path, field in changes.items()] == [("backend", ChangedBy.PLATFORM)]
 
 
-def test_a_module_removed_from_git_was_moved_in_git() -> None:
-    told = find_changes("TLSEdge", BACKEND, SHOWN_BACKEND, {})
-    assert [(path, each.changed_by) for path, each in told.items()] == [("backend", ChangedBy.GIT)]
+def test_a_module_removed_from_git_was_changed_in_git() -> None:
+    changes = find_changes("TLSEdge", BACKEND, LIVE_BACKEND, {})
+    assert [(path, field.changed_by) for path, field in changes.items()] == [("backend", ChangedBy.GIT)]
 
 
-def test_a_module_added_in_git_was_moved_in_git() -> None:
-    told = find_changes("TLSEdge", {}, {}, BACKEND)
-    assert {field_change.changed_by for field_change in told.values()} == {ChangedBy.GIT}
+def test_a_module_added_in_git_was_changed_in_git() -> None:
+    changes = find_changes("TLSEdge", {}, {}, BACKEND)
+    assert {field.changed_by for field in changes.values()} == {ChangedBy.GIT}
 
 
-def test_one_leaf_of_a_module_moved_by_hand_is_the_only_one_told() -> None:
+def test_only_the_leaf_of_a_module_that_was_changed_by_hand_is_listed() -> None:
     now = {"backend": {"enabled": False, "backend": {"id": "b"}}}
-    told = find_changes("TLSEdge", BACKEND, now, BACKEND)
-    assert [(path, each.old, each.new, each.changed_by) for path, each in told.items()] == [
+    changes = find_changes("TLSEdge", BACKEND, now, BACKEND)
+    assert [(path, field.old, field.new, field.changed_by) for path, field in changes.items()] == [
         ("backend.enabled", False, True, ChangedBy.PLATFORM)
     ]
 
 
-def test_a_module_of_defaults_only_is_told_as_a_whole() -> None:
-    told = find_changes("TLSEdge", {"tls_termination": {}}, {}, {"tls_termination": {}})
-    assert {field_change.changed_by for field_change in told.values()} == {ChangedBy.PLATFORM}
+def test_a_missing_module_of_defaults_was_changed_on_the_platform() -> None:
+    changes = find_changes("TLSEdge", {"tls_termination": {}}, {}, {"tls_termination": {}})
+    assert {field.changed_by for field in changes.values()} == {ChangedBy.PLATFORM}
 
 
-def test_a_module_removed_from_git_is_not_blamed_on_the_platform_for_what_the_platform_filled_in() -> None:
+def test_a_module_with_server_defaults_that_is_removed_from_git_was_changed_in_git() -> None:
     now = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
-    told = find_changes("TLSEdge", {"tls_termination": {}}, now, {})
-    assert [(path, each.changed_by) for path, each in told.items()] == [("tls_termination", ChangedBy.GIT)]
+    changes = find_changes("TLSEdge", {"tls_termination": {}}, now, {})
+    assert [(path, field.changed_by) for path, field in changes.items()] == [("tls_termination", ChangedBy.GIT)]
 
 
-def test_declaring_what_the_platform_had_filled_in_is_a_change_in_git() -> None:
+def test_a_declaration_of_a_server_default_is_a_change_in_git() -> None:
     now = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
-    told = find_changes("TLSEdge", {"tls_termination": {}}, now, {"tls_termination": {"min_version": "1.3"}})
-    assert [(path, each.changed_by) for path, each in told.items()] == [("tls_termination.min_version", ChangedBy.GIT)]
+    changes = find_changes("TLSEdge", {"tls_termination": {}}, now, {"tls_termination": {"min_version": "1.3"}})
+    assert [(path, field.changed_by) for path, field in changes.items()] == [
+        ("tls_termination.min_version", ChangedBy.GIT)
+    ]
 
 
-def test_declaring_bindings_that_the_platform_had_filled_in_is_a_change_in_git() -> None:
+def test_a_declaration_of_default_bindings_is_a_change_in_git() -> None:
     was = {"url": "https://a.x", "traffic_policy": "on_http_request: [{actions: [{type: deny}]}]"}
-    told = find_changes("CloudEndpoint", was, {**was, "bindings": ["public"]}, {**was, "bindings": ["internal"]})
-    assert [(path, each.changed_by) for path, each in told.items()] == [("bindings", ChangedBy.GIT)]
+    changes = find_changes("CloudEndpoint", was, {**was, "bindings": ["public"]}, {**was, "bindings": ["internal"]})
+    assert [(path, field.changed_by) for path, field in changes.items()] == [("bindings", ChangedBy.GIT)]
 
 
 @pytest.mark.parametrize(
@@ -130,25 +132,25 @@ def test_declaring_bindings_that_the_platform_had_filled_in_is_a_change_in_git()
         (200, 500, ChangedBy.PLATFORM),
     ],
 )
-def test_what_is_declared_no_more_goes_back_to_its_documented_default(was: int, now: int, cause: ChangedBy) -> None:
+def test_an_undeclared_field_is_reverted_to_its_documented_default(was: int, now: int, cause: ChangedBy) -> None:
     found = find_changes("HTTPResponseBackend", {"status_code": was}, {"status_code": now}, {})
-    told = [(path, each.old, each.new, each.changed_by) for path, each in found.items()]
-    assert told == [("status_code", now, 200, cause)]
+    changes = [(path, field.old, field.new, field.changed_by) for path, field in found.items()]
+    assert changes == [("status_code", now, 200, cause)]
 
 
-@pytest.mark.parametrize("shown", [{"status_code": 200}, {"status_code": None}, {}])
-def test_what_is_declared_no_more_and_has_its_documented_default_or_no_value_is_left_alone(shown: Shown) -> None:
-    there = live("HTTPResponseBackend", "b", shown, owner=record("HTTPResponseBackend/a", {"status_code": 404}))
+@pytest.mark.parametrize("body", [{"status_code": 200}, {"status_code": None}, {}])
+def test_an_undeclared_field_with_its_documented_default_or_no_value_is_unchanged(body: Spec) -> None:
+    backend = live("HTTPResponseBackend", "b", body, owner=record("HTTPResponseBackend/a", {"status_code": 404}))
     assert all(
-        not change.fields for change in make_plan(declare("HTTPResponseBackend/a"), seen=snapshot(there)).changes
+        not change.fields for change in make_plan(declare("HTTPResponseBackend/a"), seen=snapshot(backend)).changes
     )
 
 
-def test_a_reference_to_what_is_made_anew_follows_it() -> None:
+def test_a_reference_to_a_replaced_object_follows_it() -> None:
     first = [declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge()]
     world = settle(*first)
-    made = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
-    assert [field.changed_by for field in change_of(made, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
+    plan = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
+    assert [field.changed_by for field in change_of(plan, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
 
 
 def _edge() -> Any:
@@ -157,13 +159,13 @@ def _edge() -> Any:
 
 def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
     world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge())
-    made = plan_on(
+    plan = plan_on(
         world,
         declare("CertificateAuthority/a", {"ca_pem": "OLD"}),
         declare("CertificateAuthority/b", {"ca_pem": "NEW"}),
         declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/b")]}}),
     )
-    assert [field.changed_by for field in change_of(made, "TLSEdge/e").fields] == [ChangedBy.GIT]
+    assert [field.changed_by for field in change_of(plan, "TLSEdge/e").fields] == [ChangedBy.GIT]
 
 
 @pytest.mark.parametrize(
@@ -180,34 +182,34 @@ def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
         ([{"code": 403, "again": [1]}], [{"code": 403}], [("[0].actions[0].config.again", [1], None)]),
     ],
 )
-def test_a_document_is_told_place_by_place(
-    was: list[Shown], declared: list[Shown], places: list[tuple[str, Any, Any]]
+def test_a_document_is_compared_place_by_place(
+    was: list[Spec], declared: list[Spec], places: list[tuple[str, Any, Any]]
 ) -> None:
-    def of(configs: list[Shown]) -> Shown:
+    def policy_of(configs: list[Spec]) -> Spec:
         rules = [{"actions": [{"type": "deny", "config": config}]} for config in configs]
         return {"url": "https://a.x", "traffic_policy": {"on_http_request": rules}}
 
-    told = find_changes("CloudEndpoint", of(was), of(was), of(declared))
-    assert [(path, each.old, each.new) for path, each in told.items()] == [
+    changes = find_changes("CloudEndpoint", policy_of(was), policy_of(was), policy_of(declared))
+    assert [(path, field.old, field.new) for path, field in changes.items()] == [
         (f"traffic_policy.on_http_request{place}", old, new) for place, old, new in places
     ]
 
 
-def test_a_document_with_a_reference_that_is_not_resolved_is_told_as_a_whole() -> None:
-    def of(domain: Any) -> Shown:
+def test_a_document_with_an_unresolved_reference_is_listed_as_a_whole() -> None:
+    def policy_of(domain: Any) -> Spec:
         rule = {"actions": [{"type": "forward-internal", "config": {"url": domain}}]}
         return {"url": "https://a.x", "traffic_policy": {"on_http_request": [rule]}}
 
-    made = make_plan(
-        declare("CloudEndpoint/a", of(ref("ReservedDomain/new", "domain"))),
+    plan = make_plan(
+        declare("CloudEndpoint/a", policy_of(ref("ReservedDomain/new", "domain"))),
         declare("ReservedDomain/new", {"domain": "b.x"}),
-        seen=snapshot(live("CloudEndpoint", "ep_1", of("https://b.x"), owner=record("CloudEndpoint/a", {}))),
+        seen=snapshot(live("CloudEndpoint", "ep_1", policy_of("https://b.x"), owner=record("CloudEndpoint/a", {}))),
     )
-    (told,) = [list(change.fields) for change in made.changes if change.address.kind == "CloudEndpoint"]
-    assert [field.path for field in told] == ["traffic_policy"]
+    (changes,) = [list(change.fields) for change in plan.changes if change.address.kind == "CloudEndpoint"]
+    assert [field.path for field in changes] == ["traffic_policy"]
 
 
-def test_a_required_value_that_a_response_lacks_is_sent_unless_only_a_new_object_could_have_it() -> None:
+def test_a_required_value_missing_in_a_response_is_sent_unless_it_is_immutable() -> None:
     bots = snapshot(live("BotUser", "bot_1", {}), bindings={"BotUser/b": Binding("bot_1")})
     assert requests(make_plan(declare("BotUser/b", {"name": "b"}), seen=bots)) == ["PATCH /bot_users/bot_1"]
     domains = snapshot(live("ReservedDomain", "rd_1", {}, owner=record("ReservedDomain/d", {"domain": "a.x"})))
@@ -219,66 +221,66 @@ def test_a_required_value_that_a_response_lacks_is_sent_unless_only_a_new_object
 KEY_ONE, KEY_TWO = secret("metrics-key-one"), secret("metrics-key-two")
 
 
-def metrics(key: Any, service: str = "edge") -> Shown:
+def metrics(key: Any, service: str = "edge") -> Spec:
     return {"target": {"metrics": {"api_key": key, "service": service}}}
 
 
-SHOWN_METRICS = {"target": {"metrics": {"api_key": "", "service": "edge", "tags": "", "site": ""}, "logs": None}}
+LIVE_METRICS = {"target": {"metrics": {"api_key": "", "service": "edge", "tags": "", "site": ""}, "logs": None}}
 
 
-def test_a_secret_that_is_never_read_back_and_did_not_change_is_no_difference() -> None:
-    there = live("EventDestination", "ed_1", SHOWN_METRICS, owner=record("EventDestination/a", metrics(KEY_ONE)))
-    assert make_plan(declare("EventDestination/a", metrics(KEY_ONE)), seen=snapshot(there)).changes == ()
+def test_an_unchanged_write_only_secret_is_no_difference() -> None:
+    destination = live("EventDestination", "ed_1", LIVE_METRICS, owner=record("EventDestination/a", metrics(KEY_ONE)))
+    assert make_plan(declare("EventDestination/a", metrics(KEY_ONE)), seen=snapshot(destination)).changes == ()
 
 
-def test_a_secret_that_is_never_read_back_and_changed_in_git_is_sent() -> None:
-    told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO))
-    assert [(path, each.old, each.changed_by) for path, each in told.items()] == [
+def test_a_write_only_secret_changed_in_git_is_sent() -> None:
+    changes = find_changes("EventDestination", metrics(KEY_ONE), LIVE_METRICS, metrics(KEY_TWO))
+    assert [(path, field.old, field.changed_by) for path, field in changes.items()] == [
         ("target.metrics.api_key", None, ChangedBy.GIT)
     ]
-    assert isinstance(told["target.metrics.api_key"].new, Hidden)
+    assert isinstance(changes["target.metrics.api_key"].new, Hidden)
 
 
-def test_a_changed_secret_is_told_beside_what_else_changed() -> None:
-    told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, metrics(KEY_TWO, "other"))
-    assert list(told) == ["target.metrics.service", "target.metrics.api_key"]
+def test_a_changed_secret_is_listed_after_other_changes() -> None:
+    changes = find_changes("EventDestination", metrics(KEY_ONE), LIVE_METRICS, metrics(KEY_TWO, "other"))
+    assert list(changes) == ["target.metrics.service", "target.metrics.api_key"]
 
 
-def test_another_target_member_is_told_with_its_secret_and_replaces() -> None:
+def test_a_change_of_the_target_member_lists_its_secret_and_forces_replacement() -> None:
     declared = {"target": {"stream": {"stream_arn": "arn", "auth": {"creds": {
         "cloud_access_key_id": "id", "cloud_secret_access_key": KEY_TWO}}}}}  # fmt: skip
-    told = find_changes("EventDestination", metrics(KEY_ONE), SHOWN_METRICS, declared)
-    assert "target.stream.auth.creds.cloud_secret_access_key" in told
-    assert all(field_change.forces_replacement for field_change in told.values())
+    changes = find_changes("EventDestination", metrics(KEY_ONE), LIVE_METRICS, declared)
+    assert "target.stream.auth.creds.cloud_secret_access_key" in changes
+    assert all(field.forces_replacement for field in changes.values())
 
 
-def test_of_a_target_only_the_member_that_somebody_added_is_told() -> None:
-    shown = {"target": {"metrics": {"service": "edge"}, "logs": {"log_group_arn": "arn:1"}}}
-    told = find_changes("EventDestination", metrics(KEY_ONE), shown, metrics(KEY_ONE))
-    assert [(path, each.new) for path, each in told.items()] == [("target.logs", None)]
+def test_a_target_member_added_on_the_platform_is_the_only_difference() -> None:
+    now = {"target": {"metrics": {"service": "edge"}, "logs": {"log_group_arn": "arn:1"}}}
+    changes = find_changes("EventDestination", metrics(KEY_ONE), now, metrics(KEY_ONE))
+    assert [(path, field.new) for path, field in changes.items()] == [("target.logs", None)]
 
 
 def test_a_new_private_key_replaces_the_certificate() -> None:
     was = {"certificate_pem": "C", "private_key_pem": KEY_ONE}
-    told = find_changes("TLSCertificate", was, {"certificate_pem": "C"}, {**was, "private_key_pem": KEY_TWO})
-    assert [(path, each.forces_replacement) for path, each in told.items()] == [("private_key_pem", True)]
+    changes = find_changes("TLSCertificate", was, {"certificate_pem": "C"}, {**was, "private_key_pem": KEY_TWO})
+    assert [(path, field.forces_replacement) for path, field in changes.items()] == [("private_key_pem", True)]
 
 
-def test_the_private_key_of_an_adopted_certificate_is_taken_to_be_the_declared_one() -> None:
-    made = make_plan(
+def test_the_private_key_of_an_adopted_certificate_counts_as_the_declared_one() -> None:
+    plan = make_plan(
         declare("TLSCertificate/a", {"certificate_pem": "C", "private_key_pem": KEY_ONE}, id="cert_1"),
         seen=snapshot(live("TLSCertificate", "cert_1", {"certificate_pem": "C"})),
     )
-    assert actions(made) == {"TLSCertificate/a": "adopt"}
+    assert actions(plan) == {"TLSCertificate/a": "adopt"}
 
 
 def test_a_readable_secret_is_compared_and_hidden_on_both_sides() -> None:
     was = {"edge_id": "e", "match": "/", "match_type": "exact_path",
            "webhook_verification": {"provider": "github", "secret": KEY_ONE}}  # fmt: skip
     now = {**was, "webhook_verification": {"provider": "github", "secret": "webhook-by-hand"}}
-    there = live("HTTPSEdgeRoute", "r", now, owner=record("HTTPSEdgeRoute/a", was), parent="e")
-    made = make_plan(declare("HTTPSEdgeRoute/a", was), seen=snapshot(there))
-    (change,) = fields(made).values()
+    route = live("HTTPSEdgeRoute", "r", now, owner=record("HTTPSEdgeRoute/a", was), parent="e")
+    plan = make_plan(declare("HTTPSEdgeRoute/a", was), seen=snapshot(route))
+    (change,) = fields(plan).values()
     assert (change.path, change.changed_by) == ("webhook_verification.secret", ChangedBy.PLATFORM)
     assert isinstance(change.old, Hidden)
     assert isinstance(change.new, Hidden)
@@ -290,68 +292,68 @@ def test_no_secret_is_in_a_plan(options: PlanOptions) -> None:
     key = secret("canary-7f3a9")
     route = {"edge_id": "e", "match": "/", "match_type": "exact_path",
              "saml": {"idp_metadata": key}, "webhook_verification": {"provider": "github", "secret": key}}  # fmt: skip
-    shown = {**route, "saml": {"idp_metadata": "canary-live-1"},
+    live_route = {**route, "saml": {"idp_metadata": "canary-live-1"},
              "webhook_verification": {"provider": "github", "secret": "canary-live-2"}}  # fmt: skip
-    made = make_plan(
+    plan = make_plan(
         declare("HTTPSEdgeRoute/a", route),
         declare("HTTPSEdgeRoute/b", {**route, "match": "/b", "saml": None}),
         declare("EventDestination/a", metrics(key)),
         declare("TLSCertificate/a", {"certificate_pem": "C", "private_key_pem": key}),
         seen=snapshot(
-            live("HTTPSEdgeRoute", "r", shown, owner=record("HTTPSEdgeRoute/a", route), parent="e"),
-            live("HTTPSEdgeRoute", "gone", {**shown, "match": "/c"}, owner=record("HTTPSEdgeRoute/c"), parent="e"),
-            live("EventDestination", "ed_1", SHOWN_METRICS, owner=record("EventDestination/a", metrics(KEY_ONE))),
+            live("HTTPSEdgeRoute", "r", live_route, owner=record("HTTPSEdgeRoute/a", route), parent="e"),
+            live("HTTPSEdgeRoute", "r_2", {**live_route, "match": "/c"}, owner=record("HTTPSEdgeRoute/c"), parent="e"),
+            live("EventDestination", "ed_1", LIVE_METRICS, owner=record("EventDestination/a", metrics(KEY_ONE))),
         ),
         options=options,
     )
-    assert len(made.changes) == 5
-    assert "canary" not in write_plan(made) + repr(made)
+    assert len(plan.changes) == 5
+    assert "canary" not in write_plan(plan) + repr(plan)
 
 
 # --- what forces a replacement ----------------------------------------------------------------------------------------
 
 
-def test_another_port_of_an_endpoint_is_changed_in_place_and_another_scheme_is_not() -> None:
+def test_another_port_of_an_endpoint_is_updated_in_place_and_another_scheme_is_not() -> None:
     was = {"url": "https://a.x", "traffic_policy": "on_http_request: [{actions: [{type: deny}]}]"}
     port = find_changes("CloudEndpoint", was, was, {**was, "url": "https://a.x:8443"})
     scheme = find_changes("CloudEndpoint", was, was, {**was, "url": "http://a.x"})
     assert (port["url"].forces_replacement, scheme["url"].forces_replacement) == (False, True)
 
 
-def test_no_longer_declaring_the_region_of_a_domain_does_not_give_the_domain_up() -> None:
+def test_an_undeclared_region_of_a_domain_does_not_replace_the_domain() -> None:
     was = {"domain": "a.x", "region": "eu"}
-    there = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": ""}, owner=record("ReservedDomain/a", was))
-    assert make_plan(declare("ReservedDomain/a", {"domain": "a.x"}), seen=snapshot(there)).changes == ()
+    domain = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": ""}, owner=record("ReservedDomain/a", was))
+    assert make_plan(declare("ReservedDomain/a", {"domain": "a.x"}), seen=snapshot(domain)).changes == ()
 
 
 def test_another_region_of_a_domain_replaces_it() -> None:
     was = {"domain": "a.x", "region": "eu"}
-    told = find_changes("ReservedDomain", was, {"domain": "a.x", "region": ""}, {"domain": "a.x", "region": "us"})
-    assert told["region"].forces_replacement
+    changes = find_changes("ReservedDomain", was, {"domain": "a.x", "region": ""}, {"domain": "a.x", "region": "us"})
+    assert changes["region"].forces_replacement
 
 
 def test_an_unreadable_field_that_is_no_longer_declared_is_removed() -> None:
     was = {"endpoint_configuration_id": "ec_1"}
-    there = live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", was))
-    made = make_plan(declare("ReservedAddress/a"), seen=snapshot(there))
-    # The record goes last: once it says nothing of the field, nobody could tell that it is still there.
-    assert requests(made) == ["DELETE /reserved_addrs/ra_1/endpoint_configuration", "PATCH /reserved_addrs/ra_1"]
+    reserved_address = live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", was))
+    plan = make_plan(declare("ReservedAddress/a"), seen=snapshot(reserved_address))
+    # The owner record is updated last: without the digest, the next plan could not detect the field.
+    assert requests(plan) == ["DELETE /reserved_addrs/ra_1/endpoint_configuration", "PATCH /reserved_addrs/ra_1"]
 
 
-def test_a_create_tells_every_value_that_is_not_the_default() -> None:
-    made = make_plan(declare("TLSEdge/a", {"description": "x", "backend": {"backend_id": "b", "enabled": True}}))
-    assert {path: each.new for path, each in fields(made).items()} == {"description": "x", "backend.backend_id": "b"}
-    assert change_of(made, "TLSEdge/a").action is Action.CREATE
+def test_a_create_lists_each_value_that_differs_from_its_default() -> None:
+    plan = make_plan(declare("TLSEdge/a", {"description": "x", "backend": {"backend_id": "b", "enabled": True}}))
+    assert {path: field.new for path, field in fields(plan).items()} == {"description": "x", "backend.backend_id": "b"}
+    assert change_of(plan, "TLSEdge/a").action is Action.CREATE
 
 
 @pytest.mark.parametrize(
-    ("tls", "told"), [({}, {}), ({"enabled": False}, {}), ({"enabled": True}, {"tls.enabled": True})]
+    ("tls", "listed"), [({}, {}), ({"enabled": False}, {}), ({"enabled": True}, {"tls.enabled": True})]
 )
-def test_of_an_object_that_is_there_anyway_only_what_is_not_the_default_is_told(tls: Shown, told: Shown) -> None:
-    made = make_plan(declare("StaticBackend/a", {"address": "a.example.com:80", "tls": tls}))
-    assert {path: each.new for path, each in fields(made).items()} == {"address": "a.example.com:80", **told}
+def test_a_create_lists_only_non_default_fields_of_a_nested_object(tls: Spec, listed: Spec) -> None:
+    plan = make_plan(declare("StaticBackend/a", {"address": "a.example.com:80", "tls": tls}))
+    assert {path: field.new for path, field in fields(plan).items()} == {"address": "a.example.com:80", **listed}
 
 
-def test_an_object_of_nothing_but_defaults_is_told_as_it_may_be_written() -> None:
-    made = make_plan(declare("TLSEdge/a", {"tls_termination": {}}))
-    assert fields(made)["tls_termination"].new == {}
+def test_a_create_lists_a_module_of_defaults_as_an_empty_object() -> None:
+    plan = make_plan(declare("TLSEdge/a", {"tls_termination": {}}))
+    assert fields(plan)["tls_termination"].new == {}

@@ -37,10 +37,10 @@ from tests.planning.builders import (
 def decision(address: str, action: Action, order: Order | None = None, **more: Any) -> Decision:
     declaration = declare(address)
     kind = next(kind for kind in KINDS if kind.name == declaration.address.kind)
-    there = live(kind.name, f"id-{declaration.address.name}", owner=record(address, {}))
+    live_object = live(kind.name, f"id-{declaration.address.name}", owner=record(address, {}))
     want = dict.fromkeys(kind.identity, "x")
     return Decision(
-        declaration.address, kind, action, live=there, declaration=declaration, order=order, want=want, **more
+        declaration.address, kind, action, live=live_object, declaration=declaration, order=order, want=want, **more
     )
 
 
@@ -94,8 +94,8 @@ def test_two_domains_that_swap_names_are_both_kept() -> None:
     def domains(first: str, second: str) -> list[Any]:
         return [declare("ReservedDomain/1", {"domain": first}), declare("ReservedDomain/2", {"domain": second})]
 
-    made = plan_on(settle(*domains("a.x", "b.x")), *domains("b.x", "a.x"))
-    assert (made.calls, [problem.code for problem in made.errors]) == ((), ["circular-calls"])
+    plan = plan_on(settle(*domains("a.x", "b.x")), *domains("b.x", "a.x"))
+    assert (plan.calls, [problem.code for problem in plan.errors]) == ((), ["circular-calls"])
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() 
     for name in ("two", "one"):
         user = decision(f"TLSEdge/{name}", Action.UPDATE)
         body = {"ip_restriction": {"ip_policies": [{"id": "id-whole"}]}}
-        there = live("TLSEdge", f"id-{name}", body, owner=record(f"TLSEdge/{name}", {}))
+        edge = live("TLSEdge", f"id-{name}", body, owner=record(f"TLSEdge/{name}", {}))
         drops = Difference(user.kind.by_name["ip_restriction"], ())
-        users.append(replace(user, live=there, differences=(drops,), moves_record=True, want={"ip_restriction": None}))
+        users.append(replace(user, live=edge, differences=(drops,), moves_record=True, want={"ip_restriction": None}))
     decisions = [beside, whole, *users]
     needs = {user.address: (whole.address,) for user in users}
     found = sequence(decisions, needs, graph_of(*decisions).index)
@@ -208,8 +208,8 @@ DOMAINS = [declare(f"ReservedDomain/{name}", {"domain": f"{name}.x"}) for name i
 
 def test_a_release_takes_away_only_what_is_contested_and_who_takes_it_waits_for_nothing_else() -> None:
     world = settle(*DOMAINS, *edges(["a.x", "b.x", "c.x"], ["d.x"], []))
-    made = plan_on(world, *DOMAINS, *edges(["d.x", "c.x"], ["a.x"], ["b.x"]))
-    sent = {call.id: ((call.body or {}).get("hostports"), set(call.needs)) for call in made.calls}
+    plan = plan_on(world, *DOMAINS, *edges(["d.x", "c.x"], ["a.x"], ["b.x"]))
+    sent = {call.id: ((call.body or {}).get("hostports"), set(call.needs)) for call in plan.calls}
     release = "release hostports of TLSEdge/0"
     assert sent == {
         release: (["c.x:443"], set()),
@@ -221,8 +221,8 @@ def test_a_release_takes_away_only_what_is_contested_and_who_takes_it_waits_for_
 
 def test_two_exchanges_are_released_each_for_itself() -> None:
     world = settle(*DOMAINS, *edges(["a.x"], ["b.x"], ["c.x"], ["d.x"]))
-    made = plan_on(world, *DOMAINS, *edges(["b.x"], ["a.x"], ["d.x"], ["c.x"]))
-    needs = {call.id: set(call.needs) for call in made.calls}
+    plan = plan_on(world, *DOMAINS, *edges(["b.x"], ["a.x"], ["d.x"], ["c.x"]))
+    needs = {call.id: set(call.needs) for call in plan.calls}
     releases = [f"release hostports of TLSEdge/{n}" for n in (0, 2)]
     assert [call for call in needs if call.startswith("release")] == releases
     assert (needs["update TLSEdge/1"], needs["update TLSEdge/3"]) == ({releases[0]}, {releases[1]})

@@ -78,10 +78,10 @@ def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, 
     address = f"{kind.name}/a"
     owner = record(address, spec) if kind.keeps_owner else None
     parent = "some" if kind.parent else None
-    there = live(kind.name, "id-1", shown, owner=owner, parent=parent)
-    bindings = {} if kind.keeps_owner else {address: Binding(there.locator)}
-    made = make_plan(declare(address, spec), seen=snapshot(there, bindings=bindings))
-    (call,) = made.calls
+    live_object = live(kind.name, "id-1", shown, owner=owner, parent=parent)
+    bindings = {} if kind.keeps_owner else {address: Binding(live_object.locator)}
+    plan = make_plan(declare(address, spec), seen=snapshot(live_object, bindings=bindings))
+    (call,) = plan.calls
     body: Any = reveal(dict(call.body or {}))
     for name in path[1:] if str(call.path).endswith(f"/{path[0]}") else path:
         body = body[name]

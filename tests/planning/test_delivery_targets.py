@@ -85,9 +85,9 @@ def test_what_is_there_is_overwritten_unasked_only_where_a_create_of_this_resour
     issued: tuple[IssuedSecret, ...], is_ours: bool
 ) -> None:
     declared = declare(str(AGENT))
-    made = make_plan(declared, seen=facts(declared, True, *issued))
-    assert consents(made) == ([] if is_ours else ["--allow overwrite:TunnelCredential=1"])
-    assert [call.overwrites for call in made.calls if call.deliver] == [True]
+    plan = make_plan(declared, seen=facts(declared, True, *issued))
+    assert consents(plan) == ([] if is_ours else ["--allow overwrite:TunnelCredential=1"])
+    assert [call.overwrites for call in plan.calls if call.deliver] == [True]
     allowed = PlanOptions(allow={("overwrite", "TunnelCredential"): 1})
     assert make_plan(declared, seen=facts(declared, True, *issued), options=allowed).missing_approvals == ()
 
@@ -95,24 +95,24 @@ def test_what_is_there_is_overwritten_unasked_only_where_a_create_of_this_resour
 @pytest.mark.parametrize("there", [False, None])
 def test_a_free_target_needs_no_consent_and_may_not_be_overwritten_if_it_is_taken_by_then(there: bool | None) -> None:
     declared = declare(str(AGENT))
-    made = make_plan(declared, seen=facts(declared, there))
-    assert consents(made) == []
-    assert [call.overwrites for call in made.calls if call.deliver] == [False]
+    plan = make_plan(declared, seen=facts(declared, there))
+    assert consents(plan) == []
+    assert [call.overwrites for call in plan.calls if call.deliver] == [False]
 
 
 def test_a_rotation_elsewhere_may_overwrite_what_was_delivered_there_before() -> None:
     """Planned where the file is not, carried out where it is."""
     declared = declare(str(AGENT))
-    made = make_plan(
+    plan = make_plan(
         declared, seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned_credential())
     )
-    assert made.changes == ()
-    made = make_plan(
+    assert plan.changes == ()
+    plan = make_plan(
         declared,
         seen=facts(declared, False, IssuedSecret("i1", AGENT, ELSEWHERE, True), seen=owned_credential()),
         options=RENEWED,
     )
-    assert [call.overwrites for call in made.calls if call.deliver] == [True]
+    assert [call.overwrites for call in plan.calls if call.deliver] == [True]
 
 
 @pytest.mark.parametrize("moved", [["TunnelCredential/before"], []])
@@ -156,13 +156,13 @@ def test_a_delivered_file_that_is_gone_is_a_note_on_the_machine_that_had_it(
     there: bool | None, place: Place | None, arrived: bool, intent: str, told: bool
 ) -> None:
     declared = declare(str(AGENT))
-    made = make_plan(
+    plan = make_plan(
         declared, seen=facts(declared, there, IssuedSecret(intent, AGENT, place, arrived), seen=owned_credential())
     )
-    assert (made.changes, made.errors) == ((), ())
-    assert bool(list_missing_files(made)) == told
+    assert (plan.changes, plan.errors) == ((), ())
+    assert bool(list_missing_files(plan)) == told
     if told:
-        (note,) = made.problems
+        (note,) = plan.problems
         assert (note.severity, note.remedy) == (
             Severity.NOTE,
             "if the token is lost, issue a new one with `apply --replace TunnelCredential/agent`",

@@ -50,9 +50,9 @@ def test_an_object_with_a_secret_inside_is_declined_whole(member: str, value: di
 
 
 def test_what_differs_in_an_object_that_will_be_adopted_is_offered() -> None:
-    there = live("TLSEdge", "edgtls_1", {"description": "by hand"})
+    edge = live("TLSEdge", "edgtls_1", {"description": "by hand"})
     declared = declare("TLSEdge/e", {"description": "in Git"}, id="edgtls_1")
-    seen = snapshot(there)
+    seen = snapshot(edge)
     plan = make_plan(declared, seen=seen)
     offers, declined = find_offers(plan, manifest(declared), seen, KINDS, both=True)
     assert [(offer.path, offer.value) for offer in offers] == [(("description",), "by hand")]
@@ -96,11 +96,11 @@ def accept(
     kind: str = "TLSEdge",
 ) -> tuple[list[Offer], list[Declined]]:
     """Of one object, to which `was` was applied (None: nothing was) and that is shown as `now`."""
-    there = live(kind, "id-1", now, owner=None if was is None else record(f"{kind}/e", was))
+    live_object = live(kind, "id-1", now, owner=None if was is None else record(f"{kind}/e", was))
     manifests = [declare(f"{kind}/e", declared, id="id-1" if was is None else None), AUTHORITY]
-    seen = snapshot(there, LIVE_AUTHORITY)
-    made = make_plan(*manifests, seen=seen, options=LENIENT)
-    return find_offers(made, manifest(*manifests), seen, KINDS, both=both)
+    seen = snapshot(live_object, LIVE_AUTHORITY)
+    plan = make_plan(*manifests, seen=seen, options=LENIENT)
+    return find_offers(plan, manifest(*manifests), seen, KINDS, both=both)
 
 
 REFERENCE = {"ref": "CertificateAuthority/c"}
@@ -258,11 +258,11 @@ def test_only_the_selected_resources_and_what_was_added_to_them_are_considered()
     edge = live("TLSEdge", "e_1", BY_HAND, owner=record("TLSEdge/e", WAS))
     declared = [declare("IPPolicy/p", WAS), declare("TLSEdge/e", WAS)]
     seen = snapshot(policy, rule, edge)
-    made = make_plan(*declared, seen=seen)
+    plan = make_plan(*declared, seen=seen)
 
     def consider(*kinds: str) -> tuple[list[str], list[str]]:
         offers, declined = find_offers(
-            made, manifest(*declared), seen, KINDS, selects=lambda address: address.kind in kinds
+            plan, manifest(*declared), seen, KINDS, selects=lambda address: address.kind in kinds
         )
         return [str(offer.address) for offer in offers], [each.subject for each in declined]
 
@@ -275,13 +275,13 @@ def test_only_the_selected_resources_and_what_was_added_to_them_are_considered()
 def test_what_was_deleted_on_the_platform_is_declined_and_what_never_existed_is_not() -> None:
     declared = [declare("BotUser/b", {"name": "b"}), declare("BotUser/new", {"name": "new"})]
     seen = snapshot(bindings={"BotUser/b": Binding("bot_1")}, remembered=True)
-    made = make_plan(*declared, seen=seen)
-    assert {str(change.address): change.reason for change in made.changes} == {
+    plan = make_plan(*declared, seen=seen)
+    assert {str(change.address): change.reason for change in plan.changes} == {
         "BotUser/b": Reason.VANISHED,
         "BotUser/new": Reason.DECLARED,
     }
     why = "it was deleted on the platform; remove its manifest, or apply to create it again"
-    assert find_offers(made, manifest(*declared), seen, KINDS) == ([], [Declined("BotUser/b", why)])
+    assert find_offers(plan, manifest(*declared), seen, KINDS) == ([], [Declined("BotUser/b", why)])
 
 
 def test_what_is_not_declared_any_more_is_left_out() -> None:
@@ -294,8 +294,8 @@ def test_of_two_objects_the_one_that_is_declared_is_offered() -> None:
     old = live("TLSEdge", "e_1", {"description": "old"}, owner=record("TLSEdge/e", WAS, intent="i1"))
     new = live("TLSEdge", "e_2", BY_HAND, owner=record("TLSEdge/e", WAS, intent="intent-0", replaces="e_1"))
     declared, seen = declare("TLSEdge/e", WAS), snapshot(old, new)
-    made = make_plan(declared, seen=seen)
-    assert find_offers(made, manifest(declared), seen, KINDS) == (
+    plan = make_plan(declared, seen=seen)
+    assert find_offers(plan, manifest(declared), seen, KINDS) == (
         [Offer(at("TLSEdge/e"), ("description",), "by hand")],
         [],
     )

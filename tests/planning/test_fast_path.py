@@ -129,9 +129,9 @@ ATTACHED = {"domain": "a.x", "certificate": {"id": "cert_1"}}
 def test_a_value_that_responses_show_elsewhere_needs_a_close_look(
     was: dict[str, Any], declared: dict[str, Any]
 ) -> None:
-    there = live("ReservedDomain", "rd_1", ATTACHED, owner=record("ReservedDomain/d", was))
-    assert not is_known(declare("ReservedDomain/d", declared), there)
-    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "certificate_id": "cert_1"}), there)
+    domain = live("ReservedDomain", "rd_1", ATTACHED, owner=record("ReservedDomain/d", was))
+    assert not is_known(declare("ReservedDomain/d", declared), domain)
+    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "certificate_id": "cert_1"}), domain)
 
 
 def test_an_object_beside_another_with_its_record_needs_a_close_look() -> None:
@@ -146,12 +146,12 @@ def test_an_object_of_an_incomplete_list_needs_a_close_look() -> None:
 
 
 def test_a_credential_that_may_need_a_new_secret_needs_a_close_look() -> None:
-    there = live("TunnelCredential", "cr_1", TOKEN, owner=record("TunnelCredential/c", TOKEN, intent="i1"))
+    credential = live("TunnelCredential", "cr_1", TOKEN, owner=record("TunnelCredential/c", TOKEN, intent="i1"))
     declared = declare("TunnelCredential/c", TOKEN)
-    assert is_known(declared, there)
-    assert is_known(declared, there, overwritten={"i2": declared.address})
-    assert not is_known(declared, there, overwritten={"i1": declared.address})
-    assert not is_known(replace(declared, rotate=Rotation(after=1, overlap=0)), there)
+    assert is_known(declared, credential)
+    assert is_known(declared, credential, overwritten={"i2": declared.address})
+    assert not is_known(declared, credential, overwritten={"i1": declared.address})
+    assert not is_known(replace(declared, rotate=Rotation(after=1, overlap=0)), credential)
 
 
 def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() -> None:
@@ -195,12 +195,12 @@ def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() 
     ],
 )
 def test_another_spelling_of_the_same_is_known(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
-    there = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
-    assert is_known(declare(f"{kind}/a", declared), there)
+    live_object = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
+    assert is_known(declare(f"{kind}/a", declared), live_object)
 
 
 @pytest.mark.parametrize(("region", "is_same"), [("eu", True), ("us", False)])
 def test_a_value_that_responses_do_not_show_is_known_by_the_record_alone(region: str, is_same: bool) -> None:
     was = {"domain": "a.x", "region": region}
-    there = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": "eu"}, owner=record("ReservedDomain/d", was))
-    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "region": "eu"}), there) is is_same
+    domain = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": "eu"}, owner=record("ReservedDomain/d", was))
+    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "region": "eu"}), domain) is is_same

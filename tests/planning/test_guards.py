@@ -34,8 +34,8 @@ def declare_edges(*numbers: int, description: str = "") -> list[Declaration]:
     return [declare(f"TLSEdge/{n}", {"description": description}) for n in numbers]
 
 
-def list_approvals(made: Plan) -> list[str]:
-    return [consent.flag for consent in made.missing_approvals]
+def list_approvals(plan: Plan) -> list[str]:
+    return [consent.flag for consent in plan.missing_approvals]
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------
@@ -57,55 +57,55 @@ def test_of_fewer_than_ten_any_share_may_be_deleted() -> None:
 
 def test_of_fewer_than_ten_none_may_be_deleted_or_updated_if_the_limit_is_0() -> None:
     none = PlanOptions(max_delete_percent=0, max_update_percent=0)
-    made = make_plan(*declare_edges(0), *declare_edges(1, description="x"), seen=snapshot(*live_edges(3)), options=none)
-    assert list_approvals(made) == ["--allow delete:*=1", "--allow update:*=1"]
+    plan = make_plan(*declare_edges(0), *declare_edges(1, description="x"), seen=snapshot(*live_edges(3)), options=none)
+    assert list_approvals(plan) == ["--allow delete:*=1", "--allow update:*=1"]
     assert list_approvals(make_plan(*declare_edges(0, 1), seen=snapshot(*live_edges(2)), options=none)) == []
 
 
 def test_three_of_ten_may_be_updated() -> None:
-    made = make_plan(
+    plan = make_plan(
         *declare_edges(*range(7)), *declare_edges(7, 8, 9, description="x"), seen=snapshot(*live_edges(10))
     )
-    assert list_approvals(made) == []
+    assert list_approvals(plan) == []
 
 
 def test_four_of_ten_may_not_be_updated_without_consent() -> None:
-    made = make_plan(
+    plan = make_plan(
         *declare_edges(*range(6)), *declare_edges(6, 7, 8, 9, description="x"), seen=snapshot(*live_edges(10))
     )
-    assert list_approvals(made) == ["--allow update:*=4"]
+    assert list_approvals(plan) == ["--allow update:*=4"]
 
 
 def test_a_renamed_resource_counts_as_an_update() -> None:
     renamed = [declare(f"TLSEdge/new{n}", moved=[f"TLSEdge/{n}"]) for n in range(6, 10)]
-    made = make_plan(*declare_edges(*range(6)), *renamed, seen=snapshot(*live_edges(10)))
-    assert list_approvals(made) == ["--allow update:*=4"]
+    plan = make_plan(*declare_edges(*range(6)), *renamed, seen=snapshot(*live_edges(10)))
+    assert list_approvals(plan) == ["--allow update:*=4"]
 
 
 @pytest.mark.parametrize(("percent", "flags"), [(40, []), (39, ["--allow delete:*=4"]), (0, ["--allow delete:*=4"])])
 def test_the_share_that_may_be_deleted_is_the_users_choice(percent: int, flags: list[str]) -> None:
-    made = make_plan(
+    plan = make_plan(
         *declare_edges(*range(6)), seen=snapshot(*live_edges(10)), options=PlanOptions(max_delete_percent=percent)
     )
-    assert list_approvals(made) == flags
+    assert list_approvals(plan) == flags
 
 
 def test_a_replacement_counts_as_a_delete() -> None:
-    there = [
+    authorities = [
         live("CertificateAuthority", f"ca_{n}", {"ca_pem": "OLD"}, owner=record(f"CertificateAuthority/{n}"))
         for n in range(10)
     ]
-    made = make_plan(
-        *(declare(f"CertificateAuthority/{n}", {"ca_pem": "NEW"}) for n in range(10)), seen=snapshot(*there)
+    plan = make_plan(
+        *(declare(f"CertificateAuthority/{n}", {"ca_pem": "NEW"}) for n in range(10)), seen=snapshot(*authorities)
     )
-    assert list_approvals(made) == ["--allow delete:*=10"]
+    assert list_approvals(plan) == ["--allow delete:*=10"]
 
 
 def test_objects_of_other_stacks_and_of_nobody_do_not_water_a_share_down() -> None:
     others = [live("TLSEdge", f"x{n}") for n in range(50)]
     others += [live("TLSEdge", f"y{n}", owner=record(f"TLSEdge/y{n}", {}, stack="theirs")) for n in range(50)]
-    made = make_plan(*declare_edges(*range(6)), seen=snapshot(*live_edges(10), *others))
-    assert list_approvals(made) == ["--allow delete:*=4"]
+    plan = make_plan(*declare_edges(*range(6)), seen=snapshot(*live_edges(10), *others))
+    assert list_approvals(plan) == ["--allow delete:*=4"]
 
 
 def test_resources_declared_absent_count_like_removed_ones() -> None:
@@ -116,7 +116,7 @@ def test_resources_declared_absent_count_like_removed_ones() -> None:
 
 @pytest.mark.parametrize("receipts", [[], [f"i{n}" for n in range(12)]], ids=["no token arrived", "every token did"])
 def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[str]) -> None:
-    there = [
+    credentials = [
         live(
             "TunnelCredential",
             f"cr_{n}",
@@ -124,8 +124,10 @@ def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[
         )
         for n in range(12)
     ]
-    made = make_plan(*(declare(f"TunnelCredential/{n}") for n in range(12)), seen=snapshot(*there, receipts=receipts))
-    assert (len(made.changes), list_approvals(made)) == (12, [])
+    plan = make_plan(
+        *(declare(f"TunnelCredential/{n}") for n in range(12)), seen=snapshot(*credentials, receipts=receipts)
+    )
+    assert (len(plan.changes), list_approvals(plan)) == (12, [])
 
 
 def test_no_share_counts_when_everything_is_to_go() -> None:
@@ -137,31 +139,31 @@ def test_no_share_counts_when_everything_is_to_go() -> None:
 
 @pytest.mark.parametrize(("given", "granted"), [(1, False), (2, True), (3, True)])
 def test_consent_is_given_for_at_most_as_many_as_it_says(given: int, granted: bool) -> None:
-    there = [
+    domains = [
         live("ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}")) for n in range(2)
     ]
-    made = make_plan(
-        declare("IPPolicy/p"), seen=snapshot(*there), options=PlanOptions(allow={("delete", "ReservedDomain"): given})
+    plan = make_plan(
+        declare("IPPolicy/p"), seen=snapshot(*domains), options=PlanOptions(allow={("delete", "ReservedDomain"): given})
     )
-    assert [(approval.flag, approval.granted) for approval in made.approvals] == [
+    assert [(approval.flag, approval.granted) for approval in plan.approvals] == [
         ("--allow delete:ReservedDomain=2", granted)
     ]
 
 
 def test_consent_for_one_kind_is_none_for_another() -> None:
-    there = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
-    made = make_plan(
-        declare("IPPolicy/p"), seen=snapshot(there), options=PlanOptions(allow={("delete", "ReservedAddress"): 9})
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
+    plan = make_plan(
+        declare("IPPolicy/p"), seen=snapshot(domain), options=PlanOptions(allow={("delete", "ReservedAddress"): 9})
     )
-    assert list_approvals(made) == ["--allow delete:ReservedDomain=1"]
+    assert list_approvals(plan) == ["--allow delete:ReservedDomain=1"]
 
 
 def test_consent_to_delete_is_none_to_delete_what_is_protected() -> None:
-    there = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", protect=True))
-    made = make_plan(
-        declare("IPPolicy/p"), seen=snapshot(there), options=PlanOptions(allow={("delete", "ReservedDomain"): 9})
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", protect=True))
+    plan = make_plan(
+        declare("IPPolicy/p"), seen=snapshot(domain), options=PlanOptions(allow={("delete", "ReservedDomain"): 9})
     )
-    assert list_approvals(made) == ["--allow delete-protected:ReservedDomain=1"]
+    assert list_approvals(plan) == ["--allow delete-protected:ReservedDomain=1"]
 
 
 def test_an_empty_manifest_is_a_mistake_unless_everything_is_to_go() -> None:
@@ -187,20 +189,20 @@ def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
     [("ReservedDomain", DOMAIN_SPEC), ("ReservedAddress", {"addr": "1.tcp.x:1"}), ("AgentIngress", {"domain": "c.x"})],
 )
 def test_names_and_addresses_do_not_go_without_consent(kind: str, body: dict[str, str]) -> None:
-    there = live(kind, "id-1", body, owner=record(f"{kind}/a"))
-    assert list_approvals(make_plan(declare("IPPolicy/p"), seen=snapshot(there))) == [f"--allow delete:{kind}=1"]
+    live_object = live(kind, "id-1", body, owner=record(f"{kind}/a"))
+    assert list_approvals(make_plan(declare("IPPolicy/p"), seen=snapshot(live_object))) == [f"--allow delete:{kind}=1"]
 
 
 def test_a_domain_that_is_replaced_needs_the_consent_of_one_that_is_deleted() -> None:
     was = {**DOMAIN_SPEC, "region": "eu"}
-    there = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", was))
-    made = make_plan(declare("ReservedDomain/a", {**DOMAIN_SPEC, "region": "us"}), seen=snapshot(there))
-    assert list_approvals(made) == ["--allow delete:ReservedDomain=1"]
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", was))
+    plan = make_plan(declare("ReservedDomain/a", {**DOMAIN_SPEC, "region": "us"}), seen=snapshot(domain))
+    assert list_approvals(plan) == ["--allow delete:ReservedDomain=1"]
 
 
 def test_ensure_absent_does_not_approve_an_irreversible_deletion() -> None:
-    there = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
-    plan = make_plan(declare("ReservedDomain/a", DOMAIN_SPEC, ensure=Ensure.ABSENT), seen=snapshot(there))
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
+    plan = make_plan(declare("ReservedDomain/a", DOMAIN_SPEC, ensure=Ensure.ABSENT), seen=snapshot(domain))
     assert list_approvals(plan) == ["--allow delete:ReservedDomain=1"]
 
 
@@ -210,10 +212,10 @@ def test_ensure_absent_does_not_approve_the_deletion_of_an_object_that_no_stack_
 
 
 def test_a_required_approval_of_irreversible_changes_asks_for_each_change_once() -> None:
-    there = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
     kept = live("ReservedDomain", "rd_2", {"domain": "b.example.com"}, owner=record("ReservedDomain/b", protect=True))
     options = PlanOptions(require_approval=frozenset({Risk.IRREVERSIBLE}))
-    plan = make_plan(declare("IPPolicy/p"), seen=snapshot(there, kept), options=options)
+    plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, kept), options=options)
     assert list_approvals(plan) == ["--allow delete-protected:ReservedDomain=1", "--allow delete:ReservedDomain=1"]
 
 
@@ -222,23 +224,23 @@ def test_a_child_without_a_record_of_its_own_is_deleted_without_consent_but_a_bo
     source = live("EventSource", "vault_created.v0", parent="esb_1")
     bot = live("BotUser", "bot_1", {"name": "b"})
     bound = {"EventSource/x": Binding(source.locator), "BotUser/b": Binding("bot_1")}
-    made = make_plan(declare("EventSubscription/s"), seen=snapshot(above, source, bot, bindings=bound))
-    assert {str(change.address) for change in made.changes} == {"EventSource/x", "BotUser/b"}
-    assert list_approvals(made) == ["--allow delete:BotUser=1"]
+    plan = make_plan(declare("EventSubscription/s"), seen=snapshot(above, source, bot, bindings=bound))
+    assert {str(change.address) for change in plan.changes} == {"EventSource/x", "BotUser/b"}
+    assert list_approvals(plan) == ["--allow delete:BotUser=1"]
 
 
 @pytest.mark.parametrize(("moment", "granted"), [("23:59:59", True), ("24:00:01", False)])
 def test_an_entry_counts_to_the_end_of_its_last_day(moment: str, granted: bool) -> None:
-    there = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
+    domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
     declared = declare("IPPolicy/p")
-    (approval,) = make_plan(declared, seen=snapshot(there)).missing_approvals
+    (approval,) = make_plan(declared, seen=snapshot(domain)).missing_approvals
     (item,) = approval.items
     entry = ApprovedItem("delete", item.subject, item.id, item.digest, "1970-01-02")
     hours, minutes, seconds = map(int, moment.split(":"))
     now = 86_400 + 3_600 * hours + 60 * minutes + seconds
-    made = make_plan(declared, seen=snapshot(there), options=PlanOptions(approved=(entry,), now=now))
-    assert [approval.granted for approval in made.approvals] == [granted]
-    assert [problem.code for problem in made.problems] == ([] if granted else ["unused-approval"])
+    plan = make_plan(declared, seen=snapshot(domain), options=PlanOptions(approved=(entry,), now=now))
+    assert [approval.granted for approval in plan.approvals] == [granted]
+    assert [problem.code for problem in plan.problems] == ([] if granted else ["unused-approval"])
 
 
 @pytest.mark.parametrize(
@@ -253,9 +255,9 @@ def test_an_entry_for_an_object_that_is_created_names_no_id(entry_id: str, text:
     (approval,) = make_plan(*declared, seen=snapshot(policy), options=options).approvals
     (item,) = approval.items
     entry = ApprovedItem("widens_access", item.subject, entry_id, item.digest, "1970-01-02")
-    made = make_plan(*declared, seen=snapshot(policy), options=replace(options, approved=(entry,)))
-    assert [problem.text for problem in made.problems] == ([text] if text else [])
-    assert [approval.granted for approval in made.approvals] == [text is None]
+    plan = make_plan(*declared, seen=snapshot(policy), options=replace(options, approved=(entry,)))
+    assert [problem.text for problem in plan.problems] == ([text] if text else [])
+    assert [approval.granted for approval in plan.approvals] == [text is None]
 
 
 def test_only_changes_with_the_named_risk_need_its_approval() -> None:
@@ -264,9 +266,9 @@ def test_only_changes_with_the_named_risk_need_its_approval() -> None:
     rule = live("IPPolicyRule", "ipr_1", {"cidr": "10.0.0.0/8", "action": "deny"}, owner=record("IPPolicyRule/r"))
     for risk in (Risk.INTERRUPTS_TRAFFIC, Risk.WIDENS_ACCESS):
         options = PlanOptions(require_approval=frozenset({risk}), allow={("delete", "ReservedDomain"): 1})
-        made = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, rule), options=options)
-        kinds = [approval.kind for approval in made.missing_approvals]
-        assert kinds == [change.address.kind for change in made.changes if risk in change.risks]
+        plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, rule), options=options)
+        kinds = [approval.kind for approval in plan.missing_approvals]
+        assert kinds == [change.address.kind for change in plan.changes if risk in change.risks]
         assert len(kinds) == 1
 
 
@@ -274,47 +276,47 @@ def test_only_changes_with_the_named_risk_need_its_approval() -> None:
 
 
 def test_protection_outlives_the_declaration() -> None:
-    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = make_plan(declare("IPPolicy/p"), seen=snapshot(there))
-    assert (list_approvals(made), change_of(made, "TLSEdge/a").protected) == (
+    edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    plan = make_plan(declare("IPPolicy/p"), seen=snapshot(edge))
+    assert (list_approvals(plan), change_of(plan, "TLSEdge/a").protected) == (
         ["--allow delete-protected:TLSEdge=1"],
         True,
     )
 
 
 def test_protection_of_a_bot_outlives_its_declaration_too() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("IPPolicy/p"),
         seen=snapshot(live("BotUser", "bot_1", {"name": "b"}), bindings={"BotUser/b": Binding("bot_1", {}, True)}),
     )
-    assert list_approvals(made) == ["--allow delete-protected:BotUser=1"]
+    assert list_approvals(plan) == ["--allow delete-protected:BotUser=1"]
 
 
 def test_protection_does_not_yield_to_a_tombstone() -> None:
-    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = make_plan(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(there))
-    assert list_approvals(made) == ["--allow delete-protected:TLSEdge=1"]
+    edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    plan = make_plan(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(edge))
+    assert list_approvals(plan) == ["--allow delete-protected:TLSEdge=1"]
 
 
 @pytest.mark.parametrize(("on_object", "in_git"), [(True, False), (False, True), (True, True)])
 def test_protection_on_the_object_or_in_git_keeps_it_from_being_replaced(on_object: bool, in_git: bool) -> None:
-    there = live(
+    authority = live(
         "CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a", protect=on_object)
     )
-    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, protect=in_git), seen=snapshot(there))
-    assert list_approvals(made) == ["--allow delete-protected:CertificateAuthority=1"]
+    plan = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, protect=in_git), seen=snapshot(authority))
+    assert list_approvals(plan) == ["--allow delete-protected:CertificateAuthority=1"]
 
 
 def test_protection_does_not_keep_an_object_from_being_changed() -> None:
-    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = make_plan(declare("TLSEdge/a", {"description": "x"}, protect=True), seen=snapshot(there))
-    assert (list_approvals(made), len(made.calls)) == ([], 1)
+    edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    plan = make_plan(declare("TLSEdge/a", {"description": "x"}, protect=True), seen=snapshot(edge))
+    assert (list_approvals(plan), len(plan.calls)) == ([], 1)
 
 
 def test_protection_that_git_took_back_is_taken_off_before_the_object_may_go() -> None:
-    there = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
-    made = make_plan(declare("TLSEdge/a", protect=False), seen=snapshot(there))
-    assert [call.method for call in made.calls] == ["PATCH"]
+    edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
+    plan = make_plan(declare("TLSEdge/a", protect=False), seen=snapshot(edge))
+    assert [call.method for call in plan.calls] == ["PATCH"]
 
 
 def test_a_plan_that_asks_for_nothing_has_no_consents() -> None:
@@ -342,9 +344,9 @@ def test_a_consent_once_granted_stays_granted() -> None:
 def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | None, flags: list[str]) -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8"}, owner=owner)
-    made = make_plan(seen=snapshot(policy, rule), options=PlanOptions(targets=("IPPolicy/p",), destroy=True))
-    assert list_approvals(made) == flags
-    assert made.unmanaged == ()
+    plan = make_plan(seen=snapshot(policy, rule), options=PlanOptions(targets=("IPPolicy/p",), destroy=True))
+    assert list_approvals(plan) == flags
+    assert plan.unmanaged == ()
 
 
 @pytest.mark.parametrize(
@@ -371,11 +373,11 @@ def test_what_a_run_made_twice_or_replaced_is_cleared_up_only_with_the_approval_
         )
         for n in (1, 2)
     )
-    made = make_plan(declare(f"{kind}/a", protect=protect), seen=snapshot(first, second))
-    assert [(change.action, change.id, change.protected) for change in made.changes] == [
+    plan = make_plan(declare(f"{kind}/a", protect=protect), seen=snapshot(first, second))
+    assert [(change.action, change.id, change.protected) for change in plan.changes] == [
         (Action.DELETE, "id-1" if replaces else "id-2", protect)
     ]
-    assert list_approvals(made) == flags
+    assert list_approvals(plan) == flags
 
 
 # --- each kind with each action and protection ------------------------------------------------------------------------

@@ -15,52 +15,54 @@ from tests.planning.builders import change_of, declare, fields, live, make_plan,
 
 def test_an_ignored_field_is_not_compared() -> None:
     was = {"description": "x"}
-    there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
-    assert make_plan(declare("TLSEdge/a", was, ignore=("description",)), seen=snapshot(there)).changes == ()
+    edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
+    assert make_plan(declare("TLSEdge/a", was, ignore=("description",)), seen=snapshot(edge)).changes == ()
 
 
 def test_an_ignored_field_is_not_sent_with_another() -> None:
     was = {"description": "x"}
-    there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
-    made = make_plan(
-        declare("TLSEdge/a", {**was, "hostports": ["a.x:443"]}, ignore=("description",)), seen=snapshot(there)
+    edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
+    plan = make_plan(
+        declare("TLSEdge/a", {**was, "hostports": ["a.x:443"]}, ignore=("description",)), seen=snapshot(edge)
     )
-    assert (made.calls[0].body or {}).keys() == {"hostports"}
+    assert (plan.calls[0].body or {}).keys() == {"hostports"}
 
 
 def test_an_ignored_field_is_no_part_of_the_record_of_an_object_that_is_adopted_as_it_is() -> None:
-    there = live("TLSEdge", "e", {"description": "theirs", "hostports": ["a.x:443"]})
+    edge = live("TLSEdge", "e", {"description": "theirs", "hostports": ["a.x:443"]})
     declared = {"description": "ours", "hostports": ["a.x:443"]}
-    made = make_plan(declare("TLSEdge/e", declared, id="e", adopt=True, ignore=["description"]), seen=snapshot(there))
-    (call,) = made.calls
+    plan = make_plan(declare("TLSEdge/e", declared, id="e", adopt=True, ignore=["description"]), seen=snapshot(edge))
+    (call,) = plan.calls
     assert call.owner is not None
     assert (call.body, list(call.owner.applied)) == ({}, ["hostports"])
 
 
 def test_an_ignored_field_is_set_when_the_object_is_made() -> None:
-    made = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("description",)))
-    assert (made.calls[0].body or {})["description"] == "x"
+    plan = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("description",)))
+    assert (plan.calls[0].body or {})["description"] == "x"
 
 
 def test_an_ignored_module_that_others_attached_is_left_attached() -> None:
-    there = live("TLSEdge", "e", {"backend": {"backend": {"id": "b"}}}, owner=record("TLSEdge/a", {}))
-    assert make_plan(declare("TLSEdge/a", ignore=("backend",)), seen=snapshot(there)).changes == ()
+    edge = live("TLSEdge", "e", {"backend": {"backend": {"id": "b"}}}, owner=record("TLSEdge/a", {}))
+    assert make_plan(declare("TLSEdge/a", ignore=("backend",)), seen=snapshot(edge)).changes == ()
 
 
 def test_ignored_metadata_stays_as_it_is_when_the_record_is_written() -> None:
-    there = live("TLSEdge", "e", {"metadata": "by hand"}, owner=record("TLSEdge/a", {}))
-    made = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("metadata",)), seen=snapshot(there))
-    assert made.calls[0].owner is not None
-    assert made.calls[0].owner.text == "by hand"
+    edge = live("TLSEdge", "e", {"metadata": "by hand"}, owner=record("TLSEdge/a", {}))
+    plan = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("metadata",)), seen=snapshot(edge))
+    assert plan.calls[0].owner is not None
+    assert plan.calls[0].owner.text == "by hand"
 
 
 def test_ignored_metadata_goes_along_to_the_object_that_replaces_it() -> None:
-    there = live(
+    authority = live(
         "CertificateAuthority", "ca_1", {"ca_pem": "OLD", "metadata": "by hand"}, owner=record("CertificateAuthority/a")
     )
-    made = make_plan(declare("CertificateAuthority/a", {"ca_pem": "NEW"}, ignore=("metadata",)), seen=snapshot(there))
-    assert made.calls[0].owner is not None
-    assert made.calls[0].owner.text == "by hand"
+    plan = make_plan(
+        declare("CertificateAuthority/a", {"ca_pem": "NEW"}, ignore=("metadata",)), seen=snapshot(authority)
+    )
+    assert plan.calls[0].owner is not None
+    assert plan.calls[0].owner.text == "by hand"
 
 
 MODULE = {"ip_restriction": {"ip_policy_ids": ["p"], "enabled": True}}
@@ -68,49 +70,51 @@ MODULE = {"ip_restriction": {"ip_policy_ids": ["p"], "enabled": True}}
 
 def test_an_ignored_part_of_a_module_is_not_compared() -> None:
     now = {"ip_restriction": {"enabled": False, "ip_policies": [{"id": "p"}]}}
-    there = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
+    edge = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
     assert (
-        make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there)).changes == ()
+        make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(edge)).changes == ()
     )
 
 
 def test_an_ignored_part_keeps_its_live_value_when_the_module_is_written() -> None:
     now = {"ip_restriction": {"enabled": False, "ip_policies": [{"id": "q"}]}}
-    there = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
-    made = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there))
-    sent = made.calls[0].body or {}
+    edge = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
+    plan = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(edge))
+    sent = plan.calls[0].body or {}
     assert sent.get("ip_restriction", sent) == {"ip_policy_ids": ["p"], "enabled": False}
 
 
 def test_an_ignored_part_of_a_module_that_is_not_there_is_set_with_the_rest() -> None:
-    there = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", MODULE))
-    made = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(there))
-    assert (made.calls[0].body or {}) == MODULE["ip_restriction"]
+    edge = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", MODULE))
+    plan = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(edge))
+    assert (plan.calls[0].body or {}) == MODULE["ip_restriction"]
 
 
 def test_an_ignored_choice_of_the_platform_survives_a_change_beside_it() -> None:
     now = {"tls_termination": {"enabled": False, "terminate_at": "edge", "min_version": "1.3"}}
-    there = live("TLSEdge", "e", now, owner=record("TLSEdge/a", {"tls_termination": {}}))
-    made = make_plan(
-        declare("TLSEdge/a", {"tls_termination": {}}, ignore=("tls_termination.min_version",)), seen=snapshot(there)
+    edge = live("TLSEdge", "e", now, owner=record("TLSEdge/a", {"tls_termination": {}}))
+    plan = make_plan(
+        declare("TLSEdge/a", {"tls_termination": {}}, ignore=("tls_termination.min_version",)), seen=snapshot(edge)
     )
-    sent = made.calls[0].body or {}
+    sent = plan.calls[0].body or {}
     assert sent.get("tls_termination", sent)["min_version"] == "1.3"
 
 
 def test_an_ignored_label_is_left_as_it_is() -> None:
     was = {"labels": {"app": "a", "zone": "1"}}
-    there = live(
+    backend = live(
         "TunnelGroupBackend", "b", {"labels": {"app": "a", "zone": "2"}}, owner=record("TunnelGroupBackend/a", was)
     )
-    assert make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(there)).changes == ()
+    assert (
+        make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(backend)).changes == ()
+    )
 
 
 def test_an_ignored_label_that_somebody_removed_stays_away() -> None:
     was = {"labels": {"app": "a", "zone": "1"}}
-    there = live("TunnelGroupBackend", "b", {"labels": {"app": "b"}}, owner=record("TunnelGroupBackend/a", was))
-    made = make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(there))
-    assert (made.calls[0].body or {})["labels"] == {"app": "a"}
+    backend = live("TunnelGroupBackend", "b", {"labels": {"app": "b"}}, owner=record("TunnelGroupBackend/a", was))
+    plan = make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(backend))
+    assert (plan.calls[0].body or {})["labels"] == {"app": "a"}
 
 
 def metrics(key: str, service: str) -> dict[str, Any]:
@@ -121,31 +125,31 @@ SHOWN = {"target": {"metrics": {"api_key": "", "service": "edge"}}}
 
 
 def test_an_ignored_secret_that_is_never_read_back_is_not_sent_for_its_own_sake() -> None:
-    there = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
+    destination = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
     declared = declare("EventDestination/a", metrics("two", "edge"), ignore=("target.metrics.api_key",))
-    assert make_plan(declared, seen=snapshot(there)).changes == ()
+    assert make_plan(declared, seen=snapshot(destination)).changes == ()
 
 
 def test_an_ignored_secret_is_sent_with_what_surrounds_it_for_the_platform_takes_it_whole() -> None:
-    there = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
+    destination = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
     declared = declare("EventDestination/a", metrics("two", "other"), ignore=("target.metrics.api_key",))
-    made = make_plan(declared, seen=snapshot(there))
-    assert list(fields(made)) == ["target.metrics.service"]
-    assert (made.calls[0].body or {})["target"]["metrics"]["api_key"] == secret("two")
+    plan = make_plan(declared, seen=snapshot(destination))
+    assert list(fields(plan)) == ["target.metrics.service"]
+    assert (plan.calls[0].body or {})["target"]["metrics"]["api_key"] == secret("two")
 
 
 def test_a_field_that_is_no_longer_ignored_is_enforced_again() -> None:
-    there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {}))
-    made = make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(there))
-    assert fields(made)["description"].changed_by is ChangedBy.BOTH
+    edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {}))
+    plan = make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(edge))
+    assert fields(plan)["description"].changed_by is ChangedBy.BOTH
 
 
 def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
-    there = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {"description": "x"}))
-    made = make_plan(
-        declare("TLSEdge/a", {"description": "x"}, ignore=("description.x", "nothing.y")), seen=snapshot(there)
+    edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {"description": "x"}))
+    plan = make_plan(
+        declare("TLSEdge/a", {"description": "x"}, ignore=("description.x", "nothing.y")), seen=snapshot(edge)
     )
-    assert [field.path for field in change_of(made, "TLSEdge/a").fields] == ["description"]
+    assert [field.path for field in change_of(plan, "TLSEdge/a").fields] == ["description"]
 
 
 # --- secrets that no manifest declares --------------------------------------------------------------------------------
@@ -154,24 +158,24 @@ UNTOLD = {"certificate_pem": "PEM"}
 
 
 def test_a_secret_that_no_manifest_tells_stays_as_it_is() -> None:
-    there = live("TLSCertificate", "cert_1", UNTOLD)
-    made = make_plan(
-        declare("TLSCertificate/a", UNTOLD, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(there)
+    certificate = live("TLSCertificate", "cert_1", UNTOLD)
+    plan = make_plan(
+        declare("TLSCertificate/a", UNTOLD, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(certificate)
     )
-    assert ([change.fields for change in made.changes], made.problems) == ([()], ())
+    assert ([change.fields for change in plan.changes], plan.problems) == ([()], ())
 
 
 def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None:
-    made = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
-    assert [error.text for error in made.errors] == [
+    plan = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
+    assert [error.text for error in plan.errors] == [
         "it does not exist and cannot be created without private_key_pem, which no manifest declares"
     ]
 
 
 def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> None:
-    there = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
-    made = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(there))
-    assert [error.text for error in made.errors] == [
+    certificate = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
+    plan = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(certificate))
+    assert [error.text for error in plan.errors] == [
         "it cannot be replaced without private_key_pem, which no manifest declares"
     ]
 
@@ -180,30 +184,36 @@ METRICS = {"target": {"metrics": {"service": "edge"}}}
 
 
 def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it() -> None:
-    there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
+    destination = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {"target": {"metrics": {"service": "core"}}}
-    made = make_plan(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
-    assert [error.text for error in made.errors] == [
+    plan = make_plan(
+        declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(destination)
+    )
+    assert [error.text for error in plan.errors] == [
         "it cannot be changed without target.metrics.api_key, which no manifest declares"
     ]
 
 
 def test_another_field_changes_without_a_secret_that_no_manifest_tells() -> None:
-    there = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
+    destination = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {**METRICS, "description": "vendor"}
-    made = make_plan(declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(there))
-    assert (list(fields(made)), made.problems) == (["description"], ())
+    plan = make_plan(
+        declare("EventDestination/a", changed, ignore=("target.metrics.api_key",)), seen=snapshot(destination)
+    )
+    assert (list(fields(plan)), plan.problems) == (["description"], ())
 
 
 def test_a_secret_that_is_shown_goes_along_with_what_surrounds_it() -> None:
     hook = {"webhook_verification": {"enabled": True, "provider": "github", "secret": "s"}}
     route = {"edge_id": "edghts_1", "match_type": "exact_path", "match": "/"}
-    there = live("HTTPSEdgeRoute", "edghtsrt_1", {**route, **hook}, owner=record("HTTPSEdgeRoute/a"), parent="edghts_1")
-    declared = {**route, "webhook_verification": {"provider": "slack"}}
-    made = make_plan(
-        declare("HTTPSEdgeRoute/a", declared, ignore=("webhook_verification.secret",)), seen=snapshot(there)
+    live_route = live(
+        "HTTPSEdgeRoute", "edghtsrt_1", {**route, **hook}, owner=record("HTTPSEdgeRoute/a"), parent="edghts_1"
     )
-    body = (made.calls[0].body or {})["webhook_verification"]
+    declared = {**route, "webhook_verification": {"provider": "slack"}}
+    plan = make_plan(
+        declare("HTTPSEdgeRoute/a", declared, ignore=("webhook_verification.secret",)), seen=snapshot(live_route)
+    )
+    body = (plan.calls[0].body or {})["webhook_verification"]
     assert body == {"provider": "slack", "secret": secret("s")}
 
 

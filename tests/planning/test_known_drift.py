@@ -62,30 +62,30 @@ def test_a_glob_of_a_module_hides_what_is_inside_it() -> None:
     now = {"ip_restriction": {"enabled": False, "ip_policies": [{"id": "ipp_1"}]}}
     spec = {"ip_restriction": {"enabled": True, "ip_policy_ids": ["ipp_1"]}}
     seen = snapshot(live("TLSEdge", "e", now, owner=record("TLSEdge/e", spec)))
-    made = make_plan(declare("TLSEdge/e", spec), seen=seen)
-    assert list_paths(made) == ["ip_restriction.enabled"], was
-    assert not ignore_known(made, expect_drift("TLSEdge/e.ip_restriction"), TODAY).has_drift
+    plan = make_plan(declare("TLSEdge/e", spec), seen=seen)
+    assert list_paths(plan) == ["ip_restriction.enabled"], was
+    assert not ignore_known(plan, expect_drift("TLSEdge/e.ip_restriction"), TODAY).has_drift
 
 
 def test_what_only_git_changed_is_not_hidden() -> None:
     seen = snapshot(live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS)))
-    made = make_plan(declare("TLSEdge/e", {**WAS, "description": "new"}), seen=seen)
-    found = ignore_known(made, expect_drift("TLSEdge/*"), TODAY)
-    assert (found.changes, found.ignored, found.calls) == (made.changes, (), made.calls)
+    plan = make_plan(declare("TLSEdge/e", {**WAS, "description": "new"}), seen=seen)
+    found = ignore_known(plan, expect_drift("TLSEdge/*"), TODAY)
+    assert (found.changes, found.ignored, found.calls) == (plan.changes, (), plan.calls)
 
 
 def test_beside_hidden_drift_a_change_of_gits_is_pending() -> None:
     seen = snapshot(live("TLSEdge", "e", {**WAS, "description": "by hand"}, owner=record("TLSEdge/e", WAS)))
-    made = make_plan(declare("TLSEdge/e", {**WAS, "hostports": ["c.x:443"]}), seen=seen)
-    assert made.has_drift
-    found = ignore_known(made, expect_drift("TLSEdge/e.*"), TODAY)
+    plan = make_plan(declare("TLSEdge/e", {**WAS, "hostports": ["c.x:443"]}), seen=seen)
+    assert plan.has_drift
+    found = ignore_known(plan, expect_drift("TLSEdge/e.*"), TODAY)
     assert (list_paths(found), found.has_drift, found.has_pending) == (["hostports"], False, True)
 
 
 def test_without_a_record_nothing_beside_hidden_drift_is_pending() -> None:
     bare = snapshot(live("TLSEdge", "e", PLATFORM))
-    made = make_plan(declare("TLSEdge/e", WAS, adopt=True, id="e"), seen=bare)
-    assert ignore_known(made, expect_drift("*.description"), TODAY).has_drift
+    plan = make_plan(declare("TLSEdge/e", WAS, adopt=True, id="e"), seen=bare)
+    assert ignore_known(plan, expect_drift("*.description"), TODAY).has_drift
 
 
 def test_a_replacement_whose_cause_is_hidden_is_an_update() -> None:
@@ -99,10 +99,10 @@ def test_a_replacement_whose_cause_is_hidden_is_an_update() -> None:
 
 
 def test_what_vanished_and_what_was_added_is_hidden_whole_only() -> None:
-    made = make_plan(declare("IPPolicy/p"), declare("TCPEdge/t", {"description": "x"}), seen=snapshot(POLICY, RULE))
-    fields = ignore_known(made, expect_drift("TCPEdge/t.description", "IPPolicyRule/ipr_9.cidr"), TODAY)
+    plan = make_plan(declare("IPPolicy/p"), declare("TCPEdge/t", {"description": "x"}), seen=snapshot(POLICY, RULE))
+    fields = ignore_known(plan, expect_drift("TCPEdge/t.description", "IPPolicyRule/ipr_9.cidr"), TODAY)
     assert (len(fields.changes), len(fields.additions), fields.ignored) == (1, 1, ())
-    whole = ignore_known(made, expect_drift("TCPEdge/t", "IPPolicyRule/*"), TODAY)
+    whole = ignore_known(plan, expect_drift("TCPEdge/t", "IPPolicyRule/*"), TODAY)
     assert (whole.changes, whole.additions, len(whole.ignored)) == ((), (), 2)
 
 
@@ -185,9 +185,9 @@ def test_a_replacement_stays_one_while_another_field_or_a_request_forces_it(
 
 
 def test_a_change_without_hidden_fields_is_left_as_it_is() -> None:
-    made = edge()
-    found = ignore_known(made, expect_drift("TLSEdge/misspelt"), TODAY)
-    assert (found.changes, found.calls) == (made.changes, made.calls)
+    plan = edge()
+    found = ignore_known(plan, expect_drift("TLSEdge/misspelt"), TODAY)
+    assert (found.changes, found.calls) == (plan.changes, plan.calls)
 
 
 def test_each_entry_is_told_of_for_itself_with_what_to_do() -> None:

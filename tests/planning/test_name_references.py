@@ -52,8 +52,8 @@ def live_secret(id: str = "secret_1", vault: str = "vault_1", called: str = "tea
 
 @pytest.mark.parametrize("name", ["team", ref("Vault/v", "name")], ids=["its name", "a reference to its name"])
 def test_a_name_that_is_declared_is_a_reference(name: str | Ref) -> None:
-    made = make_plan(vault("team"), declare_secret(vault_name=name))
-    create = call_of(made, "create Secret/s")
+    plan = make_plan(vault("team"), declare_secret(vault_name=name))
+    create = call_of(plan, "create Secret/s")
     assert create.body is not None
     assert (create.body["vault_id"], "vault_name" in create.body) == (ref("Vault/v"), False)
     assert create.needs == ("create Vault/v",)
@@ -103,10 +103,10 @@ def test_a_name_that_two_seem_to_bear_leads_nowhere() -> None:
 
 def test_two_of_one_key_are_told_of_whichever_way_they_spell_it() -> None:
     world = settle(vault("team"))
-    made = plan_on(
+    plan = plan_on(
         world, vault("team"), declare_secret("a", vault_name="team"), declare_secret("b", vault_id=ref("Vault/v"))
     )
-    assert [text.partition(" takes ")[0] for text in errors(made)] == ["Secret/a"]
+    assert [text.partition(" takes ")[0] for text in errors(plan)] == ["Secret/a"]
 
 
 def test_a_name_that_is_left_to_others_is_not_looked_at() -> None:

@@ -18,7 +18,7 @@ def restrict(*ids: str) -> dict[str, Any]:
 
 
 def test_ids_on_both_sides_have_names() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_5"]}}),
         declare("IPPolicy/office"),
         seen=snapshot(
@@ -31,13 +31,13 @@ def test_ids_on_both_sides_have_names() -> None:
             live("IPPolicy", "ipp_6", owner=record("IPPolicy/unrelated", {}, stack="web")),
         ),
     )
-    assert made.names == {
+    assert plan.names == {
         "ipp_1": "IPPolicy/office",
         "ipp_2": "IPPolicy/old",
         "ipp_3": "IPPolicy/x of stack web",
         "ipp_4": 'IPPolicy "By hand"',
     }
-    (edge,) = (row for row in build_outline(made).changes if row.address == "TLSEdge/e")
+    (edge,) = (row for row in build_outline(plan).changes if row.address == "TLSEdge/e")
     lines = [line for field in edge.fields for value in (field.old, field.new) if value for line in value.lines]
     assert "IPPolicy/office (ipp_1)" in lines
     assert "IPPolicy/x of stack web (ipp_3)" in lines
@@ -71,20 +71,20 @@ def test_a_deletion_shows_what_is_deleted(
     address: str, id: str, body: dict[str, Any], identity: dict[str, Any]
 ) -> None:
     kind = address.partition("/")[0]
-    made = make_plan(seen=snapshot(live(kind, id, body, owner=record(address, {}))))
-    change = change_of(made, address)
+    plan = make_plan(seen=snapshot(live(kind, id, body, owner=record(address, {}))))
+    change = change_of(plan, address)
     assert (change.action, change.identity, change.fields) == (Action.DELETE, identity, ())
-    (row,) = build_outline(made).changes
+    (row,) = build_outline(plan).changes
     assert [field.path for field in row.fields] == [*identity]
 
 
 def test_a_bot_user_has_the_name_of_its_declaration_by_either_of_its_ids() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("BotUser/ci", {"name": "ci"}),
         declare("APIKey/k", {"owner_id": "service_1"}),
         seen=snapshot(live("BotUser", "bot_1", {"name": "ci", "active": True})),
     )
-    assert made.names == {"bot_1": "BotUser/ci"}
+    assert plan.names == {"bot_1": "BotUser/ci"}
 
 
 def test_an_object_without_a_text_that_tells_it_apart_has_no_name() -> None:

@@ -98,8 +98,8 @@ def worlds(draw: Any) -> tuple[Kind, list[Live]]:
 def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]) -> None:
     kind, objects = world
     for spec in ({}, spec_of(kind)):
-        made = make_plan(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), options=LENIENT)
-        assert "s3cret-value" not in write_plan(made)
+        plan = make_plan(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), options=LENIENT)
+        assert "s3cret-value" not in write_plan(plan)
 
 
 @settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))

@@ -128,15 +128,15 @@ def settle(lives: list[Live]) -> tuple[list[Live], set[str]]:
 def test_of_several_objects_with_one_address_the_documented_one_stays(
     drawn: list[tuple[str, str | None, str, int]],
 ) -> None:
-    there = [
+    live_objects = [
         edge(id, name, replaces, intent=intent, second=second)
         for id, (name, replaces, intent, second) in zip(IDS, drawn, strict=False)
     ]
-    index = read(snapshot(*there), declared("a"), declared("b"))
+    index = read(snapshot(*live_objects), declared("a"), declared("b"))
     staying: dict[str, list[str]] = {}
     gone, duplicates = [], set()
     for name in "ab":
-        lives = [live for live in there if live.owner is not None and live.owner.address.name == name]
+        lives = [live for live in live_objects if live.owner is not None and live.owner.address.name == name]
         stay, twice = settle(lives)
         duplicates |= twice
         gone += [(name, live.id) for live in lives if live not in stay]
@@ -178,12 +178,12 @@ def source(name: str) -> Live:
     ids=["there", "nothing replaced", "gone", "a kind with metadata", "the locator of another kind"],
 )
 def test_a_binding_names_what_its_object_replaced(bindings: dict[str, Binding], gone: list[tuple[str, str]]) -> None:
-    there = [source("a"), source("b"), edge("e1", "p"), edge("e2", "q")]
+    live_objects = [source("a"), source("b"), edge("e1", "p"), edge("e2", "q")]
     last = {"EventSource/z": Binding("esb_1/a.v0", replaces="esb_1/b.v0")}  # whatever is read before it
-    removed_kind = snapshot(*there, bindings={**bindings, **last})
+    removed_kind = snapshot(*live_objects, bindings={**bindings, **last})
     removed_kind.bindings[Address("Retired", "x")] = Binding("e1", replaces="e2")  # type: ignore[index]
     assert replaced(read(removed_kind)) == [*gone, ("z", "b.v0")]
-    assert replaced(read(snapshot(*there, bindings=bindings))) == gone
+    assert replaced(read(snapshot(*live_objects, bindings=bindings))) == gone
 
 
 # --- credentials of several runs --------------------------------------------------------------------------------------
@@ -211,8 +211,10 @@ def credential(number: int, *, pending: bool = True) -> Live:
 def test_of_several_credentials_only_those_go_whose_token_arrived_nowhere(
     pending: list[bool], receipts: list[int], undelivered: list[int], stay: list[int], elsewhere: bool
 ) -> None:
-    there = [credential(number, pending=each) for number, each in enumerate(pending, start=1)]
-    seen = snapshot(*there[::-1], receipts=[f"i{n}" for n in receipts], undelivered=[f"i{n}" for n in undelivered])
+    live_objects = [credential(number, pending=each) for number, each in enumerate(pending, start=1)]
+    seen = snapshot(
+        *live_objects[::-1], receipts=[f"i{n}" for n in receipts], undelivered=[f"i{n}" for n in undelivered]
+    )
     index = read(seen, declare("APIKey/a"))
     assert owned(index) == {"a": [f"ak_{n}" for n in stay]}
     assert {id for _, id in index.duplicates} == {f"ak_{n}" for n in (1, 2, 3) if n not in stay}

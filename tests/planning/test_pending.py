@@ -236,11 +236,11 @@ ROWS = [
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
 def test_a_row_of_the_table(row: Row) -> None:
-    made = make_plan(*row.declared, seen=row.seen, options=row.options)
-    assert made.changes
-    assert made.errors == ()
-    assert made.has_pending is row.pending
-    assert made.has_drift is not row.pending
+    plan = make_plan(*row.declared, seen=row.seen, options=row.options)
+    assert plan.changes
+    assert plan.errors == ()
+    assert plan.has_pending is row.pending
+    assert plan.has_drift is not row.pending
 
 
 CAUSES = [(), (ChangedBy.GIT,), (ChangedBy.FOLLOWS,), (ChangedBy.GIT, ChangedBy.PLATFORM), (ChangedBy.UNKNOWN,)]
@@ -287,9 +287,9 @@ def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:
     """The same world without bindings: no row that was drift becomes pending."""
     for row in ROWS:
         fresh = Snapshot(row.seen.listings, receipts=row.seen.receipts)
-        made = make_plan(*row.declared, seen=fresh, options=row.options)
-        assert made.has_drift or row.pending or not made.changes or made.errors, row.name
-        created = [change for change in made.changes if change.reason is Reason.DECLARED]
+        plan = make_plan(*row.declared, seen=fresh, options=row.options)
+        assert plan.has_drift or row.pending or not plan.changes or plan.errors, row.name
+        created = [change for change in plan.changes if change.reason is Reason.DECLARED]
         assert not any(change.is_pending for change in created), row.name
 
 

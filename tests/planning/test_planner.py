@@ -47,11 +47,14 @@ RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPP
 
 def test_deletions_come_before_all_other_changes() -> None:
     """Also those that `ensure: absent` declares, among the resources that are decided before and after them."""
-    there = [live("IPPolicy", f"ipp_{name}", owner=record(f"IPPolicy/{name}", {})) for name in ("gone", "m", "x")]
-    made = make_plan(
-        declare("IPPolicy/a"), declare("IPPolicy/m", ensure=Ensure.ABSENT), declare("IPPolicy/z"), seen=snapshot(*there)
+    policies = [live("IPPolicy", f"ipp_{name}", owner=record(f"IPPolicy/{name}", {})) for name in ("gone", "m", "x")]
+    plan = make_plan(
+        declare("IPPolicy/a"),
+        declare("IPPolicy/m", ensure=Ensure.ABSENT),
+        declare("IPPolicy/z"),
+        seen=snapshot(*policies),
     )
-    assert [(str(change.address), str(change.action)) for change in made.changes] == [
+    assert [(str(change.address), str(change.action)) for change in plan.changes] == [
         ("IPPolicy/m", "delete"),
         ("IPPolicy/gone", "delete"),
         ("IPPolicy/x", "delete"),
@@ -64,73 +67,73 @@ def test_deletions_come_before_all_other_changes() -> None:
 
 
 def test_a_reference_to_what_exists_is_its_id() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("IPPolicy/p"), RESTRICTED, seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})))
     )
-    assert (made.calls[0].body or {})["ip_restriction"] == {"ip_policy_ids": ["ipp_1"]}
+    assert (plan.calls[0].body or {})["ip_restriction"] == {"ip_policy_ids": ["ipp_1"]}
 
 
 def test_a_reference_to_what_is_yet_to_be_made_stays_a_reference() -> None:
-    made = make_plan(declare("IPPolicy/p"), RESTRICTED)
-    assert (made.calls[1].body or {})["ip_restriction"] == {"ip_policy_ids": [ref("IPPolicy/p")]}
+    plan = make_plan(declare("IPPolicy/p"), RESTRICTED)
+    assert (plan.calls[1].body or {})["ip_restriction"] == {"ip_policy_ids": [ref("IPPolicy/p")]}
 
 
 def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("IPPolicy/p", ensure=Ensure.ABSENT),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
     )
-    assert errors(made) == ["it refers to IPPolicy/p, which will be deleted"]
+    assert errors(plan) == ["it refers to IPPolicy/p, which will be deleted"]
 
 
 def test_a_reference_to_what_is_absent_already_is_a_problem() -> None:
-    made = make_plan(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
-    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
+    plan = make_plan(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
+    assert errors(plan) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
 def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("IPPolicy/p", ensure=Ensure.FORGOTTEN),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
     )
-    assert errors(made) == []
+    assert errors(plan) == []
 
 
 def test_a_reference_to_what_was_handed_over_to_another_stack_is_its_id() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}, ensure=Ensure.FORGOTTEN),
         declare("TLSEdge/e", {"description": ref("ReservedDomain/d")}),
         seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/x", stack="b"))),
     )
-    assert (requests(made), errors(made)) == (["POST /edges/tls"], [])
-    assert (made.calls[0].body or {})["description"] == "rd_1"
+    assert (requests(plan), errors(plan)) == (["POST /edges/tls"], [])
+    assert (plan.calls[0].body or {})["description"] == "rd_1"
 
 
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
 def test_a_host_below_a_wildcard_needs_no_domain_of_its_own_any_more(ensure: Ensure) -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("ReservedDomain/all", {"domain": "*.a.x"}),
         declare("ReservedDomain/app", {"domain": "app.a.x"}, ensure=ensure),
         declare("TLSEdge/e", {"hostports": ["app.a.x:443"]}),
     )
-    assert errors(made) == []
-    assert requests(made) == ["POST /reserved_domains", "POST /edges/tls"]
-    assert made.calls[1].needs == ("create ReservedDomain/all",)
+    assert errors(plan) == []
+    assert requests(plan) == ["POST /reserved_domains", "POST /edges/tls"]
+    assert plan.calls[1].needs == ("create ReservedDomain/all",)
 
 
 def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("ReservedAddress/a"),
         declare("TCPEdge/e", {"hostports": [ref("ReservedAddress/a", "addr")]}),
         seen=snapshot(live("ReservedAddress", "ra_1", {"region": "us"}, owner=record("ReservedAddress/a", {}))),
     )
-    assert errors(made) == ["it refers to ReservedAddress/a.addr, which the platform does not return"]
+    assert errors(plan) == ["it refers to ReservedAddress/a.addr, which the platform does not return"]
 
 
 def test_an_output_inside_an_object_is_found_by_its_path() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}, ignore=("certificate_id",)),
         declare("TLSEdge/e", {"description": ref("ReservedDomain/d", "certificate.id")}),
         seen=snapshot(
@@ -142,15 +145,15 @@ def test_an_output_inside_an_object_is_found_by_its_path() -> None:
             )
         ),
     )
-    assert [(call.body or {}).get("description") for call in made.calls] == ["cert_1"]
+    assert [(call.body or {}).get("description") for call in plan.calls] == ["cert_1"]
 
 
 def test_what_refers_to_a_problem_is_skipped_and_the_rest_is_planned() -> None:
     seen = snapshot(live("TLSEdge", "edgtls_9"))
-    made = make_plan(declare("IPPolicy/p", id="edgtls_9"), RESTRICTED, declare("IPPolicy/other"), seen=seen)
-    assert actions(made) == {"IPPolicy/other": "create"}
-    assert [problem.code for problem in made.errors] == ["unknown-id", "refers-to-skipped"]
-    assert made.blocking_errors == ()
+    plan = make_plan(declare("IPPolicy/p", id="edgtls_9"), RESTRICTED, declare("IPPolicy/other"), seen=seen)
+    assert actions(plan) == {"IPPolicy/other": "create"}
+    assert [problem.code for problem in plan.errors] == ["unknown-id", "refers-to-skipped"]
+    assert plan.blocking_errors == ()
 
 
 # --- targets ----------------------------------------------------------------------------------------------------------
@@ -163,58 +166,58 @@ def test_only_what_is_selected_is_planned() -> None:
 
 
 def test_what_is_excluded_is_not_planned() -> None:
-    made = make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=PlanOptions(excludes=("*/a",)))
-    assert actions(made) == {"IPPolicy/b": "create"}
+    plan = make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=PlanOptions(excludes=("*/a",)))
+    assert actions(plan) == {"IPPolicy/b": "create"}
 
 
 def test_what_is_not_selected_is_not_deleted_either() -> None:
-    there = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(2)]
-    made = make_plan(declare("TLSEdge/e"), seen=snapshot(*there), options=only("IPPolicy/1"))
-    assert requests(made) == ["DELETE /ip_policies/ipp_1"]
+    policies = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(2)]
+    plan = make_plan(declare("TLSEdge/e"), seen=snapshot(*policies), options=only("IPPolicy/1"))
+    assert requests(plan) == ["DELETE /ip_policies/ipp_1"]
 
 
 def test_a_reference_to_what_exists_and_is_not_selected_is_its_id() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("IPPolicy/p", {"description": "changed"}),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
         options=only("TLSEdge/*"),
     )
-    assert (requests(made), errors(made)) == (["POST /edges/tls"], [])
+    assert (requests(plan), errors(plan)) == (["POST /edges/tls"], [])
 
 
 def test_a_reference_to_what_does_not_exist_and_is_not_selected_is_a_problem() -> None:
-    made = make_plan(declare("IPPolicy/p"), RESTRICTED, options=only("TLSEdge/*"))
-    assert errors(made) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
+    plan = make_plan(declare("IPPolicy/p"), RESTRICTED, options=only("TLSEdge/*"))
+    assert errors(plan) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
 def test_a_host_whose_domain_does_not_exist_and_is_not_selected_is_a_problem() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
         options=only("TLSEdge/*"),
     )
-    assert errors(made) == ["it refers to ReservedDomain/d, which does not exist and will not be created by this plan"]
+    assert errors(plan) == ["it refers to ReservedDomain/d, which does not exist and will not be created by this plan"]
 
 
 def test_a_host_whose_domain_belongs_to_nobody_yet_is_no_problem() -> None:
-    made = make_plan(
+    plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
         seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"})),
         options=only("TLSEdge/*"),
     )
-    assert errors(made) == []
+    assert errors(plan) == []
 
 
 def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old_address() -> None:
-    there = live("TLSEdge", "e", owner=record("TLSEdge/old", {}))
-    made = make_plan(
+    edge = live("TLSEdge", "e", owner=record("TLSEdge/old", {}))
+    plan = make_plan(
         declare("TLSEdge/new", moved=["TLSEdge/old"]),
-        seen=snapshot(there),
+        seen=snapshot(edge),
         options=PlanOptions(excludes=("TLSEdge/new",)),
     )
-    assert made.changes == ()
+    assert plan.changes == ()
 
 
 @pytest.mark.parametrize("options", [LEFT_OUT, only("TLSEdge/old-*")], ids=["excluded", "not targeted"])
@@ -222,35 +225,37 @@ def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old
 def test_what_is_not_selected_and_cannot_be_matched_is_spared_under_all_its_names(
     options: PlanOptions, id: str | None
 ) -> None:
-    there = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old-{n}", {}, intent=f"i{n}")) for n in (1, 2, 3)]
+    edges = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old-{n}", {}, intent=f"i{n}")) for n in (1, 2, 3)]
     new = declare("TLSEdge/new", id=id, moved=["TLSEdge/old-1", "TLSEdge/old-2"])
-    made = make_plan(new, seen=snapshot(*there), options=options)
-    assert [change.id for change in made.changes] == ([] if id else ["edgtls_3"])
-    assert made.problems == ()
+    plan = make_plan(new, seen=snapshot(*edges), options=options)
+    assert [change.id for change in plan.changes] == ([] if id else ["edgtls_3"])
+    assert plan.problems == ()
 
 
 def test_bindings_of_what_is_not_selected_are_left_alone() -> None:
     bot = live("BotUser", "bot_1", {"name": "b", "active": True})
-    made = make_plan(
+    plan = make_plan(
         declare("BotUser/b", {"name": "b"}, adopt=True),
         seen=snapshot(bot, bindings={"BotUser/x": Binding("bot_gone")}),
         options=only("TLSEdge/*"),
     )
-    assert made.bindings == {}
+    assert plan.bindings == {}
 
 
 # --- what a plan carries ----------------------------------------------------------------------------------------------
 
 
 def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> None:
-    there = [
+    policies = [
         live("IPPolicy", f"ipp_{n}", {"description": "x"}, owner=record(f"IPPolicy/{n}", {"description": "x"}))
         for n in range(3)
     ]
-    made = make_plan(
-        declare("IPPolicy/0", {"description": "x"}), declare("IPPolicy/1", {"description": "y"}), seen=snapshot(*there)
+    plan = make_plan(
+        declare("IPPolicy/0", {"description": "x"}),
+        declare("IPPolicy/1", {"description": "y"}),
+        seen=snapshot(*policies),
     )
-    assert {str(address): (seen.id, seen.fields["description"]) for address, seen in made.observed.items()} == {
+    assert {str(address): (seen.id, seen.fields["description"]) for address, seen in plan.observed.items()} == {
         "IPPolicy/1": ("ipp_1", "x"),
         "IPPolicy/2": ("ipp_2", "x"),
     }
@@ -259,19 +264,19 @@ def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> Non
 def test_of_an_interrupted_replacement_a_plan_remembers_the_object_that_stays() -> None:
     older = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     newer = live("IPPolicy", "ipp_2", owner=record("IPPolicy/p", {}, intent="i2", replaces="ipp_1"))
-    made = make_plan(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
-    assert made.observed[at("IPPolicy/p")].id == "ipp_2"
+    plan = make_plan(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
+    assert plan.observed[at("IPPolicy/p")].id == "ipp_2"
 
 
 def test_what_nobody_declares_or_owns_is_listed() -> None:
-    made = make_plan(
+    plan = make_plan(
         seen=snapshot(
             live("TLSEdge", "e"),
             live("TLSEdge", "theirs", owner=record("TLSEdge/x", {}, stack="theirs")),
             live("BotUser", "bot_2", {"name": "b"}),
         )
     )
-    assert made.unmanaged == (("BotUser", "bot_2"), ("TLSEdge", "e"))
+    assert plan.unmanaged == (("BotUser", "bot_2"), ("TLSEdge", "e"))
 
 
 LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of the look before the first call
@@ -279,10 +284,10 @@ LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of
 
 @pytest.mark.parametrize(("calls", "seconds"), [(0, 0), (3, 0), (4, 60), (6 + LISTS, 60), (7 + LISTS, 120)])
 def test_the_forecast_waits_a_window_for_each_full_budget(calls: int, seconds: float) -> None:
-    made = make_plan(
+    plan = make_plan(
         *(declare(f"IPPolicy/{n}") for n in range(calls)), options=PlanOptions(requests_per_minute=LISTS + 3)
     )
-    assert (made.forecast.calls, made.forecast.estimated_seconds) == (calls, seconds)
+    assert (plan.forecast.calls, plan.forecast.estimated_seconds) == (calls, seconds)
 
 
 def test_without_a_budget_the_forecast_waits_for_nothing() -> None:
@@ -297,7 +302,7 @@ def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("BotUser/b", {"name": "b"}),
     ]
-    there = [
+    live_objects = [
         *(live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(4)),
         *(live("TLSEdge", f"e{n}", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}]}}) for n in range(4)),
         live("ReservedDomain", "rd_1", {"domain": "a.x"}),
@@ -309,12 +314,12 @@ def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists
     for seed in range(8):
         chance = random.Random(seed)
         shuffled = dict(chance.sample(list(bindings.items()), len(bindings)))
-        made = make_plan(
+        plan = make_plan(
             *chance.sample(declared, len(declared)),
-            seen=snapshot(*chance.sample(there, len(there)), bindings=shuffled),
+            seen=snapshot(*chance.sample(live_objects, len(live_objects)), bindings=shuffled),
             options=LENIENT,
         )
-        spellings.add(write_plan(made))
+        spellings.add(write_plan(plan))
     assert len(spellings) == 1
 
 
@@ -341,20 +346,20 @@ def test_what_an_excluded_resource_has_replaced_stays_under_its_former_address_t
         owner=record("ReservedDomain/old", {}, intent="i2", replaces="rd_1"),
     )
     declared = declare("ReservedDomain/new", {"domain": "b.x"})
-    made = make_plan(declared, seen=snapshot(old, new), options=PlanOptions(excludes=("ReservedDomain/new",)))
-    assert (made.changes, made.calls) == ((), ())
+    plan = make_plan(declared, seen=snapshot(old, new), options=PlanOptions(excludes=("ReservedDomain/new",)))
+    assert (plan.changes, plan.calls) == ((), ())
     assert [change.id for change in make_plan(declared, seen=snapshot(old, new)).changes] == ["rd_1", "rd_2"]
 
 
 def test_a_deletion_tells_its_object_apart_and_no_other_change_does() -> None:
-    there = [
+    domains = [
         live(
             "ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}", {"domain": f"{n}.x"})
         )
         for n in range(2)
     ]
-    made = make_plan(declare("ReservedDomain/0", {"domain": "0.x", "description": "x"}), seen=snapshot(*there))
-    assert {str(change.address): dict(change.identity) for change in made.changes} == {
+    plan = make_plan(declare("ReservedDomain/0", {"domain": "0.x", "description": "x"}), seen=snapshot(*domains))
+    assert {str(change.address): dict(change.identity) for change in plan.changes} == {
         "ReservedDomain/0": {},
         "ReservedDomain/1": {"domain": "1.x"},
     }
@@ -365,19 +370,19 @@ def test_what_refers_to_a_credential_that_exists_twice_waits_and_nothing_else_do
     twice = [
         live("TunnelCredential", f"cr_{n}", owner=record("TunnelCredential/c", {}, intent=f"i{n}")) for n in (1, 2)
     ]
-    made = make_plan(
+    plan = make_plan(
         declare("TunnelCredential/c"),
         declare("TLSEdge/refers", {"description": ref("TunnelCredential/c")}),
         declare("TLSEdge/other", {"description": ref("IPPolicy/p")}),
         declare("IPPolicy/p"),
         seen=snapshot(*twice),
     )
-    assert actions(made) == {"IPPolicy/p": "create", "TLSEdge/other": "create"}
-    assert [(problem.subject, problem.code) for problem in made.errors] == [
+    assert actions(plan) == {"IPPolicy/p": "create", "TLSEdge/other": "create"}
+    assert [(problem.subject, problem.code) for problem in plan.errors] == [
         ("TunnelCredential/c", "credential-created-twice"),
         ("TLSEdge/refers", "refers-to-skipped"),
     ]
-    assert made.blocking_errors == ()
+    assert plan.blocking_errors == ()
 
 
 # --- interrupted runs -------------------------------------------------------------------------------------------------
@@ -392,13 +397,13 @@ def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
 ) -> None:
     world = RandomAccount(KINDS)
     for manifest in (before, between):
-        made = planner.plan(manifest, world.snapshot(), KINDS, LENIENT)
-        assume(not made.problems)
-        done = data.draw(st.integers(0, len(made.calls)))
-        world.carry_out(replace(made, calls=made.calls[:done], bindings={}))
-    made = planner.plan(after, world.snapshot(), KINDS, LENIENT)
-    assume(not made.problems)
-    world.carry_out(made)
+        plan = planner.plan(manifest, world.snapshot(), KINDS, LENIENT)
+        assume(not plan.problems)
+        done = data.draw(st.integers(0, len(plan.calls)))
+        world.carry_out(replace(plan, calls=plan.calls[:done], bindings={}))
+    plan = planner.plan(after, world.snapshot(), KINDS, LENIENT)
+    assume(not plan.problems)
+    world.carry_out(plan)
     again = planner.plan(after, world.snapshot(), KINDS, LENIENT)
     assert (again.changes, again.calls) == ((), ())
     assert len(world.objects) == len(after.declarations)
@@ -415,10 +420,10 @@ def test_whatever_was_done_of_a_rename_with_a_change_the_next_plan_does_the_rest
     assume(both)
     chosen = data.draw(st.lists(st.sampled_from(both), min_size=1, unique=True))
     after = rename_some(after, "new", {each: (each,) for each in {each.kind: each for each in chosen}.values()})
-    made = planner.plan(after, world.snapshot(), KINDS, LENIENT)
-    assume(not made.problems)
-    done = data.draw(st.integers(0, len(made.calls)))
-    world.carry_out(replace(made, calls=made.calls[:done], bindings={}))
+    plan = planner.plan(after, world.snapshot(), KINDS, LENIENT)
+    assume(not plan.problems)
+    done = data.draw(st.integers(0, len(plan.calls)))
+    world.carry_out(replace(plan, calls=plan.calls[:done], bindings={}))
     rest = planner.plan(after, world.snapshot(), KINDS, LENIENT)
     assert rest.errors == ()
     world.carry_out(rest)

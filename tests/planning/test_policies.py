@@ -158,9 +158,9 @@ def test_a_change_tells_its_fields_and_what_is_live() -> None:
 
 
 def test_a_change_tells_the_id_and_the_former_address_of_its_object_as_text() -> None:
-    there = live("IPPolicy", "ipp_1", owner=record("IPPolicy/old", {}))
+    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/old", {}))
     declared = [declare("IPPolicy/moved", moved=["IPPolicy/old"]), declare("IPPolicy/new")]
-    plan = make_plan(*declared, seen=snapshot(there))
+    plan = make_plan(*declared, seen=snapshot(policy))
     asked = rule("false", "", "change.id + '|' + change.former", actions=(Action.CREATE, Action.MOVE))
     found = policies.check_plan([asked], plan, KINDS, NOW, manifest(*declared))
     assert {problem.subject: problem.text for problem in found} == {

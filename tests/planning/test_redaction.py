@@ -57,13 +57,13 @@ def test_a_file_keeps_what_plans_read(kind: str, body: dict[str, Any], kept: dic
 
 
 def test_a_field_of_a_module_that_no_response_shows_is_left_out_of_it() -> None:
-    there = live("EventDestination", "ed_1", {"target": {"metrics": {"api_key": TEXT, "service": "edge"}}})
-    assert keep(there)["target"]["metrics"] == {"service": "edge", "tags": None, "site": None}
+    destination = live("EventDestination", "ed_1", {"target": {"metrics": {"api_key": TEXT, "service": "edge"}}})
+    assert keep(destination)["target"]["metrics"] == {"service": "edge", "tags": None, "site": None}
 
 
 def test_a_child_keeps_its_parent_by_its_path_alone() -> None:
-    there = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "edge": {"id": "e_1"}}, parent="e_1")
-    assert keep(there) == {"match": "/"}
+    route = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "edge": {"id": "e_1"}}, parent="e_1")
+    assert keep(route) == {"match": "/"}
 
 
 def test_kinds_that_are_not_planned_are_left_out() -> None:
@@ -116,14 +116,14 @@ def test_a_secret_of_an_object_without_a_record_has_the_salts_of_its_declaration
 
 @pytest.mark.parametrize("empty", ["", None])
 def test_a_secret_that_is_not_set_stays_so(empty: str | None) -> None:
-    there = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": empty}}, parent="e_1")
-    assert redact(there).body["oidc"]["client_secret"] is None
+    route = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": empty}}, parent="e_1")
+    assert redact(route).body["oidc"]["client_secret"] is None
 
 
 @pytest.mark.parametrize("odd", [{"value": "s3cret"}, ["s3cret"], 12345])
 def test_a_secret_that_is_no_text_is_left_out(odd: object) -> None:
-    there = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": odd}}, parent="e_1")
-    assert redact(there).body["oidc"]["client_secret"] is None
+    route = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": odd}}, parent="e_1")
+    assert redact(route).body["oidc"]["client_secret"] is None
 
 
 # --- declared secrets -------------------------------------------------------------------------------------------------
@@ -134,7 +134,9 @@ def vault_secret(name: str, text: str, source: str) -> Any:
 
 
 def test_each_source_of_secrets_is_sealed_once_with_the_salts_of_all_its_uses() -> None:
-    there = live("Secret", "secret_1", {"name": "a", "vault": {"id": "v"}}, owner=record("Secret/a", {}, intent="i1"))
+    live_secret = live(
+        "Secret", "secret_1", {"name": "a", "vault": {"id": "v"}}, owner=record("Secret/a", {}, intent="i1")
+    )
     other = live("Secret", "secret_2", {"name": "z", "vault": {"id": "v"}}, owner=record("Secret/z", {}, intent="i2"))
     declared = [
         vault_secret("a", TEXT, "env:A"),
@@ -143,7 +145,7 @@ def test_each_source_of_secrets_is_sealed_once_with_the_salts_of_all_its_uses() 
         vault_secret("d", TEXT, "manifest:m.yaml"),
         declare("HTTPSEdgeRoute/r", {**SPEC, "oidc": {**OIDC, "client_secret": secret(TEXT, "file:x")}}),
     ]
-    found = seal(manifest(*declared), snapshot(there, other), KINDS)
+    found = seal(manifest(*declared), snapshot(live_secret, other), KINDS)
     assert sorted(found) == ["env:A", "env:C", "file:x"]
     assert {source: sealed.source for source, sealed in found.items()} == {source: source for source in found}
     known = {"Secret/a", "Secret/b", "Secret/a:value", "Secret/b:value", "i1", STACK}

@@ -36,18 +36,18 @@ def test_before_its_time_nothing_happens() -> None:
 
 
 def test_at_its_time_it_is_made_anew_and_the_old_one_stays() -> None:
-    made = plan_at(MADE + 90 * DAY, credential("cr_1"))
-    assert [(change.action, change.reason, change.order) for change in made.changes] == [
+    plan = plan_at(MADE + 90 * DAY, credential("cr_1"))
+    assert [(change.action, change.reason, change.order) for change in plan.changes] == [
         (Action.REPLACE, Reason.ROTATION, Order.CREATE_FIRST)
     ]
-    assert [call.verb for call in made.calls] == [Verb.CREATE, Verb.UPDATE]
-    assert made.calls[0].owner is not None
-    assert made.calls[0].owner.replaces == "cr_1"
+    assert [call.verb for call in plan.calls] == [Verb.CREATE, Verb.UPDATE]
+    assert plan.calls[0].owner is not None
+    assert plan.calls[0].owner.replaces == "cr_1"
 
 
 def test_without_an_overlap_the_old_one_goes_at_once() -> None:
-    made = plan_at(MADE + 90 * DAY, credential("cr_1"), rotate=Rotation(after=90 * DAY))
-    assert [call.verb for call in made.calls] == [Verb.CREATE, Verb.UPDATE, Verb.DELETE]
+    plan = plan_at(MADE + 90 * DAY, credential("cr_1"), rotate=Rotation(after=90 * DAY))
+    assert [call.verb for call in plan.calls] == [Verb.CREATE, Verb.UPDATE, Verb.DELETE]
 
 
 def test_during_the_overlap_both_live() -> None:
@@ -57,21 +57,21 @@ def test_during_the_overlap_both_live() -> None:
 
 def test_after_the_overlap_the_old_one_goes() -> None:
     both = credential("cr_1"), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1")
-    made = plan_at(MADE + 91 * DAY, *both)
-    assert [(call.verb, call.target) for call in made.calls] == [(Verb.DELETE, "cr_1")]
-    assert [change.reason for change in made.changes] == [Reason.SUPERSEDED]
+    plan = plan_at(MADE + 91 * DAY, *both)
+    assert [(call.verb, call.target) for call in plan.calls] == [(Verb.DELETE, "cr_1")]
+    assert [change.reason for change in plan.changes] == [Reason.SUPERSEDED]
 
 
 def test_an_old_one_stays_while_its_successor_has_not_been_delivered() -> None:
     both = credential("cr_1"), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1", pending=True)
-    made = plan_at(MADE + 200 * DAY, *both)
-    assert "cr_1" not in {call.target for call in made.calls if call.verb is Verb.DELETE}
+    plan = plan_at(MADE + 200 * DAY, *both)
+    assert "cr_1" not in {call.target for call in plan.calls if call.verb is Verb.DELETE}
 
 
 def test_what_nobody_holds_the_secret_of_does_not_live_on() -> None:
     both = credential("cr_1", pending=True), credential("cr_2", "2026-04-01T00:00:00Z", replaces="cr_1")
-    made = plan_at(MADE + 90 * DAY + 1, *both)
-    assert [(call.verb, call.target) for call in made.calls] == [(Verb.DELETE, "cr_1")]
+    plan = plan_at(MADE + 90 * DAY + 1, *both)
+    assert [(call.verb, call.target) for call in plan.calls] == [(Verb.DELETE, "cr_1")]
 
 
 def test_without_a_word_about_it_nothing_is_renewed() -> None:
@@ -99,9 +99,9 @@ def test_renewed_under_a_new_name_both_live_for_the_overlap(moved: tuple[str, ..
     declared = replace(declare("TunnelCredential/agent", moved=moved), rotate=RENEWED)
     for seconds, ended in ((DAY - 1, []), (DAY, [] if excludes else ["cr_1"])):
         policy = PlanOptions(now=MADE + 90 * DAY + seconds, excludes=excludes)
-        made = make_plan(declared, seen=snapshot(*there), options=policy)
-        assert made.problems == ()
-        assert [(change.action, change.id) for change in made.changes] == [(Action.DELETE, each) for each in ended]
+        plan = make_plan(declared, seen=snapshot(*there), options=policy)
+        assert plan.problems == ()
+        assert [(change.action, change.id) for change in plan.changes] == [(Action.DELETE, each) for each in ended]
 
 
 @pytest.mark.parametrize("first", [OLDER, NEWER])
@@ -109,29 +109,29 @@ def test_renewed_and_then_given_a_new_name_both_live_for_the_overlap(first: str)
     """Once while the successor is to get its new name, once after it did."""
     declared = replace(declare("TunnelCredential/agent", moved=[OLDER, NEWER]), rotate=RENEWED)
     for seconds, ended in ((DAY - 1, []), (DAY, ["cr_1"])):
-        made = make_plan(
+        plan = make_plan(
             declared, seen=snapshot(*rotate(first, NEWER)), options=PlanOptions(now=MADE + 90 * DAY + seconds)
         )
-        assert made.errors == ()
-        assert [call.target for call in made.calls if call.verb is Verb.DELETE] == ended
-        assert [change.id for change in made.changes if change.action is Action.MOVE] == ["cr_2"]
+        assert plan.errors == ()
+        assert [call.target for call in plan.calls if call.verb is Verb.DELETE] == ended
+        assert [change.id for change in plan.changes if change.action is Action.MOVE] == ["cr_2"]
 
 
 def test_a_successor_that_another_declaration_took_leaves_the_old_one_to_the_one_that_had_it() -> None:
     there = rotate(OLDER, NEWER)
     declared = [declare("TunnelCredential/x", moved=[OLDER]), declare(NEWER)]
-    made = make_plan(*declared, seen=snapshot(*there), options=PlanOptions(now=MADE + 91 * DAY))
-    assert [(str(change.address), change.action, change.id) for change in made.changes] == [
+    plan = make_plan(*declared, seen=snapshot(*there), options=PlanOptions(now=MADE + 91 * DAY))
+    assert [(str(change.address), change.action, change.id) for change in plan.changes] == [
         ("TunnelCredential/x", Action.MOVE, "cr_1")
     ]
 
 
 def test_a_credential_that_is_not_managed_is_adopted_and_not_rotated() -> None:
     declared = replace(declare("TunnelCredential/agent", id="cr_1"), rotate=RENEWED)
-    there = live("TunnelCredential", "cr_1", {"created_at": "2026-01-01T00:00:00Z"})
-    made = make_plan(declared, seen=snapshot(there), options=PlanOptions(now=MADE + 900 * DAY))
-    assert [change.action for change in made.changes] == [Action.ADOPT]
-    assert [call.verb for call in made.calls] == [Verb.UPDATE]
+    live_credential = live("TunnelCredential", "cr_1", {"created_at": "2026-01-01T00:00:00Z"})
+    plan = make_plan(declared, seen=snapshot(live_credential), options=PlanOptions(now=MADE + 900 * DAY))
+    assert [change.action for change in plan.changes] == [Action.ADOPT]
+    assert [call.verb for call in plan.calls] == [Verb.UPDATE]
 
 
 @pytest.mark.parametrize(

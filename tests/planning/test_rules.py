@@ -47,9 +47,11 @@ def replace_options(*addresses: str) -> PlanOptions:
 def test_a_field_that_cannot_be_sent_is_refused_before_its_object_is_replaced() -> None:
     role = {"role": {"role_arn": "arn:1"}}
     was = {"target": {"logs": {"auth": role, "log_group_arn": "arn:2"}}}
-    there = live("EventDestination", "ed_1", was, owner=record("EventDestination/a", was))
+    destination = live("EventDestination", "ed_1", was, owner=record("EventDestination/a", was))
     other = {"target": {"metrics": {"service": "edge"}}}  # another member of `target` cannot be updated in place
-    plan = make_plan(declare("EventDestination/a", other, ignore=("target.metrics.api_key",)), seen=snapshot(there))
+    plan = make_plan(
+        declare("EventDestination/a", other, ignore=("target.metrics.api_key",)), seen=snapshot(destination)
+    )
     assert errors(plan) == ["it cannot be changed without target.metrics.api_key, which no manifest declares"]
 
 
@@ -57,11 +59,11 @@ def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_
     oidc = {"issuer": "https://i.x", "client_id": "c", "client_secret": "s"}
     route = {"edge_id": "e_1", "match": "/", "match_type": "path_prefix"}
     shown = {**route, "oidc": oidc, "backend": {"backend": {"id": "bkdhr_1"}}}
-    there = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", route))
+    live_route = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", route))
     wanted = {**route, "oauth": {"provider": {"github": {}}}}
     plan = make_plan(
         declare("HTTPSEdgeRoute/r", wanted, ignore=("backend",)),
-        seen=snapshot(there),
+        seen=snapshot(live_route),
         options=replace_options("HTTPSEdgeRoute/r"),
     )
     assert [text.partition(";")[0] for text in errors(plan)] == [
@@ -70,9 +72,9 @@ def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_
 
 
 def test_a_requested_replacement_of_what_nobody_owns_is_refused_whatever_differs() -> None:
-    there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"})
+    authority = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"})
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"}, id="ca_1")
-    plan = make_plan(declared, seen=snapshot(there), options=replace_options("CertificateAuthority/a"))
+    plan = make_plan(declared, seen=snapshot(authority), options=replace_options("CertificateAuthority/a"))
     assert errors(plan) == ["ca_1 is not managed by any stack and cannot be replaced"]
 
 
@@ -97,9 +99,9 @@ def test_a_route_of_which_only_modules_are_managed_is_not_replaced_on_request() 
 
 
 def test_an_immutable_field_is_the_reason_of_a_replacement_that_is_requested_too() -> None:
-    there = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
+    authority = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"})
-    plan = make_plan(declared, seen=snapshot(there), options=replace_options("CertificateAuthority/a"))
+    plan = make_plan(declared, seen=snapshot(authority), options=replace_options("CertificateAuthority/a"))
     assert outcomes(plan) == [(Action.REPLACE, Reason.IMMUTABLE)]
 
 
@@ -169,32 +171,32 @@ def test_a_credential_that_is_due_and_renamed_is_renewed_under_its_new_name() ->
 
 
 def test_a_move_carries_the_fields_that_differ() -> None:
-    there = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/old", {"description": "x"}))
-    plan = make_plan(declare("TLSEdge/new", {"description": "y"}, moved=["TLSEdge/old"]), seen=snapshot(there))
+    edge = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/old", {"description": "x"}))
+    plan = make_plan(declare("TLSEdge/new", {"description": "y"}, moved=["TLSEdge/old"]), seen=snapshot(edge))
     assert outcomes(plan) == [(Action.MOVE, Reason.RENAMED)]
     assert [field.path for field in change_of(plan, "TLSEdge/new").fields] == ["description"]
 
 
 def test_an_adoption_carries_the_fields_that_differ() -> None:
-    there = live("TLSEdge", "e", {"description": "x"})
-    plan = make_plan(declare("TLSEdge/a", {"description": "y"}, id="e"), seen=snapshot(there))
+    edge = live("TLSEdge", "e", {"description": "x"})
+    plan = make_plan(declare("TLSEdge/a", {"description": "y"}, id="e"), seen=snapshot(edge))
     assert outcomes(plan) == [(Action.ADOPT, Reason.UNOWNED)]
     assert [field.path for field in change_of(plan, "TLSEdge/a").fields] == ["description"]
 
 
 def test_an_update_of_a_field_writes_the_owner_record_that_is_out_of_date_too() -> None:
-    there = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/a", {"description": "x"}))
-    plan = make_plan(declare("TLSEdge/a", {"description": "y"}, protect=True), seen=snapshot(there))
+    edge = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/a", {"description": "x"}))
+    plan = make_plan(declare("TLSEdge/a", {"description": "y"}, protect=True), seen=snapshot(edge))
     assert outcomes(plan) == [(Action.UPDATE, Reason.FIELDS)]
     assert plan.calls[0].owner is not None
     assert plan.calls[0].owner.protect
 
 
 def test_of_a_route_whose_modules_are_as_declared_nothing_is_adopted_or_bound() -> None:
-    there = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "compression": {"enabled": True}}, parent="e_1")
+    route = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "compression": {"enabled": True}}, parent="e_1")
     for protect in (False, True):
         declared = declare("HTTPSEdgeRoute/r", MODULES, id="rt_1", protect=protect, adopt=True)
-        plan = make_plan(declared, seen=snapshot(there), options=replace(LENIENT, adopt=True))
+        plan = make_plan(declared, seen=snapshot(route), options=replace(LENIENT, adopt=True))
         assert (plan.changes, plan.calls, plan.problems, plan.bindings) == ((), (), (), {})
 
 
@@ -231,16 +233,16 @@ DOMAIN = {"domain": "a.x"}
 def test_what_is_not_to_be_there_is_deleted_or_forgotten_only_if_it_is_ours(
     ensure: Ensure, owner: Owner | None, adopt: bool, outcome: tuple[Action, Reason] | str | None
 ) -> None:
-    there = live("ReservedDomain", "rd_1", DOMAIN, owner=owner)
+    domain = live("ReservedDomain", "rd_1", DOMAIN, owner=owner)
     # Values that differ, a forbidden replacement and a request for one do not matter.
     declared = declare("ReservedDomain/d", {**DOMAIN, "description": "x"}, ensure=ensure, adopt=adopt, replace=False)
     options = PlanOptions(to_replace=frozenset({declared.address}))
     for chosen in (PlanOptions(), options):
-        made = make_plan(declared, seen=snapshot(there), options=chosen)
-        decided = [(change.action, change.reason) for change in made.changes]
+        plan = make_plan(declared, seen=snapshot(domain), options=chosen)
+        decided = [(change.action, change.reason) for change in plan.changes]
         assert decided == ([outcome] if isinstance(outcome, tuple) else [])
-        assert [problem.code for problem in made.errors] == ([outcome] if isinstance(outcome, str) else [])
-        assert [field for change in made.changes for field in change.fields] == []
+        assert [problem.code for problem in plan.errors] == ([outcome] if isinstance(outcome, str) else [])
+        assert [field for change in plan.changes for field in change.fields] == []
     assert make_plan(declared, seen=snapshot()).is_empty
 
 
@@ -280,8 +282,8 @@ class State(NamedTuple):
         address = FORMER if self.ownership == "renamed" else AGENT
         owner = record(address, APPLIED, pending=self.secret != "delivered")
         body = {**APPLIED, "created_at": "2026-01-01T00:00:00Z"} | ({self.differs: "other"} if self.differs else {})
-        there = live("TunnelCredential", "cr_1", body, owner=None if self.ownership == "unmanaged" else owner)
-        seen = snapshot(there, receipts=[INTENT] if self.secret == "confirmed" else [])
+        live_credential = live("TunnelCredential", "cr_1", body, owner=None if self.ownership == "unmanaged" else owner)
+        seen = snapshot(live_credential, receipts=[INTENT] if self.secret == "confirmed" else [])
         return replace(seen, overwritten={INTENT: at(AGENT)} if self.is_overwritten else {})
 
     def choose_options(self) -> PlanOptions:
@@ -334,21 +336,21 @@ def list_states(ownership: str, secret: str) -> list[State]:
 @pytest.mark.parametrize("ownership", ["ours", "renamed", "unmanaged"])
 def test_each_state_of_a_credential_has_its_outcome(ownership: str, secret: str) -> None:
     for state in list_states(ownership, secret):
-        made = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
+        plan = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
         action, reason = state.expect()
         if action is not None:
-            assert [(change.action, change.reason) for change in made.changes] == [(action, reason)], state
-            assert made.errors == (), state
+            assert [(change.action, change.reason) for change in plan.changes] == [(action, reason)], state
+            assert plan.errors == (), state
         else:
-            assert [problem.code for problem in made.errors] == ([] if reason is None else [reason]), state
-            assert (made.changes, made.calls) == ((), ()), state
+            assert [problem.code for problem in plan.errors] == ([] if reason is None else [reason]), state
+            assert (plan.changes, plan.calls) == ((), ()), state
 
 
 def test_only_a_rotation_with_an_overlap_keeps_the_old_credential() -> None:
     for state in list_states("ours", "delivered"):
-        made = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
+        plan = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
         action, reason = state.expect()
-        deleted = [call.target for call in made.calls if call.verb is Verb.DELETE]
+        deleted = [call.target for call in plan.calls if call.verb is Verb.DELETE]
         is_kept = reason is Reason.ROTATION and state.overlap > 0
         assert deleted == (["cr_1"] if action is Action.REPLACE and not is_kept else []), state
 
@@ -356,8 +358,8 @@ def test_only_a_rotation_with_an_overlap_keeps_the_old_credential() -> None:
 def test_every_owner_record_that_is_written_says_what_the_manifest_says() -> None:
     for ownership, secret in product(("ours", "renamed", "unmanaged"), ("delivered", "confirmed")):
         for state in list_states(ownership, secret):
-            made = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
-            records = [call.owner for call in made.calls if call.owner is not None]
+            plan = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
+            records = [call.owner for call in plan.calls if call.owner is not None]
             action, reason = state.expect()
             if action is Action.REPLACE:
                 pending = [True, False]

@@ -18,42 +18,42 @@ PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
 
 
 def after(kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], **lifecycle: Any) -> Plan:
-    there = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
-    return make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(there))
+    live_object = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
+    return make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(live_object))
 
 
 def test_a_choice_stays_when_something_beside_it_changes() -> None:
-    made = after(
+    plan = after(
         "TLSEdge",
         {"tls_termination": {}},
         {"tls_termination": PICKED},
         {"tls_termination": {"enabled": False}},
     )
-    assert list(fields(made)) == ["tls_termination.enabled"]
-    assert made.calls[0].body == {"tls_termination": {"enabled": False, "min_version": "1.3"}}
-    assert made.calls[0].owner is not None
-    assert "tls_termination.min_version" not in made.calls[0].owner.applied
+    assert list(fields(plan)) == ["tls_termination.enabled"]
+    assert plan.calls[0].body == {"tls_termination": {"enabled": False, "min_version": "1.3"}}
+    assert plan.calls[0].owner is not None
+    assert "tls_termination.min_version" not in plan.calls[0].owner.applied
 
 
 def test_a_choice_that_the_new_value_excludes_does_not_stay() -> None:
     upstream = {"tls_termination": {"terminate_at": "upstream"}}
-    made = after("TLSEdge", {"tls_termination": {}}, {"tls_termination": PICKED}, upstream)
-    assert made.calls[0].body == upstream
+    plan = after("TLSEdge", {"tls_termination": {}}, {"tls_termination": PICKED}, upstream)
+    assert plan.calls[0].body == upstream
 
 
 def test_a_line_that_goes_gives_a_module_s_choice_back_once() -> None:
     was = {"tls_termination": {"min_version": "1.3"}}
-    made = after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {"terminate_at": "edge"}})
-    (told,) = fields(made).values()
+    plan = after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {"terminate_at": "edge"}})
+    (told,) = fields(plan).values()
     assert (told.path, told.old, told.new, told.changed_by) == (
         "tls_termination.min_version",
         "1.3",
         None,
         ChangedBy.GIT,
     )
-    assert made.calls[0].body == {"tls_termination": {"terminate_at": "edge"}}
-    assert made.calls[0].owner is not None
-    assert "tls_termination.min_version" not in made.calls[0].owner.applied
+    assert plan.calls[0].body == {"tls_termination": {"terminate_at": "edge"}}
+    assert plan.calls[0].owner is not None
+    assert "tls_termination.min_version" not in plan.calls[0].owner.applied
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_a_line_that_goes_gives_a_module_s_choice_back_once() -> None:
 )
 def test_a_line_that_goes_means_the_documented_default(kind: str, was: dict[str, Any], default: dict[str, Any]) -> None:
     rest = {"url": "https://a.x", "traffic_policy": "p"} if kind == "CloudEndpoint" else {}
-    made = after(kind, {**rest, **was}, {**rest, **was}, rest)
-    assert [(call.method, call.body) for call in made.calls] == [("PATCH", default)]
+    plan = after(kind, {**rest, **was}, {**rest, **was}, rest)
+    assert [(call.method, call.body) for call in plan.calls] == [("PATCH", default)]
     assert after(kind, {**rest, **was}, {**rest, **default}, rest).changes == ()
 
 
@@ -106,21 +106,23 @@ def test_what_is_ignored_is_not_given_back() -> None:
 
 
 def test_a_choice_goes_with_the_whole_that_it_is_a_part_of() -> None:
-    made = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
-    assert requests(made) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
+    plan = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
+    assert requests(plan) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
 
 
 def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
     assert [default.path for default in server_defaults(kinds.get("ReservedDomain"))] == []
     assert [default.path for default in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
-    there = live("ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"}))
-    assert make_plan(declare("ReservedAddress/a"), seen=snapshot(there)).changes == ()
+    reserved_address = live(
+        "ReservedAddress", "ra_1", {"region": "eu"}, owner=record("ReservedAddress/a", {"region": "eu"})
+    )
+    assert make_plan(declare("ReservedAddress/a"), seen=snapshot(reserved_address)).changes == ()
 
 
 def test_a_module_that_goes_takes_its_declared_choices_along() -> None:
-    made = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
-    assert list(fields(made)) == ["tls_termination"]
-    assert requests(made) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
+    plan = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
+    assert list(fields(plan)) == ["tls_termination"]
+    assert requests(plan) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
 
 
 # --- functions --------------------------------------------------------------------------------------------------------
