@@ -43,7 +43,7 @@ class CodeHost:
 
     @property
     def changes(self) -> list[tuple[str, str]]:
-        return [each for each in self.asked if each[0] != "GET"]
+        return [request for request in self.asked if request[0] != "GET"]
 
     def __enter__(self) -> CodeHost:
         host = self
@@ -52,8 +52,8 @@ class CodeHost:
             def answer(self) -> None:
                 length = int(self.headers.get("Content-Length", 0))
                 body = json.loads(self.rfile.read(length)) if length else None
-                status, headers, told = host.answer(self.command, self.path, self.headers, body)
-                text = told if isinstance(told, bytes) else json.dumps(told).encode()
+                status, headers, response = host.answer(self.command, self.path, self.headers, body)
+                text = response if isinstance(response, bytes) else json.dumps(response).encode()
                 self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(text))}.items():
                     self.send_header(name, value)
@@ -87,9 +87,9 @@ class CodeHost:
             return 302, {"Location": f"{self.elsewhere}{target}"}, None
         if self.failing:
             return self.failing, {}, {"message": "not now"}
-        for method_and_path, told in self.instead.items():
+        for method_and_path, response in self.instead.items():
             if method_and_path.startswith(f"{method} ") and parts.path.endswith(method_and_path.partition(" ")[2]):
-                return told
+                return response
         if TOKEN not in self.tokens:
             return 401, {}, {"message": f"Bad credentials {self.tokens}"}
         if parts.path.endswith("/user"):
@@ -112,22 +112,22 @@ class CodeHost:
         if method == "GET":
             return 200, {}, [issue for issue in self.issues if issue["state"] == "open"]
         text = body.get("description", body.get("body"))
-        told = {"title": body["title"], "body": text, "description": text}
+        fields = {"title": body["title"], "body": text, "description": text}
         if method == "POST":
             author, number = self.me or BOT, len(self.issues) + 1
             self.issues.append(
-                {**told, "number": number, "iid": number, "state": "open", "user": author, "author": author}
+                {**fields, "number": number, "iid": number, "state": "open", "user": author, "author": author}
             )
             return 201, {}, self.issues[-1]
         issue = self.issues[int(path.rpartition("/")[2]) - 1]
         closed = body.get("state") == "closed" or body.get("state_event") == "close"
-        issue.update(told, **({"state": "closed"} if closed else {}))
+        issue.update(fields, **({"state": "closed"} if closed else {}))
         return 200, {}, issue
 
     def _page(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, str], Any]:
         size, number = min(int(query["per_page"]), self.largest_page), int(query["page"])
-        there = self.comments[(number - 1) * size : number * size]
+        comments = self.comments[(number - 1) * size : number * size]
         more = number * size < len(self.comments)
         # It leads elsewhere on purpose: who follows it has lost the token.
         links = {"Link": f'<http://127.0.0.1:9/{path}?page={number + 1}>; rel="next"'} if more else {}
-        return 200, links, there
+        return 200, links, comments

@@ -35,10 +35,10 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
-    made = Shell(tmp_path, capsys)
-    made.write("reconciler.yaml", "version: 1\nstack: prod\n")
-    made.write("manifests/payments.yaml", MANIFESTS)
-    return made
+    project = Shell(tmp_path, capsys)
+    project.write("reconciler.yaml", "version: 1\nstack: prod\n")
+    project.write("manifests/payments.yaml", MANIFESTS)
+    return project
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_plan_shows_changes_and_calls_and_sends_nothing_but_get(shell: Shell, sa
     assert sandbox.calls() == []
 
 
-def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Shell, sandbox: Sandbox) -> None:
+def test_apply_executes_the_plan_and_a_second_apply_has_no_changes(shell: Shell, sandbox: Sandbox) -> None:
     first = shell("apply", "-y").number_ids()
     assert (first.code, first.out) == (0, CREATES + "Applied: 3 created.\n")
     assert sorted(line[5:] for line in first.err.splitlines()) == [
@@ -74,11 +74,11 @@ def test_apply_carries_the_plan_out_and_a_second_one_has_nothing_to_do(shell: Sh
     assert sandbox.calls() == []
 
 
-def test_quiet_leaves_only_the_answer(shell: Shell, sandbox: Sandbox) -> None:
+def test_quiet_prints_only_the_result(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("apply", "-y", "--quiet") == Output(0, "Applied: 3 created.\n", "")
 
 
-def test_an_address_below_which_nothing_is_offered_is_told_as_such(
+def test_a_base_url_without_the_api_is_reported_as_a_wrong_address(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECONCILER_BASE_URL", f"{sandbox.base_url}/api/v2")
@@ -93,18 +93,18 @@ def test_an_address_below_which_nothing_is_offered_is_told_as_such(
 def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json", "--quiet")
     assert (shell.root / "plan.json").stat().st_mode & 0o777 == 0o600
-    said = shell("apply", "plan.json", "-y", "--quiet")
-    assert said == Output(0, "Applied: 3 created.\n", "")
+    result = shell("apply", "plan.json", "-y", "--quiet")
+    assert result == Output(0, "Applied: 3 created.\n", "")
 
 
-def test_a_plan_file_shows_again_as_it_was(shell: Shell, sandbox: Sandbox) -> None:
+def test_show_prints_a_plan_file_as_plan_did(shell: Shell, sandbox: Sandbox) -> None:
     written = shell("plan", "--out", "plan.json", "--format", "json").out
     assert (shell.root / "plan.json").read_text() == written
     assert shell("show", "plan.json").out.startswith(CREATES.partition("3 API calls")[0])
     assert shell("show", "plan.json", "--format", "json").out == written
 
 
-def test_a_stale_plan_is_refused_and_says_what_moved(shell: Shell, sandbox: Sandbox) -> None:
+def test_a_stale_plan_is_refused_with_the_values_that_changed(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
     edge = edge_of(sandbox)
     sandbox.patch(f"/edges/tls/{edge}", {"description": "once"})
@@ -123,15 +123,15 @@ error: the platform changed after the plan was created; plan again
     assert sandbox.calls() == []
 
 
-def test_a_plan_to_create_what_exists_by_now_is_stale(shell: Shell, sandbox: Sandbox) -> None:
+def test_a_plan_is_stale_if_an_object_to_create_exists(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json")
     shell("apply", "-y")
-    said = shell("apply", "plan.json", "-y").number_ids()
-    assert (said.code, said.out) == (3, "")
-    assert said.err.splitlines()[1] == "IPPolicy/office: ipp_1 exists now"
+    result = shell("apply", "plan.json", "-y").number_ids()
+    assert (result.code, result.out) == (3, "")
+    assert result.err.splitlines()[1] == "IPPolicy/office: ipp_1 exists now"
 
 
-def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shell, sandbox: Sandbox) -> None:
+def test_a_plan_of_earlier_manifests_is_applied_as_it_was_reviewed(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json")
     shell.write("manifests/bot.yaml", "kind: BotUser\nname: b\nspec:\n  name: bot\n")
     assert shell("apply", "plan.json", "-y", "--quiet") == Output(
@@ -142,7 +142,7 @@ def test_a_plan_of_other_manifests_is_carried_out_as_it_was_reviewed(shell: Shel
     )
 
 
-def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox: Sandbox) -> None:
+def test_destroy_requires_approval_for_irreversible_deletes(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
     by_hand = sandbox.post("/ip_policies", {"description": "by hand"})
     blocked = shell("destroy", "-y", "--quiet")
@@ -155,10 +155,10 @@ def test_destroy_needs_consent_for_what_cannot_be_had_back(shell: Shell, sandbox
     done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")
     assert done == Output(0, "Destroyed: 3 deleted.\n", "")
     left = sandbox.get("/ip_policies")["ip_policies"]
-    assert [each["id"] for each in left] == [by_hand["id"]]
+    assert [policy["id"] for policy in left] == [by_hand["id"]]
 
 
-def test_a_call_that_fails_leaves_the_rest_done_and_says_what_was_not_tried(shell: Shell, sandbox: Sandbox) -> None:
+def test_after_a_failed_call_the_others_run_and_its_dependents_are_skipped(shell: Shell, sandbox: Sandbox) -> None:
     refusal = {"error_code": "ERR_NGROK_1402", "status_code": 400, "msg": "not today", "details": {}}
     sandbox.fault("POST /ip_policies", then="status", status=400, body=refusal)
     assert shell("apply", "-y", "--quiet") == Output(
@@ -183,21 +183,21 @@ def test_events_are_a_line_of_json_each(shell: Shell, sandbox: Sandbox) -> None:
 
 def test_a_key_that_is_not_accepted_exits_6(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_API_KEY", "wrong")
-    said = shell("plan")
-    assert (said.code, said.out) == (6, "")
-    assert said.err.startswith("error: ")
-    assert said.err.endswith("; check the API key and its permissions\n")
+    result = shell("plan")
+    assert (result.code, result.out) == (6, "")
+    assert result.err.startswith("error: ")
+    assert result.err.endswith("; check the API key and its permissions\n")
 
 
-def test_an_unreachable_platform_is_told_in_two_lines(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_platform_is_reported_in_two_lines(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("RECONCILER_API_KEY", "sandbox")
     monkeypatch.setattr(MachineClock, "sleep", lambda _clock, _seconds: asyncio.sleep(0))  # it is tried several times
-    said = shell("plan")
-    assert (said.code, said.out) == (1, "")
+    result = shell("plan")
+    assert (result.code, result.out) == (1, "")
     reason = "cannot reach http://127.0.0.1:1: connection refused"
     error = f"error: nothing could be read from the platform: {reason}"
-    assert said.err.splitlines() == [f"{reason}; retrying", error]
+    assert result.err.splitlines() == [f"{reason}; retrying", error]
 
 
 # --- at a terminal
@@ -209,7 +209,7 @@ def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
     if pid == 0:
         os.chdir(root)
         os.execv(sys.executable, [sys.executable, "-m", "reconciler", *words])  # noqa: S606 - the fork is our shell
-    shown = b""
+    output = b""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         if not select.select([terminal], [], [], 1)[0]:
@@ -220,33 +220,33 @@ def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
             break  # the other side is closed
         if not piece:
             break
-        shown += piece
-        if b"Only 'yes' will be accepted: " in shown and answers:
+        output += piece
+        if b"Only 'yes' will be accepted: " in output and answers:
             os.write(terminal, answers.encode())
             answers = ""
     os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output.decode()
 
 
 @pytest.mark.usefixtures("over_socket")
 def test_yes_at_the_terminal_applies(shell: Shell, sandbox: Sandbox) -> None:
-    code, shown = at_terminal(shell.root, "yes\n", "apply")
+    code, output = at_terminal(shell.root, "yes\n", "apply")
     assert code == 0
-    assert "Apply these changes?" in shown
-    assert "Applied: 3 created." in shown
+    assert "Apply these changes?" in output
+    assert "Applied: 3 created." in output
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_anything_else_changes_nothing(shell: Shell, sandbox: Sandbox) -> None:
-    code, shown = at_terminal(shell.root, "y\n", "apply", "--no-color")
+def test_any_answer_but_yes_cancels_an_apply(shell: Shell, sandbox: Sandbox) -> None:
+    code, output = at_terminal(shell.root, "y\n", "apply", "--no-color")
     assert code == 1
-    assert "Cancelled; nothing was changed." in shown
-    assert "\x1b[3" not in shown
+    assert "Cancelled; nothing was changed." in output
+    assert "\x1b[3" not in output
     assert sandbox.calls() == []
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_an_interrupt_lets_running_calls_finish_and_reports_the_rest(shell: Shell, sandbox: Sandbox) -> None:
+def test_an_interrupt_waits_for_running_calls_and_reports_the_skipped_ones(shell: Shell, sandbox: Sandbox) -> None:
     sandbox.fault("POST /ip_policies", delay=1.0)
     with subprocess.Popen(
         [sys.executable, "-m", "reconciler", "apply", "-y", "--parallelism", "1", "--events", "-"],

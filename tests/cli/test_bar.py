@@ -34,13 +34,13 @@ STATES = st.builds(
 
 
 @given(STATES, st.integers(20, 200))
-def test_it_fits_in_one_line_and_always_says_how_many(state: State, width: int) -> None:
+def test_the_bar_fits_one_line_and_always_shows_the_count(state: State, width: int) -> None:
     before, bar, after = fit_line(state, width)
-    assert sum(len(each) + 1 for each in (before, *after) if each) + bar <= width
-    assert any(each.endswith(f"/{state.total}") for each in after)
+    assert sum(len(part) + 1 for part in (before, *after) if part) + bar <= width
+    assert any(part.endswith(f"/{state.total}") for part in after)
 
 
-def test_a_wide_terminal_is_told_all() -> None:
+def test_a_wide_terminal_shows_counts_rate_and_remaining_time() -> None:
     assert fit_line(State(12, 34, 3.25), 100) == ("applying", 40, ["12/34", "3.2/s", "0:07 left"])
 
 
@@ -48,18 +48,18 @@ def test_a_narrow_terminal_loses_the_rate_first() -> None:
     assert fit_line(State(12, 134, 3.25), 40) == ("applying", 12, [" 12/134", "0:38 left"])
 
 
-def test_a_wait_is_told_and_counted_into_what_is_left() -> None:
+def test_a_wait_is_shown_and_added_to_the_remaining_time() -> None:
     before, _, after = fit_line(State(50, 100, 10.0, wait=41.0), 100)
     assert (before, after) == ("waiting 0:41 for the request budget", [" 50/100", "10/s", "0:46 left"])
 
 
-def test_nothing_is_said_of_a_rate_before_there_is_one() -> None:
+def test_the_bar_shows_no_rate_before_the_first_call_ended() -> None:
     assert fit_line(State(0, 9), 80) == ("applying", 40, ["0/9"])
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0.2, "0:00"), (7.4, "0:07"), (750, "12:30"), (3723, "1:02:03")])
-def test_times_read_as_on_a_clock(seconds: float, told: str) -> None:
-    assert format_duration(seconds) == told
+@pytest.mark.parametrize(("seconds", "text"), [(0.2, "0:00"), (7.4, "0:07"), (750, "12:30"), (3723, "1:02:03")])
+def test_durations_are_formatted_as_on_a_clock(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 @dataclass
@@ -68,27 +68,27 @@ class Terminal:
 
     process: subprocess.Popen[bytes]
     _device: int
-    shown: bytes = b""
+    output: bytes = b""
 
     def read_until(self, wanted: bytes | None = None) -> bytes:
         """All it wrote so far, once that holds the bytes, or the process has left."""
-        while wanted is None or wanted not in self.shown:
+        while wanted is None or wanted not in self.output:
             try:
-                self.shown += os.read(self._device, 65536)
+                self.output += os.read(self._device, 65536)
             except OSError:  # Linux's way to say that nobody writes there any more
                 break
-        return self.shown
+        return self.output
 
 
 @contextmanager
 def terminal(*words: str, width: int, environment: Mapping[str, str] | None = None) -> Iterator[Terminal]:
-    device, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    device, other_end = pty.openpty()
+    fcntl.ioctl(other_end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
     clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
     command = [sys.executable, "-m", "reconciler", *words]
     settings = {**clean, "TERM": "xterm-256color", **(environment or {})}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=settings) as process:
-        os.close(theirs)
+    with subprocess.Popen(command, stdin=other_end, stdout=other_end, stderr=other_end, env=settings) as process:
+        os.close(other_end)
         try:
             yield Terminal(process, device)
         finally:
@@ -97,27 +97,29 @@ def terminal(*words: str, width: int, environment: Mapping[str, str] | None = No
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_the_bar_is_gone_when_the_apply_is_over(shell: Shell, sandbox: Sandbox) -> None:
+def test_the_bar_is_erased_at_the_end_of_an_apply(shell: Shell, sandbox: Sandbox) -> None:
     with terminal("apply", "-y", width=60) as screen:
-        shown = screen.read_until()
+        output = screen.read_until()
         assert screen.process.wait() == 0
-    assert b"applying" in shown
-    assert b"applying" not in shown[shown.rindex(ERASE) :]
-    assert shown.rindex(SHOW) > shown.rindex(HIDE)
-    assert b"Applied: 3 created." in shown
+    assert b"applying" in output
+    assert b"applying" not in output[output.rindex(ERASE) :]
+    assert output.rindex(SHOW) > output.rindex(HIDE)
+    assert b"Applied: 3 created." in output
 
 
 @pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
 @pytest.mark.usefixtures("over_socket")
-def test_a_terminal_that_wants_plain_text_gets_lines(shell: Shell, sandbox: Sandbox, setting: dict[str, str]) -> None:
+def test_a_plain_terminal_shows_lines_instead_of_the_bar(
+    shell: Shell, sandbox: Sandbox, setting: dict[str, str]
+) -> None:
     with terminal("apply", "-y", width=40, environment=setting) as screen:
-        shown = screen.read_until()
+        output = screen.read_until()
         assert screen.process.wait() == 0
-    assert b"\x1b" not in shown
-    assert b"1/3  create " in shown
+    assert b"\x1b" not in output
+    assert b"1/3  create " in output
 
 
-def test_an_interrupt_leaves_a_clean_screen(
+def test_an_interrupt_erases_the_bar(
     shell: Shell, start_sandbox: Callable[..., Sandbox], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform = start_sandbox(latency_ms=150)
@@ -126,8 +128,8 @@ def test_an_interrupt_leaves_a_clean_screen(
     with terminal("apply", "-y", width=50) as screen:
         screen.read_until(b"applying")
         screen.process.send_signal(signal.SIGINT)
-        shown = screen.read_until()
+        output = screen.read_until()
         assert screen.process.wait() == 130
-    assert b"applying" not in shown[shown.rindex(ERASE) :]
-    assert shown.rindex(SHOW) > shown.rindex(HIDE)
-    assert b"skipped" in shown
+    assert b"applying" not in output[output.rindex(ERASE) :]
+    assert output.rindex(SHOW) > output.rindex(HIDE)
+    assert b"skipped" in output

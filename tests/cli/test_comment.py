@@ -89,7 +89,7 @@ def test_the_same_plan_again_changes_nothing(github: Shell, host: CodeHost) -> N
     assert len(host.changes) == 1
 
 
-def test_several_plans_are_sections_of_one_comment_in_the_order_given(github: Shell, host: CodeHost) -> None:
+def test_several_plans_are_sections_of_one_comment_in_the_order_of_options(github: Shell, host: CodeHost) -> None:
     github.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging")))
     files = ("--plan", "staging.json", "--plan", "plan.json")
     assert github("comment", *files) == Output(0, "", "Comment created.\n")
@@ -104,14 +104,15 @@ def test_several_plans_are_sections_of_one_comment_in_the_order_given(github: Sh
     assert len(body) < 65_536
 
 
-def test_environments_share_the_room_of_a_comment_by_need(github: Shell, host: CodeHost) -> None:
-    policy = "\n".join(f"line {each}: {'x' * 80}" for each in range(30))
+def test_plans_share_the_length_of_a_comment_by_need(github: Shell, host: CodeHost) -> None:
+    policy = "\n".join(f"line {number}: {'x' * 80}" for number in range(30))
     fields = (FieldChange("traffic_policy.value", None, policy),)
     changes = tuple(
-        Change(Address("TLSEdge", f"shop-{each}"), Action.UPDATE, Reason.FIELDS, fields=fields) for each in range(18)
+        Change(Address("TLSEdge", f"shop-{number}"), Action.UPDATE, Reason.FIELDS, fields=fields)
+        for number in range(18)
     )
     github.write("large.json", plan_json.write_plan(Plan("large", changes=changes)))
-    names = [f"small-{each}" for each in range(3)]
+    names = [f"small-{number}" for number in range(3)]
     for name in names:
         github.write(f"{name}.json", plan_json.write_plan(Plan(name)))
     assert github("comment", *(word for name in (*names, "large") for word in ("--plan", f"{name}.json"))).code == 0
@@ -122,7 +123,7 @@ def test_environments_share_the_room_of_a_comment_by_need(github: Shell, host: C
 
 
 @given(st.integers(0, 60_000), st.lists(st.integers(0, 60_000), min_size=1, max_size=9))
-def test_shares_of_the_room_are_what_each_needs_or_an_equal_part_of_the_rest(room: int, lengths: list[int]) -> None:
+def test_the_share_of_each_plan_is_its_need_or_an_equal_part_of_the_rest(room: int, lengths: list[int]) -> None:
     shares, needs = share_room(room, lengths), [length + 403 for length in lengths]
     assert sum(shares) <= room
     assert all(share <= need for share, need in zip(shares, needs, strict=True))
@@ -138,7 +139,7 @@ def pipeline(request: pytest.FixtureRequest) -> Shell:
     return shell
 
 
-def test_a_run_that_cannot_plan_every_stack_updates_the_comment_and_says_so(pipeline: Shell, host: CodeHost) -> None:
+def test_a_stack_without_a_plan_is_listed_in_the_updated_comment(pipeline: Shell, host: CodeHost) -> None:
     both = ("--plan", "staging.json", "--plan", "plan.json")
     pipeline("comment", *both)
     (whole,) = host.bodies
@@ -155,7 +156,7 @@ def test_a_run_that_cannot_plan_every_stack_updates_the_comment_and_says_so(pipe
     assert host.bodies == [whole]
 
 
-def test_of_several_comments_with_a_stack_the_oldest_is_updated(pipeline: Shell, host: CodeHost) -> None:
+def test_the_oldest_of_several_comments_with_a_stack_is_updated(pipeline: Shell, host: CodeHost) -> None:
     host.say(ALICE, f"{STAGING}\n{OURS}\nof another user")
     host.say(US, f"{OTHERS[0]}\nof another stack")
     host.say(US, f"{STAGING}\nolder")
@@ -167,7 +168,7 @@ def test_of_several_comments_with_a_stack_the_oldest_is_updated(pipeline: Shell,
     assert [*host.bodies[:2], host.bodies[3]] == [*before[:2], before[3]]
 
 
-def test_of_an_edited_marker_nothing_is_kept_that_is_not_a_marker(github: Shell, host: CodeHost) -> None:
+def test_text_in_an_edited_marker_is_not_copied_into_the_comment(github: Shell, host: CodeHost) -> None:
     hostile = "<!-- reconciler stack=%60%0A%3Cimg%3E%20%40alice account=0123456789abcdef -->"
     edited = "<!-- reconciler stack=a account=0123456789abcdef --> [link](https://example.com)"
     more = [marker(f"stack {number}", "") for number in range(100)]
@@ -183,9 +184,9 @@ def test_of_an_edited_marker_nothing_is_kept_that_is_not_a_marker(github: Shell,
     assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
 
 
-def test_standard_input_holds_one_plan(github: Shell) -> None:
-    told = github("comment", "--plan", "-", "--plan", "-")
-    assert (told.code, told.err) == (64, "error: standard input holds one plan; pass --plan - once\n")
+def test_standard_input_is_read_for_one_plan_only(github: Shell) -> None:
+    result = github("comment", "--plan", "-", "--plan", "-")
+    assert (result.code, result.err) == (64, "error: standard input holds one plan; pass --plan - once\n")
 
 
 def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> None:
@@ -197,7 +198,7 @@ def test_gitlab_has_notes_on_a_merge_request(gitlab: Shell, host: CodeHost) -> N
 
 
 @pytest.mark.parametrize("size", [100, 20])
-def test_its_comment_is_found_pages_away_without_following_links(github: Shell, host: CodeHost, size: int) -> None:
+def test_a_comment_is_found_on_later_pages_without_following_links(github: Shell, host: CodeHost, size: int) -> None:
     host.largest_page = size
     for number in range(230):
         host.say(ALICE, f"comment {number}")
@@ -206,7 +207,7 @@ def test_its_comment_is_found_pages_away_without_following_links(github: Shell, 
     assert len(host.comments) == 231
 
 
-def test_what_somebody_else_wrote_is_left_alone_whatever_it_says(github: Shell, host: CodeHost) -> None:
+def test_comments_of_other_users_and_stacks_are_not_updated(github: Shell, host: CodeHost) -> None:
     host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
     host.say(US, f"quoting {OURS}")
     for other in OTHERS:
@@ -217,7 +218,7 @@ def test_what_somebody_else_wrote_is_left_alone_whatever_it_says(github: Shell, 
     ]  # fmt: skip
 
 
-def test_a_workflows_token_that_may_not_ask_who_it_is_knows_its_own_by_the_bot(github: Shell, host: CodeHost) -> None:
+def test_a_workflow_s_token_finds_its_own_comment_by_the_bot(github: Shell, host: CodeHost) -> None:
     host.me = None
     host.say(ALICE, f"{OURS}\nNo changes. Merge it!")
     host.say(BOT, f"{OURS}\nan older plan")
@@ -225,14 +226,14 @@ def test_a_workflows_token_that_may_not_ask_who_it_is_knows_its_own_by_the_bot(g
     assert host.changes == [("PATCH", "/repos/octo/infra/issues/comments/2")]
 
 
-def test_a_comment_that_is_deleted_meanwhile_is_written_anew(github: Shell, host: CodeHost) -> None:
+def test_a_comment_that_was_deleted_before_its_update_is_created_again(github: Shell, host: CodeHost) -> None:
     host.say(US, f"{OURS}\nan older plan")
     host.vanishing = True
     assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
     assert [method for method, _ in host.changes] == ["PATCH", "POST"]
 
 
-def test_the_plan_comes_from_standard_input_and_the_number_from_the_event(
+def test_the_plan_is_read_from_standard_input_and_the_number_from_the_event(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     github.write("event.json", json.dumps({"pull_request": {"number": 34}}))
@@ -242,29 +243,32 @@ def test_the_plan_comes_from_standard_input_and_the_number_from_the_event(
     assert host.changes == [("POST", "/repos/octo/infra/issues/34/comments")]
 
 
-def test_a_redirect_is_not_followed_and_the_token_stays(github: Shell, host: CodeHost) -> None:
+def test_a_redirect_is_not_followed_and_gets_no_token(github: Shell, host: CodeHost) -> None:
     with CodeHost() as thief:
         host.elsewhere = thief.url
-        said = github("comment", "--plan", "plan.json")
+        result = github("comment", "--plan", "plan.json")
         assert thief.asked == []
-    assert said.code == 1
-    assert "the redirect was not followed, and the token was not sent to its target" in said.err
+    assert result.code == 1
+    assert "the redirect was not followed, and the token was not sent to its target" in result.err
 
 
 def test_a_wrong_token_exits_6_and_is_not_shown(github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", "wrong-and-still-a-secret")
-    said = github("comment", "--plan", "plan.json")
-    assert said.code == 6
-    assert "returned 401 for GET /user" in said.err
-    assert said.err.endswith("; check the token and its permissions\n")
-    assert "still-a-secret" not in said.err
+    result = github("comment", "--plan", "plan.json")
+    assert result.code == 6
+    assert "returned 401 for GET /user" in result.err
+    assert result.err.endswith("; check the token and its permissions\n")
+    assert "still-a-secret" not in result.err
 
 
 @pytest.mark.parametrize("status", [429, 502])
-def test_a_code_host_that_cannot_now_is_to_be_asked_again(github: Shell, host: CodeHost, status: int) -> None:
+def test_a_temporary_error_of_a_code_host_suggests_another_run(github: Shell, host: CodeHost, status: int) -> None:
     host.failing = status
-    said = github("comment", "--plan", "plan.json")
-    assert (said.code, said.err) == (1, f"error: {host.url} returned {status} for GET /user: not now; run it again\n")
+    result = github("comment", "--plan", "plan.json")
+    assert (result.code, result.err) == (
+        1,
+        f"error: {host.url} returned {status} for GET /user: not now; run it again\n",
+    )
 
 
 LIMITED = "You have exceeded a secondary rate limit"
@@ -275,17 +279,17 @@ LIMITED = "You have exceeded a secondary rate limit"
     ("headers", "message"),
     [({"Retry-After": "60"}, "slow down"), ({"x-ratelimit-remaining": "0"}, "API limit"), ({}, LIMITED)],
 )
-def test_a_403_that_means_too_many_requests_is_no_matter_of_the_token(
+def test_a_403_for_too_many_requests_is_a_temporary_error_not_a_wrong_token(
     github: Shell, host: CodeHost, where: str, headers: dict[str, str], message: str
 ) -> None:
     host.instead[where] = (403, headers, {"message": message})
-    said = github("comment", "--plan", "plan.json")
-    assert said.code == 1
-    assert said.err.endswith(f": {message}; run it again\n")
+    result = github("comment", "--plan", "plan.json")
+    assert result.code == 1
+    assert result.err.endswith(f": {message}; run it again\n")
     assert host.comments == []
 
 
-def test_a_token_that_may_not_ask_who_it_is_for_another_reason_is_no_workflow_s(github: Shell, host: CodeHost) -> None:
+def test_a_403_for_another_reason_does_not_mean_a_workflow_s_token(github: Shell, host: CodeHost) -> None:
     """Or it would not know its own comment, and make a second one."""
     host.say(US, f"{OURS}\nan older plan")
     host.instead["GET /user"] = (403, {}, {"message": "Resource protected by organization SAML enforcement"})
@@ -294,19 +298,19 @@ def test_a_token_that_may_not_ask_who_it_is_for_another_reason_is_no_workflow_s(
 
 
 @pytest.mark.parametrize(
-    ("where", "told", "error"),
+    ("where", "response", "error"),
     [
         ("GET /comments", {"message": "odd"}, "the response of {url} is not a list"),
         ("GET /user", [1], "the response of {url} does not name the owner of the token"),
         ("GET /user", {"login": {}}, "the response of {url} does not name the owner of the token"),
     ],
 )
-def test_what_a_code_host_never_says_is_refused(
-    github: Shell, host: CodeHost, where: str, told: object, error: str
+def test_a_malformed_response_of_a_code_host_is_refused(
+    github: Shell, host: CodeHost, where: str, response: object, error: str
 ) -> None:
-    host.instead[where] = (200, {}, told)
-    said = github("comment", "--plan", "plan.json")
-    assert (said.code, said.err) == (1, f"error: {error.format(url=host.url)}\n")
+    host.instead[where] = (200, {}, response)
+    result = github("comment", "--plan", "plan.json")
+    assert (result.code, result.err) == (1, f"error: {error.format(url=host.url)}\n")
     assert host.changes == []
 
 
@@ -319,21 +323,21 @@ def test_a_body_that_is_nested_too_deep_is_refused(github: Shell, host: CodeHost
 
 
 @pytest.mark.parametrize("author", ["deployer", None, ["deployer"]])
-def test_a_comment_of_nobody_in_particular_is_not_ours(github: Shell, host: CodeHost, author: object) -> None:
+def test_a_comment_without_a_readable_author_is_not_updated(github: Shell, host: CodeHost, author: object) -> None:
     host.instead["GET /comments"] = (200, {"Link": ";;,<"}, [{"id": 1, "body": OURS, "user": author}])
     assert github("comment", "--plan", "plan.json").err == "Comment created.\n"
 
 
-def test_gitlab_s_other_way_to_say_why_is_shown_too(gitlab: Shell, host: CodeHost) -> None:
-    told = {"error": "insufficient_scope", "error_description": f"more than {TOKEN} may\x1b[31m"}
-    host.instead["GET /user"] = (403, {}, told)
-    said = gitlab("comment", "--plan", "plan.json")
-    assert said.code == 6
-    assert ": insufficient_scope: more than (secret) may; check the token" in said.err
+def test_the_error_description_of_gitlab_is_printed(gitlab: Shell, host: CodeHost) -> None:
+    error = {"error": "insufficient_scope", "error_description": f"more than {TOKEN} may\x1b[31m"}
+    host.instead["GET /user"] = (403, {}, error)
+    result = gitlab("comment", "--plan", "plan.json")
+    assert result.code == 6
+    assert ": insufficient_scope: more than (secret) may; check the token" in result.err
 
 
 @pytest.mark.parametrize("token", ["abc\ndef", "abc def", "“abc”"])
-def test_a_token_that_no_header_can_carry_is_told_of_without_it(
+def test_a_token_with_invalid_characters_is_refused_and_not_printed(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
     monkeypatch.setenv("GITHUB_TOKEN", token)
@@ -343,21 +347,21 @@ def test_a_token_that_no_header_can_carry_is_told_of_without_it(
     assert host.asked == []
 
 
-def test_a_code_host_that_is_not_there_is_told_of_in_the_machine_s_words(
+def test_an_unreachable_code_host_is_reported_with_the_error_of_the_system(
     github: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://127.0.0.1:1")
-    said = github("comment", "--plan", "plan.json")
-    assert (said.code, said.err) == (
+    result = github("comment", "--plan", "plan.json")
+    assert (result.code, result.err) == (
         1, "error: cannot reach http://127.0.0.1:1: connection refused; run it again\n",
     )  # fmt: skip
 
 
 def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_API_URL", "http://github.example.com")
-    said = github("comment", "--plan", "plan.json")
-    assert said.code == 64
-    assert "plain http would send the key unencrypted" in said.err
+    result = github("comment", "--plan", "plan.json")
+    assert result.code == 64
+    assert "plain http would send the key unencrypted" in result.err
 
 
 @pytest.mark.parametrize(
@@ -371,25 +375,25 @@ def test_plain_http_to_another_machine_is_refused(github: Shell, monkeypatch: py
         ),
     ],
 )
-def test_what_the_environment_lacks_is_named(
+def test_a_missing_environment_variable_is_named(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch, unset: str, error: str
 ) -> None:
     monkeypatch.delenv(unset)
-    said = github("comment", "--plan", "plan.json")
-    assert (said.code, said.out) == (64, "")
-    assert said.err.startswith(error)
+    result = github("comment", "--plan", "plan.json")
+    assert (result.code, result.out) == (64, "")
+    assert result.err.startswith(error)
     assert host.asked == []
 
 
-def test_a_file_that_is_no_plan_is_refused_before_anybody_is_asked(
+def test_a_file_that_is_no_plan_is_refused_before_any_request(
     github: Shell, host: CodeHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     github.write("plan.json", "{}")
     monkeypatch.setattr("sys.stdin", io.StringIO("{}"))
     for word, name in (("plan.json", "plan.json"), ("-", "standard input")):
-        said = github("comment", "--plan", word)
-        assert said.code == 1
-        assert said.err.startswith(f"{name}: this plan file cannot be used: it is not a plan;")
+        result = github("comment", "--plan", word)
+        assert result.code == 1
+        assert result.err.startswith(f"{name}: this plan file cannot be used: it is not a plan;")
     assert host.asked == []
 
 
@@ -398,7 +402,7 @@ def test_a_file_that_is_no_plan_is_refused_before_anybody_is_asked(
 NONE = "## No environment could be planned\n\n- ⚠️ `staging`: **no plan in this run**; see its log"
 
 
-def test_if_nothing_could_be_planned_the_comment_of_an_earlier_push_says_so(pipeline: Shell, host: CodeHost) -> None:
+def test_failed_plans_replace_the_comment_of_an_earlier_push(pipeline: Shell, host: CodeHost) -> None:
     both = ("--plan", "staging.json", "--plan", "plan.json")
     pipeline("comment", *both)
     (whole,) = host.bodies
@@ -411,9 +415,7 @@ def test_if_nothing_could_be_planned_the_comment_of_an_earlier_push_says_so(pipe
     assert host.bodies == [whole]
 
 
-def test_if_the_first_push_cannot_be_planned_a_comment_says_so_and_becomes_that_of_the_next_plan(
-    pipeline: Shell, host: CodeHost
-) -> None:
+def test_a_failed_first_plan_creates_the_comment_that_the_next_plan_updates(pipeline: Shell, host: CodeHost) -> None:
     host.say(ALICE, f"{NO_PLAN}\nof another user")
     assert pipeline("comment", "--failed", "staging").err == "Comment created.\n"
     assert host.bodies[1].startswith(f"{NO_PLAN}\n{NONE}\n")
@@ -423,7 +425,7 @@ def test_if_the_first_push_cannot_be_planned_a_comment_says_so_and_becomes_that_
     assert len(host.bodies) == 2
 
 
-def test_environments_that_failed_are_listed_beside_the_plans_of_others(pipeline: Shell, host: CodeHost) -> None:
+def test_failed_environments_are_listed_beside_the_plans_of_others(pipeline: Shell, host: CodeHost) -> None:
     pipeline("comment", "--plan", "plan.json", "--failed", "staging")
     assert host.bodies[0].startswith(
         f"{OURS}\n## Environments without a plan\n\n- ⚠️ `staging`: **no plan in this run**"
@@ -431,7 +433,7 @@ def test_environments_that_failed_are_listed_beside_the_plans_of_others(pipeline
     assert "## Plan for stack" in host.bodies[0]
 
 
-def test_the_name_of_a_failed_environment_is_shown_as_it_is(pipeline: Shell, host: CodeHost) -> None:
+def test_the_name_of_a_failed_environment_is_escaped(pipeline: Shell, host: CodeHost) -> None:
     pipeline("comment", "--failed", "`\n<img> @alice -->")
     assert "- ⚠️ `` `\\n<img> @alice --> ``: **no plan" in host.bodies[0]
 

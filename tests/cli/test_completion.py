@@ -10,39 +10,39 @@ import pytest
 from tests.harness.project import Shell
 
 
-def completed(shell: Shell, words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def complete(shell: Shell, words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What bash is offered at the end of a line."""
     monkeypatch.setenv("_RECONCILER_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
-    said = shell()
-    return [line.partition(",")[2] for line in said.out.splitlines() if line]
+    result = shell()
+    return [line.partition(",")[2] for line in result.out.splitlines() if line]
 
 
 @pytest.mark.parametrize("flag", ["--target", "--exclude"])
-def test_addresses_of_the_project_are_offered(shell: Shell, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert completed(shell, f"reconciler plan {flag} ", monkeypatch) == [
+def test_addresses_of_the_project_are_completed(shell: Shell, flag: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert complete(shell, f"reconciler plan {flag} ", monkeypatch) == [
         "IPPolicy/office",
         "ReservedDomain/pay",
         "TLSEdge/payments",
     ]
-    assert completed(shell, f"reconciler plan {flag} TLSEdge/", monkeypatch) == ["TLSEdge/payments"]
+    assert complete(shell, f"reconciler plan {flag} TLSEdge/", monkeypatch) == ["TLSEdge/payments"]
 
 
-def test_addresses_are_those_of_the_project_that_the_line_names(
+def test_addresses_of_the_project_in_the_option_are_completed(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell.write("other/manifests/a.yml", "name: 'b'\nkind: BotUser\nspec:\n  name: inner\n--- # next\nkind: Lost\n")
-    assert completed(shell, "reconciler plan --project other --target ", monkeypatch) == ["BotUser/b"]
+    assert complete(shell, "reconciler plan --project other --target ", monkeypatch) == ["BotUser/b"]
 
 
-def test_where_there_is_no_project_nothing_is_offered(
+def test_no_address_is_completed_without_a_project(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert completed(shell, "reconciler plan --project nowhere --target ", monkeypatch) == []
+    assert complete(shell, "reconciler plan --project nowhere --target ", monkeypatch) == []
 
 
-def test_addresses_load_nothing_heavy(shell: Shell) -> None:
+def test_completion_of_addresses_loads_no_heavy_module(shell: Shell) -> None:
     code = (
         "import sys; from reconciler.cli.main import main; main([]);"
         "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'networkx', 'reconciler.kinds.types.fields'};"
@@ -63,11 +63,11 @@ def test_addresses_load_nothing_heavy(shell: Shell) -> None:
 def test_environments_formats_and_kinds_are_completed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     shell.write("environments/staging.yaml", "")
     shell.write("environments/prod.yaml", "")
-    assert completed(shell, "reconciler plan --env ", monkeypatch) == ["prod", "staging"]
-    assert completed(shell, "reconciler plan --env st", monkeypatch) == ["staging"]
-    assert completed(shell, "reconciler plan --format s", monkeypatch) == ["sarif"]
-    assert completed(shell, "reconciler list --format ", monkeypatch) == ["text", "json"]
-    assert completed(shell, "reconciler list Tunnel", monkeypatch) == [
+    assert complete(shell, "reconciler plan --env ", monkeypatch) == ["prod", "staging"]
+    assert complete(shell, "reconciler plan --env st", monkeypatch) == ["staging"]
+    assert complete(shell, "reconciler plan --format s", monkeypatch) == ["sarif"]
+    assert complete(shell, "reconciler list --format ", monkeypatch) == ["text", "json"]
+    assert complete(shell, "reconciler list Tunnel", monkeypatch) == [
         "Tunnel",
         "TunnelCredential",
         "TunnelGroupBackend",
@@ -77,14 +77,14 @@ def test_environments_formats_and_kinds_are_completed(shell: Shell, monkeypatch:
 
 @pytest.mark.parametrize("words", ["adopt ", "drift ", "rename ", "plan --replace "])
 def test_addresses_are_completed_as_arguments(shell: Shell, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "TLSEdge/payments" in completed(shell, f"reconciler {words}", monkeypatch)
+    assert "TLSEdge/payments" in complete(shell, f"reconciler {words}", monkeypatch)
 
 
 def test_approvals_are_completed_with_rules_and_risks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = completed(shell, "reconciler apply --allow ", monkeypatch)
+    offered = complete(shell, "reconciler apply --allow ", monkeypatch)
     assert {"delete:ReservedDomain=1", "delete:*=1", "widens_access:TLSEdge=1", "update:*=1"} <= set(offered)
     assert "delete:BotUser=1" not in offered  # of the kinds of the project
-    assert completed(shell, "reconciler apply --allow delete:Bot", monkeypatch) == ["delete:BotUser=1"]
+    assert complete(shell, "reconciler apply --allow delete:Bot", monkeypatch) == ["delete:BotUser=1"]
     monkeypatch.delenv("_RECONCILER_COMPLETE")
     answer = shell("plan", "--allow", ",".join(offered), "--snapshot", "none.json")
     assert "none.json" in answer.err  # each one is accepted

@@ -12,7 +12,7 @@ def edge_of(sandbox: Sandbox) -> str:
     return str(sandbox.get("/edges/tls")["tls_edges"][0]["id"])
 
 
-def test_drift_says_who_moved_what(shell: Shell, sandbox: Sandbox) -> None:
+def test_drift_shows_what_changed_on_the_platform_and_what_changed_in_git(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
     sandbox.patch(f"/edges/tls/{edge_of(sandbox)}", {"description": "by hand"})
     shell.write(
@@ -44,46 +44,46 @@ Drift: 1 resource changed on the platform. 1 resource has unapplied Git changes.
     assert shell("drift") == Output(0, "No drift. 3 resources match the manifests.\n", "")
 
 
-def test_what_only_git_changed_is_no_drift_unless_it_is_asked_for(
+def test_unapplied_git_changes_are_drift_only_with_pending(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shell("apply", "-y")
     declared = (shell.root / "manifests/payments.yaml").read_text()
     added = "---\nkind: IPPolicy\nname: new\nspec: {}\n"
     shell.write("manifests/payments.yaml", declared.replace("description: Office", "description: New") + added)
-    said = shell("drift")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "No drift. 2 resources have unapplied Git changes.")
+    result = shell("drift")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "No drift. 2 resources have unapplied Git changes.")
     assert shell("drift", "--pending").code == 2
     # On a fresh runner the record still tells who changed what is there, and nobody whether the new one was ever made.
     monkeypatch.setenv("RECONCILER_STORE", "memory:")
-    said = shell("drift")
-    assert (said.code, said.out.splitlines()[-1]) == (
+    result = shell("drift")
+    assert (result.code, result.out.splitlines()[-1]) == (
         2,
         "Drift: 1 resource with an unknown cause. 1 resource has unapplied Git changes.",
     )
     assert shell("drift", "IPPolicy/office").code == 0
     monkeypatch.delenv("RECONCILER_STORE")
     sandbox.delete(f"/edges/tls/{edge_of(sandbox)}")
-    said = shell("drift", "TLSEdge/*")
-    assert (said.code, "deleted on the platform" in said.out, "IPPolicy/new" in said.out) == (2, True, False)
+    result = shell("drift", "TLSEdge/*")
+    assert (result.code, "deleted on the platform" in result.out, "IPPolicy/new" in result.out) == (2, True, False)
     assert shell("drift", "TLSEdge/nothing").code == 64
 
 
-def test_part_of_a_stack_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
-    said = shell("drift", "--record", "--target", "IPPolicy/*")
-    assert said == Output(64, "", "error: --record checks the whole stack; select no resources\n")
+def test_drift_of_selected_resources_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
+    result = shell("drift", "--record", "--target", "IPPolicy/*")
+    assert result == Output(64, "", "error: --record checks the whole stack; select no resources\n")
 
 
-def test_what_could_not_be_seen_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
+def test_drift_with_listing_errors_is_not_recorded(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y")
     sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
-    said = shell("drift", "--record")
-    assert said.code == 1
-    assert "note: drift check not recorded, because the plan has errors" in said.err
+    result = shell("drift", "--record")
+    assert result.code == 1
+    assert "note: drift check not recorded, because the plan has errors" in result.err
     assert "No drift check was recorded" in shell("report").out
 
 
 def test_a_store_in_memory_records_nothing(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_STORE", "memory:")
-    said = shell("drift", "--record")
-    assert said == Output(64, "", "error: --record requires a persistent store; set `store` to a file, not memory:\n")
+    result = shell("drift", "--record")
+    assert result == Output(64, "", "error: --record requires a persistent store; set `store` to a file, not memory:\n")

@@ -88,7 +88,7 @@ def invocations(line: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("line", examples())
-def test_every_example_is_understood(line: str) -> None:
+def test_every_example_is_parsed(line: str) -> None:
     assert invocations(line)
     for words in invocations(line):
         context = top()
@@ -108,7 +108,9 @@ def test_every_command_has_an_example() -> None:
     assert bare == []
 
 
-def test_what_can_be_run_here_runs(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_that_need_no_other_service_run(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("AGENT_TOKEN", "example-agent-token")
     shell.write("reconciler.yaml", "version: 1\nstack: prod\nvariables: {region: {type: string, default: us}}\n")
     shell.write("manifests/payments.yaml", MANIFESTS)
@@ -122,9 +124,9 @@ def test_what_can_be_run_here_runs(shell: Shell, sandbox: Sandbox, monkeypatch: 
                 continue
             asking = ["-y"] if words[0] in ("apply", "destroy") and "-y" not in words else []
             allowed = ["--allow", "delete:ReservedDomain=1,delete:*=9"] if words == ["destroy"] else []
-            said = shell(*words, *asking, *allowed)
-            if said.code not in (0, 2) and words[0] != "fmt":
-                failures[line] = said
+            result = shell(*words, *asking, *allowed)
+            if result.code not in (0, 2) and words[0] != "fmt":
+                failures[line] = result
             if words[0] == "destroy":
                 assert shell("apply", "-y").code == 0
     assert failures == {}

@@ -30,14 +30,14 @@ spec:
 """
 
 
-def written(shell: Shell) -> None:
+def write_project(shell: Shell) -> None:
     shell.write("reconciler.yaml", PROJECT)
     shell.write("manifests/payments.yaml", OFFICES)
     shell.write("environments/prod.yaml", "variables: {region: us}\nIPPolicy/office-berlin: {spec: {metadata: mine}}\n")
 
 
-def test_a_value_is_followed_through_items_and_variables(shell: Shell) -> None:
-    written(shell)
+def test_a_value_is_traced_through_items_and_variables(shell: Shell) -> None:
+    write_project(shell)
     assert shell("explain", "IPPolicy/office-berlin.description", "--env", "prod").out == (
         'IPPolicy/office-berlin.description: "Floor 3 in us"\n'
         '  manifests/payments.yaml:5:16  manifest                                  "Floor ${{ each.value.flo…\n'
@@ -46,34 +46,34 @@ def test_a_value_is_followed_through_items_and_variables(shell: Shell) -> None:
     )
 
 
-def test_what_an_overlay_covers_is_shown_below_it(shell: Shell) -> None:
-    written(shell)
-    said = shell("explain", "IPPolicy/office-berlin.metadata", "--env", "prod").out
-    assert [line.split()[0] for line in said.splitlines()[1:]] == [
+def test_an_overridden_value_is_shown_below_its_overlay(shell: Shell) -> None:
+    write_project(shell)
+    result = shell("explain", "IPPolicy/office-berlin.metadata", "--env", "prod").out
+    assert [line.split()[0] for line in result.splitlines()[1:]] == [
         "environments/prod.yaml:2:43",
         "reconciler.yaml:3:40",
     ]
-    assert said.splitlines()[2].endswith('"by Git" (overridden)')
+    assert result.splitlines()[2].endswith('"by Git" (overridden)')
 
 
-def test_that_it_is_covered_is_said_however_narrow_the_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(shell)
+def test_an_overridden_value_is_marked_on_a_narrow_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_project(shell)
     monkeypatch.setenv("COLUMNS", "60")
     covered = shell("explain", "IPPolicy/office-berlin.metadata", "--env", "prod").out.splitlines()[2]
     assert covered.endswith("… (overridden)")
     assert len(covered) == 60
 
 
-def test_a_value_that_nobody_wrote_is_its_default(shell: Shell) -> None:
+def test_an_undeclared_value_is_explained_as_the_default(shell: Shell) -> None:
     assert "not declared: the documented default" in shell("explain", "TLSEdge/payments.description").out
 
 
 def test_a_secret_in_a_manifest_is_not_shown(shell: Shell) -> None:
     shell.write("reconciler.yaml", PROJECT)
     shell.write("manifests/payments.yaml", SECRETIVE)
-    said = shell("explain", "EventDestination/hook", "--var", "region=hunter2")
-    assert "EventDestination/hook.target.metrics.api_key: (sensitive)" in said.out
-    assert "hunter2" not in said.out + said.err
+    result = shell("explain", "EventDestination/hook", "--var", "region=hunter2")
+    assert "EventDestination/hook.target.metrics.api_key: (sensitive)" in result.out
+    assert "hunter2" not in result.out + result.err
 
 
 SECRETS = """\
@@ -115,7 +115,7 @@ spec: {edge_id: edghts_1, match_type: path_prefix, match: "/${{ each.key }}", we
         ),
     ],
 )
-def test_of_what_holds_a_secret_only_the_rest_is_shown(
+def test_a_value_that_contains_a_secret_is_shown_without_it(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, what: str, lines: list[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
@@ -124,13 +124,13 @@ def test_of_what_holds_a_secret_only_the_rest_is_shown(
         "environments/prod.yaml",
         "Secret/s: {ensure: forgotten, spec: null}\nHTTPSEdgeRoute/hook: {spec: {webhook_verification: null}}\n",
     )
-    said = shell("explain", what, *(["--env", "prod"] if "(overridden)" in lines[0] else []))
-    told = [" ".join(line.split()) for line in said.out.splitlines()]
-    assert told[-len(lines) :] == lines
-    assert "hunter2" not in said.out + said.err
+    result = shell("explain", what, *(["--env", "prod"] if "(overridden)" in lines[0] else []))
+    printed = [" ".join(line.split()) for line in result.out.splitlines()]
+    assert printed[-len(lines) :] == lines
+    assert "hunter2" not in result.out + result.err
 
 
-def test_what_comes_from_a_map_in_a_variable_is_followed_to_it(shell: Shell) -> None:
+def test_a_value_from_a_map_in_a_variable_is_traced_to_it(shell: Shell) -> None:
     shell.write("reconciler.yaml", "stack: prod\nvariables: {tls: {type: map, default: {min_version: '1.3'}}}\n")
     shell.write(
         "manifests/payments.yaml",
@@ -141,12 +141,12 @@ def test_what_comes_from_a_map_in_a_variable_is_followed_to_it(shell: Shell) -> 
         '  manifests/payments.yaml:3:59  manifest                      "${{ var.tls }}"\n'
         "  reconciler.yaml:2:39            variable tls, from default  a map\n"
     )
-    said = shell("explain", "TLSEdge/e.tls_termination.terminate_at").out
-    assert "not declared" in said
+    result = shell("explain", "TLSEdge/e.tls_termination.terminate_at").out
+    assert "not declared" in result
     shell.write("environments/prod.yaml", "TLSEdge/e: {spec: {tls_termination: {terminate_at: edge}}}\n")
-    said = shell("explain", "TLSEdge/e.tls_termination.min_version", "--env", "prod").out
-    assert said.splitlines()[0].endswith("(not set)")
-    assert said.splitlines()[-1].endswith("a map (overridden)")
+    result = shell("explain", "TLSEdge/e.tls_termination.min_version", "--env", "prod").out
+    assert result.splitlines()[0].endswith("(not set)")
+    assert result.splitlines()[-1].endswith("a map (overridden)")
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_what_comes_from_a_map_in_a_variable_is_followed_to_it(shell: Shell) -> 
         ("TLSEdge/payments.mutual_tl", "unknown field 'mutual_tl' in TLSEdge; did you mean 'mutual_tls'?"),
     ],
 )
-def test_a_path_that_leads_nowhere_is_refused(shell: Shell, what: str, why: str) -> None:
-    said = shell("explain", what)
-    assert (said.code, said.err.splitlines()[0]) == (64, f"error: {why}")
+def test_an_unknown_path_is_refused(shell: Shell, what: str, why: str) -> None:
+    result = shell("explain", what)
+    assert (result.code, result.err.splitlines()[0]) == (64, f"error: {why}")
 
 
-def test_every_path_that_is_told_can_be_asked_for(shell: Shell) -> None:
+def test_every_path_that_explain_prints_is_accepted_by_it(shell: Shell) -> None:
     shell.write(
         "manifests/payments.yaml",
         "kind: TunnelGroupBackend\nname: b\nspec: {labels: {app: shop}}\n---\n"
@@ -187,23 +187,23 @@ def test_a_secret_on_the_platform_is_not_shown(shell: Shell, sandbox: Sandbox, m
     )
     assert shell("apply", "-y", "--quiet").code == 0
     shell.write("environments/prod.yaml", "HTTPSEdgeRoute/hook: {spec: {webhook_verification: null}}\n")
-    said = shell("explain", "HTTPSEdgeRoute/hook.webhook_verification", "--live", "--env", "prod")
-    told = '{"enabled":true,"provider":"github","secret":"(sensitive)"}'
-    assert live(said.out) == [f"on the platform, changed in Git {told}"]
-    assert "hunter2" not in said.out + said.err
+    result = shell("explain", "HTTPSEdgeRoute/hook.webhook_verification", "--live", "--env", "prod")
+    value = '{"enabled":true,"provider":"github","secret":"(sensitive)"}'
+    assert live(result.out) == [f"on the platform, changed in Git {value}"]
+    assert "hunter2" not in result.out + result.err
 
 
-def test_the_platform_is_asked_and_who_moved_a_value_is_told(shell: Shell, sandbox: Sandbox) -> None:
+def test_explain_live_shows_a_value_that_changed_on_the_platform(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
     (policy,) = sandbox.get("/ip_policies")["ip_policies"]
     sandbox.patch(f"/ip_policies/{policy['id']}", {"description": "moved"})
-    said = shell("explain", "IPPolicy/office.description", "--live")
-    assert said.out.splitlines()[-1].split(maxsplit=6) == [
+    result = shell("explain", "IPPolicy/office.description", "--live")
+    assert result.out.splitlines()[-1].split(maxsplit=6) == [
         "on", "the", "platform,", "changed", "on", "the", 'platform  "moved"',
     ]  # fmt: skip
 
 
-def test_the_platform_s_value_is_told_of_what_is_as_it_is_declared_too(shell: Shell, sandbox: Sandbox) -> None:
+def test_explain_live_shows_values_that_are_in_sync(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
     (policy,) = sandbox.get("/ip_policies")["ip_policies"]
     assert shell("plan").code == 0
@@ -214,12 +214,12 @@ def test_the_platform_s_value_is_told_of_what_is_as_it_is_declared_too(shell: Sh
     ]
 
 
-def test_of_what_the_platform_does_not_have_no_value_is_told(shell: Shell, sandbox: Sandbox) -> None:
-    said = shell("explain", "IPPolicy/office.description", "--live")
-    assert live(said.out) == ["on the platform (not set)"]
+def test_a_resource_that_does_not_exist_has_no_live_value(shell: Shell, sandbox: Sandbox) -> None:
+    result = shell("explain", "IPPolicy/office.description", "--live")
+    assert live(result.out) == ["on the platform (not set)"]
 
 
-def test_what_no_answer_of_the_platform_shows_is_not_told_as_absent(
+def test_an_input_only_value_is_not_shown_as_absent(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("METRICS_KEY", "canary")
@@ -229,17 +229,17 @@ def test_what_no_answer_of_the_platform_shows_is_not_told_as_absent(
         "spec: {target: {metrics: {api_key: {from_env: METRICS_KEY}, service: edge}}}\n",
     )
     assert shell("apply", "-y", "--quiet").code == 0
-    said = shell("explain", "EventDestination/hook", "--live")
-    assert live(said.out) == ['on the platform "edge"']
-    assert "canary" not in said.out + said.err
+    result = shell("explain", "EventDestination/hook", "--live")
+    assert live(result.out) == ['on the platform "edge"']
+    assert "canary" not in result.out + result.err
 
 
-def test_what_could_not_be_listed_is_not_told_as_absent(shell: Shell, sandbox: Sandbox) -> None:
+def test_an_object_that_could_not_be_listed_is_not_shown_as_absent(shell: Shell, sandbox: Sandbox) -> None:
     shell("apply", "-y", "--quiet")
     sandbox.fault("GET /ip_policies", then="status", status=400, times=0)
-    said = shell("explain", "IPPolicy/office", "--live")
-    assert live(said.out) == []
-    assert "note: the live values of IPPolicy are unknown: " in said.err
+    result = shell("explain", "IPPolicy/office", "--live")
+    assert live(result.out) == []
+    assert "note: the live values of IPPolicy are unknown: " in result.err
 
 
 def live(text: str) -> list[str]:
@@ -247,25 +247,25 @@ def live(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.lstrip().startswith("on the platform")]
 
 
-def test_what_is_not_declared_is_told_with_the_nearest(shell: Shell) -> None:
-    said = shell("explain", "TLSEdge/payment")
-    assert (said.code, "did you mean 'TLSEdge/payments'?" in said.err) == (64, True)
+def test_an_undeclared_address_is_refused_with_a_suggestion(shell: Shell) -> None:
+    result = shell("explain", "TLSEdge/payment")
+    assert (result.code, "did you mean 'TLSEdge/payments'?" in result.err) == (64, True)
 
 
 BESIDE = [field.name for field in fields_of(ManifestDocument) if field.name != "name"]
 
 
 @pytest.mark.parametrize("word", [*BESIDE, "for_each"])
-def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
-    said = shell("explain", f"TunnelCredential.{word}")
-    assert said.code == 0
-    assert said.out.startswith(f"TunnelCredential.{word} (")
-    assert said.out.count("\n\n") >= 2  # what it is, and where it is shown
-    assert "A manifest key, at the same level as `spec`; examples are in docs/manifests.md" in said.out
+def test_every_manifest_key_is_explained(shell: Shell, word: str) -> None:
+    result = shell("explain", f"TunnelCredential.{word}")
+    assert result.code == 0
+    assert result.out.startswith(f"TunnelCredential.{word} (")
+    assert result.out.count("\n\n") >= 2  # what it is, and where it is shown
+    assert "A manifest key, at the same level as `spec`; examples are in docs/manifests.md" in result.out
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "text"),
     [
         ("HTTPSEdge.moved", "Former address, as in Kind/oldname"),
         ("HTTPSEdge.lifecycle.ignore", "Fields that are not managed"),
@@ -278,10 +278,10 @@ def test_every_word_beside_a_spec_is_explained(shell: Shell, word: str) -> None:
         ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec comes first
     ],
 )
-def test_a_word_is_explained_for_the_kind_that_was_named(shell: Shell, path: str, told: str) -> None:
-    said = shell("explain", path)
-    assert said.out.startswith(f"{path} (")
-    assert told in said.out
+def test_a_manifest_key_is_explained_for_the_kind(shell: Shell, path: str, text: str) -> None:
+    result = shell("explain", path)
+    assert result.out.startswith(f"{path} (")
+    assert text in result.out
 
 
 @pytest.mark.parametrize(
@@ -292,37 +292,37 @@ def test_a_word_is_explained_for_the_kind_that_was_named(shell: Shell, path: str
         ("AgentConfig", "for_each"),
     ],
 )
-def test_a_kind_lists_what_its_manifests_may_say_beside_the_spec(shell: Shell, kind: str, words: str) -> None:
+def test_a_kind_lists_the_manifest_keys_that_it_supports(shell: Shell, kind: str, words: str) -> None:
     assert shell("explain", kind).out.endswith(f"\nManifest keys: {words}\n")
 
 
 @pytest.mark.parametrize(
-    ("path", "told"),
+    ("path", "text"),
     [
         ("BotUser.lifecycle.protct", "unknown field 'protct' in BotUser.lifecycle; did you mean 'protect'?"),
         ("BotUser.moved.x", "unknown field 'x' in BotUser.moved; it is a single value"),
     ],
 )
-def test_what_is_not_inside_a_word_is_told(shell: Shell, path: str, told: str) -> None:
-    said = shell("explain", path)
-    assert (said.code, told in said.err) == (64, True)
+def test_an_unknown_key_within_a_manifest_key_is_an_error(shell: Shell, path: str, text: str) -> None:
+    result = shell("explain", path)
+    assert (result.code, text in result.err) == (64, True)
 
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_every_code_is_explained(shell: Shell, code: str) -> None:
-    said = shell("explain", code)
-    assert said.code == 0
-    assert said.out.startswith(f"{code} (")
-    assert CODES[code].remedy in " ".join(said.out.split())
+    result = shell("explain", code)
+    assert result.code == 0
+    assert result.out.startswith(f"{code} (")
+    assert CODES[code].remedy in " ".join(result.out.split())
 
 
-def test_a_misspelt_code_is_refused_with_the_nearest(shell: Shell) -> None:
-    said = shell("explain", "unknown-feild")
-    assert said.code != 0
-    assert "unknown code 'unknown-feild'; did you mean 'unknown-field'?" in said.err
+def test_an_unknown_code_is_refused_with_a_suggestion(shell: Shell) -> None:
+    result = shell("explain", "unknown-feild")
+    assert result.code != 0
+    assert "unknown code 'unknown-feild'; did you mean 'unknown-field'?" in result.err
 
 
-def test_explain_tells_of_a_field(shell: Shell) -> None:
+def test_a_field_is_explained_with_its_behaviors(shell: Shell) -> None:
     assert shell("explain", "ReservedDomain.region") == Output(
         0,
         """\

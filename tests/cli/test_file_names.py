@@ -44,13 +44,13 @@ def write(root: Path, path: bytes, text: bytes = POLICY) -> None:
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 @pytest.mark.usefixtures("sandbox")
-def test_a_manifest_whose_name_is_not_utf_8_is_named_by_every_command(shell: Shell, words: list[str]) -> None:
+def test_every_command_reports_a_manifest_with_a_name_that_is_not_utf_8(shell: Shell, words: list[str]) -> None:
     write(shell.root, b"manifests/caf\xe9.yaml")
-    said = shell(*words)
-    assert "unexpected" not in said.err
-    assert (said.code == 0) == (UNREADABLE not in said.err)
+    result = shell(*words)
+    assert "unexpected" not in result.err
+    assert (result.code == 0) == (UNREADABLE not in result.err)
     if words[0] in ("validate", "plan", "apply", "drift", "fmt", "graph", "explain", "adopt"):
-        assert UNREADABLE in said.err
+        assert UNREADABLE in result.err
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,17 @@ def test_a_manifest_whose_name_is_not_utf_8_is_named_by_every_command(shell: She
     [b"manifests/caf\xe9/a.yaml", b"manifests/a/b\xff/c/d.yml", b"policies/caf\xe9.yaml", b"environments/caf\xe9.yaml"],
 )
 @pytest.mark.usefixtures("sandbox")
-def test_no_folder_or_file_of_a_project_may_have_such_a_name(shell: Shell, path: bytes) -> None:
+def test_folders_and_files_of_a_project_with_names_that_are_not_utf_8_are_refused(shell: Shell, path: bytes) -> None:
     write(shell.root, path)
     for words in (["validate"], ["plan"], ["fmt", "--modeline"], ["init", "-y", "--ci", "github"]):
-        said = shell(*words)
-        assert "unexpected" not in said.err, words
-        assert "Traceback" not in said.err
+        result = shell(*words)
+        assert "unexpected" not in result.err, words
+        assert "Traceback" not in result.err
     assert shell("validate").code == 1
 
 
 @pytest.mark.usefixtures("sandbox")
-def test_other_files_may_have_any_name(shell: Shell) -> None:
+def test_files_that_are_not_read_may_have_any_name(shell: Shell) -> None:
     for path in (b"manifests/caf\xe9.txt", b"manifests/caf\xe9/x.md", b"manifests/.caf\xe9.yaml", b"caf\xe9.yaml"):
         write(shell.root, path)
     for words in (["validate"], ["fmt"], ["apply", "-y"], ["drift"]):
@@ -101,13 +101,13 @@ def test_other_files_may_have_any_name(shell: Shell) -> None:
     ],
     ids=" ".join,
 )
-def test_arguments_that_are_not_utf_8_end_in_a_message_or_in_files_of_that_name(shell: Shell, words: list[str]) -> None:
-    said = shell(*(word.replace("NAME", os.fsdecode(b"caf\xe9")) for word in words))
-    assert "unexpected" not in said.err
-    assert said.code in ((0, 1, 64) if said.err else (0,))
+def test_arguments_that_are_not_utf_8_are_refused_or_used_as_file_names(shell: Shell, words: list[str]) -> None:
+    result = shell(*(word.replace("NAME", os.fsdecode(b"caf\xe9")) for word in words))
+    assert "unexpected" not in result.err
+    assert result.code in ((0, 1, 64) if result.err else (0,))
 
 
-def test_a_project_may_be_in_a_folder_whose_name_is_not_utf_8(
+def test_a_project_may_be_in_a_folder_with_a_name_that_is_not_utf_8(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = os.fsdecode(os.fsencode(shell.root) + b"/caf\xe9")
@@ -115,7 +115,7 @@ def test_a_project_may_be_in_a_folder_whose_name_is_not_utf_8(
     write(shell.root, b"caf\xe9/manifests/x.yaml")
     monkeypatch.chdir(folder)
     for words in (["validate"], ["plan"], ["apply", "-y"], ["drift"], ["list"], ["history"]):
-        said = shell(*words)
-        assert "unexpected" not in said.err, (words, said.err)
-        assert said.code == 0, (words, said.err)
+        result = shell(*words)
+        assert "unexpected" not in result.err, (words, result.err)
+        assert result.code == 0, (words, result.err)
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1

@@ -20,12 +20,12 @@ def schema(name: str) -> Any:
     return json.loads((ROOT / f"schemas/{name}.json").read_text(encoding="utf-8"))
 
 
-def test_one_plan_is_written_in_every_form_at_once(shell: Shell, sandbox: Sandbox) -> None:
+def test_one_plan_is_written_in_every_format(shell: Shell, sandbox: Sandbox) -> None:
     forms = ("json", "markdown", "html", "sarif", "github", "gitlab")
     words = [word for form in forms for word in ("--format", f"{form}=plan.{form}")]
-    said = shell("plan", "--format", "text", *words)
-    assert (said.code, said.err) == (0, "")
-    assert "Plan: 3 to create" in said.out
+    result = shell("plan", "--format", "text", *words)
+    assert (result.code, result.err) == (0, "")
+    assert "Plan: 3 to create" in result.out
     files = {form: (shell.root / f"plan.{form}").read_text(encoding="utf-8") for form in forms}
     jsonschema.validate(json.loads(files["json"]), schema("plan"))
     digest = json.loads(files["json"])["integrity"]
@@ -36,10 +36,10 @@ def test_one_plan_is_written_in_every_form_at_once(shell: Shell, sandbox: Sandbo
     assert len(json.loads(files["gitlab"])) == 3
 
 
-def test_a_plan_file_is_shown_in_the_forms_of_its_plan(shell: Shell, sandbox: Sandbox) -> None:
+def test_show_renders_a_plan_file_in_the_formats_of_plan(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json", "--format", "sarif=there.sarif", "--format", "github=there.txt")
-    said = shell("show", "plan.json", "--format", "sarif=here.sarif", "--format", "github=here.txt")
-    assert (said.code, said.out) == (0, "")
+    result = shell("show", "plan.json", "--format", "sarif=here.sarif", "--format", "github=here.txt")
+    assert (result.code, result.out) == (0, "")
     for name in ("sarif", "txt"):
         assert (shell.root / f"here.{name}").read_text() == (shell.root / f"there.{name}").read_text()
     digest = json.loads((shell.root / "plan.json").read_text())["integrity"]
@@ -54,13 +54,15 @@ def test_annotations_count_files_from_the_repositorys_root(
     for name in ("reconciler.yaml", "manifests"):
         (shell.root / name).rename(inside / name)
     (shell.root / ".git").mkdir()
-    said = shell("plan", "--project", "infra", "--format", "github")
-    assert "::notice file=infra/manifests/payments.yaml,line=1,col=1,title=IPPolicy/office::will be created" in said.out
+    result = shell("plan", "--project", "infra", "--format", "github")
+    assert (
+        "::notice file=infra/manifests/payments.yaml,line=1,col=1,title=IPPolicy/office::will be created" in result.out
+    )
     shell("plan", "--project", "infra", "--out", "plan.json")
-    assert shell("show", "plan.json", "--project", "infra", "--format", "github").out == said.out
+    assert shell("show", "plan.json", "--project", "infra", "--format", "github").out == result.out
 
 
-def test_a_plan_as_json_is_nobody_elses_to_read_wherever_it_was_asked_for(shell: Shell, sandbox: Sandbox) -> None:
+def test_a_plan_as_json_is_readable_by_its_owner_only(shell: Shell, sandbox: Sandbox) -> None:
     shell.write("form.json", "what was there, for all to read")
     shell("plan", "--out", "out.json", "--format", "json=form.json")
     assert (shell.root / "form.json").read_text() == (shell.root / "out.json").read_text()
@@ -68,25 +70,25 @@ def test_a_plan_as_json_is_nobody_elses_to_read_wherever_it_was_asked_for(shell:
     assert shell("show", "out.json", "--format", "json=/dev/null").code == 0
 
 
-def test_a_form_without_its_file_is_asked_for(shell: Shell) -> None:
-    said = shell("plan", "--format", "json=")
-    assert said.code == 64
-    assert "'json=' has no file name; use json=FILE, or json for standard output" in said.err
+def test_a_format_with_an_empty_file_name_is_a_usage_error(shell: Shell) -> None:
+    result = shell("plan", "--format", "json=")
+    assert result.code == 64
+    assert "'json=' has no file name; use json=FILE, or json for standard output" in result.err
 
 
-def test_every_event_of_an_apply_has_the_form_that_is_documented(shell: Shell, sandbox: Sandbox) -> None:
+def test_every_event_of_an_apply_matches_the_documented_schema(shell: Shell, sandbox: Sandbox) -> None:
     sandbox.fault("POST /reserved_domains", then="status", status=503)
     sandbox.fault("POST /ip_policies", then="status", status=400)
     shell("apply", "-y", "--events", "events.ndjson")
     lines = [json.loads(line) for line in (shell.root / "events.ndjson").read_text().splitlines()]
-    for each in lines:
-        jsonschema.validate(each, schema("event"))
+    for event in lines:
+        jsonschema.validate(event, schema("event"))
     assert {line["event"] for line in lines} == {"started", "retried", "ended"}
     assert [line["attempt"] for line in lines if line["event"] == "retried"] == [2]
     assert {line["outcome"] for line in lines if line["event"] == "ended"} == {"succeeded", "failed", "skipped"}
 
 
-def test_every_property_of_an_event_is_in_the_table_of_the_docs() -> None:
+def test_every_property_of_an_event_is_documented() -> None:
     lines = (ROOT / "docs/outputs.md").read_text(encoding="utf-8").splitlines()
     for form in schema("event")["oneOf"]:
         event = form["properties"]["event"]["const"]

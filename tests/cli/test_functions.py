@@ -23,7 +23,7 @@ def project(shell: Shell) -> Shell:
     return shell
 
 
-def explained(shell: Shell, what: str) -> str:
+def explain(shell: Shell, what: str) -> str:
     answer = shell("explain", what)
     assert answer.code == 0, answer
     return answer.out
@@ -35,10 +35,10 @@ def test_values_of_a_spec_are_evaluated(project: Shell) -> None:
         "kind: TLSEdge\nname: a\nspec:\n  description: In ${{ lower(var.region) }}, $${{ lower(x) }}\n"
         "  hostports: ${{ split(var.hosts, ',') }}\n  metadata: ${{ default(var.empty, \"none\") }}\n",
     )
-    assert "In eu, ${{ lower(x) }}" in explained(project, "TLSEdge/a.description")
-    assert "b.example.com:443" in explained(project, "TLSEdge/a.hostports")
-    assert "none" in explained(project, "TLSEdge/a.metadata")
-    assert "variable region" in explained(project, "TLSEdge/a.description")
+    assert "In eu, ${{ lower(x) }}" in explain(project, "TLSEdge/a.description")
+    assert "b.example.com:443" in explain(project, "TLSEdge/a.hostports")
+    assert "none" in explain(project, "TLSEdge/a.metadata")
+    assert "variable region" in explain(project, "TLSEdge/a.description")
 
 
 def test_items_of_for_each_are_arguments(project: Shell) -> None:
@@ -50,10 +50,10 @@ def test_items_of_for_each_are_arguments(project: Shell) -> None:
         '  metadata: ${{ default(each.value.label, "no label") }}\n',
     )
     assert project("validate").code == 0, project("validate")
-    assert "}} ${{ x in EU" in explained(project, "IPPolicy/office-1.description")
-    assert "none in EU" in explained(project, "IPPolicy/home-2.description")
-    assert "}} ${{ x" in explained(project, "IPPolicy/office-1.metadata")
-    assert "no label" in explained(project, "IPPolicy/home-2.metadata")
+    assert "}} ${{ x in EU" in explain(project, "IPPolicy/office-1.description")
+    assert "none in EU" in explain(project, "IPPolicy/home-2.description")
+    assert "}} ${{ x" in explain(project, "IPPolicy/office-1.metadata")
+    assert "no label" in explain(project, "IPPolicy/home-2.metadata")
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,12 @@ def test_errors_have_the_position_of_the_value(project: Shell, text: str, proble
 
 @pytest.mark.parametrize("call", ["lower(var.region)", "lower(each.value)", "default(each.value, var.region)"])
 def test_functions_are_refused_in_secret_fields(project: Shell, call: str) -> None:
-    each = "for_each: {a: ABC}\n" if "each" in call else ""
-    name = "${{ each.key }}" if each else "a"
+    for_each = "for_each: {a: ABC}\n" if "each" in call else ""
+    name = "${{ each.key }}" if for_each else "a"
     spec = f"spec:\n  name: x\n  value: ${{{{ {call} }}}}\n  vault_id: vault_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4\n"
-    project.write("manifests/a.yaml", f"kind: Secret\nname: {name}\n{each}{spec}")
+    project.write("manifests/a.yaml", f"kind: Secret\nname: {name}\n{for_each}{spec}")
     answer = project("validate")
     assert answer.code == 1
-    told = answer.out + answer.err
-    assert "functions are not available in secret fields" in told or "invalid expression ${{ … }}" in told
-    assert "abc" not in told.lower().replace("each", "")
+    output = answer.out + answer.err
+    assert "functions are not available in secret fields" in output or "invalid expression ${{ … }}" in output
+    assert "abc" not in output.lower().replace("each", "")

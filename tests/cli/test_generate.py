@@ -15,14 +15,12 @@ def test_the_generated_files_in_the_repository_are_current() -> None:
     assert generate.find_stale(ROOT) == []
 
 
-def test_what_was_just_written_is_current(tmp_path: Path) -> None:
+def test_generated_files_are_current_after_they_were_written(tmp_path: Path) -> None:
     assert generate.main(["--root", str(tmp_path)]) == 0
     assert generate.main(["--root", str(tmp_path), "--check"]) == 0
 
 
-def test_a_check_names_each_file_that_is_not_as_it_would_be_written(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_check_names_each_stale_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     generate.write(tmp_path)
     (tmp_path / "docs/kinds/TLSEdge.md").unlink()
     (tmp_path / "docs/kinds/OldKind.md").write_text("gone", encoding="utf-8")
@@ -37,7 +35,7 @@ def test_a_check_names_each_file_that_is_not_as_it_would_be_written(
     ]
 
 
-def test_writing_again_puts_everything_right(tmp_path: Path) -> None:
+def test_generate_updates_stale_files_and_removes_old_ones(tmp_path: Path) -> None:
     generate.write(tmp_path)
     (tmp_path / "docs/kinds/OldKind.md").write_text("gone", encoding="utf-8")
     assert generate.write(tmp_path) == 1

@@ -6,18 +6,18 @@ from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Shell
 
 
-def test_history_tells_how_calls_ended(shell: Shell, sandbox: Sandbox) -> None:
+def test_history_shows_the_outcome_of_each_call(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("history") == Output(0, "", "No calls recorded yet.\n")
     shell("apply", "-y")
-    said = shell("history")
-    assert said.code == 0
-    assert sorted(line.split("  ", 1)[1] for line in said.out.splitlines()) == [
+    result = shell("history")
+    assert result.code == 0
+    assert sorted(line.split("  ", 1)[1] for line in result.out.splitlines()) == [
         f"apply    succeeded  create {address}"
         for address in ("IPPolicy/office", "ReservedDomain/pay", "TLSEdge/payments")
     ]
 
 
-def test_more_of_the_history_than_can_be_counted_is_a_usage_error(shell: Shell) -> None:
-    said = shell("history", "--limit", "9" * 20)
-    assert said.code == 64
-    assert "is not in the range" in said.err
+def test_a_limit_of_the_history_out_of_range_is_a_usage_error(shell: Shell) -> None:
+    result = shell("history", "--limit", "9" * 20)
+    assert result.code == 64
+    assert "is not in the range" in result.err

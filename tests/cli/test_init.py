@@ -27,29 +27,29 @@ OUTPUTS = (
 )
 
 
-def everything(folder: Path) -> dict[str, str]:
+def read_all(folder: Path) -> dict[str, str]:
     return {
         file.relative_to(folder).as_posix(): file.read_text() for file in sorted(folder.rglob("*")) if file.is_file()
     }
 
 
-def test_what_it_writes_is_valid_laid_out_and_plans(shell: Shell, sandbox: Sandbox) -> None:
-    told = shell("init", "fresh", "-y", "--example", "--base-url", sandbox.base_url)
-    assert told.code == 0
-    assert told.err.startswith(
+def test_a_new_project_is_valid_and_formatted_and_can_be_planned(shell: Shell, sandbox: Sandbox) -> None:
+    result = shell("init", "fresh", "-y", "--example", "--base-url", sandbox.base_url)
+    assert result.code == 0
+    assert result.err.startswith(
         f"{sandbox.base_url} accepted the API key.\nwrote reconciler.yaml\nwrote manifests/access.yaml\n"
     )
-    assert told.out.startswith("Next steps:\n  cd fresh\n")
+    assert result.out.startswith("Next steps:\n  cd fresh\n")
     assert shell("validate", "--project", "fresh").code == 0
     assert shell("fmt", "--check", "--project", "fresh").code == 0
     assert "Plan: 2 to create" in shell("plan", "--project", "fresh").out
 
 
-def test_the_key_is_tried_with_one_read_and_kept_nowhere(shell: Shell, sandbox: Sandbox) -> None:
+def test_init_tests_the_key_with_one_request_and_writes_it_nowhere(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url, "--ci", "github").code == 0
-    asked = sandbox.log()
-    assert [(each["method"], each["path"]) for each in asked] == [("GET", "/ip_policies?limit=1")]
-    assert [path for path, text in everything(shell.root / "fresh").items() if f"{KEY}\n" in text] == []
+    requests = sandbox.log()
+    assert [(request["method"], request["path"]) for request in requests] == [("GET", "/ip_policies?limit=1")]
+    assert [path for path, text in read_all(shell.root / "fresh").items() if f"{KEY}\n" in text] == []
 
 
 def test_nothing_is_written_when_the_key_is_refused(
@@ -62,24 +62,24 @@ def test_nothing_is_written_when_the_key_is_refused(
     assert not (shell.root / "fresh").exists()
 
 
-def test_without_a_key_it_says_that_none_was_tried(shell: Shell) -> None:
-    told = shell("init", "fresh", "-y", "--base-url", "https://api.example.com")
-    assert told.code == 0
-    assert "note: API key not tested: RECONCILER_API_KEY is not set\n" in told.err
+def test_init_without_a_key_reports_that_none_was_tested(shell: Shell) -> None:
+    result = shell("init", "fresh", "-y", "--base-url", "https://api.example.com")
+    assert result.code == 0
+    assert "note: API key not tested: RECONCILER_API_KEY is not set\n" in result.err
 
 
-def test_what_is_there_stays_as_it_is(shell: Shell) -> None:
-    before = everything(shell.root)
-    told = shell("init", "-y", "--ci", "gitlab")
-    after = everything(shell.root)
+def test_init_does_not_change_existing_files(shell: Shell) -> None:
+    before = read_all(shell.root)
+    result = shell("init", "-y", "--ci", "gitlab")
+    after = read_all(shell.root)
     assert {path: after[path] for path in before} == before
-    assert "kept reconciler.yaml, which already exists\n" in told.err
+    assert "kept reconciler.yaml, which already exists\n" in result.err
     assert after[".gitlab-ci.yml"] == pipelines.read_pipelines("gitlab")[".gitlab-ci.yml"]
     shell("init", "-y", "--ci", "gitlab")
-    assert everything(shell.root) == after
+    assert read_all(shell.root) == after
 
 
-def test_a_project_that_is_there_gets_no_example(shell: Shell) -> None:
+def test_no_example_is_written_into_an_existing_project(shell: Shell) -> None:
     for name in ("begun/reconciler.yaml", "written/manifests/deep/all.yml"):
         shell.write(name, "")
         folder = name.partition("/")[0]
@@ -87,28 +87,28 @@ def test_a_project_that_is_there_gets_no_example(shell: Shell) -> None:
         assert not (shell.root / folder / "manifests/access.yaml").exists()
 
 
-def test_what_a_gitignore_lacks_is_named(shell: Shell) -> None:
+def test_missing_entries_of_a_gitignore_are_named(shell: Shell) -> None:
     shell.write("fresh/.gitignore", f"*.pyc\nstate\n/plan.*\n.env\n{OUTPUTS}")
-    told = shell("init", "fresh", "-y")
-    assert "kept .gitignore, which already exists\n" in told.err
-    assert "note: .gitignore does not list /secrets/ *.key /plan.json /plan.md /plan.html; " in told.err
+    result = shell("init", "fresh", "-y")
+    assert "kept .gitignore, which already exists\n" in result.err
+    assert "note: .gitignore does not list /secrets/ *.key /plan.json /plan.md /plan.html; " in result.err
     assert "does not say" not in shell("init", "other", "-y").err
 
 
-def test_a_gitignore_may_say_it_otherwise_or_be_none(shell: Shell) -> None:
+def test_other_patterns_of_a_gitignore_are_recognized(shell: Shell) -> None:
     shell.write(
         "fresh/.gitignore",
         "state/*\n/secrets/**\n.env*\n*.key\nplan.*\n**/plan.json\n/plan.md\nplan.html*\n*.ndjson\n"
         + OUTPUTS.replace("/report", "report").replace("/snapshot.json\n/events.ndjson\n", ""),
     )
-    told = shell("init", "fresh", "-y")
-    assert "note: .gitignore does not list /snapshot.json /events.ndjson; " in told.err
+    result = shell("init", "fresh", "-y")
+    assert "note: .gitignore does not list /snapshot.json /events.ndjson; " in result.err
     (shell.root / "other/.gitignore").mkdir(parents=True)
-    told = shell("init", "other", "-y")
-    assert (told.code, told.out.splitlines()[0]) == (0, "Next steps:")
+    result = shell("init", "other", "-y")
+    assert (result.code, result.out.splitlines()[0]) == (0, "Next steps:")
 
 
-def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: Shell) -> None:
+def test_git_ignores_all_outputs_of_documented_commands_and_pipelines(shell: Shell) -> None:
     root = Path(__file__).parents[2]
     files = [
         root / "README.md",
@@ -116,8 +116,8 @@ def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: 
         *root.rglob("examples/gitops/**/*"),
         *root.glob("reconciler/cli/**/*.py"),
     ]
-    told = re.compile(r"(?:-out |--format \w+=)([\w./-]+\.\w+)")
-    written = {name for file in files if file.is_file() for name in told.findall(file.read_text(encoding="utf-8"))}
+    pattern = re.compile(r"(?:-out |--format \w+=)([\w./-]+\.\w+)")
+    written = {name for file in files if file.is_file() for name in pattern.findall(file.read_text(encoding="utf-8"))}
     written -= {"snapshot.pub", "ca.pem"}  # public: half of a key, and a certificate
     assert {"secrets/agent.yml", "secrets/snapshot.key", "plan.sarif", "drift.md"} <= written
     assert shell("init", "fresh", "-y").code == 0
@@ -128,7 +128,7 @@ def test_git_takes_none_of_what_commands_and_pipelines_are_told_to_write(shell: 
     assert set(ignored.stdout.split()) == written
 
 
-def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) -> None:
+def test_a_symbolic_link_to_a_folder_is_not_written_through(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "fresh").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "fresh" / "manifests").symlink_to(tmp_path / "elsewhere")
@@ -136,11 +136,11 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
     assert refused.code == 1
     assert "manifests/access.yaml leads through a symlink" in refused.err
     assert list((tmp_path / "elsewhere").iterdir()) == []
-    assert everything(tmp_path / "fresh") == {}
+    assert read_all(tmp_path / "fresh") == {}
 
 
 @pytest.mark.parametrize(
-    ("flags", "told"),
+    ("flags", "message"),
     [
         (("--stack", "a b"), "--stack: is not a valid stack name"),
         (("--base-url", "http://api.example.com"), "--base-url: would send the API key unencrypted"),
@@ -153,17 +153,17 @@ def test_a_link_on_the_way_is_not_written_through(shell: Shell, tmp_path: Path) 
         (("--package", "a @ git+https://token@example.com/x"), "--package: would write a user or password"),
     ],
 )
-def test_a_flag_that_makes_no_sense_is_refused_before_anything_is_written(
-    shell: Shell, flags: tuple[str, str], told: str
+def test_an_invalid_flag_is_refused_before_anything_is_written(
+    shell: Shell, flags: tuple[str, str], message: str
 ) -> None:
     refused = shell("init", "fresh", "-y", *flags)
     assert refused.code == 64
-    assert refused.err.startswith(f"error: {told}")
+    assert refused.err.startswith(f"error: {message}")
     assert not (shell.root / "fresh").exists()
 
 
 @pytest.mark.parametrize("name", ["0123", "true", "1.5", "no-1", "null", "a.b_c-D"])
-def test_a_stack_s_name_reads_back_as_it_was_given(shell: Shell, name: str) -> None:
+def test_the_name_of_a_stack_is_read_back_unchanged(shell: Shell, name: str) -> None:
     shell("init", "fresh", "-y", "--stack", name)
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == name
 
@@ -183,7 +183,7 @@ def test_the_public_platform_needs_no_address(shell: Shell) -> None:
         (".github/CODEOWNERS", "* @octo\n", ".github/workflows/plan.yml"),
     ],
 )
-def test_the_code_host_is_told_by_the_repository(shell: Shell, file: str, text: str, first: str) -> None:
+def test_the_code_host_is_detected_from_the_repository(shell: Shell, file: str, text: str, first: str) -> None:
     shell.write(f"fresh/{file}", text)
     shell("init", "fresh", "-y")
     assert (shell.root / "fresh" / first).exists()
@@ -191,55 +191,57 @@ def test_the_code_host_is_told_by_the_repository(shell: Shell, file: str, text: 
 
 @pytest.mark.parametrize("entry", ["folder", "file"])
 @pytest.mark.parametrize("host", pipelines.HOSTS)
-def test_below_the_root_of_a_repository_no_pipelines_are_written(shell: Shell, host: str, entry: str) -> None:
+def test_no_pipelines_are_written_below_the_root_of_a_repository(shell: Shell, host: str, entry: str) -> None:
     """Code hosts would not read them there. A submodule and a worktree have a file `.git`."""
     shell.write("outer/.git/HEAD" if entry == "folder" else "outer/.git", "")
     shell.write("outer/a/b/.github/CODEOWNERS", "* @octo\n")
     root = shell.root.resolve() / "outer"
     for folder in ("outer/infra", "outer/a/b"):
-        before = everything(shell.root)
+        before = read_all(shell.root)
         refused = shell("init", folder, "-y", "--ci", host)
         assert (refused.code, refused.err) == (
             64,
             "error: --ci: pipelines are read at the root of a Git repository only, and "
             f"{shell.root.resolve() / folder} is below the root of {root}; run init in {root}, or without --ci\n",
         )
-        assert everything(shell.root) == before
+        assert read_all(shell.root) == before
         assert shell("init", folder, "-y").code == 0
-        written = everything(shell.root).keys() - before.keys()
+        written = read_all(shell.root).keys() - before.keys()
         assert not [path for path in written if re.search(r"\.git(hub|lab)", path)]
     assert shell("init", "outer", "-y", "--ci", host).code == 0
 
 
-def test_a_folder_that_is_a_repository_itself_gets_pipelines_wherever_it_is(shell: Shell) -> None:
+def test_pipelines_are_written_in_a_repository_within_another(shell: Shell) -> None:
     shell.write("outer/.git/HEAD", "")
     shell.write("outer/inner/.git/HEAD", "")
     assert shell("init", "outer/inner", "-y", "--ci", "github").code == 0
     assert (shell.root / "outer/inner/.github/workflows/apply.yml").exists()
 
 
-def test_where_nobody_can_answer_it_asks_for_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_without_a_terminal_requires_auto_approve(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = shell("init", "fresh")
     assert refused.code == 64
     assert refused.err == "error: stdin is not a terminal; pass --auto-approve to run non-interactively\n"
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_init_prompts_with_proposals_at_a_terminal(
+    shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sandbox.post("/bot_users", {"name": "deployer"})
     monkeypatch.delenv("RECONCILER_API_KEY")
     monkeypatch.delenv("RECONCILER_BASE_URL")
-    ours, theirs = pty.openpty()
+    terminal, other_end = pty.openpty()
     with subprocess.Popen(
         [sys.executable, "-m", "reconciler", "init", "fresh", "--profile", "specification"],
         cwd=shell.root,
-        stdin=theirs,
+        stdin=other_end,
         stdout=subprocess.DEVNULL,
-        stderr=theirs,
+        stderr=other_end,
         env={**os.environ, "TERM": "dumb"},
     ) as process:
-        os.close(theirs)
-        said = ""
+        os.close(other_end)
+        output = ""
         for question, answer in (
             ("[fresh]:", "shop"),
             ("Base URL of the API:", sandbox.base_url),
@@ -247,13 +249,13 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
             ("(leave empty to set later)", WHEEL),
             ("API key", KEY),
         ):
-            said += _until(ours, question)
-            os.write(ours, f"{answer}\n".encode())
-        said += _until(ours, "the account's existing objects?")
-        os.write(ours, b"y\n")
-    os.close(ours)
+            output += _until(terminal, question)
+            os.write(terminal, f"{answer}\n".encode())
+        output += _until(terminal, "the account's existing objects?")
+        os.write(terminal, b"y\n")
+    os.close(terminal)
     assert process.returncode == 0
-    assert f"{sandbox.base_url} accepted the API key." in said
+    assert f"{sandbox.base_url} accepted the API key." in output
     assert yaml.safe_load((shell.root / "fresh" / "reconciler.yaml").read_text())["stack"] == "shop"
     pipeline = yaml.safe_load((shell.root / "fresh" / ".gitlab-ci.yml").read_text())
     assert pipeline["variables"]["RECONCILER_PACKAGE"] == f"reconciler[postgres] @ {WHEEL}"
@@ -261,18 +263,18 @@ def test_at_a_terminal_it_asks_and_proposes(shell: Shell, sandbox: Sandbox, monk
 
 
 def _until(terminal: int, text: str) -> str:
-    said = ""
-    while text not in said:
+    output = ""
+    while text not in output:
         ready, _, _ = select.select([terminal], [], [], 30)
-        assert ready, f"{text!r} was not asked; said: {said}"
-        said += os.read(terminal, 1024).decode()
-    return said
+        assert ready, f"{text!r} was not asked; said: {output}"
+        output += os.read(terminal, 1024).decode()
+    return output
 
 
-def test_flags_that_a_project_which_is_there_does_not_heed_are_named(shell: Shell) -> None:
-    told = shell("init", "-y", "--no-check", "--base-url", "https://two.example.com")
-    assert told.code == 0
-    assert "note: reconciler.yaml already exists; ignoring --base-url\n" in told.err
+def test_flags_that_an_existing_project_ignores_are_reported(shell: Shell) -> None:
+    result = shell("init", "-y", "--no-check", "--base-url", "https://two.example.com")
+    assert result.code == 0
+    assert "note: reconciler.yaml already exists; ignoring --base-url\n" in result.err
 
 
 def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox) -> None:
@@ -280,8 +282,8 @@ def test_after_init_and_import_a_plan_only_adopts(shell: Shell, sandbox: Sandbox
     sandbox.post("/ip_policy_rules", {"ip_policy_id": policy["id"], "cidr": "192.0.2.0/24", "action": "allow"})
     assert shell("init", "fresh", "-y", "--base-url", sandbox.base_url).code == 0
     assert [path.name for path in (shell.root / "fresh/manifests").iterdir()] == [".gitkeep"]
-    told = shell("import", "--project", "fresh")
-    assert (told.code, told.err) == (0, "")
+    result = shell("import", "--project", "fresh")
+    assert (result.code, result.err) == (0, "")
     assert shell("plan", "--project", "fresh", "--adopt", "--format", "json=plan.json").code == 0
     changes = json.loads((shell.root / "plan.json").read_text())["changes"]
     assert {change["action"] for change in changes} == {"adopt"}
@@ -297,9 +299,11 @@ def test_a_new_project_without_manifests_plans_nothing(shell: Shell, sandbox: Sa
 def installs(shell: Shell, host: str) -> str:
     """What the pipelines of the new project say is to be installed."""
     written = yaml.safe_load((shell.root / "fresh" / pipelines.PACKAGE_IN[host]).read_text())
-    said = written["variables"]["RECONCILER_PACKAGE"] if host == "gitlab" else written["inputs"]["package"]["default"]
-    assert isinstance(said, str)
-    return said
+    package = (
+        written["variables"]["RECONCILER_PACKAGE"] if host == "gitlab" else written["inputs"]["package"]["default"]
+    )
+    assert isinstance(package, str)
+    return package
 
 
 @pytest.mark.parametrize("host", pipelines.HOSTS)
@@ -316,32 +320,32 @@ def installs(shell: Shell, host: str) -> str:
         ("wheels/reconciler-0.1.0-py3-none-any.whl", "wheels/reconciler-0.1.0-py3-none-any.whl[postgres]"),
     ],
 )  # fmt: skip
-def test_the_pipelines_install_what_is_said_with_the_extra_for_their_store(
+def test_the_pipelines_install_the_package_with_the_extra_for_their_store(
     shell: Shell, host: str, package: str, written: str
 ) -> None:
-    told = shell("init", "fresh", "-y", "--ci", host, "--package", package)
-    assert told.code == 0
+    result = shell("init", "fresh", "-y", "--ci", host, "--package", package)
+    assert result.code == 0
     assert installs(shell, host) == written
-    assert ("is installed from a package index: set " in told.out) == ("~=" in package or "==" in package)
+    assert ("is installed from a package index: set " in result.out) == ("~=" in package or "==" in package)
 
 
 @pytest.mark.parametrize("host", pipelines.HOSTS)
-def test_pipelines_that_nobody_named_a_package_for_install_none_and_init_says_so(shell: Shell, host: str) -> None:
-    told = shell("init", "fresh", "-y", "--ci", host)
+def test_pipelines_without_a_package_install_none_and_init_reports_it(shell: Shell, host: str) -> None:
+    result = shell("init", "fresh", "-y", "--ci", host)
     assert installs(shell, host) == ""
-    assert "The pipelines have no package to install yet: set " in told.out
+    assert "The pipelines have no package to install yet: set " in result.out
     again = shell("init", "fresh", "-y", "--ci", host, "--package", WHEEL)
     assert installs(shell, host) == ""
     assert f"note: {pipelines.PACKAGE_IN[host]} already exists; ignoring --package" in again.err
     assert "The pipelines have no package to install yet" in again.out
 
 
-def test_environments_are_created_and_the_pipelines_have_a_part_for_each(shell: Shell, sandbox: Sandbox) -> None:
+def test_environments_are_created_with_a_job_for_each_in_the_pipelines(shell: Shell, sandbox: Sandbox) -> None:
     words = ("--base-url", sandbox.base_url, "--stack", "shop", "--example", "--ci", "github")
-    told = shell("init", "fresh", "-y", *words, "--environment", "staging", "--environment", "prod")
-    assert "wrote environments/staging.yaml\nwrote environments/prod.yaml\n" in told.err
-    assert "note: pipelines apply a merge in this order: staging, prod; " in told.err
-    assert "RECONCILER_API_KEY in\nthe environments staging and prod; " in told.out
+    result = shell("init", "fresh", "-y", *words, "--environment", "staging", "--environment", "prod")
+    assert "wrote environments/staging.yaml\nwrote environments/prod.yaml\n" in result.err
+    assert "note: pipelines apply a merge in this order: staging, prod; " in result.err
+    assert "RECONCILER_API_KEY in\nthe environments staging and prod; " in result.out
     assert shell("validate", "--project", "fresh").code == 0
     assert shell("fmt", "--check", "--project", "fresh").code == 0
     assert "2 to create" in shell("plan", "--project", "fresh", "--env", "prod").out
@@ -351,9 +355,9 @@ def test_environments_are_created_and_the_pipelines_have_a_part_for_each(shell: 
 def test_the_environments_of_a_project_are_applied_with_production_last(shell: Shell) -> None:
     for name in ("live", "dev", "staging"):
         shell.write(f"environments/{name}.yaml", "{}\n")
-    told = shell("init", "-y", "--ci", "gitlab")
-    assert "in this order: dev, staging, live; " in told.err
-    assert "kept environments/dev.yaml, which already exists\n" in told.err
+    result = shell("init", "-y", "--ci", "gitlab")
+    assert "in this order: dev, staging, live; " in result.err
+    assert "kept environments/dev.yaml, which already exists\n" in result.err
 
 
 @pytest.mark.parametrize(
@@ -368,28 +372,28 @@ def test_the_environments_of_a_project_are_applied_with_production_last(shell: S
 def test_an_environment_or_approver_that_cannot_be_written_is_an_error(
     shell: Shell, words: tuple[str, ...], problem: str
 ) -> None:
-    told = shell("init", "fresh", "-y", "--ci", "github", *words)
-    assert (told.code, f"error: {problem}" in told.err) == (64, True), told
+    result = shell("init", "fresh", "-y", "--ci", "github", *words)
+    assert (result.code, f"error: {problem}" in result.err) == (64, True), result
     assert not (shell.root / "fresh").exists()
 
 
 @pytest.mark.parametrize(("host", "place"), [("github", ".github/CODEOWNERS"), ("gitlab", ".gitlab/CODEOWNERS")])
-def test_the_owners_of_approvals_are_written_and_said(shell: Shell, host: str, place: str) -> None:
-    told = shell("init", "fresh", "-y", "--ci", host, "--approvers", "@octo/platform sec@example.com")
-    assert f"note: {place} names @octo/platform sec@example.com as reviewers of approvals.yaml\n" in told.err
+def test_the_code_owners_of_approvals_are_written_and_reported(shell: Shell, host: str, place: str) -> None:
+    result = shell("init", "fresh", "-y", "--ci", host, "--approvers", "@octo/platform sec@example.com")
+    assert f"note: {place} names @octo/platform sec@example.com as reviewers of approvals.yaml\n" in result.err
     assert "\n/approvals.yaml @octo/platform sec@example.com\n" in (shell.root / "fresh" / place).read_text()
-    told = shell("init", "other", "-y", "--ci", host)
-    assert f"note: {place} does not name the reviewers of approvals.yaml yet; edit it\n" in told.err
+    result = shell("init", "other", "-y", "--ci", host)
+    assert f"note: {place} does not name the reviewers of approvals.yaml yet; edit it\n" in result.err
     written = (shell.root / "other" / place).read_text()
     assert all(line.startswith("#") for line in written.splitlines())
     shell.write("third/CODEOWNERS", "* @alice\n")
-    told = shell("init", "third", "-y", "--ci", host)
-    assert "note: CODEOWNERS decides who reviews approvals.yaml; check that it contains: /approvals.yaml " in told.err
+    result = shell("init", "third", "-y", "--ci", host)
+    assert "note: CODEOWNERS decides who reviews approvals.yaml; check that it contains: /approvals.yaml " in result.err
     assert not (shell.root / "third" / place).exists()
 
 
 @pytest.mark.parametrize("host", ["github", "gitlab"])
-def test_owners_review_whatever_loosens_a_rule_and_risks_need_approval(shell: Shell, host: str) -> None:
+def test_files_that_can_loosen_rules_have_code_owners_and_risks_need_approval(shell: Shell, host: str) -> None:
     shell("init", "fresh", "-y", "--ci", host, "--approvers", "@octo/platform", "--environment", "prod")
     owned = (shell.root / f"fresh/.{host}/CODEOWNERS").read_text()
     for path in ("/approvals.yaml", "/reconciler.yaml", "/environments/", "/policies/", "/fleet.yaml"):
@@ -399,18 +403,18 @@ def test_owners_review_whatever_loosens_a_rule_and_risks_need_approval(shell: Sh
     assert shell("validate", "--project", str(shell.root / "fresh")).code == 0
     shell.write("second/CODEOWNERS", "* @alice\n")
     shell.write("second/reconciler.yaml", "stack: prod\npolicies: [rules]\n")
-    told = shell("init", "second", "-y", "--ci", host)
-    assert "/rules/ @OWNER/TEAM" in told.err
-    assert "/CODEOWNERS @OWNER/TEAM" in told.err
+    result = shell("init", "second", "-y", "--ci", host)
+    assert "/rules/ @OWNER/TEAM" in result.err
+    assert "/CODEOWNERS @OWNER/TEAM" in result.err
 
 
-def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None:
-    told = shell("init", "fresh", "-y", "--ci", "none", "--package", WHEEL)
-    assert "note: no pipelines are written; ignoring --package\n" in told.err
+def test_a_package_without_pipelines_is_reported_as_ignored(shell: Shell) -> None:
+    result = shell("init", "fresh", "-y", "--ci", "none", "--package", WHEEL)
+    assert "note: no pipelines are written; ignoring --package\n" in result.err
 
 
 @pytest.mark.parametrize(
-    ("told", "package"),
+    ("direct_url", "package"),
     [
         (
             {
@@ -436,14 +440,14 @@ def test_a_package_without_pipelines_is_said_to_go_unheard(shell: Shell) -> None
         (None, ""),
     ],
 )
-def test_the_url_that_this_reconciler_came_from_is_proposed(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: object, package: str
+def test_the_url_of_the_installed_package_is_proposed(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, direct_url: object, package: str
 ) -> None:
     info = tmp_path / "site" / "reconciler-0.1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: reconciler\nVersion: 0.1.0\n")
-    if told is not None:
-        (info / "direct_url.json").write_text(json.dumps(told))
+    if direct_url is not None:
+        (info / "direct_url.json").write_text(json.dumps(direct_url))
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     assert shell("init", "fresh", "-y", "--ci", "gitlab").code == 0
     assert installs(shell, "gitlab") == package
@@ -456,7 +460,7 @@ def test_the_next_steps_can_be_copied(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("existing", [None, "*.pyc\n"])
-def test_git_keeps_no_schemas(shell: Shell, existing: str | None) -> None:
+def test_git_ignores_the_schemas(shell: Shell, existing: str | None) -> None:
     if existing is not None:
         shell.write("fresh/.gitignore", existing)
     assert shell("init", "fresh", "-y", "--base-url", "http://127.0.0.1:1", "--no-check").code == 0

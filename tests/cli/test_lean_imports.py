@@ -57,7 +57,7 @@ _RUN = (
 )
 
 
-def modules(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
+def load_modules(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
     """What a process has loaded once the command is through."""
     ran = subprocess.run(
         [sys.executable, "-c", _RUN, *words],
@@ -70,9 +70,9 @@ def modules(*words: str, environment: dict[str, str] | None = None, folder: Path
     return set(ran.stderr.splitlines()[-1].split())
 
 
-def loaded(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
+def load_packages(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
     """The same by packages."""
-    return {name.partition(".")[0] for name in modules(*words, environment=environment, folder=folder)}
+    return {name.partition(".")[0] for name in load_modules(*words, environment=environment, folder=folder)}
 
 
 def python(code: str) -> str:
@@ -80,13 +80,13 @@ def python(code: str) -> str:
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("plan", "--help"), ("completion", "bash")])
-def test_what_needs_no_project_loads_nothing_heavy(words: tuple[str, ...]) -> None:
-    assert loaded(*words) & HEAVY == set()
+def test_help_and_completion_load_no_heavy_module(words: tuple[str, ...]) -> None:
+    assert load_packages(*words) & HEAVY == set()
 
 
-def test_a_command_is_completed_without_loading_anything_heavy() -> None:
+def test_completion_of_a_command_loads_no_heavy_module() -> None:
     completing = {"_RECONCILER_COMPLETE": "bash_complete", "COMP_WORDS": "reconciler pl", "COMP_CWORD": "1"}
-    assert loaded(environment=completing) & HEAVY == set()
+    assert load_packages(environment=completing) & HEAVY == set()
 
 
 def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
     endpoint = f"spec:\n  url: https://shop.internal\n  bindings: [internal]\n  traffic_policy: '{policy}'\n"
     (tmp_path / "m.yaml").write_text(f"kind: CloudEndpoint\nname: shop\n{endpoint}")
     needed = {"pydantic", "yaml"}
-    found = modules("validate", folder=tmp_path)
+    found = load_modules("validate", folder=tmp_path)
     assert {name.partition(".")[0] for name in found} & (HEAVY - {"asyncio"}) == needed
     assert "html" not in found
     planning = {
@@ -108,50 +108,50 @@ def test_validation_loads_neither_network_nor_database(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_a_plan_without_store_and_changes_loads_what_a_look_needs(
+def test_a_plan_without_store_and_changes_loads_only_what_a_refresh_needs(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RECONCILER_STORE", "memory:")
     assert shell("apply", "--auto-approve").code == 0
-    found = modules("plan", folder=shell.root)
+    found = load_modules("plan", folder=shell.root)
     assert found & (NEEDED_FOR_CHANGES | {"html"}) == set()
     assert {name.partition(".")[0] for name in found} & HEAVY == {"aiohttp", "asyncio", "httpx", "pydantic", "yaml"}
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_only_a_plan_that_shows_a_certificate_loads_what_decodes_it(shell: Shell, sandbox: Sandbox) -> None:
+def test_only_a_plan_that_shows_a_certificate_loads_cryptography(shell: Shell, sandbox: Sandbox) -> None:
     assert shell("apply", "--auto-approve").code == 0
-    assert "cryptography" not in loaded("plan", folder=shell.root)
+    assert "cryptography" not in load_packages("plan", folder=shell.root)
     text = "kind: IPPolicy\nname: more\nspec: {description: '-----BEGIN of the certificate'}\n"
     shell.write("manifests/more.yaml", text)
-    assert "cryptography" not in loaded("plan", folder=shell.root)
+    assert "cryptography" not in load_packages("plan", folder=shell.root)
     sandbox.post("/certificate_authorities", {"ca_pem": pems.certificate("ca", ca=True)})
     shell.write("ca.pem", pems.certificate("other", ca=True))
     text = "kind: CertificateAuthority\nname: ca\nspec: {ca_pem: {from_file: ca.pem}}\n"
     shell.write("manifests/ca.yaml", text)
-    assert "cryptography" in loaded("plan", folder=shell.root)
+    assert "cryptography" in load_packages("plan", folder=shell.root)
 
 
 @pytest.mark.parametrize("words", [["--version"], ["--help"], [], ["paln"], ["completion", "bash"]])
-def test_what_needs_no_library_loads_none(words: list[str]) -> None:
-    loaded = python(
+def test_commands_without_a_project_load_no_library(words: list[str]) -> None:
+    output = python(
         "import contextlib, io, json, sys\n"
         "from reconciler.cli.main import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
         f"    main({words!r})\n"
         "print(json.dumps(sorted(filter(sys.modules.get, sys.modules))))"
     )
-    modules = json.loads(loaded)
-    assert [name for name in modules if name.partition(".")[0] in HEAVY] == []
-    assert [name for name in modules if name.startswith(("reconciler.kinds", "reconciler.api"))] == []
+    names = json.loads(output)
+    assert [name for name in names if name.partition(".")[0] in HEAVY] == []
+    assert [name for name in names if name.startswith(("reconciler.kinds", "reconciler.api"))] == []
 
 
-def test_completing_a_command_loads_no_library() -> None:
-    loaded = python(
+def test_completion_of_a_command_prints_candidates_and_loads_no_library() -> None:
+    output = python(
         "import contextlib, io, os, sys\n"
         "os.environ.update(_RECONCILER_COMPLETE='bash_complete', COMP_WORDS='reconciler pl', COMP_CWORD='1')\n"
         "from reconciler.cli.main import main\n"
         "main([])\n"
         f"print([name for name, module in sys.modules.items() if module and name.partition('.')[0] in {HEAVY!r}])"
     )
-    assert loaded == "plain,plan\n[]\n"
+    assert output == "plain,plan\n[]\n"

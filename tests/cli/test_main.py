@@ -24,18 +24,18 @@ def test_the_version_is_one_line(shell: Shell) -> None:
     assert shell("--version") == Output(0, f"reconciler {__version__}\n", "")
 
 
-def test_without_a_command_the_help_is_shown_and_the_exit_says_usage(shell: Shell) -> None:
-    said = shell()
-    assert said.code == 64
-    assert said.out.startswith("Usage: reconciler [OPTIONS] [COMMAND] [ARGS]...\n")
-    assert said.err == ""
+def test_without_a_command_the_help_is_printed_and_the_exit_code_is_64(shell: Shell) -> None:
+    result = shell()
+    assert result.code == 64
+    assert result.out.startswith("Usage: reconciler [OPTIONS] [COMMAND] [ARGS]...\n")
+    assert result.err == ""
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
-    said = shell(name, "--help")
-    _, _, examples = said.out.partition("\nExamples:\n")
-    assert said.code == 0
+    result = shell(name, "--help")
+    _, _, examples = result.out.partition("\nExamples:\n")
+    assert result.code == 0
     assert examples
     assert all(line.startswith("  reconciler ") for line in examples.splitlines())
 
@@ -59,14 +59,14 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
     ],
 )  # fmt: skip
 def test_wrong_usage_exits_64_with_a_hint(shell: Shell, words: list[str], error: str) -> None:
-    said = shell(*words)
-    assert said.code == 64
-    assert said.out == ""
-    assert said.err.splitlines()[0].rstrip("?") == f"error: {error}".rstrip("?")
-    assert said.err.splitlines()[1].startswith("usage: reconciler")
+    result = shell(*words)
+    assert result.code == 64
+    assert result.out == ""
+    assert result.err.splitlines()[0].rstrip("?") == f"error: {error}".rstrip("?")
+    assert result.err.splitlines()[1].startswith("usage: reconciler")
 
 
-def test_plan_without_an_address_or_key_says_what_is_missing(shell: Shell) -> None:
+def test_plan_without_a_base_url_or_key_reports_both(shell: Shell) -> None:
     assert shell("plan") == Output(
         1,
         "",
@@ -88,22 +88,22 @@ def test_a_missing_plan_file_is_one_line(shell: Shell) -> None:
     assert shell("apply", "nowhere.json", "--target", "x") == missing
 
 
-def test_apply_in_a_pipeline_does_not_guess(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    with open(os.devnull) as nobody:  # noqa: PTH123 - a stream
-        monkeypatch.setattr(sys, "stdin", nobody)
+def test_apply_without_a_terminal_requires_auto_approve(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull) as stream:  # noqa: PTH123 - a stream
+        monkeypatch.setattr(sys, "stdin", stream)
         assert shell("apply") == Output(
             64, "", "error: stdin is not a terminal; pass --auto-approve to apply without confirmation\n"
         )
 
 
-def test_a_reader_that_leaves_early_is_no_error_to_speak_of() -> None:
+def test_a_pipe_that_is_closed_early_is_no_error() -> None:
     script = f"{sys.executable} -m reconciler explain TLSEdge | head -1"
     ran = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
     assert ran.stdout == "TLSEdge: Serves TLS on reserved domains, terminated at the edge or upstream.\n"
     assert ran.stderr == ""
 
 
-def test_a_reader_that_is_gone_before_we_write_is_no_error_to_speak_of() -> None:
+def test_a_pipe_that_was_closed_before_output_is_no_error() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
@@ -111,7 +111,7 @@ def test_a_reader_that_is_gone_before_we_write_is_no_error_to_speak_of() -> None
     assert ran.stderr == b""
 
 
-def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
+def test_an_unexpected_error_is_one_line_with_the_variable_for_a_traceback(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("reconciler.kinds.declarable", lambda: 1 / 0)
@@ -123,7 +123,7 @@ def test_an_unexpected_error_is_one_line_and_says_how_to_see_more(
     )
 
 
-def test_the_traceback_is_there_for_who_asks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_debug_variable_prints_the_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconciler.kinds.declarable", lambda: 1 / 0)
     monkeypatch.setenv("RECONCILER_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):

@@ -18,20 +18,20 @@ PAGE = man_page.render_page(command)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_its_part(name: str) -> None:
+def test_every_command_is_on_the_man_page(name: str) -> None:
     assert f"\n.SS reconciler {name} " in PAGE
 
 
-def test_every_variable_that_is_read_is_told() -> None:
+def test_every_environment_variable_is_on_the_man_page() -> None:
     code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "reconciler").rglob("*.py"))
     pipelines = ("RECONCILER_READ_KEY", "RECONCILER_PACKAGE")  # variables of theirs, which init names
     read = {name for name in re.findall(r"RECONCILER_[A-Z_]+", code) if not name.startswith(pipelines)}
-    assert {each for each in read if not each.endswith("COMPLETE")} == {
+    assert {name for name in read if not name.endswith("COMPLETE")} == {
         name for name in man_page.ENVIRONMENT if name.startswith("RECONCILER_")
     }
 
 
-def test_man_takes_every_line_for_what_it_is() -> None:
+def test_man_formats_the_page_without_warnings() -> None:
     if (groff := shutil.which("groff")) is None:
         pytest.skip("there is no groff here")
     ran = subprocess.run(

@@ -22,10 +22,10 @@ READING = [
 
 
 def run(shell: Shell, words: list[str], name: str) -> str:
-    said = shell(*(name if word == "FILE" else word for word in words))
-    assert said.code == 1, said.err
-    assert "unexpected" not in said.err
-    return said.err
+    result = shell(*(name if word == "FILE" else word for word in words))
+    assert result.code == 1, result.err
+    assert "unexpected" not in result.err
+    return result.err
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +49,13 @@ def test_a_device_is_not_read(shell: Shell, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("words", READING, ids=" ".join)
-def test_a_file_of_any_size_takes_no_more_than_its_limit(shell: Shell, words: list[str]) -> None:
+def test_a_file_is_read_up_to_its_limit(shell: Shell, words: list[str]) -> None:
     with (shell.root / "huge.yaml").open("wb") as file:
         file.truncate(2**40)
     assert "huge.yaml is larger than " in run(shell, words, "huge.yaml")
 
 
-def test_the_project_s_other_files_may_be_devices(shell: Shell) -> None:
+def test_devices_among_the_files_of_a_project_are_not_read(shell: Shell) -> None:
     """What `init`, `fmt` and the completion of addresses look into."""
     (shell.root / ".gitignore").symlink_to("/dev/zero")
     (shell.root / "manifests/zero.yaml").symlink_to("/dev/zero")

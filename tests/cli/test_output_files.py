@@ -13,7 +13,7 @@ from tests.harness.project import Shell
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "sarif", "github", "gitlab"])
-def test_a_form_that_cannot_be_written_leaves_the_file_that_was_there(
+def test_a_format_that_cannot_be_written_does_not_change_the_earlier_file(
     shell: Shell, sandbox: Sandbox, form: str
 ) -> None:
     """The disk is full for whatever is larger than a byte, as the process sees it."""
@@ -30,7 +30,7 @@ def test_a_form_that_cannot_be_written_leaves_the_file_that_was_there(
     assert [(path.name, path.read_text()) for path in (shell.root / "out").iterdir()] == [("page", "the last one")]
 
 
-def test_an_output_goes_into_a_pipe_as_it_is(shell: Shell, sandbox: Sandbox) -> None:
+def test_an_output_is_written_to_a_named_pipe(shell: Shell, sandbox: Sandbox) -> None:
     os.mkfifo(shell.root / "pipe")
     with os.fdopen(os.open(shell.root / "pipe", os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as pipe:
         assert shell("plan", "--format", "github=pipe").code == 0
@@ -49,25 +49,25 @@ def test_an_output_goes_into_a_pipe_as_it_is(shell: Shell, sandbox: Sandbox) -> 
     ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
 def test_a_dash_is_not_standard_output_and_no_file_either(shell: Shell, words: tuple[str, ...], instead: str) -> None:
-    said = shell(*words, "--out", "-")
-    first = said.err.splitlines()[0]
-    assert (said.code, said.out) == (64, "")
+    result = shell(*words, "--out", "-")
+    first = result.err.splitlines()[0]
+    assert (result.code, result.out) == (64, "")
     assert first == f"error: invalid value for '--out': '-' is not supported; {instead}"
     assert not (shell.root / "-").exists()
 
 
 @pytest.mark.parametrize("words", [("plan",), ("snapshot",), ("agent", "config", "berlin")], ids=lambda words: words[0])
-def test_a_device_is_refused_before_anything_is_asked(shell: Shell, words: tuple[str, ...]) -> None:
-    said = shell(*words, "--out", "/dev/null")
-    assert said.code == 64
-    assert said.err.startswith(
+def test_a_device_is_refused_before_any_request(shell: Shell, words: tuple[str, ...]) -> None:
+    result = shell(*words, "--out", "/dev/null")
+    assert result.code == 64
+    assert result.err.startswith(
         "error: invalid value for '--out': '/dev/null' is a device, not a regular file; name a file"
     )
 
 
-def test_a_form_goes_to_no_file_called_dash(shell: Shell) -> None:
-    said = shell("plan", "--format", "json=-")
-    assert (said.code, said.err.splitlines()[0]) == (
+def test_a_format_is_not_written_to_a_file_named_dash(shell: Shell) -> None:
+    result = shell("plan", "--format", "json=-")
+    assert (result.code, result.err.splitlines()[0]) == (
         64,
         "error: invalid value for '--format': '-' is not supported; use json without a file for standard output",
     )
@@ -86,13 +86,13 @@ def test_a_form_goes_to_no_file_called_dash(shell: Shell) -> None:
         (("apply", "x.json", "-y", "--events", "x.json"), "x.json is named twice"),
     ],
 )
-def test_two_outputs_never_go_to_one_file(shell: Shell, sandbox: Sandbox, words: tuple[str, ...], text: str) -> None:
+def test_two_outputs_cannot_name_one_file(shell: Shell, sandbox: Sandbox, words: tuple[str, ...], text: str) -> None:
     shell("plan", "--out", "x.json")
     (shell.root / "link").symlink_to("x.json")
     before = (shell.root / "x.json").read_text()
-    said = shell(*words)
-    assert said.code == 64
-    assert text in said.err
+    result = shell(*words)
+    assert result.code == 64
+    assert text in result.err
     assert ((shell.root / "x.json").read_text(), (shell.root / "y").exists()) == (before, False)
 
 
@@ -126,9 +126,9 @@ def test_no_output_replaces_a_file_of_the_project(
     shell("plan", "--out", "plan.json")
     (shell.root / "link").symlink_to("manifests/payments.yaml")
     before = {path: path.read_text() for path in shell.root.rglob("*.yaml")}
-    said = shell(*_with_file(words, name))
-    assert said.code == 1
-    assert f"error: {name} is reserved: it belongs to the project's {use}; write to another file" in said.err
+    result = shell(*_with_file(words, name))
+    assert result.code == 1
+    assert f"error: {name} is reserved: it belongs to the project's {use}; write to another file" in result.err
     assert {path: path.read_text() for path in shell.root.rglob("*.yaml")} == before
     assert sandbox.get("/ip_policies")["ip_policies"] == []
 
@@ -142,13 +142,13 @@ def test_no_output_replaces_a_delivered_token(shell: Shell, sandbox: Sandbox) ->
     shell.write("manifests/c.yaml", "kind: TunnelCredential\nname: c\ndeliver: {token: {to_file: secrets/c}}\n")
     assert shell("apply", "-y").code == 0
     token = (shell.root / "secrets/c").read_text()
-    said = shell("plan", "--out", "secrets/c")
-    assert said.code == 1
-    assert "error: secrets/c overlaps with a delivery: TunnelCredential/c to secrets/c (manifests/c.yaml:" in said.err
+    result = shell("plan", "--out", "secrets/c")
+    assert result.code == 1
+    assert "error: secrets/c overlaps with a delivery: TunnelCredential/c to secrets/c (manifests/c.yaml:" in result.err
     assert (shell.root / "secrets/c").read_text() == token
 
 
-def test_devices_and_pipes_take_several_outputs(shell: Shell, sandbox: Sandbox) -> None:
+def test_a_device_may_be_named_for_several_outputs(shell: Shell, sandbox: Sandbox) -> None:
     words = [word for form in ("text", "json", "html") for word in ("--format", f"{form}=/dev/null")]
     assert shell("plan", *words).code == 0
     assert shell("apply", "-y", "--events", "/dev/null").code == 0

@@ -13,19 +13,19 @@ from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.event import Waited
 
 
-def test_a_wait_before_the_first_call_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wait_before_the_first_call_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     EventLog().report_wait(41.25)
     assert capsys.readouterr().err == "waiting 41.2 s for the request budget\n"
 
 
-def test_a_wait_during_the_calls_is_told_to_whoever_tells(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wait_during_the_calls_is_passed_to_every_reporter(capsys: pytest.CaptureFixture[str]) -> None:
     record = io.StringIO()
     EventLog(reporters=[LineReporter(120), EventFileReporter(record, "a file")]).report_wait(12)
     assert capsys.readouterr().err.strip() == "waiting 12.0 s for the request budget"
     assert record.getvalue() == '{"version": 2, "event": "waited", "seconds": 12}\n'
 
 
-def test_a_wait_of_an_instant_is_worth_no_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_wait_is_not_printed(capsys: pytest.CaptureFixture[str]) -> None:
     EventLog().report_wait(0.2)
     EventLog(reporters=[LineReporter(120)]).report_wait(0.2)
     assert capsys.readouterr().err == ""
@@ -42,22 +42,22 @@ def test_the_bar_counts_a_wait_down() -> None:
     assert line.state(line.tasks[0]).wait == 0
 
 
-def test_a_reason_to_try_again_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    told = ReadProgress()
+def test_a_reason_for_retries_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = ReadProgress()
     for _ in range(20):
-        told.report_retry("cannot reach http://127.0.0.1:1: connection refused")
+        progress.report_retry("cannot reach http://127.0.0.1:1: connection refused")
     assert capsys.readouterr().err == "cannot reach http://127.0.0.1:1: connection refused; retrying\n"
 
 
-def test_the_number_of_the_request_makes_no_other_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    told = ReadProgress()
+def test_retries_with_different_operation_ids_are_one_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = ReadProgress()
     for number in range(20):
-        told.report_retry(f"500 internal error (operation op_2Xy{number})")
+        progress.report_retry(f"500 internal error (operation op_2Xy{number})")
     assert capsys.readouterr().err == "500 internal error (operation op_2Xy0); retrying\n"
 
 
-def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
-    told = ReadProgress(quiet=True)
-    told.report_retry("cannot reach it")
-    told.report_wait(30)
+def test_quiet_prints_no_retries_and_waits(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = ReadProgress(quiet=True)
+    progress.report_retry("cannot reach it")
+    progress.report_wait(30)
     assert capsys.readouterr().err == ""

@@ -25,8 +25,8 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
     assert "edited" not in page  # no value is kept
 
 
-def test_a_report_on_nothing_says_how_to_begin(shell: Shell) -> None:
-    said = shell("report")
-    assert said.code == 0
-    assert "No drift check was recorded; run <code>reconciler drift --record</code>." in said.out
+def test_an_empty_report_names_the_command_that_records_drift(shell: Shell) -> None:
+    result = shell("report")
+    assert result.code == 0
+    assert "No drift check was recorded; run <code>reconciler drift --record</code>." in result.out
     assert not (shell.root / "state").exists()

@@ -15,7 +15,7 @@ import pytest
 from reconciler.cli.main import main
 
 
-def test_a_sandbox_says_its_address_first_and_ends_with_success() -> None:
+def test_a_sandbox_prints_its_address_first_and_exits_0_on_a_signal() -> None:
     command = [sys.executable, "-m", "reconciler", "sandbox", "--api-key", "mine"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -26,7 +26,7 @@ def test_a_sandbox_says_its_address_first_and_ends_with_success() -> None:
     assert process.returncode == 0
 
 
-def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert main(["sandbox", "--port", str(port)]) == 1
@@ -46,14 +46,14 @@ def test_a_sandbox_on_a_port_in_use_says_so(capsys: pytest.CaptureFixture[str]) 
         (["--api-key", " "], "invalid value for '--api-key': is empty"),
     ],
 )
-def test_a_sandbox_that_cannot_be_meant_is_a_matter_of_usage(
+def test_contradictory_options_of_a_sandbox_are_usage_errors(
     capsys: pytest.CaptureFixture[str], words: list[str], why: str
 ) -> None:
     assert main(["sandbox", *words]) == 64
     assert capsys.readouterr().err.startswith(f"error: {why}\n")
 
 
-def test_a_sandbox_takes_no_database_of_another_program(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "other.db"
     with closing(sqlite3.connect(file)) as other, other:
         other.execute("CREATE TABLE mine (a)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.harness.project import Shell
 
 
-def test_schemas_for_editors_are_written_where_they_are_wanted(shell: Shell) -> None:
+def test_schemas_for_editors_are_written_to_the_folder(shell: Shell) -> None:
     assert shell("schema", "--all", ".schemas").code == 0
     names = sorted(path.name for path in (shell.root / ".schemas").iterdir())
     assert names == ["environment.json", "fleet.json", "manifest.json", "project.json"]

@@ -38,28 +38,28 @@ def applied(shell: Shell, sandbox: Sandbox) -> Shell:
         ("Nothing/*", "write KIND/NAME as shown in plans, for example TLSEdge/payments"),
     ],
 )
-def test_a_name_that_means_nothing_is_told_with_the_nearest(
+def test_an_unknown_name_is_refused_with_a_suggestion(
     applied: Shell, sandbox: Sandbox, words: tuple[str, ...], spelt: str, remedy: str
 ) -> None:
     sandbox.forget_log()
-    said = applied(*(word.format(spelt) for word in words))
-    assert said == Output(64, "", f"error: {spelt} {UNMATCHED}; {remedy}\n")
-    assert {each["method"] for each in sandbox.log()} == {"GET"}
+    result = applied(*(word.format(spelt) for word in words))
+    assert result == Output(64, "", f"error: {spelt} {UNMATCHED}; {remedy}\n")
+    assert {request["method"] for request in sandbox.log()} == {"GET"}
 
 
-def test_every_name_that_means_nothing_is_told(applied: Shell) -> None:
-    said = applied("plan", "--target", "TLSEdge/payments", "--target", "TLSEdge/a", "--exclude", "*/b")
-    assert [line.partition(" matches")[0] for line in said.err.splitlines()] == ["error: TLSEdge/a", "error: */b"]
+def test_every_unknown_name_is_reported(applied: Shell) -> None:
+    result = applied("plan", "--target", "TLSEdge/payments", "--target", "TLSEdge/a", "--exclude", "*/b")
+    assert [line.partition(" matches")[0] for line in result.err.splitlines()] == ["error: TLSEdge/a", "error: */b"]
 
 
-def test_what_is_ours_and_no_longer_declared_may_be_named(applied: Shell) -> None:
+def test_a_resource_of_the_stack_that_is_no_longer_declared_can_be_selected(applied: Shell) -> None:
     applied.write("manifests/payments.yaml", "kind: IPPolicy\nname: office\nspec: {description: Office}\n")
-    said = applied("plan", "--target", "TLSEdge/payments")
-    assert (said.code, said.err) == (0, "")
-    assert "- TLSEdge/payments" in said.out
+    result = applied("plan", "--target", "TLSEdge/payments")
+    assert (result.code, result.err) == (0, "")
+    assert "- TLSEdge/payments" in result.out
 
 
-def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
+def test_a_pattern_for_a_kind_may_match_nothing(applied: Shell) -> None:
     """In a pipeline it stands for those to come."""
     none = Output(0, "No changes in the selected resources: 0 of 3 resources match the manifests.\n", "")
     assert applied("plan", "--target", "BotUser/*") == none
@@ -67,33 +67,33 @@ def test_all_of_a_kind_may_be_none(applied: Shell) -> None:
 
 
 @pytest.mark.parametrize(("command", "word"), [("plan", "changes"), ("drift", "drift")])
-def test_a_limited_look_says_how_much_it_was_of(applied: Shell, command: str, word: str) -> None:
-    told = "2 of 3 resources match the manifests."
-    said = applied(command, "--exclude", "TLSEdge/payments", "--format", "text", "--format", f"markdown={command}.md")
-    assert said == Output(0, f"No {word} in the selected resources: {told}\n", "")
-    assert f"**No {word} in the selected resources: {told}**" in Path(f"{command}.md").read_text()
+def test_a_limited_plan_reports_the_number_of_all_resources(applied: Shell, command: str, word: str) -> None:
+    counts = "2 of 3 resources match the manifests."
+    result = applied(command, "--exclude", "TLSEdge/payments", "--format", "text", "--format", f"markdown={command}.md")
+    assert result == Output(0, f"No {word} in the selected resources: {counts}\n", "")
+    assert f"**No {word} in the selected resources: {counts}**" in Path(f"{command}.md").read_text()
 
 
-def test_what_is_to_be_destroyed_may_be_gone_already(applied: Shell) -> None:
-    said = applied("destroy", "-y", "--target", "TLSEdge/paymnts")
-    assert said.code == 0
-    assert "warning: TLSEdge/paymnts matches nothing that is declared, or owned by this stack" in said.err
+def test_destroy_warns_of_a_name_that_matches_nothing(applied: Shell) -> None:
+    result = applied("destroy", "-y", "--target", "TLSEdge/paymnts")
+    assert result.code == 0
+    assert "warning: TLSEdge/paymnts matches nothing that is declared, or owned by this stack" in result.err
 
 
-def test_what_was_destroyed_is_not_missed_right_after(applied: Shell) -> None:
-    said = applied("destroy", "-y", "--target", "TLSEdge/payments")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "Destroyed: 1 deleted.")
-    assert "Plan for the selected resources: 0 to create, 0 to update, 0 to replace, 1 to delete." in said.out
+def test_destroy_of_a_selected_resource_succeeds(applied: Shell) -> None:
+    result = applied("destroy", "-y", "--target", "TLSEdge/payments")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Destroyed: 1 deleted.")
+    assert "Plan for the selected resources: 0 to create, 0 to update, 0 to replace, 1 to delete." in result.out
 
 
-def test_a_plan_file_needs_no_name_to_be_there_still(applied: Shell) -> None:
+def test_a_plan_file_is_applied_after_its_target_was_removed_from_the_manifests(applied: Shell) -> None:
     applied("plan", "--target", "IPPolicy/office", "--out", "plan.json")
     applied.write("manifests/payments.yaml", "kind: IPPolicy\nname: other\n")
-    said = applied("apply", "plan.json", "-y")
-    assert UNMATCHED not in said.err
+    result = applied("apply", "plan.json", "-y")
+    assert UNMATCHED not in result.err
 
 
-def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, sandbox: Sandbox) -> None:
+def test_a_name_of_a_kind_that_could_not_be_listed_is_accepted(applied: Shell, sandbox: Sandbox) -> None:
     sandbox.fault("GET /bot_users", then="status", status=400, times=0)
     assert UNMATCHED not in applied("plan", "--target", "BotUser/gone").err
     assert UNMATCHED in applied("plan", "--target", "TLSEdge/gone").err
@@ -103,7 +103,7 @@ def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("TLSEdge/paymnts",), "TLSEdge/paymnts matches nothing that is declared; did you mean TLSEdge/payments?"),
         (
@@ -116,21 +116,23 @@ def test_a_name_of_a_kind_that_could_not_be_listed_may_be_there(applied: Shell, 
         ),
     ],
 )
-def test_what_is_to_be_replaced_is_declared_and_selected(applied: Shell, words: tuple[str, ...], told: str) -> None:
-    assert applied("plan", "--replace", *words) == Output(64, "", f"error: {told}\n")
+def test_only_declared_and_selected_resources_can_be_replaced(
+    applied: Shell, words: tuple[str, ...], message: str
+) -> None:
+    assert applied("plan", "--replace", *words) == Output(64, "", f"error: {message}\n")
 
 
-def test_a_replacement_that_was_asked_for_happens_once(applied: Shell, sandbox: Sandbox) -> None:
+def test_a_requested_replacement_is_applied_once(applied: Shell, sandbox: Sandbox) -> None:
     before = {edge["id"] for edge in sandbox.get("/edges/tls")["tls_edges"]}
-    said = applied("apply", "-y", "--replace", "TLSEdge/payments")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "Applied: 1 replaced.")
+    result = applied("apply", "-y", "--replace", "TLSEdge/payments")
+    assert (result.code, result.out.splitlines()[-1]) == (0, "Applied: 1 replaced.")
     after = {edge["id"] for edge in sandbox.get("/edges/tls")["tls_edges"]}
     assert len(before) == len(after)
     assert len(before - after) == 1
     assert applied("plan", "--detailed-exitcode").code == 0
 
 
-def test_what_a_plan_file_replaces_was_decided_when_it_was_made(applied: Shell) -> None:
+def test_replace_cannot_be_combined_with_a_plan_file(applied: Shell) -> None:
     assert applied("plan", "--replace", "TLSEdge/payments", "--out", "plan.json").code == 0
     refused = applied("apply", "-y", "plan.json", "--replace", "TLSEdge/payments")
     assert refused.code == 64
@@ -139,8 +141,8 @@ def test_what_a_plan_file_replaces_was_decided_when_it_was_made(applied: Shell) 
     assert applied("apply", "-y", "plan.json").code == 3
 
 
-def test_destroy_knows_which_variables_there_are(applied: Shell, sandbox: Sandbox) -> None:
-    said = applied("destroy", "-y", "--var", "nope=1")
-    assert (said.code, said.out) == (1, "")
-    assert "--var nope: unknown variable" in said.err
+def test_destroy_refuses_an_unknown_variable(applied: Shell, sandbox: Sandbox) -> None:
+    result = applied("destroy", "-y", "--var", "nope=1")
+    assert (result.code, result.out) == (1, "")
+    assert "--var nope: unknown variable" in result.err
     assert sandbox.get("/edges/tls")["tls_edges"] != []

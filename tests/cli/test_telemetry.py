@@ -33,7 +33,7 @@ class Collector(ThreadingHTTPServer):
     """Takes what is sent by OTLP over HTTP."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Taker)
+        super().__init__(("127.0.0.1", 0), _Receiver)
         self.bodies: dict[str, list[bytes]] = {"/v1/traces": [], "/v1/metrics": []}
 
     @property
@@ -41,18 +41,30 @@ class Collector(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def spans(self) -> list[Any]:
-        sent = [ExportTraceServiceRequest.FromString(each) for each in self.bodies["/v1/traces"]]
-        return [span for each in sent for of in each.resource_spans for scope in of.scope_spans for span in scope.spans]
+        sent = [ExportTraceServiceRequest.FromString(message) for message in self.bodies["/v1/traces"]]
+        return [
+            span
+            for message in sent
+            for resource in message.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
 
     def metrics(self) -> dict[str, list[Any]]:
-        sent = [ExportMetricsServiceRequest.FromString(each) for each in self.bodies["/v1/metrics"]]
+        sent = [ExportMetricsServiceRequest.FromString(message) for message in self.bodies["/v1/metrics"]]
         found: dict[str, list[Any]] = {}
-        for metric in (m for each in sent for of in each.resource_metrics for s in of.scope_metrics for m in s.metrics):
+        for metric in (
+            m
+            for message in sent
+            for resource in message.resource_metrics
+            for s in resource.scope_metrics
+            for m in s.metrics
+        ):
             found[metric.name] = [*getattr(metric, metric.WhichOneof("data")).data_points]
         return found
 
 
-class _Taker(BaseHTTPRequestHandler):
+class _Receiver(BaseHTTPRequestHandler):
     server: Collector
 
     def do_POST(self) -> None:
@@ -74,7 +86,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
         running.shutdown()
 
 
-def of(point: Any) -> dict[str, str | int]:
+def attributes_of(point: Any) -> dict[str, str | int]:
     return {attribute.key: attribute.value.string_value or attribute.value.int_value for attribute in point.attributes}
 
 
@@ -87,15 +99,15 @@ def test_an_apply_is_a_span_with_its_lists_calls_and_requests(
     assert {span.parent_span_id for span in spans if span is not root} == {root.span_id}
     names = {span.name for span in spans}
     assert {"list /ip_policies", "call create", "POST", "GET"} <= names
-    called = {of(span)["reconciler.address"] for span in spans if span.name == "call create"}
+    called = {attributes_of(span)["reconciler.address"] for span in spans if span.name == "call create"}
     assert called == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
 
 
 def test_calls_are_counted_by_kind_and_outcome(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
     shell("apply", "-y", "--quiet")
     counted = {
-        (of(each)["reconciler.kind"], of(each)["reconciler.outcome"])
-        for each in collector.metrics()["reconciler.calls"]
+        (attributes_of(point)["reconciler.kind"], attributes_of(point)["reconciler.outcome"])
+        for point in collector.metrics()["reconciler.calls"]
     }
     assert counted == {("IPPolicy", "succeeded"), ("TLSEdge", "succeeded"), ("ReservedDomain", "succeeded")}
 
@@ -109,7 +121,7 @@ def test_drift_is_counted(shell: Shell, sandbox: Sandbox, collector: Collector) 
     assert point.as_int == 1
 
 
-def test_nothing_of_a_body_a_header_or_a_message_is_told(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
+def test_traces_contain_no_bodies_headers_or_messages(shell: Shell, sandbox: Sandbox, collector: Collector) -> None:
     shell.write("manifests/credential.yaml", CREDENTIAL)
     shell("apply", "-y", "--quiet")
     shell.write("reconciler.yaml", "stack: prod\nplatform: {api_key: {from_env: WRONG}}\n")
@@ -119,38 +131,40 @@ def test_nothing_of_a_body_a_header_or_a_message_is_told(shell: Shell, sandbox: 
         assert secret not in sent
 
 
-def test_a_run_belongs_to_the_trace_that_started_it(
+def test_a_run_is_part_of_the_trace_that_started_it(
     shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRACEPARENT", f"00-{'a' * 32}-{'b' * 16}-01")
     shell("validate")
     (span,) = collector.spans()
     assert (span.trace_id.hex(), span.parent_span_id.hex()) == ("a" * 32, "b" * 16)
-    assert of(span) == {"reconciler.command": "validate", "process.exit.code": 0}
+    assert attributes_of(span) == {"reconciler.command": "validate", "process.exit.code": 0}
 
 
-def test_a_run_that_fails_says_so_and_not_why(shell: Shell, collector: Collector) -> None:
+def test_a_failed_run_has_the_type_of_its_error_and_no_message(shell: Shell, collector: Collector) -> None:
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: hunter2\nspec: {x: 1}\n")
     assert shell("plan").code == 1
     (span,) = collector.spans()
-    assert of(span)["error.type"] == "InvalidProject"
+    assert attributes_of(span)["error.type"] == "InvalidProject"
     assert b"hunter2" not in b"".join(collector.bodies["/v1/traces"])
 
 
-def test_a_collector_that_is_not_there_changes_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_collector_is_a_note_and_changes_no_exit_code(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     monkeypatch.setenv("OTEL_METRICS_EXPORTER", "none")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
-    said = shell("validate")
-    assert said.code == 0
-    assert said.err.splitlines()[-1] == (
+    result = shell("validate")
+    assert result.code == 0
+    assert result.err.splitlines()[-1] == (
         "note: traces or metrics may be incomplete: OpenTelemetry reported a problem; "
         "check OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_METRICS_EXPORTER"
     )
-    assert "Traceback" not in said.err
+    assert "Traceback" not in result.err
 
 
-class _Dripper(_Taker):
+class _Dripper(_Receiver):
     """Takes what is sent, and is never done with answering."""
 
     def do_POST(self) -> None:
@@ -164,15 +178,15 @@ class _Dripper(_Taker):
                 time.sleep(0.02)
 
 
-def alone(shell: Shell) -> subprocess.CompletedProcess[str]:
+def run_process(shell: Shell) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, with which ends whatever OpenTelemetry leaves behind."""
     command = [sys.executable, "-m", "reconciler", "validate"]
     return subprocess.run(command, cwd=shell.root, capture_output=True, text=True, timeout=120, check=True)
 
 
-def test_a_collector_that_takes_for_ever_is_not_waited_for(shell: Shell, collector: Collector) -> None:
+def test_a_slow_collector_is_not_waited_for(shell: Shell, collector: Collector) -> None:
     collector.RequestHandlerClass = _Dripper
-    assert "note: traces or metrics may be incomplete" in alone(shell).stderr
+    assert "note: traces or metrics may be incomplete" in run_process(shell).stderr
 
 
 def test_a_collector_s_key_that_is_written_wrongly_is_not_shown(
@@ -180,10 +194,10 @@ def test_a_collector_s_key_that_is_written_wrongly_is_not_shown(
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization: Bearer hunter2")
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "hunter2")
-    said = shell("validate")
-    assert said.code == 0
-    assert "OTEL_EXPORTER_OTLP_HEADERS" in said.err
-    assert "hunter2" not in said.err + caplog.text
+    result = shell("validate")
+    assert result.code == 0
+    assert "OTEL_EXPORTER_OTLP_HEADERS" in result.err
+    assert "hunter2" not in result.err + caplog.text
 
 
 UNUSABLE = [
@@ -194,24 +208,24 @@ UNUSABLE = [
 
 
 @pytest.mark.parametrize(("variable", "value"), UNUSABLE)
-def test_what_opentelemetry_cannot_work_with_stops_only_who_asked_for_traces(
+def test_invalid_opentelemetry_settings_are_an_error_only_with_the_trace_flag(
     shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
     names = ", ".join(sorted(("OTEL_EXPORTER_OTLP_ENDPOINT", variable)))
     text = f"OpenTelemetry rejects its environment variables; check {names}"
-    said = shell("validate")
-    assert (said.code, said.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
-    said = shell("validate", "--trace")
-    assert (said.code, said.out, said.err) == (1, "", f"error: {text}\n")
+    result = shell("validate")
+    assert (result.code, result.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
+    result = shell("validate", "--trace")
+    assert (result.code, result.out, result.err) == (1, "", f"error: {text}\n")
 
 
 @pytest.mark.parametrize("value", ["abc", "nan", "1e999"])
-def test_a_time_that_is_none_changes_nothing(
+def test_an_invalid_timeout_changes_nothing(
     shell: Shell, collector: Collector, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", value)
-    assert "Traceback" not in alone(shell).stderr
+    assert "Traceback" not in run_process(shell).stderr
 
 
 @pytest.mark.parametrize(
@@ -231,7 +245,7 @@ def test_a_time_that_is_none_changes_nothing(
         ),
     ],
 )
-def test_a_signal_goes_where_the_environment_says_and_nowhere_else(
+def test_traces_and_metrics_are_sent_only_to_the_configured_endpoints(
     shell: Shell,
     sandbox: Sandbox,
     collector: Collector,
@@ -243,21 +257,21 @@ def test_a_signal_goes_where_the_environment_says_and_nowhere_else(
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT")
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(url=collector.url))
-    said = shell("plan", *flags)
+    result = shell("plan", *flags)
     assert {path for path, bodies in collector.bodies.items() if bodies} == sent - {"console"}
-    assert ('"name": "reconciler plan"' in said.err) is ("console" in sent)
-    assert "note:" not in said.err
+    assert ('"name": "reconciler plan"' in result.err) is ("console" in sent)
+    assert "note:" not in result.err
 
 
-def test_an_exporter_that_is_not_known_is_told_of(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_exporter_is_reported(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console,jaeger")
     text = "OTEL_TRACES_EXPORTER names an unknown exporter; use otlp, console or none"
-    said = shell("validate")
-    assert (said.code, said.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
+    result = shell("validate")
+    assert (result.code, result.err.splitlines()[0]) == (0, f"note: telemetry disabled: {text}")
     assert shell("validate", "--trace") == Output(1, "", f"error: {text}\n")
 
 
-def test_nothing_is_loaded_where_nobody_listens(shell: Shell) -> None:
+def test_no_telemetry_library_is_loaded_without_an_exporter(shell: Shell) -> None:
     check = (
         "import sys; from reconciler.cli.main import main; code = main(['validate'])\n"
         "unwanted = ('opentelemetry', 'reconciler.cli.terminal.telemetry')\n"
@@ -268,13 +282,13 @@ def test_nothing_is_loaded_where_nobody_listens(shell: Shell) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_standard_error_reads_as_lines_of_json(shell: Shell, sandbox: Sandbox) -> None:
-    said = shell("apply", "-y", "--log-format", "json")
-    assert said.code == 0
-    lines = [json.loads(line) for line in said.err.splitlines()]
+def test_standard_error_is_lines_of_json(shell: Shell, sandbox: Sandbox) -> None:
+    result = shell("apply", "-y", "--log-format", "json")
+    assert result.code == 0
+    lines = [json.loads(line) for line in result.err.splitlines()]
     assert all({"time", "level", "message"} <= line.keys() for line in lines)
     ended = [line["event"] for line in lines if line.get("event", {}).get("event") == "ended"]
-    assert {each["address"] for each in ended} == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
+    assert {event["address"] for event in ended} == {"IPPolicy/office", "TLSEdge/payments", "ReservedDomain/pay"}
 
 
 @pytest.mark.parametrize(
@@ -282,32 +296,32 @@ def test_standard_error_reads_as_lines_of_json(shell: Shell, sandbox: Sandbox) -
     [("show", "nope"), ("comment", "--plan", "nope"), ("kinds", "nope"), ("plan", "--nope"), ("schema", "Nope")],
     ids=" ".join,
 )
-def test_the_environment_makes_every_command_speak_so(
+def test_the_log_format_of_the_environment_applies_to_every_command(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setenv("RECONCILER_LOG_FORMAT", "json")
-    said = shell(*words)
-    assert said.code != 0
-    assert {json.loads(line)["level"] for line in said.err.splitlines()} <= {"error", "info"}
+    result = shell(*words)
+    assert result.code != 0
+    assert {json.loads(line)["level"] for line in result.err.splitlines()} <= {"error", "info"}
 
 
-def test_the_flag_goes_before_the_environment(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_format_flag_overrides_the_environment(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_LOG_FORMAT", "json")
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: a\nspec: {x: 1}\n")
     assert shell("validate", "--log-format", "text").err.endswith("1 error\n")
 
 
-def test_how_grave_a_line_is_follows_from_how_it_begins(shell: Shell, sandbox: Sandbox) -> None:
+def test_the_level_of_a_line_follows_from_its_first_word(shell: Shell, sandbox: Sandbox) -> None:
     sandbox.fault("POST /ip_policies", then="status", status=400)
-    said = shell("apply", "-y", "--quiet", "--log-format", "json")
-    levels = {line["message"].partition(":")[0]: line["level"] for line in map(json.loads, said.err.splitlines())}
+    result = shell("apply", "-y", "--quiet", "--log-format", "json")
+    levels = {line["message"].partition(":")[0]: line["level"] for line in map(json.loads, result.err.splitlines())}
     assert levels == {"failed": "error", "skipped": "warning"}
 
 
 def test_a_problem_is_logged_with_its_place(shell: Shell) -> None:
     shell.write("manifests/bad.yaml", "kind: IPPolicy\nname: a\nspec: {x: 1}\n")
-    said = shell("validate", "--log-format", "json")
-    first, last = (json.loads(line) for line in said.err.splitlines())
+    result = shell("validate", "--log-format", "json")
+    first, last = (json.loads(line) for line in result.err.splitlines())
     assert (first["level"], first["file"], first["line"], first["subject"]) == (
         "error",
         "manifests/bad.yaml",

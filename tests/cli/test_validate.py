@@ -19,28 +19,28 @@ spec:
 
 
 @pytest.mark.parametrize(("manifest", "strict"), [(UNKNOWN, 0), (MISTAKE, 1)], ids=["unknown", "mistake"])
-def test_strict_fails_on_certain_mistakes_and_not_on_what_is_unknown(shell: Shell, manifest: str, strict: int) -> None:
+def test_strict_fails_on_certain_mistakes_and_not_on_unknown_types(shell: Shell, manifest: str, strict: int) -> None:
     shell.write("manifests/one.yaml", manifest)
     assert shell("validate").code == 0
-    said = shell("validate", "--strict")
-    assert said.code == strict
-    assert ("--strict does not allow these warnings: policy-expression-source" in said.err) == bool(strict)
+    result = shell("validate", "--strict")
+    assert result.code == strict
+    assert ("--strict does not allow these warnings: policy-expression-source" in result.err) == bool(strict)
 
 
 def test_a_warning_in_the_log_has_its_code(shell: Shell) -> None:
     shell.write("manifests/one.yaml", UNKNOWN)
-    said = shell("validate", "--log-format", "json")
-    assert json.loads(said.err.splitlines()[0])["code"] == "unknown-event-type"
+    result = shell("validate", "--log-format", "json")
+    assert json.loads(result.err.splitlines()[0])["code"] == "unknown-event-type"
 
 
-def test_an_error_in_the_log_has_its_code_and_the_names_of_its_text(shell: Shell) -> None:
+def test_an_error_in_the_log_has_its_code_and_its_values(shell: Shell) -> None:
     shell.write("manifests/one.yaml", "kind: TLSEdge\nname: a\nspec: {hostprots: []}\n")
-    said = shell("validate", "--log-format", "json")
-    told = json.loads(said.err.splitlines()[0])
-    assert (told["code"], told["values"]) == ("unknown-field", {"field": "hostprots", "suggestion": "hostports"})
+    result = shell("validate", "--log-format", "json")
+    entry = json.loads(result.err.splitlines()[0])
+    assert (entry["code"], entry["values"]) == ("unknown-field", {"field": "hostprots", "suggestion": "hostports"})
 
 
-def test_a_long_list_of_problems_is_cut_with_a_count(shell: Shell) -> None:
+def test_a_long_list_of_problems_is_truncated_with_a_count(shell: Shell) -> None:
     wrong = "".join(f"---\nkind: TLSEdge\nname: a{number}\nspec: {{hostprots: []}}\n" for number in range(3000))
     shell.write("manifests/one.yaml", wrong)
     *lines, more, tally = shell("validate").err.splitlines()
@@ -61,18 +61,18 @@ def test_a_long_list_of_warnings_does_not_hide_an_error(shell: Shell) -> None:
     assert (len(lines), more.split(";")[0], tally) == (100, "… and 51 more problems", "1 error, 150 warnings")
 
 
-def test_a_project_with_more_problems_than_are_kept_says_so(shell: Shell) -> None:
+def test_more_problems_than_the_limit_are_reported_as_such(shell: Shell) -> None:
     wrong = "kind: TLSEdge\nname: 'a${{ each.key }}'\nfor_each: [%s]\nspec: {hostprots: [], x: 1, y: 2}\n"
     shell.write("manifests/one.yaml", wrong % ", ".join(map(str, range(5000))))
-    said = shell("validate", "--log-format", "json").err
-    assert "more than 10,000 problems in this project; correct these first" in said
-    assert len(said.splitlines()) < 10_100
+    result = shell("validate", "--log-format", "json").err
+    assert "more than 10,000 problems in this project; correct these first" in result
+    assert len(result.splitlines()) < 10_100
 
 
 def test_a_missing_file_of_a_field_that_is_not_secret_is_an_error(shell: Shell) -> None:
     shell.write("manifests/one.yaml", "kind: IPPolicy\nname: a\nspec: {description: {from_file: texts/a.txt}}\n")
-    said = shell("validate")
-    assert (said.code, said.err.splitlines()[0]) == (
+    result = shell("validate")
+    assert (result.code, result.err.splitlines()[0]) == (
         1,
         "manifests/one.yaml:3:21: IPPolicy/a.description: there is no file texts/a.txt; "
         "paths are relative to the project's root",
@@ -89,20 +89,20 @@ def test_a_missing_file_of_a_field_that_is_not_secret_is_an_error(shell: Shell) 
 WRONG = "TLSEdge/payments: {spec: {hostports: 3}}\n"
 
 
-def test_every_environment_is_validated_and_a_shared_problem_is_told_once(shell: Shell) -> None:
+def test_every_environment_is_validated_and_a_shared_problem_is_reported_once(shell: Shell) -> None:
     shell.write("environments/prod.yaml", "IPPolicy/office: {spec: {descripton: a}}\n")
     shell.write("environments/staging.yaml", "{}\n")
     shell.write("manifests/more.yaml", "kind: BotUser\nname: b\nspec: {name: b, nmae: b}\n")
-    said = shell("validate")
-    assert said.code == 1
-    *lines, tally = said.err.splitlines()
+    result = shell("validate")
+    assert result.code == 1
+    *lines, tally = result.err.splitlines()
     assert tally == "2 errors"
     assert lines[0].startswith("environments/prod.yaml:1:26: IPPolicy/office.descripton: in environment prod: unknown ")
     assert lines[1].startswith("manifests/more.yaml:3:17: BotUser/b.nmae: unknown field")
     assert shell("validate", "--env", "staging").err.splitlines()[-1] == "1 error"
 
 
-def test_a_problem_of_some_environments_names_them(shell: Shell) -> None:
+def test_a_problem_is_reported_with_the_environments_that_have_it(shell: Shell) -> None:
     for name in ("a", "b", "c"):
         shell.write(f"environments/{name}.yaml", "{}\n" if name == "c" else "variables: {host: a.example.com}\n")
     shell.write("reconciler.yaml", "stack: s\nvariables: {host: _}\n")
@@ -111,15 +111,15 @@ def test_a_problem_of_some_environments_names_them(shell: Shell) -> None:
     assert "in the project without an environment and environment c: " in line
 
 
-def test_every_error_of_every_environment_is_told(shell: Shell) -> None:
+def test_every_error_of_every_environment_is_reported(shell: Shell) -> None:
     shell.write("environments/prod.yaml", WRONG)
     shell.write("environments/broken.yaml", "stack: [\n")
-    said = shell("validate").err
-    assert "environments/prod.yaml:1:38: TLSEdge/payments.hostports: in environment prod: expected a list" in said
-    assert "in environment broken: " in said
+    result = shell("validate").err
+    assert "environments/prod.yaml:1:38: TLSEdge/payments.hostports: in environment prod: expected a list" in result
+    assert "in environment broken: " in result
 
 
-def test_valid_environments_are_counted_one_a_line(shell: Shell) -> None:
+def test_valid_environments_are_counted_on_a_line_each(shell: Shell) -> None:
     shell.write("environments/prod.yaml", "TLSEdge/payments: null\n")
     assert shell("validate").out == (
         "Valid: 3 resources in 1 file.\nValid (environment prod): 2 resources in 1 file.\n"
@@ -127,7 +127,7 @@ def test_valid_environments_are_counted_one_a_line(shell: Shell) -> None:
     assert shell("validate", "--env", "prod").out == "Valid: 2 resources in 1 file.\n"
 
 
-def test_a_project_whose_variables_only_environments_set_is_validated_in_these(shell: Shell) -> None:
+def test_a_project_with_variables_that_only_environments_set_is_validated_in_them(shell: Shell) -> None:
     shell.write("reconciler.yaml", "stack: s\nvariables: {who: {type: string}}\n")
     assert "variables.who: has no value" in shell("validate").err
     shell.write("environments/prod.yaml", "variables: {who: me}\n")
@@ -148,8 +148,8 @@ def test_neither_secrets_nor_other_environment_variables_are_needed(shell: Shell
         "kind: BotUser\nname: b\nspec: {name: '${{ var.where }}'}\n---\n"
         "kind: BotUser\nname: '${{ each.key }}'\nfor_each: ${{ var.offices }}\nspec: {name: x}\n",
     )
-    said = shell("validate")
-    assert (said.code, said.out) == (0, "Valid: 7 resources in 2 files.\n"), said.err
+    result = shell("validate")
+    assert (result.code, result.out) == (0, "Valid: 7 resources in 2 files.\n"), result.err
     assert "store: the environment variable DB is not set" in shell("graph").err
 
 
@@ -163,22 +163,22 @@ SECRET = VAULT + "kind: Secret\nname: a\nspec: {vault_id: {ref: Vault/v}, name: 
 def test_a_literal_secret_is_a_warning_and_strict_refuses_it(shell: Shell, value: str) -> None:
     shell.write("reconciler.yaml", "stack: s\nvariables: {literal: hunter3}\n")
     shell.write("manifests/secret.yaml", SECRET % value)
-    said = shell("validate")
-    assert said.code == 0
-    assert said.err.startswith("manifests/secret.yaml:7:")
-    assert "from_env: NAME" in said.err
-    assert "hunter" not in said.err
+    result = shell("validate")
+    assert result.code == 0
+    assert result.err.startswith("manifests/secret.yaml:7:")
+    assert "from_env: NAME" in result.err
+    assert "hunter" not in result.err
     strict = shell("validate", "--strict")
     assert strict.code == 1
     assert "literal-secret" in strict.err
 
 
 @pytest.mark.parametrize("value", ["{from_env: A}", "'${{ var.read }}'", "'${{ var.given }}'"])
-def test_a_secret_from_outside_is_no_literal(shell: Shell, value: str) -> None:
+def test_a_secret_from_a_variable_is_no_literal(shell: Shell, value: str) -> None:
     shell.write("reconciler.yaml", "stack: s\nvariables: {read: {from_env: A}, given: hunter2}\n")
     shell.write("manifests/secret.yaml", SECRET % value)
-    said = shell("validate", "--strict", "--var", "given=hunter3")
-    assert (said.code, said.err) == (0, "")
+    result = shell("validate", "--strict", "--var", "given=hunter3")
+    assert (result.code, result.err) == (0, "")
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_a_secret_from_outside_is_no_literal(shell: Shell, value: str) -> None:
 )
 def test_a_literal_key_is_allowed_for_a_platform_on_this_machine_only(shell: Shell, settings: str, code: int) -> None:
     shell.write("reconciler.yaml", f"stack: s\n{settings}\n")
-    said = shell("validate", "--strict")
-    assert said.code == code, said.err
-    assert "hunter2" not in said.err
+    result = shell("validate", "--strict")
+    assert result.code == code, result.err
+    assert "hunter2" not in result.err
 
 
 PLACES = {
@@ -216,19 +216,19 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_our_own_environment_variables_are_refused_everywhere_but_for_the_platform(
+def test_environment_variables_of_reconciler_are_refused_outside_platform(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     for name in ("RECONCILER_API_KEY", "RECONCILER_PLAN_KEY", "RECONCILER_SNAPSHOT_KEY"):
         monkeypatch.setenv(name, "k-1234567890")
     for file, text in PLACES[place].items():
         shell.write(file, text)
-    said = shell("validate")
-    assert said.code == 1
-    assert "is an environment variable of reconciler itself; use another variable" in said.err
+    result = shell("validate")
+    assert result.code == 1
+    assert "is an environment variable of reconciler itself; use another variable" in result.err
 
 
-def test_the_platform_may_name_our_own_environment_variables(shell: Shell) -> None:
+def test_platform_settings_may_name_environment_variables_of_reconciler(shell: Shell) -> None:
     shell.write("reconciler.yaml", "stack: s\nplatform: {api_key: {from_env: RECONCILER_API_KEY}}\n")
     shell.write("environments/e.yaml", "platform: {api_key: {from_env: RECONCILER_READ_KEY}}\n")
     assert shell("validate").code == 0
@@ -249,9 +249,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("how", SHOWN)
-def test_a_known_secret_is_refused_in_a_field_that_is_shown(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_a_known_secret_is_refused_in_a_visible_field(shell: Shell, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     monkeypatch.setenv("RECONCILER_API_KEY", "the-key-itself")
     monkeypatch.setenv("ALIAS", "the-key-itself")
     monkeypatch.setenv("A", "short")
@@ -267,22 +265,22 @@ def test_a_known_secret_is_refused_in_a_field_that_is_shown(
     ]
     shell.write("manifests/secret.yaml", VAULT + "---\n".join(declared))
     shell.write("manifests/bot.yaml", BOT % SHOWN[how])
-    said = shell("validate", "--var", "given=the-key-itself")
-    assert said.code == 1
-    assert "manifests/bot.yaml:3:" in said.err
-    assert "is used as a secret, but plans and the platform show this field" in said.err
+    result = shell("validate", "--var", "given=the-key-itself")
+    assert result.code == 1
+    assert "manifests/bot.yaml:3:" in result.err
+    assert "is used as a secret, but plans and the platform show this field" in result.err
     for secret in ("the-key-itself", "correct-horse"):
-        assert secret not in said.err
+        assert secret not in result.err
 
 
-def test_ordinary_values_from_outside_are_no_secrets(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_values_of_environment_variables_are_no_secrets(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A", "eu")
     monkeypatch.setenv("REGION", "eu")
     shell.write("manifests/secret.yaml", SECRET % "{from_env: A}")
     shell.write("manifests/bot.yaml", BOT % "{from_env: REGION}")
-    said = shell("validate", "--strict")
-    assert said.code == 0
-    assert "from_env is for secrets" in said.err
+    result = shell("validate", "--strict")
+    assert result.code == 0
+    assert "from_env is for secrets" in result.err
 
 
 @pytest.mark.parametrize(
@@ -303,34 +301,34 @@ def test_ordinary_values_from_outside_are_no_secrets(shell: Shell, monkeypatch: 
     ],
 )
 @pytest.mark.parametrize("written", ["{from_env: %s}", "'${{ var.v }}'"])
-def test_a_name_like_a_secrets_in_a_shown_field_is_a_mistake(
+def test_a_variable_named_like_a_secret_is_a_warning_in_a_visible_field(
     shell: Shell, name: str, is_like_a_secret: bool, written: str
 ) -> None:
     shell.write("reconciler.yaml", f"stack: s\nvariables: {{v: {{from_env: {name}}}}}\n")
     shell.write("manifests/bot.yaml", BOT % (written % name if "%" in written else written))
-    said = shell("validate", "--strict")
-    assert said.code == int(is_like_a_secret)
-    assert (f"{name} is named like a secret" in said.err) == is_like_a_secret
+    result = shell("validate", "--strict")
+    assert result.code == int(is_like_a_secret)
+    assert (f"{name} is named like a secret" in result.err) == is_like_a_secret
 
 
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("written", ["IPPolicy/office", "'${{ var.which }}'", "'${{ var.kind }}/office'", "Vault/x"])
-def test_an_address_in_the_place_of_an_id_is_an_error_with_the_fix(shell: Shell, written: str) -> None:
+def test_an_address_instead_of_an_id_is_an_error_with_the_reference_to_write(shell: Shell, written: str) -> None:
     shell.write("reconciler.yaml", "stack: s\nvariables: {which: IPPolicy/office, kind: IPPolicy}\n")
     rule = "kind: IPPolicyRule\nname: r\nspec:\n  cidr: 10.0.0.0/8\n  action: allow\n  ip_policy_id: "
     shell.write("manifests/rule.yaml", f"{rule}{written}\n")
-    said = shell("validate")
+    result = shell("validate")
     meant = "Vault/x" if written == "Vault/x" else "IPPolicy/office"
-    assert said.code == 1
-    assert said.err.startswith(
+    assert result.code == 1
+    assert result.err.startswith(
         "manifests/rule.yaml:6:17: IPPolicyRule/r.ip_policy_id: expected an id, found the address "
         f"{meant}; write {{ref: {meant}}}"
     )
 
 
-def test_an_address_in_a_list_of_ids_is_told_at_its_place(shell: Shell) -> None:
+def test_an_address_in_a_list_of_ids_is_reported_at_its_position(shell: Shell) -> None:
     edge = "kind: TLSEdge\nname: t\nspec: {ip_restriction: {ip_policy_ids: [ipp_1, IPPolicy/office]}}\n"
     shell.write("manifests/edge.yaml", edge)
     assert (
@@ -338,7 +336,7 @@ def test_an_address_in_a_list_of_ids_is_told_at_its_place(shell: Shell) -> None:
     )
 
 
-def test_text_with_a_slash_elsewhere_is_no_address(shell: Shell) -> None:
+def test_text_with_a_slash_in_another_field_is_no_address(shell: Shell) -> None:
     shell.write("manifests/bot.yaml", BOT % "IPPolicy/office")
     assert shell("validate").code == 0
 
@@ -367,23 +365,23 @@ def test_text_with_a_slash_elsewhere_is_no_address(shell: Shell) -> None:
         ("reconciler.yaml", "stack: s\ndefaults: {IPPolicy: {description: a}}\n", "write it under spec, as in"),
     ],
 )
-def test_a_hint_says_where_a_key_belongs(shell: Shell, file: str, text: str, remedy: str) -> None:
+def test_a_misplaced_key_is_reported_with_its_place(shell: Shell, file: str, text: str, remedy: str) -> None:
     shell.write(file, text)
-    said = shell("validate")
-    assert said.code == 1
-    assert f"; {remedy}" in said.err
-    assert "hunter2" not in said.err
+    result = shell("validate")
+    assert result.code == 1
+    assert f"; {remedy}" in result.err
+    assert "hunter2" not in result.err
 
 
-def test_a_fault_of_all_instances_in_all_environments_is_reported_once(shell: Shell) -> None:
+def test_a_problem_of_all_instances_in_all_environments_is_reported_once(shell: Shell) -> None:
     shell.write("environments/prod.yaml", "variables: {}\n")
     shell.write("environments/staging.yaml", "variables: {}\n")
     shell.write(
         "manifests/x.yaml",
         "kind: IPPolicy\nname: p-${{ each.key }}\nfor_each: {a: 1, b: 2, c: 3, d: 4}\nspec:\n  descripton: x\n",
     )
-    said = shell("validate")
-    assert (said.code, said.err) == (
+    result = shell("validate")
+    assert (result.code, result.err) == (
         1,
         "manifests/x.yaml:5:3: IPPolicy/p-a.descripton: unknown field (4 resources: p-a, p-b, p-c, …); "
         "did you mean description?\n1 error\n",
@@ -394,19 +392,19 @@ def test_valid_manifests_are_counted(shell: Shell) -> None:
     assert shell("validate") == Output(0, "Valid: 3 resources in 1 file.\n", "")
 
 
-def test_problems_go_to_standard_error_one_a_line_and_are_counted(shell: Shell) -> None:
+def test_problems_are_printed_to_standard_error_a_line_each_and_counted(shell: Shell) -> None:
     shell.write("manifests/bad.yaml", "kind: TLSEdge\nname: x\nspec:\n  hostport: []\n  tls_termination: 3\n")
-    said = shell("validate")
-    assert said.code == 1
-    assert said.out == ""
-    *lines, summary = said.err.splitlines()
+    result = shell("validate")
+    assert result.code == 1
+    assert result.out == ""
+    *lines, summary = result.err.splitlines()
     assert [line.partition(": ")[0] for line in lines] == ["manifests/bad.yaml:4:3", "manifests/bad.yaml:5:20"]
     assert summary == "2 errors"
 
 
 def test_a_missing_project_file_is_one_problem(shell: Shell) -> None:
     (shell.root / "reconciler.yaml").unlink()
-    said = shell("validate")
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith("there is no file reconciler.yaml; ")
-    assert said.err.endswith("\n1 error\n")
+    result = shell("validate")
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith("there is no file reconciler.yaml; ")
+    assert result.err.endswith("\n1 error\n")

@@ -32,8 +32,11 @@ def rule(id: str) -> str:
 )  # fmt: skip
 def test_a_wrong_id_is_an_error_at_its_position(shell: Shell, id: str, line: str) -> None:
     shell.write("manifests/r.yaml", rule(id))
-    said = shell("validate")
-    assert (said.code, said.err.splitlines()[0]) == (1, f"manifests/r.yaml:3:22: IPPolicyRule/r.ip_policy_id: {line}")
+    result = shell("validate")
+    assert (result.code, result.err.splitlines()[0]) == (
+        1,
+        f"manifests/r.yaml:3:22: IPPolicyRule/r.ip_policy_id: {line}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,9 +44,9 @@ def test_a_wrong_id_is_an_error_at_its_position(shell: Shell, id: str, line: str
 )
 def test_an_unusual_id_is_a_warning_since_prefixes_are_not_guaranteed(shell: Shell, id: str, warns: bool) -> None:
     shell.write("manifests/r.yaml", rule(id))
-    said = shell("validate")
-    assert said.code == 0
-    assert said.err == (
+    result = shell("validate")
+    assert result.code == 0
+    assert result.err == (
         f"manifests/r.yaml:3:22: warning: IPPolicyRule/r.ip_policy_id: {id} does not look like an id; "
         "ids of this field begin with ipp_\n1 warning\n"
         if warns
@@ -59,7 +62,7 @@ def test_a_user_may_own_a_credential(shell: Shell, owner: str) -> None:
 
 
 @pytest.mark.parametrize("id", ["ipp_1", "tls_1", "edgtls_"])
-def test_the_id_beside_the_spec_has_the_prefix_of_its_kind(shell: Shell, id: str) -> None:
+def test_an_id_of_a_manifest_must_have_the_prefix_of_its_kind(shell: Shell, id: str) -> None:
     shell.write("manifests/r.yaml", f"kind: TLSEdge\nname: a\nid: {id}\nspec: {{}}\n")
     line = shell("validate").err.splitlines()[0]
     assert line == f"manifests/r.yaml:3:5: TLSEdge/a.id: {id!r} is not an id of TLSEdge; its ids begin with edgtls_"
@@ -80,15 +83,15 @@ def test_the_id_beside_the_spec_has_the_prefix_of_its_kind(shell: Shell, id: str
 )  # fmt: skip
 def test_a_terraform_expression_in_a_text_is_a_warning(shell: Shell, text: str, remedy: str) -> None:
     shell.write("manifests/r.yaml", f"kind: IPPolicy\nname: p\nspec: {{description: '{text}'}}\n")
-    said = shell("validate")
-    assert said.code == 0
-    assert said.err.splitlines()[0] == (
+    result = shell("validate")
+    assert result.code == 0
+    assert result.err.splitlines()[0] == (
         "manifests/r.yaml:3:21: warning: IPPolicy/p.description: an expression of Terraform, which is sent as it is; "
         + remedy
     )
 
 
-def test_for_each_in_the_spelling_of_terraform(shell: Shell) -> None:
+def test_for_each_in_the_syntax_of_terraform_is_an_error_with_the_right_syntax(shell: Shell) -> None:
     shell.write("manifests/r.yaml", "kind: IPPolicy\nname: p-${{ each.key }}\nfor_each: ${var.offices}\nspec: {}\n")
     line = shell("validate").err.splitlines()[0]
     assert line.startswith(
@@ -97,15 +100,15 @@ def test_for_each_in_the_spelling_of_terraform(shell: Shell) -> None:
     assert line.endswith("write ${{ var.offices }}, with offices under variables: in reconciler.yaml")
 
 
-def test_a_wrong_value_that_is_an_expression_of_terraform_is_one_error_with_our_spelling(shell: Shell) -> None:
+def test_a_terraform_expression_in_a_strict_field_is_one_error_with_the_right_syntax(shell: Shell) -> None:
     """The remedy of the field would repeat the expression: write ${var.office}/32."""
     shell.write(
         "manifests/r.yaml",
         "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: ipp_1, cidr: '${var.office}', action: allow}\n",
     )
-    said = shell("validate")
-    assert said.code == 1
-    assert [line for line in said.err.splitlines() if ".cidr" in line] == [
+    result = shell("validate")
+    assert result.code == 1
+    assert [line for line in result.err.splitlines() if ".cidr" in line] == [
         "manifests/r.yaml:3:35: IPPolicyRule/r.cidr: an expression of Terraform; "
         "write ${{ var.office }}, with office under variables: in reconciler.yaml"
     ]

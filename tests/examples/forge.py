@@ -83,20 +83,20 @@ class Forge(CodeHost):
         if found := re.search(r"^/storage/(\d+)\?signature=(?:%2F|/)a%3D$", target):
             self.stored.append(dict(headers))
             return 200, {}, self._archive(int(found[1]))
-        for pattern, told in (
+        for pattern, handler in (
             (rf"^/repos/{REPOSITORY}/commits/(\w+)/pulls\?", self._pulls),
             (r"/workflows/(\w+)\.yml/runs\?(.*)$", self._workflow_runs),
             (r"/actions/runs/(\d+)/artifacts\?name=(\w+)$", self._artifacts_of),
             (r"/actions/artifacts/(\d+)/zip$", self._zip),
-            (rf"^/api/v4/projects/{PROJECT}/repository/commits/(\w+)/merge_requests\?state=merged", self._merged),
+            (rf"^/api/v4/projects/{PROJECT}/repository/commits/(\w+)/merge_requests\?state=merged", self._find_merged),
             (r"/merge_requests/(\d+)/pipelines\?", self._pipelines),
             (r"/pipelines/(\d+)/jobs\?scope(?:\[\]|%5B%5D)=success", self._jobs),
             (r"/jobs/(\d+)/artifacts/(plan[\w-]*\.json)$", self._artifact),
         ):
             if found := re.search(pattern, target):
                 self.asked.append((method, target))
-                told_of = told(*found.groups())
-                return told_of if isinstance(told_of, tuple) else (200, {}, told_of)
+                response = handler(*found.groups())
+                return response if isinstance(response, tuple) else (200, {}, response)
         return super().answer(method, target, headers, body)
 
     # --- GitHub -------------------------------------------------------------------------------------------------------
@@ -128,9 +128,9 @@ class Forge(CodeHost):
         return {"workflow_runs": [{"id": run.id, "head_sha": run.head} for run in newest]}
 
     def _artifacts_of(self, run: str, name: str) -> Any:
-        there = (self.artifacts / run / name).is_dir() or int(run) in self.archives
+        exists = (self.artifacts / run / name).is_dir() or int(run) in self.archives
         expired = int(run) in self.expired
-        return {"artifacts": [{"id": int(run), "name": name, "expired": expired}] if there else []}
+        return {"artifacts": [{"id": int(run), "name": name, "expired": expired}] if exists else []}
 
     def _zip(self, artifact: str) -> Any:
         if int(artifact) in self.expired:
@@ -149,7 +149,7 @@ class Forge(CodeHost):
 
     # --- GitLab -------------------------------------------------------------------------------------------------------
 
-    def _merged(self, commit: str) -> Any:
+    def _find_merged(self, commit: str) -> Any:
         return [
             {
                 "iid": one.number,

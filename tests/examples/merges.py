@@ -87,13 +87,13 @@ class Repository:
         run = Run(len(self.forge.runs) + 100, request.head, number=request.number)
         folder = self.forge.artifacts / str(run.id) / "plan"
         folder.mkdir(parents=True)
-        said = project(
+        result = project(
             *("plan", "--base", f"origin/{request.base}", "--fail-on", "approvals", "--out", str(folder / "plan.json")),
             *("--quiet", *words),
         )
-        run.result = "failure" if said.code else "success"
+        run.result = "failure" if result.code else "success"
         self.forge.runs.append(run)
-        return said
+        return result
 
     def merge(self, *requests: Change, how: str = "merge") -> Push:
         """Merges requests into their base with one push, as a merge queue does; returns the push."""
@@ -145,10 +145,10 @@ class Repository:
                 "CI_PIPELINE_SOURCE": "push",
             }
         self.sandbox.forget_log()
-        said = project("apply", "--reviewed", "-y", "--quiet", *words)
+        result = project("apply", "--reviewed", "-y", "--quiet", *words)
         # Also with an invalid manifest, beside which the rest is applied, no call is made without a word.
-        assert said.code in (0, 5) or "Applied:" in said.out or self.sandbox.calls() == []
-        return said
+        assert result.code in (0, 5) or "Applied:" in result.out or self.sandbox.calls() == []
+        return result
 
     def clone(self, branch: str) -> Project:
         """A machine with a clone of its own."""

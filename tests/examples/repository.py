@@ -22,9 +22,9 @@ PACKAGE = "git+https://example.com/reconciler@0f0f0f"
 
 @pytest.fixture
 def forge(tmp_path: Path) -> Iterator[Forge]:
-    made = Forge(artifacts=tmp_path / "artifacts")
-    with made:
-        yield made
+    forge = Forge(artifacts=tmp_path / "artifacts")
+    with forge:
+        yield forge
 
 
 Clone = Callable[..., Runner]
@@ -47,7 +47,7 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
         )
         return done.stdout.strip()
 
-    def made(
+    def create(
         host: str,
         package: str = PACKAGE,
         *,
@@ -79,8 +79,8 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
             identity = ("-c", "user.name=a", "-c", "user.email=a@example.com")
             merge = ("merge", "--quiet", "--no-edit", f"origin/{onto}")
             subprocess.run(["git", *identity, "-C", str(place), *merge], check=True)
-        told = GITHUB if host == "github" else GITLAB_CI
-        environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in told.items()}
+        variables = GITHUB if host == "github" else GITLAB_CI
+        environ = {name: value.format(url=forge.url, head=head, run=run) for name, value in variables.items()}
         forge.artifacts.mkdir(exist_ok=True)
         runner = Runner(place, forge.artifacts, dict(SECRETS), environ, commands=commands)
         if host == "github":
@@ -88,7 +88,7 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
             write_event(runner, {"pull_request": {"number": NUMBER, "base": {"ref": "main"}, "head": {"sha": head}}})
         return runner
 
-    return made
+    return create
 
 
 def write_event(runner: Runner, event: object) -> None:

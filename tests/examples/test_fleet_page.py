@@ -23,7 +23,7 @@ def without_times(page: str) -> str:
     return _EXAMPLE.sub(lambda line: line[1], page)
 
 
-def test_the_page_s_commands_print_what_it_says(tmp_path: Path, commands: Path) -> None:
+def test_the_commands_of_the_fleet_page_print_the_documented_output(tmp_path: Path, commands: Path) -> None:
     page = PAGE.read_text()
-    ran = transcripts.rewritten(page, transcripts.run(page, tmp_path, commands))
+    ran = transcripts.rewrite(page, transcripts.run(page, tmp_path, commands))
     assert without_times(ran) == without_times(page)

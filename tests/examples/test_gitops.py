@@ -42,7 +42,7 @@ ENVIRONMENTS = [(), ("staging", "production"), ("1.dev", "QA", "prod")]
 
 @pytest.mark.parametrize("environments", ENVIRONMENTS, ids=len)
 @pytest.mark.parametrize("host", pipelines.HOSTS)
-def test_a_pipeline_is_of_the_form_its_code_host_takes(host: str, environments: tuple[str, ...]) -> None:
+def test_a_pipeline_matches_the_schema_of_its_code_host(host: str, environments: tuple[str, ...]) -> None:
     for path, text in pipelines.read_pipelines(host, "", environments).items():
         schema = "gitlab-ci" if host == "gitlab" else "github-actions" if "/actions/" in path else "github-workflows"
         vendored = files("check_jsonschema") / "builtin_schemas" / "vendor" / f"{schema}.json"
@@ -102,7 +102,7 @@ def test_no_pipeline_approves_anything_by_a_flag() -> None:
     assert [file for file in GITOPS.rglob("*") if file.is_file() and "--allow" in file.read_text()] == []
 
 
-def test_the_cron_job_is_of_the_form_kubernetes_takes() -> None:
+def test_the_cron_job_matches_the_schema_of_kubernetes() -> None:
     schema = json.loads((Path(__file__).parent / "schemas/kubernetes-1.34.json").read_text())
     for document in yaml.safe_load_all((GITOPS / "kubernetes/cronjob.yaml").read_text()):
         jsonschema.Draft202012Validator({"$ref": f"#/$defs/{document['kind']}", **schema}).validate(document)
@@ -118,11 +118,11 @@ def test_foreign_actions_are_github_s_own_and_pinned_by_commit_and_version(file:
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
-def test_a_workflow_may_do_nothing_but_what_each_job_says(file: Path) -> None:
+def test_a_workflow_has_only_the_permissions_of_its_jobs(file: Path) -> None:
     workflow = read(file)
     assert workflow["permissions"] == {}
     granted = {name: set(job["permissions"].items()) for name, job in workflow["jobs"].items()}
-    writing = {(name, what) for name, each in granted.items() for what, how in each if how == "write"}
+    writing = {(name, what) for name, permissions in granted.items() for what, how in permissions if how == "write"}
     needed = {
         "plan": {("plan", "pull-requests"), ("plan", "security-events")},
         "drift": {("drift", "issues")},
@@ -139,19 +139,19 @@ def test_only_apply_has_the_key_that_can_write() -> None:
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_no_step_has_a_secret_but_those_that_run_reconciler(file: Path) -> None:
     for job in read(file)["jobs"].values():
-        assert "secrets." not in json.dumps({key: each for key, each in job.items() if key != "steps"})
+        assert "secrets." not in json.dumps({key: value for key, value in job.items() if key != "steps"})
         having = [step for step in job["steps"] if "secrets." in json.dumps(step)]
         assert all(re.search(r"^ *reconciler ", step.get("run", ""), re.MULTILINE) for step in having)
         assert bool(having) == ("secrets." in json.dumps(job))
 
 
-def test_what_is_installed_is_said_nowhere_until_somebody_does() -> None:
+def test_the_pipelines_have_no_default_package() -> None:
     (action,) = ACTIONS
-    assert {name: each["default"] for name, each in read(action)["inputs"].items()} == {"package": "", "index": ""}
+    assert {name: entry["default"] for name, entry in read(action)["inputs"].items()} == {"package": "", "index": ""}
     assert read(GITLAB)["variables"] == {"RECONCILER_PACKAGE": ""}
 
 
-def test_no_page_message_or_pipeline_gets_us_from_an_index_by_name_alone() -> None:
+def test_no_page_message_or_pipeline_installs_reconciler_from_an_index_by_name() -> None:
     found = [*(ROOT / "reconciler").rglob("*.py"), *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
     found += [file for file in GITOPS.rglob("*") if file.is_file()]
     by_name = re.compile(r"install '?reconciler(?! with)|reconciler *[~=<>]=")
@@ -170,7 +170,7 @@ def test_a_fork_is_planned_by_the_job_that_has_no_secret() -> None:
     assert "secrets." not in json.dumps(jobs["fork"])
 
 
-def test_a_wheel_carries_the_pipelines_that_init_writes(tmp_path: Path) -> None:
+def test_a_wheel_contains_the_pipelines_that_init_writes(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
         cwd=ROOT,
@@ -188,7 +188,7 @@ def test_a_wheel_carries_the_pipelines_that_init_writes(tmp_path: Path) -> None:
 # --- what they do -----------------------------------------------------------------------------------------------------
 
 
-def planned(runner: Runner, forge: Forge) -> Change:
+def plan_request(runner: Runner, forge: Forge) -> Change:
     """A request, after its plan job."""
     head = runner.environ["GITHUB_SHA"]
     good(runner.job("plan.yml", "plan"))
@@ -196,10 +196,10 @@ def planned(runner: Runner, forge: Forge) -> Change:
     return forge.open(head)
 
 
-def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_merged(
+def test_github_a_pull_request_is_planned_and_commented_and_applied_once_after_its_merge(
     clone: Clone, forge: Forge, sandbox: Sandbox
 ) -> None:
-    change = planned(runner := clone("github"), forge)
+    change = plan_request(runner := clone("github"), forge)
     assert "2 to create" in forge.bodies[0]
     assert forge.bodies[0] in (runner.clone / "summary").read_text()
     assert set(runner.findings) == {"reconciler-production"}
@@ -220,29 +220,31 @@ def test_github_a_pull_request_is_planned_and_told_and_applied_once_when_it_is_m
 @pytest.mark.parametrize(
     ("package", "index"), [("", ""), ("reconciler", ""), ("reconciler~=0.1", "https://index.example.com/simple")]
 )
-def test_github_nothing_is_installed_that_nobody_named(clone: Clone, forge: Forge, package: str, index: str) -> None:
+def test_github_no_package_is_installed_by_default_or_without_an_index(
+    clone: Clone, forge: Forge, package: str, index: str
+) -> None:
     runner = clone("github", "")
-    said = {"package": package, "index": index}
+    inputs = {"package": package, "index": index}
     action = read(runner.clone / ".github/actions/reconciler/action.yml")
     install = [step for step in action["runs"]["steps"] if "run" in step]
-    ran = runner.steps(install, {}, said)
+    ran = runner.steps(install, {}, inputs)
     if index:
-        assert (ran.code, runner.installed) == (0, [package])
+        assert (ran.code, runner.installed_packages) == (0, [package])
         assert f"PIP_INDEX_URL={index}\n" in runner.shown_to_pip
     else:
-        assert (ran.code, runner.installed) == (1, [])
+        assert (ran.code, runner.installed_packages) == (1, [])
         assert ran.out.startswith("::error::.github/actions/reconciler/action.yml does not say what to install: ")
         assert ran.out.count("\n") == 1
 
 
-def test_github_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone, forge: Forge) -> None:
+def test_github_the_configured_package_is_installed_without_access_to_keys(clone: Clone, forge: Forge) -> None:
     runner = clone("github")
-    planned(runner, forge)
+    plan_request(runner, forge)
     runner.context["secrets.RECONCILER_API_KEY"] = KEY
     on_push(runner, runner.environ["GITHUB_SHA"]).job("apply.yml", "apply-production")
     runner.job("drift.yml", "drift")
     runner.job("snapshot.yml", "snapshot")
-    assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 4
+    assert runner.installed_packages == [f"reconciler[postgres] @ {PACKAGE}"] * 4
     assert unseen(runner) == []
 
 
@@ -251,7 +253,7 @@ def unseen(runner: Runner) -> list[str]:
     return [secret for secret in (KEY, PLAN_KEY, TOKEN) if f"={secret}\n" in runner.shown_to_pip]
 
 
-def test_github_what_nobody_reviewed_is_not_applied(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
+def test_github_a_push_without_a_reviewed_plan_is_not_applied(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     before = clone("github").environ["GITHUB_SHA"]
     runner = on_push(clone("github"), before)
     runner.context["secrets.RECONCILER_API_KEY"] = KEY
@@ -273,9 +275,9 @@ def test_github_a_fork_is_planned_from_the_last_snapshot(clone: Clone, forge: Fo
     stranger = clone("github")
     stranger.context = {"github.token": TOKEN}
     good(stranger.job("plan.yml", "fork"))
-    told = (stranger.clone / "summary").read_text()
-    assert "2 to create" in told
-    assert "planned from a snapshot" in told
+    summary = (stranger.clone / "summary").read_text()
+    assert "2 to create" in summary
+    assert "planned from a snapshot" in summary
     assert sandbox.log() == []
 
 
@@ -294,14 +296,14 @@ def test_github_a_snapshot_that_a_fork_uploads_is_not_used(clone: Clone, forge: 
     assert "2 to create" in (stranger.clone / "summary").read_text()
 
 
-def test_github_the_night_run_fails_where_there_is_drift_and_says_what(clone: Clone, forge: Forge) -> None:
+def test_github_the_nightly_run_fails_on_drift_and_lists_it(clone: Clone, forge: Forge) -> None:
     runner = clone("github")
     found = runner.job("drift.yml", "drift")
     assert found.code == 2
     assert "IPPolicy/office" in (runner.clone / "summary").read_text()
 
 
-def test_github_the_first_push_is_green_whatever_it_lacks(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
+def test_github_the_first_push_succeeds_without_secrets(clone: Clone, forge: Forge, sandbox: Sandbox) -> None:
     runner = clone("github", "")
     runner.context = {"github.token": TOKEN}
     action = runner.clone / ".github/actions/reconciler/action.yml"
@@ -316,7 +318,7 @@ def test_github_the_first_push_is_green_whatever_it_lacks(clone: Clone, forge: F
 # --- GitLab -----------------------------------------------------------------------------------------------------------
 
 
-def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merged(
+def test_gitlab_a_merge_request_is_planned_and_commented_and_applied_after_its_merge(
     clone: Clone, forge: Forge, sandbox: Sandbox
 ) -> None:
     runner = clone("gitlab")
@@ -338,20 +340,22 @@ def test_gitlab_a_merge_request_is_planned_and_told_and_applied_when_it_is_merge
     assert sandbox.calls() == ["POST /ip_policies", "POST /ip_policy_rules"]
 
 
-def test_gitlab_what_is_installed_is_what_was_said_and_sees_no_key(clone: Clone, forge: Forge) -> None:
+def test_gitlab_the_configured_package_is_installed_without_access_to_keys(clone: Clone, forge: Forge) -> None:
     runner = clone("gitlab")
     secrets = {"RECONCILER_READ_KEY": KEY, "RECONCILER_API_KEY": KEY, "AGENT_TOKEN": KEY, "RECONCILER_STORE": ""}
     for job in ("plan", "apply-production", "drift"):
         gitlab(runner, job, **secrets)
-    assert runner.installed == [f"reconciler[postgres] @ {PACKAGE}"] * 3
+    assert runner.installed_packages == [f"reconciler[postgres] @ {PACKAGE}"] * 3
     assert unseen(runner) == []
 
 
 @pytest.mark.parametrize("more", [{}, {"RECONCILER_PACKAGE": "reconciler"}], ids=["nothing", "a name"])
-def test_gitlab_nothing_is_installed_that_nobody_named(clone: Clone, forge: Forge, more: dict[str, str]) -> None:
+def test_gitlab_no_package_is_installed_by_default_or_without_an_index(
+    clone: Clone, forge: Forge, more: dict[str, str]
+) -> None:
     runner = clone("gitlab", "")
     ran = gitlab(runner, "plan", RECONCILER_READ_KEY=KEY, **more)
-    assert (ran.code, runner.installed) == (1, [])
+    assert (ran.code, runner.installed_packages) == (1, [])
     assert ran.err.startswith("RECONCILER_PACKAGE does not say what to install: ")
     assert ran.err.count("\n") == 1
 
@@ -359,13 +363,13 @@ def test_gitlab_nothing_is_installed_that_nobody_named(clone: Clone, forge: Forg
 def test_gitlab_a_name_is_installed_from_the_index_that_a_variable_names(clone: Clone, forge: Forge) -> None:
     runner = clone("gitlab", "")
     index = "https://index.example.com/simple"
-    said = {"RECONCILER_PACKAGE": "reconciler~=0.1", "PIP_INDEX_URL": index}
-    good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY, **said))
-    assert runner.installed == ["reconciler~=0.1"]
+    variables = {"RECONCILER_PACKAGE": "reconciler~=0.1", "PIP_INDEX_URL": index}
+    good(gitlab(runner, "plan", RECONCILER_READ_KEY=KEY, **variables))
+    assert runner.installed_packages == ["reconciler~=0.1"]
     assert f"PIP_INDEX_URL={index}\n" in runner.shown_to_pip
 
 
-def test_gitlab_the_scheduled_run_fails_where_there_is_drift(clone: Clone) -> None:
+def test_gitlab_the_scheduled_run_fails_on_drift(clone: Clone) -> None:
     runner = clone("gitlab")
     assert gitlab(runner, "drift", RECONCILER_READ_KEY=KEY).code == 2
     assert "IPPolicy/office" in (runner.clone / "drift-production.html").read_text()
@@ -374,9 +378,7 @@ def test_gitlab_the_scheduled_run_fails_where_there_is_drift(clone: Clone) -> No
 # --- cron, systemd, Kubernetes ----------------------------------------------------------------------------------------
 
 
-def test_the_cron_script_clones_once_says_nothing_when_all_is_well_and_tells_of_drift(
-    clone: Clone, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_the_cron_script_clones_once_and_prints_only_drift(clone: Clone, tmp_path: Path, sandbox: Sandbox) -> None:
     runner = clone("none")
     runner.environ |= {
         "RECONCILER_API_KEY": KEY,
@@ -402,9 +404,7 @@ def test_the_units_and_the_crontab_run_the_script_at_the_same_hour() -> None:
     assert "OnCalendar=*-*-* 03:23:00\n" in timer
 
 
-def test_the_containers_of_the_cron_job_clone_and_look_for_drift(
-    clone: Clone, tmp_path: Path, sandbox: Sandbox
-) -> None:
+def test_the_containers_of_the_cron_job_clone_and_check_drift(clone: Clone, tmp_path: Path, sandbox: Sandbox) -> None:
     runner = clone("none")
     documents = list(yaml.safe_load_all((GITOPS / "kubernetes/cronjob.yaml").read_text()))
     pod: Any = documents[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
@@ -418,8 +418,8 @@ def test_the_containers_of_the_cron_job_clone_and_look_for_drift(
     }
     codes = []
     for container in (*pod["initContainers"], *pod["containers"]):
-        given = {each["name"]: values[each["name"]] for each in container["env"]}
+        environ = {variable["name"]: values[variable["name"]] for variable in container["env"]}
         assert container["command"] == ["sh", "-ec"]
-        ran = runner.script([arg.replace("/project", str(project)) for arg in container["args"]], given)
+        ran = runner.script([arg.replace("/project", str(project)) for arg in container["args"]], environ)
         codes.append(ran.code)
     assert codes == [0, 2]

@@ -119,7 +119,7 @@ def entries_of(ran: Ran) -> str:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_second_request_with_the_same_head_and_approvals_of_its_own_deletes_nothing(
+def test_approvals_of_a_second_request_with_the_same_head_delete_nothing(
     author: Callable[[str], Author], host: str, sandbox: Sandbox
 ) -> None:
     team = author(host)
@@ -199,7 +199,7 @@ def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(author: Callable[[s
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_committed_plan_is_not_shown_and_a_comment_says_that_nothing_could_be_planned(
+def test_a_committed_plan_is_not_shown_and_the_comment_reports_the_failed_plan(
     author: Callable[[str], Author], host: str, forge: Forge
 ) -> None:
     """Also the plan of the push before does not stay in the comment."""
@@ -207,13 +207,13 @@ def test_a_committed_plan_is_not_shown_and_a_comment_says_that_nothing_could_be_
     head = team.commit("topic", {})
     good(team.plan(head))
     change = team.last
-    (shown,) = forge.bodies
+    (comment,) = forge.bodies
     run = forge.artifacts / str(forge.runs[-1].id) / "plan" / "plan-production.json"
     head = team.commit("topic", {"plan-production.json": run.read_text(), "reconciler.yaml": "stack: ["})
     ran = team.plan(head, change=change)
     assert ran.code == 1
     (body,) = forge.bodies
-    assert body == shown.splitlines()[0] + f"\n{FAILED}\n"
+    assert body == comment.splitlines()[0] + f"\n{FAILED}\n"
     assert team.merge(change).code == 1
 
 
@@ -229,7 +229,7 @@ def test_committed_folders_with_the_names_of_outputs_do_not_stop_a_plan(
     good(team.plan(head))
 
 
-def test_gitlab_a_conflict_with_the_target_branch_is_told_in_the_comment(
+def test_gitlab_a_conflict_with_the_target_branch_is_reported_in_the_comment(
     author: Callable[[str], Author], forge: Forge
 ) -> None:
     team = author("gitlab")

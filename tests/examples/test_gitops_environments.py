@@ -165,7 +165,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     assert TOKEN not in str(forge.issues)
 
 
-def test_each_environment_has_a_key_of_its_own_and_one_that_fails_leaves_the_others(clone: Clone, forge: Forge) -> None:
+def test_each_environment_has_its_own_key_and_a_failed_one_does_not_stop_the_others(clone: Clone, forge: Forge) -> None:
     runner = clone("github", environments=ENVIRONMENTS)
     runner.context["secrets.RECONCILER_READ_KEY_STAGING"] = "canary" + "OfAnotherAccount"
     assert runner.job("plan.yml", "plan").code == 6
@@ -184,13 +184,13 @@ def test_a_fork_is_planned_in_each_environment_without_a_key(clone: Clone, forge
     stranger = clone("github", branch="theirs", onto="main")
     stranger.context = {"github.token": TOKEN}
     good(stranger.job("plan.yml", "fork"))
-    told = (stranger.clone / "summary").read_text()
-    assert told.count("**Plan: 2 to create") == 2
-    assert all(f"`prod-{name}`" in told for name in ENVIRONMENTS)
+    summary = (stranger.clone / "summary").read_text()
+    assert summary.count("**Plan: 2 to create") == 2
+    assert all(f"`prod-{name}`" in summary for name in ENVIRONMENTS)
     assert sandbox.log() == []
 
 
-def test_a_fork_is_planned_where_it_can_be_though_an_environment_fails(clone: Clone, forge: Forge) -> None:
+def test_a_fork_is_planned_in_the_other_environments_if_one_fails(clone: Clone, forge: Forge) -> None:
     trusted = clone("github", environments=ENVIRONMENTS)
     trusted.context["secrets.RECONCILER_READ_KEY_STAGING"] = "canary" + "OfAnotherAccount"
     assert trusted.job("snapshot.yml", "snapshot").code == 6
@@ -203,13 +203,11 @@ def test_a_fork_is_planned_where_it_can_be_though_an_environment_fails(clone: Cl
     ran = stranger.job("plan.yml", "fork")
     assert ran.code == 1
     assert "snapshot-staging.json" in ran.err
-    told = (stranger.clone / "summary").read_text()
-    assert re.findall("^## Plan for stack `([^`]*)`", told, re.MULTILINE) == ["prod-production"]
+    summary = (stranger.clone / "summary").read_text()
+    assert re.findall("^## Plan for stack `([^`]*)`", summary, re.MULTILINE) == ["prod-production"]
 
 
-def test_a_fork_with_an_unformatted_manifest_fails_and_is_planned_all_the_same(
-    clone: Clone, forge: Forge, tmp_path: Path
-) -> None:
+def test_a_fork_with_an_unformatted_manifest_fails_but_is_planned(clone: Clone, forge: Forge, tmp_path: Path) -> None:
     trusted = clone("github", environments=ENVIRONMENTS)
     good(trusted.job("snapshot.yml", "snapshot"))
     forge.runs.append(Run(int(trusted.environ["GITHUB_RUN_ID"]), "main", "snapshot"))
@@ -220,9 +218,7 @@ def test_a_fork_with_an_unformatted_manifest_fails_and_is_planned_all_the_same(
     assert (stranger.clone / "summary").read_text().count("**Plan: 3 to create") == 2
 
 
-def test_a_gitlab_branch_that_is_behind_its_target_is_planned_merged(
-    clone: Clone, forge: Forge, tmp_path: Path
-) -> None:
+def test_a_gitlab_branch_behind_its_target_is_planned_as_merged(clone: Clone, forge: Forge, tmp_path: Path) -> None:
     origin = tmp_path / "origin"
     clone("gitlab", environments=ENVIRONMENTS)
     added = "kind: IPPolicy\nname: {name}\nspec: {{description: Added}}\n"

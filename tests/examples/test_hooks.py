@@ -28,14 +28,14 @@ def run(hook: dict[str, str]) -> int:
     return main(words)
 
 
-def test_each_hook_has_what_pre_commit_asks_for() -> None:
+def test_each_hook_has_the_keys_that_pre_commit_requires() -> None:
     for hook in HOOKS:
         assert hook.keys() >= {"id", "name", "entry", "language"}
         assert (hook["language"], hook["pass_filenames"]) == ("python", False)
 
 
 @pytest.mark.parametrize("hook", HOOKS, ids=lambda hook: hook["id"])
-def test_a_hook_passes_what_is_in_order(hook: dict[str, str], project: Path) -> None:
+def test_a_hook_passes_on_a_valid_and_formatted_manifest(hook: dict[str, str], project: Path) -> None:
     project.write_text(GOOD)
     assert run(hook) == 0
 
@@ -47,7 +47,7 @@ def test_a_hook_passes_what_is_in_order(hook: dict[str, str], project: Path) -> 
         ("reconciler-fmt", GOOD.replace("  description", "      description")),
     ],
 )
-def test_a_hook_stops_what_is_not(name: str, wrong: str, project: Path) -> None:
+def test_a_hook_fails_on_an_invalid_or_unformatted_manifest(name: str, wrong: str, project: Path) -> None:
     (hook,) = (hook for hook in HOOKS if hook["id"] == name)
     project.write_text(wrong)
     assert run(hook) == 1

@@ -30,7 +30,7 @@ def of(rule: Rule, *declared: Declaration) -> tuple[Problem, ...]:
     return judge.check_manifest([rule], manifest(*declared), KINDS, THURSDAY)
 
 
-def guarded(*actions: str, **config: Any) -> dict[str, Any]:
+def with_actions(*actions: str, **config: Any) -> dict[str, Any]:
     return {"on_http_request": [{"actions": [{"type": action, "config": config} for action in actions]}]}
 
 
@@ -57,13 +57,13 @@ RESOURCES = [
     (
         "public-endpoints-are-guarded",
         "CloudEndpoint/a",
-        {**ENDPOINT, "traffic_policy": guarded("log", "restrict-ips")},
-        {**ENDPOINT, "traffic_policy": guarded("log")},
+        {**ENDPOINT, "traffic_policy": with_actions("log", "restrict-ips")},
+        {**ENDPOINT, "traffic_policy": with_actions("log")},
     ),
     (
         "public-endpoints-are-guarded",
         "CloudEndpoint/a",
-        {**ENDPOINT, "traffic_policy": guarded("log"), "bindings": ["internal"]},
+        {**ENDPOINT, "traffic_policy": with_actions("log"), "bindings": ["internal"]},
         {**ENDPOINT, "traffic_policy": "on_http_response:\n  - actions: [{type: restrict-ips}]"},
     ),
     (
@@ -79,70 +79,72 @@ RESOURCES = [
     (
         "no-passwords-in-traffic-policies",
         "CloudEndpoint/a",
-        {**ENDPOINT, "traffic_policy": guarded("oauth")},
-        {**ENDPOINT, "traffic_policy": guarded("oauth", "basic-auth")},
+        {**ENDPOINT, "traffic_policy": with_actions("oauth")},
+        {**ENDPOINT, "traffic_policy": with_actions("oauth", "basic-auth")},
     ),
-    ("no-passwords-in-traffic-policies", "TLSEdge/a", {}, {"traffic_policy": {"value": guarded("basic-auth")}}),
+    ("no-passwords-in-traffic-policies", "TLSEdge/a", {}, {"traffic_policy": {"value": with_actions("basic-auth")}}),
 ]
 
 
 @pytest.mark.parametrize(("name", "address", "good", "bad"), RESOURCES)
-def test_a_good_resource_keeps_it_and_a_bad_one_breaks_it(
+def test_a_good_resource_satisfies_a_policy_and_a_bad_one_violates_it(
     starters: dict[str, Rule], name: str, address: str, good: dict[str, Any], bad: dict[str, Any]
 ) -> None:
     assert of(starters[name], declare(address, good)) == ()
-    (told,) = of(starters[name], declare(address, bad))
-    assert (told.rule, told.subject, "no answer" in told.text) == (name, address, False)
+    (problem,) = of(starters[name], declare(address, bad))
+    assert (problem.rule, problem.subject, "no answer" in problem.text) == (name, address, False)
 
 
-def test_a_domain_has_to_be_protected(starters: dict[str, Rule]) -> None:
+def test_a_domain_must_be_protected(starters: dict[str, Rule]) -> None:
     rule = starters["domains-and-addresses-are-protected"]
     spec = {"domain": "a.example.com"}
     assert of(rule, declare("ReservedDomain/a", spec, protect=True)) == ()
-    (told,) = of(rule, declare("ReservedDomain/a", spec))
-    assert told.text.startswith("ReservedDomain/a is deleted if its declaration is removed")
+    (problem,) = of(rule, declare("ReservedDomain/a", spec))
+    assert problem.text.startswith("ReservedDomain/a is deleted if its declaration is removed")
 
 
-@pytest.mark.parametrize(("day", "said"), [(THURSDAY, []), (FRIDAY, ["IPPolicy/b would be deleted on a Friday (UTC)"])])
-def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, said: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("day", "messages"), [(THURSDAY, []), (FRIDAY, ["IPPolicy/b would be deleted on a Friday (UTC)"])]
+)
+def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, messages: list[str]) -> None:
     kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
     world = settle(kept, gone)
     plan = make_plan(kept, seen=world.snapshot())
     assert [str(change.action) for change in plan.changes] == ["delete"]
-    told = judge.check_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
-    assert [problem.text.partition(" (policy")[0] for problem in told] == said
+    problems = judge.check_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
+    assert [problem.text.partition(" (policy")[0] for problem in problems] == messages
 
 
-def test_what_cannot_be_had_back_goes_alone(starters: dict[str, Rule]) -> None:
+def test_an_irreversible_delete_beside_other_changes_is_a_warning(starters: dict[str, Rule]) -> None:
     rule = starters["nothing-irretrievable-beside-other-changes"]
     domain, office = declare("ReservedDomain/a", {"domain": "a.example.com"}), declare("IPPolicy/a", {})
     seen = settle(domain, office).snapshot()
     alone, beside = make_plan(office, seen=seen), make_plan(seen=seen)
     assert judge.check_plan([rule], alone, KINDS, THURSDAY, manifest(office)) == ()
-    (told,) = judge.check_plan([rule], beside, KINDS, THURSDAY, manifest())
-    assert (told.subject, told.severity) == ("ReservedDomain/a", Severity.WARNING)
+    (problem,) = judge.check_plan([rule], beside, KINDS, THURSDAY, manifest())
+    assert (problem.subject, problem.severity) == ("ReservedDomain/a", Severity.WARNING)
 
 
-@pytest.mark.parametrize(("changes", "told"), [(50, 0), (51, 1)])
-def test_a_plan_that_nobody_reads_is_warned_of(starters: dict[str, Rule], changes: int, told: int) -> None:
+@pytest.mark.parametrize(("changes", "number"), [(50, 0), (51, 1)])
+def test_a_plan_too_large_to_review_is_a_warning(starters: dict[str, Rule], changes: int, number: int) -> None:
     declared = [declare(f"IPPolicy/{number}", {}) for number in range(changes)]
     found = judge.check_plan(
         [starters["plans-can-be-reviewed"]], make_plan(*declared), KINDS, THURSDAY, manifest(*declared)
     )
-    assert len(found) == told
+    assert len(found) == number
 
 
-def test_no_policy_of_the_set_is_without_its_test(starters: dict[str, Rule]) -> None:
-    told = {name for name, *_ in RESOURCES}
+def test_every_policy_of_the_set_is_tested(starters: dict[str, Rule]) -> None:
+    names = {name for name, *_ in RESOURCES}
     plans = {
         "domains-and-addresses-are-protected",
         "no-deletes-on-friday",
         "nothing-irretrievable-beside-other-changes",
         "plans-can-be-reviewed",
     }
-    assert starters.keys() == told | plans
+    assert starters.keys() == names | plans
 
 
-def test_the_example_keeps_its_own_policies(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_satisfies_its_own_policies(capsys: pytest.CaptureFixture[str]) -> None:
     code = main(["validate", "--project", str(EXAMPLE)])
     assert (code, *capsys.readouterr()) == (0, "Valid: 8 resources in 1 file, under 13 policies.\n", "")

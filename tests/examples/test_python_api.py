@@ -67,19 +67,19 @@ def test_a_script_plans_and_applies(tmp_path: Path, sandbox: SandboxProcess) -> 
     assert run(folder, sandbox, "-c", example("Plans, shows")) == (0, "create IPPolicy/office\napplied\n")
     assert run(folder, sandbox, "-c", example("Plans, shows")) == (0, "unchanged\n")
     (folder / "manifests" / "all.yaml").write_text("")
-    code, said = run(folder, sandbox, "-c", example("Plans, shows"))
-    assert (code, said.splitlines()[-1]) == (2, "deletes something: left for a person")
+    code, output = run(folder, sandbox, "-c", example("Plans, shows"))
+    assert (code, output.splitlines()[-1]) == (2, "deletes something: left for a person")
     (folder / "manifests" / "all.yaml").write_text(OFFICE.replace("description", "descripton"))
-    code, said = run(folder, sandbox, "-c", example("Plans, shows"))
-    assert (code, said.split()[0]) == (1, "unknown-field")
+    code, output = run(folder, sandbox, "-c", example("Plans, shows"))
+    assert (code, output.split()[0]) == (1, "unknown-field")
 
 
 def test_a_project_is_rehearsed_in_pytest(tmp_path: Path, sandbox: SandboxProcess) -> None:
     folder = project(tmp_path / "shop")
     (folder / "test_edges.py").write_text(example("tests/test_edges.py"))
     words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "anyio", "-k", "asyncio", "test_edges.py")
-    code, said = run(folder, sandbox, *words)
-    assert (code, "2 passed" in said) == (0, True), said
+    code, output = run(folder, sandbox, *words)
+    assert (code, "2 passed" in output) == (0, True), output
 
 
 def test_a_scheduler_checks_many_projects(tmp_path: Path, sandbox: SandboxProcess) -> None:
@@ -91,7 +91,7 @@ def test_a_scheduler_checks_many_projects(tmp_path: Path, sandbox: SandboxProces
     assert run(tmp_path, sandbox, "-c", example("Checks every"), ".") == (2, "shop drifted: IPPolicy/office\n")
 
 
-def test_a_token_goes_to_a_sink_of_ones_own(tmp_path: Path, sandbox: SandboxProcess) -> None:
+def test_a_token_is_delivered_to_a_custom_sink(tmp_path: Path, sandbox: SandboxProcess) -> None:
     folder = project(tmp_path / "shop", TOKEN)
     assert run(folder, sandbox, "-c", example("Applies a project")) == (0, "applied ['secrets/berlin']\n")
     assert not (folder / "secrets").exists()

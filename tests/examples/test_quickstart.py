@@ -27,7 +27,7 @@ sys.exit(demo.main())
 """
 
 
-def test_there_are_examples() -> None:
+def test_the_quickstart_is_among_the_examples() -> None:
     assert EXAMPLES / "quickstart" in PROJECTS
 
 
@@ -45,7 +45,7 @@ def test_an_example_is_valid(project: Path, tmp_path: Path, commands: Path) -> N
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=lambda path: path.name)
-def test_an_example_is_laid_out_as_its_pipelines_want_it(project: Path, commands: Path) -> None:
+def test_an_example_is_formatted(project: Path, commands: Path) -> None:
     command = [str(commands / "reconciler"), "fmt", "--check"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

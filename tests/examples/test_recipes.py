@@ -47,7 +47,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recipe(name: str) -> Delivery:
-    documents: list[Any] = [each for text in examples(MANIFESTS) for each in YAML(typ="safe").load_all(text)]
+    documents: list[Any] = [document for text in examples(MANIFESTS) for document in YAML(typ="safe").load_all(text)]
     (found,) = [document for document in documents if isinstance(document, dict) and document.get("name") == name]
     command = found["deliver"]["token"]["to_command"]
     return Delivery("to_command", command["run"][0], settings=command)

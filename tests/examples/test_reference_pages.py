@@ -31,8 +31,8 @@ def project(root: Path) -> Path:
     """One of all that the page shows; a first line that is a path says which file it is."""
     (root / "manifests").mkdir()
     for index, text in enumerate(examples(MANIFESTS)):
-        told = re.match(r"# (\S+\.yaml)\n", text)
-        file = root / (told[1] if told else f"manifests/{index}.yaml")
+        path = re.match(r"# (\S+\.yaml)\n", text)
+        file = root / (path[1] if path else f"manifests/{index}.yaml")
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     return root
@@ -42,9 +42,11 @@ PAGES = sorted([DOCS.parent / "README.md", *DOCS.rglob("*.md"), *(DOCS.parent / 
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_manifest_on_a_page_is_laid_out_as_fmt_would(page: Path) -> None:
-    shown = [text for text in examples(page.read_text(encoding="utf-8")) if re.search("^kind: ", text, re.MULTILINE)]
-    assert [format_yaml.format_text(text, page.name) for text in shown] == shown
+def test_a_manifest_on_a_page_is_formatted(page: Path) -> None:
+    manifests = [
+        text for text in examples(page.read_text(encoding="utf-8")) if re.search("^kind: ", text, re.MULTILINE)
+    ]
+    assert [format_yaml.format_text(text, page.name) for text in manifests] == manifests
 
 
 @pytest.mark.parametrize("environment", [(), ("--env", "staging")], ids=["alone", "staging"])
@@ -53,10 +55,10 @@ def test_the_examples_of_manifests_are_a_valid_project(
 ) -> None:
     monkeypatch.setenv("METRICS_KEY", "canary")
     code = main(["validate", "--project", str(project(tmp_path)), *environment])
-    said = capsys.readouterr().err.splitlines()
+    lines = capsys.readouterr().err.splitlines()
     # The examples have one environment and deliver secrets, which is what this warning is about.
-    others = [line for line in said[:-1] if "in several environments" not in line]
-    assert (code, others, said[-1]) == (0, [], "9 warnings")
+    others = [line for line in lines[:-1] if "in several environments" not in line]
+    assert (code, others, lines[-1]) == (0, [], "9 warnings")
 
 
 def words(fields: tuple[Field, ...]) -> Iterator[str]:
@@ -66,11 +68,11 @@ def words(fields: tuple[Field, ...]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("word", [*dict.fromkeys(words(fields_of(ManifestDocument))), "for_each"])
-def test_every_word_that_may_stand_beside_a_spec_has_an_example(word: str) -> None:
+def test_every_manifest_key_has_an_example(word: str) -> None:
     assert any(re.search(rf"^[^#]*\b{word}:", line) for text in examples(MANIFESTS) for line in text.splitlines())
 
 
-def test_the_page_of_the_project_file_is_what_its_form_gives() -> None:
+def test_the_page_of_the_project_file_is_generated_from_its_model() -> None:
     assert kind_page.project_page(fields_of(ProjectFile)) == PROJECT
 
 
@@ -84,7 +86,7 @@ def test_the_example_of_a_project_file_is_valid(tmp_path: Path, capsys: pytest.C
     assert (main(words), capsys.readouterr().err) == (0, "")
 
 
-def test_the_page_of_the_fleet_file_is_what_its_form_gives() -> None:
+def test_the_page_of_the_fleet_file_is_generated_from_its_model() -> None:
     assert kind_page.fleet_page(fields_of(FleetFile)) == FLEET
 
 
@@ -105,7 +107,7 @@ def test_the_examples_of_a_fleet_file_are_valid(tmp_path: Path, listed: str) -> 
     assert [wave.name for wave in loaded.waves] == ["canary", "first", "rest"]
 
 
-def test_the_map_has_every_folder() -> None:
+def test_the_map_of_the_architecture_has_every_folder() -> None:
     rows = re.findall(r"^\| `([\w/]+)` \| ", (DOCS / "architecture.md").read_text(encoding="utf-8"), re.MULTILINE)
     package = DOCS.parent / "reconciler"
     folders = {file.parent.relative_to(package).as_posix() for file in package.rglob("*.py")} - {"."}

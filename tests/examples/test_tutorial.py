@@ -9,7 +9,7 @@ from tests.examples import transcripts
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 
 
-def test_the_tutorial_s_commands_print_what_it_says(tmp_path: Path, commands: Path) -> None:
+def test_the_commands_of_the_tutorial_print_the_documented_output(tmp_path: Path, commands: Path) -> None:
     page = PAGE.read_text()
-    ran = transcripts.rewritten(page, transcripts.run(page, tmp_path, commands))
-    assert transcripts.numbered(ran) == transcripts.numbered(page)
+    ran = transcripts.rewrite(page, transcripts.run(page, tmp_path, commands))
+    assert transcripts.number_ids(ran) == transcripts.number_ids(page)

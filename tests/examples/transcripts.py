@@ -26,8 +26,8 @@ _BIN = Path(sys.executable).parent
 @dataclass(frozen=True)
 class Step:
     command: str  # as bash reads it
-    shown: str  # as the page shows it, with its prompts
-    said: str
+    prompt: str  # as the page shows it, with its prompts
+    output: str
 
 
 def steps(page: str) -> list[Step]:
@@ -35,16 +35,16 @@ def steps(page: str) -> list[Step]:
     found = []
     for block in _BLOCK.findall(page):
         _, *parts = _COMMAND.split(block)
-        for command, said in zip(parts[::2], parts[1::2], strict=True):
-            found.append(Step(command.replace("\n> ", "\n").strip("\n"), f"$ {command}", said))
+        for command, output in zip(parts[::2], parts[1::2], strict=True):
+            found.append(Step(command.replace("\n> ", "\n").strip("\n"), f"$ {command}", output))
     return found
 
 
 def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
     """The same steps with what they said. `commands` is the folder with the command `reconciler`."""
     port = _free_port()
-    asked = steps(page)
-    script = "".join(f"{_waiting(step.command)}\nprintf '%s\\n' '{_MARK}'\n" for step in asked)
+    expected = steps(page)
+    script = "".join(f"{_wait_for_server(step.command)}\nprintf '%s\\n' '{_MARK}'\n" for step in expected)
     environ = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
     environ |= {"PATH": f"{commands}:{_BIN}:{_with_curl(folder)}:/usr/bin:/bin", "COLUMNS": "100"}
     done = subprocess.run(
@@ -57,28 +57,28 @@ def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
         text=True,
         check=False,
     )
-    said = done.stdout.replace(port, _PORT).split(f"{_MARK}\n")
-    return [Step(each.command, each.shown, text) for each, text in zip(asked, said, strict=False)]
+    output = done.stdout.replace(port, _PORT).split(f"{_MARK}\n")
+    return [Step(step.command, step.prompt, text) for step, text in zip(expected, output, strict=False)]
 
 
-def numbered(text: str) -> str:
+def number_ids(text: str) -> str:
     """Ids in the order they are first seen."""
     seen: dict[str, str] = {}
     return _ID.sub(lambda found: seen.setdefault(found[0], f"{found[1]}_{len(seen) + 1}"), text)
 
 
-def rewritten(page: str, ran: list[Step]) -> str:
+def rewrite(page: str, ran: list[Step]) -> str:
     rest = iter(ran)
 
     def block(found: re.Match[str]) -> str:
         count = len(_COMMAND.findall(found[1]))
-        texts = (f"{step.shown}{step.said}" for step in (next(rest) for _ in range(count)))
+        texts = (f"{step.prompt}{step.output}" for step in (next(rest) for _ in range(count)))
         return "```console\n" + "".join(texts) + "```"
 
     return _BLOCK.sub(block, page)
 
 
-def _waiting(command: str) -> str:
+def _wait_for_server(command: str) -> str:
     """A server in the background is up when it has said where."""
     log = re.search(r"> (\S+) &$", command)
     return f"{command}\nuntil [ -s {log[1]} ]; do :; done" if log else command
@@ -116,4 +116,4 @@ if __name__ == "__main__":
         file = Path(name)
         text = file.read_text()
         with tempfile.TemporaryDirectory() as scratch:
-            file.write_text(rewritten(text, run(text, Path(scratch))))
+            file.write_text(rewrite(text, run(text, Path(scratch))))

@@ -72,7 +72,7 @@ class Runner:
         python.chmod(0o755)
 
     @property
-    def installed(self) -> list[str]:
+    def installed_packages(self) -> list[str]:
         """What was named to pip, the last word of each call."""
         kept = self.installs / "packages"
         return kept.read_text().splitlines() if kept.exists() else []
@@ -84,7 +84,7 @@ class Runner:
     def job(self, workflow: str, job: str) -> Ran:
         """A job of `.github/workflows/<workflow>`."""
         described = read(self.clone / ".github" / "workflows" / workflow)["jobs"][job]
-        return self.steps(described["steps"], self._expanded(described.get("env", {})))
+        return self.steps(described["steps"], self._expand(described.get("env", {})))
 
     def steps(self, steps: list[Any], env: Mapping[str, str], inputs: Mapping[str, str] | None = None) -> Ran:
         ran = Ran()
@@ -94,9 +94,9 @@ class Runner:
                 continue
             here = Ran()
             if "uses" in step:
-                self._use(step["uses"], self._expanded(step.get("with", {})), env, here)
+                self._use(step["uses"], self._expand(step.get("with", {})), env, here)
             else:
-                self._run(step, {**env, **self._expanded(step.get("env", {}))}, here)
+                self._run(step, {**env, **self._expand(step.get("env", {}))}, here)
             if "id" in step:
                 self.context[f"steps.{step['id']}.outcome"] = "failure" if here.code else "success"
             ran.out, ran.err, ran.steps = ran.out + here.out, ran.err + here.err, ran.steps + here.steps
@@ -150,38 +150,38 @@ class Runner:
             check=False,
         )
 
-    def _use(self, action: str, told: Mapping[str, str], env: Mapping[str, str], ran: Ran) -> None:
+    def _use(self, action: str, arguments: Mapping[str, str], env: Mapping[str, str], ran: Ran) -> None:
         name = action.partition("@")[0]
         if name.startswith("./"):
             described = read(self.clone / name / "action.yml")
-            inputs = {key: told.get(key, each["default"]) for key, each in described["inputs"].items()}
+            inputs = {key: arguments.get(key, option["default"]) for key, option in described["inputs"].items()}
             inner = self.steps(described["runs"]["steps"], env, inputs)
             ran.code, ran.out, ran.err = inner.code, ran.out + inner.out, ran.err + inner.err
         elif name == "actions/upload-artifact":
-            paths, missing = told["path"].split(), told["if-no-files-found"]
+            paths, missing = arguments["path"].split(), arguments["if-no-files-found"]
             if missing == "error" and not any(any(self.clone.glob(path)) for path in paths):
                 ran.code = 1
             else:
-                self._upload(told["name"], paths, missing)
+                self._upload(arguments["name"], paths, missing)
         elif name == "actions/download-artifact":
-            shutil.copytree(self.artifacts / told["run-id"] / told["name"], self.clone, dirs_exist_ok=True)
+            shutil.copytree(self.artifacts / arguments["run-id"] / arguments["name"], self.clone, dirs_exist_ok=True)
         elif name == "github/codeql-action/upload-sarif":
-            if (file := self.clone / told["sarif_file"]).exists():
-                self.findings[told["category"]] = json.loads(file.read_text())["runs"]
+            if (file := self.clone / arguments["sarif_file"]).exists():
+                self.findings[arguments["category"]] = json.loads(file.read_text())["runs"]
             else:
                 ran.code = 1
         else:
             assert name in ("actions/checkout", "actions/setup-python"), f"nothing stands in for {name}"
 
     def _upload(self, name: str, paths: list[str], missing: str) -> None:
-        there = [file.name for path in paths for file in sorted(self.clone.glob(path))]
-        assert all(any(self.clone.glob(path)) for path in paths) or missing == "ignore", f"of {paths} only {there}"
+        names = [file.name for path in paths for file in sorted(self.clone.glob(path))]
+        assert all(any(self.clone.glob(path)) for path in paths) or missing == "ignore", f"of {paths} only {names}"
         home = self.artifacts / self.environ["GITHUB_RUN_ID"] / name
         home.mkdir(parents=True, exist_ok=True)
-        for path in there:
+        for path in names:
             shutil.copy(self.clone / path, home)
 
-    def _expanded(self, written: Mapping[str, Any]) -> dict[str, str]:
+    def _expand(self, written: Mapping[str, Any]) -> dict[str, str]:
         def value(found: re.Match[str]) -> str:
             values = (self.context.get(name, "") for name in found[1].split(" || "))
             return next(filter(None, values), "")  # a secret that is not set is an empty text

@@ -48,7 +48,7 @@ def answer(ref: Ref) -> str:
     return ANSWERS[ref.output]
 
 
-def declared(field: Field) -> st.SearchStrategy[Value]:
+def field_values(field: Field) -> st.SearchStrategy[Value]:
     """What a manifest may say of a field, known or not yet."""
     if Sensitive in field:
         return REFS | KNOWN.map(lambda text: Secret(text, "env:SECRET"))
@@ -56,9 +56,9 @@ def declared(field: Field) -> st.SearchStrategy[Value]:
         case Shape.OBJECT:
             return _object(field.fields)
         case Shape.LIST if field.item is not None:
-            return st.lists(declared(field.item), max_size=1 if field.as_map else 3)
+            return st.lists(field_values(field.item), max_size=1 if field.as_map else 3)
         case Shape.MAP if field.item is not None:
-            return st.dictionaries(KNOWN, declared(field.item), max_size=3)
+            return st.dictionaries(KNOWN, field_values(field.item), max_size=3)
         case Shape.ANY:
             return KNOWN | REFS | TEMPLATES | DOCUMENTS
         case Shape.INTEGER:
@@ -71,20 +71,20 @@ def declared(field: Field) -> st.SearchStrategy[Value]:
 
 
 def _object(fields: tuple[Field, ...]) -> st.SearchStrategy[Value]:
-    always = {field.name: declared(field) for field in fields if field.required}
-    some = {field.name: st.none() | declared(field) for field in fields if not field.required}
+    always = {field.name: field_values(field) for field in fields if field.required}
+    some = {field.name: st.none() | field_values(field) for field in fields if not field.required}
     return st.fixed_dictionaries(always, optional=some)
 
 
 def specs(kind: Kind) -> st.SearchStrategy[dict[str, Value]]:
     """Declarations of one field: fields are put in canonical form each for itself."""
-    return st.one_of([st.fixed_dictionaries({field.name: st.none() | declared(field)}) for field in kind.fields])
+    return st.one_of([st.fixed_dictionaries({field.name: st.none() | field_values(field)}) for field in kind.fields])
 
 
 @each_kind
 @settings(max_examples=examples(25))
 @given(st.data())
-def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references_are_known(
+def test_recorded_digests_are_those_of_the_declaration_with_resolved_references(
     kind: Kind, data: st.DataObject
 ) -> None:
     spec = data.draw(specs(kind))
@@ -96,23 +96,27 @@ def test_what_is_recorded_is_what_the_same_declaration_means_once_its_references
 @each_kind
 @settings(max_examples=examples(25))
 @given(st.data())
-def test_what_was_sent_agrees_with_what_is_declared_once_the_platform_shows_it(kind: Kind, data: st.DataObject) -> None:
+def test_a_response_to_the_sent_value_agrees_with_the_declaration(kind: Kind, data: st.DataObject) -> None:
     """Every field that responses show: after one apply there is nothing left to do."""
     column = data.draw(st.sampled_from(columns(kind)))
     field = column.field
-    said = data.draw(st.none() | declared(field))
-    known = substitute(said, answer)
-    sent: Any = None if known is None else _echoed(field, reveal(substitute(body_value(field, said), answer)))
+    declared_value = data.draw(st.none() | field_values(field))
+    known = substitute(declared_value, answer)
+    sent: Any = (
+        None if known is None else _response_value(field, reveal(substitute(body_value(field, declared_value), answer)))
+    )
     live = Live(kind.name, "id-1", {field.name: sent}, str(sent) if sent else None)
-    if said is not None or not column.is_optional:
+    if declared_value is not None or not column.is_optional:
         assert agrees(field, canonical_value(field, known), canonical_live_value(column, live))
 
 
-def _echoed(field: Field, value: Any) -> Any:
+def _response_value(field: Field, value: Any) -> Any:
     """As a response shows it: `InputOnly` parts left out."""
     if field.shape is Shape.OBJECT and isinstance(value, Mapping):
-        named = {each.name: each for each in field.fields}
-        return {name: _echoed(named[name], each) for name, each in value.items() if InputOnly not in named[name]}
+        named = {part.name: part for part in field.fields}
+        return {
+            name: _response_value(named[name], part) for name, part in value.items() if InputOnly not in named[name]
+        }
     if field.as_map is not None and isinstance(value, list):
         return field.as_map.to_map(value)
     return value
@@ -123,11 +127,11 @@ def _echoed(field: Field, value: Any) -> Any:
 @given(st.data())
 def test_a_canonical_form_is_its_own_canonical_form(kind: Kind, data: st.DataObject) -> None:
     field = data.draw(st.sampled_from(kind.fields))
-    form = canonical_value(field, data.draw(st.none() | declared(field)))
+    form = canonical_value(field, data.draw(st.none() | field_values(field)))
     assert form is None or canonicalize(field, form) == form
 
 
-def test_no_record_holds_the_digest_of_a_sensitive_value_without_its_salt() -> None:
+def test_owner_records_have_no_unsalted_digest_of_a_sensitive_value() -> None:
     """Not even of one that a reference brought in."""
     plain = {digest(text) for text in TEXTS}
     for kind in kinds.list_planned():
@@ -139,5 +143,5 @@ def test_no_record_holds_the_digest_of_a_sensitive_value_without_its_salt() -> N
 
 def _sensitive_paths(field: Field, above: str = "") -> list[str]:
     path = above + field.name
-    below = [each for sub in field.fields for each in _sensitive_paths(sub, f"{path}.")]
+    below = [path for sub in field.fields for path in _sensitive_paths(sub, f"{path}.")]
     return [path, *below] if Sensitive in field else below

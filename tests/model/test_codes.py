@@ -30,8 +30,8 @@ def _texts(expression: ast.expr) -> set[str]:
 
 def _takers(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
     """Functions and classes of a module that take a code, and which positional argument it is."""
-    for each in ast.walk(tree):
-        match each:
+    for node in ast.walk(tree):
+        match node:
             case ast.FunctionDef(name=name, args=taken):
                 names = [one.arg for one in taken.args if one.arg != "self"]
                 if "code" in names or "code" in [one.arg for one in taken.kwonlyargs]:
@@ -50,25 +50,25 @@ def _defaults(taken: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
 def _codes(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Every code that a module writes out, and its line."""
     takers = dict(_takers(tree))
-    for each in ast.walk(tree):
-        given: list[ast.expr] = []
-        match each:
+    for node in ast.walk(tree):
+        codes: list[ast.expr] = []
+        match node:
             case ast.FunctionDef(args=taken):
-                given += [value for one, value in _defaults(taken) if one.arg == "code"]
+                codes += [value for one, value in _defaults(taken) if one.arg == "code"]
             case ast.Assign(targets=[ast.Name("_RULES")], value=ast.Dict(values=values)):
-                given += values
+                codes += values
             case ast.AnnAssign(target=ast.Name("_RULES"), value=ast.Dict(values=values)):
-                given += values
+                codes += values
             case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=args, keywords=words):
-                given += [word.value for word in words if word.arg == "code"]
+                codes += [word.value for word in words if word.arg == "code"]
                 place = takers.get(name)
-                given += [args[place]] if place is not None and place < len(args) else []
+                codes += [args[place]] if place is not None and place < len(args) else []
             case ast.Assign(targets=[ast.Name("code")], value=value):
-                given.append(value)
-        yield from ((value.lineno, text) for value in given for text in _texts(value))
+                codes.append(value)
+        yield from ((value.lineno, text) for value in codes for text in _texts(value))
 
 
-def test_every_code_is_of_the_catalog() -> None:
+def test_every_code_is_in_the_catalog() -> None:
     wrong = [
         f"{source.relative_to(ROOT)}:{line}: {code}"
         for source in SOURCES
@@ -78,8 +78,8 @@ def test_every_code_is_of_the_catalog() -> None:
     assert not wrong, "give the code a row in model/codes.py"
 
 
-def test_the_scan_finds_codes_however_they_are_given() -> None:
-    made = """
+def test_the_scan_finds_codes_in_every_form_of_a_call() -> None:
+    source = """
 class Flaw:
     text: str
     code: str
@@ -94,21 +94,21 @@ Flaw(what, "f")
 code = "g"
 Finding(path, code=RULES.get(name, "h"))
 """
-    assert sorted(code for _, code in _codes(ast.parse(made))) == [*"abcdefgh"]
+    assert sorted(code for _, code in _codes(ast.parse(source))) == [*"abcdefgh"]
 
 
 def test_every_code_of_the_catalog_is_used() -> None:
     used = {
-        each.value
+        node.value
         for source in SOURCES
         if source.name != "codes.py"
-        for each in ast.walk(ast.parse(source.read_text()))
-        if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert not CODES.keys() - used
 
 
-def test_the_catalog_says_of_each_code_what_why_and_what_to_do() -> None:
+def test_the_catalog_has_a_meaning_a_cause_and_a_remedy_for_each_code() -> None:
     assert sum(map(len, AREAS.values())) == len(CODES), "a code is in two areas"
     for code, entry in CODES.items():
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", code)
@@ -118,14 +118,14 @@ def test_the_catalog_says_of_each_code_what_why_and_what_to_do() -> None:
         assert not entry.is_strict or Severity.WARNING in entry.severities, code
 
 
-def test_strict_never_fails_on_what_this_version_does_not_know() -> None:
+def test_strict_never_fails_on_types_that_this_version_does_not_know() -> None:
     doubts = {code for code in CODES if code.startswith("unknown") and Severity.ERROR not in CODES[code].severities}
     assert not [code for code in doubts if is_strict(code)]
     assert not is_strict("not-a-code")
 
 
-def test_values_are_cut_as_the_text_is() -> None:
-    made = Problem("is long", code="unknown-field", values={"field": "x" * 10_000, "limit": 3})
-    assert len(made.values["field"]) <= 120
-    assert made.values["limit"] == 3
-    assert hash(made) == hash(Problem("is long", code="unknown-field"))
+def test_values_of_a_problem_are_truncated_like_its_text() -> None:
+    problem = Problem("is long", code="unknown-field", values={"field": "x" * 10_000, "limit": 3})
+    assert len(problem.values["field"]) <= 120
+    assert problem.values["limit"] == 3
+    assert hash(problem) == hash(Problem("is long", code="unknown-field"))

@@ -26,13 +26,13 @@ _PATHS = st.sampled_from(["/event_destinations", "/event_destinations/ed_x", "/e
 
 
 @given(path=_PATHS, body=st.dictionaries(_NAMES, _VALUES, max_size=5))
-def test_what_the_platform_answers_in_its_spelling_is_read_as_it_was_sent(path: str, body: dict[str, Any]) -> None:
+def test_a_response_in_the_public_dialect_is_read_as_it_was_sent(path: str, body: dict[str, Any]) -> None:
     assert NGROK.translate_response(path, NGROK.translate_request(path, body)) == body
     assert NGROK.translate_response(path, NGROK.render_response(path, body)) == body
 
 
 @given(path=_PATHS, body=st.dictionaries(_NAMES, _VALUES, max_size=5))
-def test_the_specification_needs_no_other_spelling(path: str, body: dict[str, Any]) -> None:
+def test_the_dialect_of_the_specification_changes_nothing(path: str, body: dict[str, Any]) -> None:
     assert SPECIFICATION.translate_request(path, body) == SPECIFICATION.translate_response(path, body) == body
 
 
@@ -53,12 +53,12 @@ def test_a_target_is_sent_under_its_public_name(ours: dict[str, Any], theirs: di
     assert NGROK.translate_request("/event_destinations", ours) == theirs
 
 
-def test_a_page_is_read_object_by_object() -> None:
+def test_each_object_of_a_page_is_translated() -> None:
     page = {"endpoints": [{"id": "ep_1", "upstream_protocol": "http1"}], "next_page_uri": None}
     assert NGROK.translate_response("/endpoints", page)["endpoints"] == [{"id": "ep_1", "upstream_proto": "http1"}]
 
 
-def test_every_name_belongs_to_a_kind_there_is() -> None:
+def test_every_dialect_names_existing_kinds_and_collections() -> None:
     collections = {kind.path for kind in kinds.every()}
     names = {kind.name for kind in kinds.every()}
     for profile in DIALECTS.values():

@@ -26,11 +26,11 @@ from reconciler.model.fields.spec import Module, Part, Spec
 from reconciler.model.value import Json
 
 
-def lowered(value: Json) -> Json:
+def lower(value: Json) -> Json:
     return value.lower() if isinstance(value, str) else value
 
 
-Name = Annotated[str, MaxBytes(8), EqualAs(lowered), Doc("A name.")]
+Name = Annotated[str, MaxBytes(8), EqualAs(lower), Doc("A name.")]
 
 
 class Inner(Part):
@@ -86,27 +86,27 @@ FIELDS = {field.name: field for field in fields_of(Example)}
         ("guard", Shape.OBJECT),
     ],
 )
-def test_a_shape_is_what_stands_behind_annotations_and_none(name: str, shape: Shape) -> None:
+def test_a_shape_is_that_of_the_type_without_annotations_and_none(name: str, shape: Shape) -> None:
     assert FIELDS[name].shape is shape
 
 
-def test_words_are_gathered_from_the_inside_out_and_the_outermost_wins() -> None:
+def test_outer_annotations_override_inner_ones() -> None:
     assert FIELDS["name"].doc == "A name."
     assert FIELDS["other"].doc == "Another name."
-    assert FIELDS["other"].canonical is lowered
+    assert FIELDS["other"].canonical is lower
     assert FIELDS["other"].max_bytes == 8
     assert Immutable in FIELDS["other"]
 
 
-def test_the_items_of_a_list_and_a_map_keep_their_own_words() -> None:
+def test_the_items_of_a_list_and_a_map_have_their_own_annotations() -> None:
     for name in ("names", "labels"):
         item = FIELDS[name].item
         assert item is not None
-        assert (item.shape, item.canonical, item.max_bytes) == (Shape.TEXT, lowered, 8)
+        assert (item.shape, item.canonical, item.max_bytes) == (Shape.TEXT, lower, 8)
         assert FIELDS[name].canonical is None
 
 
-def test_a_list_of_references_refers_as_its_items_do() -> None:
+def test_a_list_of_references_has_the_kinds_of_its_items() -> None:
     (policy_ids,) = [field for field in FIELDS["guard"].fields if field.name == "policy_ids"]
     assert policy_ids.refs == ("Policy",)
     assert policy_ids.read_as == ReadAs("policies[].id")
@@ -123,22 +123,22 @@ def test_the_default_of_an_object_is_plain() -> None:
     assert FIELDS["guard"].default is None
 
 
-def test_choices_are_read_through_none() -> None:
+def test_an_optional_field_has_the_choices_of_its_type() -> None:
     assert FIELDS["choice"].choices == FIELDS["maybe"].choices == ("a", "b")
     assert Behavior.SERVER_DEFAULT in FIELDS["choice"]
     assert Unordered in FIELDS["maybe"]
 
 
-def test_an_object_is_explained_by_its_own_first_line() -> None:
+def test_an_object_is_documented_by_the_first_line_of_its_docstring() -> None:
     assert FIELDS["inner"].doc == "Something inside."
     assert FIELDS["guard"].doc == "Guards it."
 
 
-def test_what_holds_a_secret_is_sensitive_however_deep() -> None:
+def test_a_field_with_a_nested_secret_is_sensitive() -> None:
     assert [name for name, field in FIELDS.items() if field.is_sensitive] == ["inner", "inners", "started"]
 
 
-def test_a_module_is_cleared_at_its_own_name_and_another_field_where_it_says() -> None:
+def test_a_module_is_deleted_at_its_name_and_a_detached_field_at_its_segment() -> None:
     cleared = {name: field.delete_segment for name, field in FIELDS.items() if field.delete_segment}
     assert cleared == {"guard": "guard", "other": "elsewhere"}
     assert FIELDS["guard"].module

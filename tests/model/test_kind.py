@@ -12,7 +12,7 @@ class ExampleRead(Read):
     address: str = ""
 
 
-def test_a_kind_offers_its_id_and_what_the_platform_fills_in() -> None:
+def test_a_kind_has_its_id_and_the_fields_of_responses_as_outputs() -> None:
     kind = Kind(spec=Example, read=ExampleRead, path="/examples", list_key="examples", id_prefix="ex_")
     assert kind.name == "Example"
     assert kind.outputs[:2] == ("id", "address")

@@ -15,7 +15,7 @@ def problem(subject: str, text: str = "unknown field", **more: object) -> Proble
     return Problem(text, "remove it", subject, **{"position": PLACE, "code": "unknown-field", **more})  # type: ignore[arg-type]
 
 
-def test_the_same_problem_of_several_instances_is_one_with_their_number() -> None:
+def test_the_same_problem_of_several_instances_is_merged_with_their_number() -> None:
     names = ("a", "b.x", "c", "d")
     (merged,) = merge_repeated(problem(f"IPPolicy/{name}.spec.foo") for name in names)
     assert str(merged) == "a.yaml:3:1: IPPolicy/a.spec.foo: unknown field (4 resources: a, b.x, c, …); remove it"
@@ -40,9 +40,9 @@ def test_a_text_that_names_its_instance_is_the_same_for_each() -> None:
         problem("IPPolicy/a"),
     ],
 )
-def test_other_problems_stay_apart(other: Problem) -> None:
-    given = [problem("IPPolicy/a"), other]
-    assert merge_repeated(given) == given
+def test_different_problems_are_not_merged(other: Problem) -> None:
+    problems = [problem("IPPolicy/a"), other]
+    assert merge_repeated(problems) == problems
 
 
 @given(st.lists(st.builds(problem, st.sampled_from(["A/a", "A/b", "A/a.x", "B/a", "", "x"]), st.sampled_from("xy"))))

@@ -63,7 +63,7 @@ def leaves(fields: tuple[Field, ...], above: str = "") -> Iterator[str]:
             yield above + field.name
 
 
-def written(kind: Kind, text: str) -> str:
+def write_metadata(kind: Kind, text: str) -> str:
     """The metadata that the engine sends for the fullest object of a kind that takes the place of another."""
     address = Address(kind.name, NAME)
     due = collect_applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
@@ -78,11 +78,11 @@ def written(kind: Kind, text: str) -> str:
 
 @each_form
 @each_kind
-def test_the_fullest_record_fits_beside_the_text_that_every_kind_has_room_for(kind: Kind, form: str) -> None:
+def test_the_fullest_record_fits_beside_the_longest_text_for_every_kind(kind: Kind, form: str) -> None:
     text = form % ("x" * (LIMIT - MOST - len(form % "")))
-    told = written(kind, text)
-    assert len(told.encode()) <= LIMIT
-    again, record = read(told)
+    metadata = write_metadata(kind, text)
+    assert len(metadata.encode()) <= LIMIT
+    again, record = read(metadata)
     assert again == text
     assert record is not None
     assert (record.stack, record.address, record.replaces) == (STACK, Address(kind.name, NAME), ID)
@@ -90,7 +90,7 @@ def test_the_fullest_record_fits_beside_the_text_that_every_kind_has_room_for(ki
     assert {path.partition(".")[0] for path in record.applied} == {path.partition(".")[0] for path in fields}
 
 
-def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
+def test_the_fullest_kind_exceeds_the_limit_without_bundled_digests() -> None:
     due = collect_applied(ROUTE, canonical_spec(ROUTE, fullest(ROUTE.fields)))
     assert len(due) > 90
     full = Owner(STACK, Address("HTTPSEdgeRoute", NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
@@ -98,7 +98,7 @@ def test_the_fullest_kind_would_take_more_than_the_platform_does() -> None:
 
 
 @each_kind
-def test_as_few_digests_are_bundled_as_it_takes(kind: Kind) -> None:
+def test_no_more_digests_are_bundled_than_necessary(kind: Kind) -> None:
     due = collect_applied(kind, canonical_spec(kind, fullest(kind.fields)))
     full = Owner(STACK, Address(kind.name, NAME), "i" * 16, dict.fromkeys(due, "0" * 10))
     fits = len(write("", full)) <= LIMIT
@@ -109,25 +109,26 @@ def test_as_few_digests_are_bundled_as_it_takes(kind: Kind) -> None:
 
 @each_form
 @each_kind
-def test_validate_tells_to_the_byte_what_the_platform_would_refuse(kind: Kind, form: str) -> None:
+def test_validate_refuses_metadata_from_the_first_byte_that_does_not_fit(kind: Kind, form: str) -> None:
     """Accepted: the engine can write it, whatever becomes of the object. Refused: it cannot at some time."""
 
     def wrong(size: int) -> list[str]:
         spec = {**fullest(kind.fields), "metadata": form % ("x" * (size - len(form % "")))}
         where = builders.declare(f"{kind.name}/{NAME}", spec, protect=True)
-        return [f"{problem.text}; {problem.remedy}" for problem in check_metadata({kind: [where]}, STACK)]
+        return [f"{found.text}; {found.remedy}" for found in check_metadata({kind: [where]}, STACK)]
 
-    (told,) = wrong(LIMIT)
-    room = int(told.partition("; ")[2].partition(" ")[0])
+    (problem,) = wrong(LIMIT)
+    room = int(problem.partition("; ")[2].partition(" ")[0])
     assert (
-        told == f"has {LIMIT} bytes; {room} are available beside the owner record; shorten it by {LIMIT - room} bytes"
+        problem
+        == f"has {LIMIT} bytes; {room} are available beside the owner record; shorten it by {LIMIT - room} bytes"
     )
     assert room >= LIMIT - MOST
     assert wrong(room) == []
     assert wrong(room + 1) != []
-    assert len(written(kind, form % ("x" * (room - len(form % "")))).encode()) == LIMIT
+    assert len(write_metadata(kind, form % ("x" * (room - len(form % "")))).encode()) == LIMIT
     with pytest.raises(Refused, match="shorten it by 1 bytes"):
-        written(kind, form % ("x" * (room + 1 - len(form % ""))))
+        write_metadata(kind, form % ("x" * (room + 1 - len(form % ""))))
 
 
 # --- which side changed ---------------------------------------------------------------------------------------------
@@ -138,17 +139,17 @@ def _route(**login: Any) -> dict[str, Any]:
     return {**spec, "edge_id": "edghts_1", "saml": {**spec["saml"], **login}}
 
 
-def _movers(was: dict[str, Any], now: dict[str, Any], there: dict[str, Any]) -> dict[str, ChangedBy]:
+def read_sides(was: dict[str, Any], now: dict[str, Any], live_spec: dict[str, Any]) -> dict[str, ChangedBy]:
     """Of a route to which `was` was applied with bundled digests."""
     owner = builders.record("HTTPSEdgeRoute/a", was)
     for field in ROUTE.fields:
         owner = owner._replace(applied=owners.fold(field, owner.applied))
     assert "saml.*" in owner.applied
-    shown = {name: reveal(body_value(ROUTE.by_name[name], value)) for name, value in there.items()}
-    live = builders.live("HTTPSEdgeRoute", "edghtsrt_1", shown, owner=owner, parent="edghts_1")
-    made = builders.make_plan(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
-    assert made.errors == ()
-    return {field.path: field.changed_by for change in made.changes for field in change.fields}
+    body = {name: reveal(body_value(ROUTE.by_name[name], value)) for name, value in live_spec.items()}
+    live = builders.live("HTTPSEdgeRoute", "edghtsrt_1", body, owner=owner, parent="edghts_1")
+    plan = builders.make_plan(builders.declare("HTTPSEdgeRoute/a", now), seen=builders.snapshot(live))
+    assert plan.errors == ()
+    return {field.path: field.changed_by for change in plan.changes for field in change.fields}
 
 
 WAS = _route()
@@ -156,7 +157,7 @@ OTHER = _route(force_authn=False)
 
 
 @pytest.mark.parametrize(
-    ("now", "there", "movers"),
+    ("now", "live", "expected"),
     [
         (WAS, WAS, {}),
         (WAS, OTHER, {"saml.force_authn": ChangedBy.PLATFORM}),
@@ -174,17 +175,17 @@ OTHER = _route(force_authn=False)
     ],
     ids=["same", "platform", "git", "alike", "both", "removed", "vanished", "choice in git", "choice on the platform"],
 )
-def test_bundled_digests_still_tell_who_changed_a_field(
-    now: dict[str, Any], there: dict[str, Any], movers: dict[str, ChangedBy]
+def test_bundled_digests_show_which_side_changed_a_field(
+    now: dict[str, Any], live: dict[str, Any], expected: dict[str, ChangedBy]
 ) -> None:
-    found = _movers(WAS, now, there)
-    if "saml" in movers or (there.get("saml") is None and movers):
-        assert {mover for path, mover in found.items() if path.startswith("saml")} == set(movers.values())
+    found = read_sides(WAS, now, live)
+    if "saml" in expected or (live.get("saml") is None and expected):
+        assert {side for path, side in found.items() if path.startswith("saml")} == set(expected.values())
     else:
-        assert found == movers
+        assert found == expected
 
 
-def test_the_platforms_choices_are_never_bundled() -> None:
+def test_digests_of_server_defaults_are_never_bundled() -> None:
     """A line that goes gives back only what was applied."""
     choices = [path for path in leaves(ROUTE.fields) if _is_choice(path)]
     digests = dict.fromkeys(leaves(ROUTE.fields), "0" * 10)

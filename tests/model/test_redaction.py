@@ -21,7 +21,7 @@ SECRET = 'aB3$<&"Q9zXw7\nLmN0pRsTuVqq'
     "quoted",
     [SECRET, json.dumps(SECRET)[1:-1], quote(SECRET), html.escape(SECRET), SECRET.encode().hex()],
 )
-def test_a_quoted_secret_is_concealed_however_it_is_spelt(quoted: str) -> None:
+def test_a_quoted_secret_is_redacted_in_every_encoding(quoted: str) -> None:
     assert redact(f"the value {quoted} is wrong", [SECRET]) == "the value (secret) is wrong"
 
 
@@ -38,30 +38,30 @@ WORDS = 'top "secret" \\ für/uns'  # nothing random in it
         quote(WORDS).replace("%C3%BC", "%c3%bc").replace("%5C", "%5c"),
     ],
 )
-def test_a_secret_of_words_is_concealed_however_it_is_spelt(quoted: str) -> None:
+def test_a_secret_of_words_is_redacted_in_every_encoding(quoted: str) -> None:
     assert redact(f"the value {quoted} is wrong", [WORDS]) == "the value (secret) is wrong"
 
 
 @pytest.mark.parametrize("secret", ["correct horse battery staple", "p@ssword-of-mine", "x" * 30])
 @pytest.mark.parametrize("text", ["Bearer{}", "{}is wrong", "a{}b", "{0}{0}", "7{}9"])
-def test_a_long_secret_is_concealed_within_a_longer_word(secret: str, text: str) -> None:
+def test_a_long_secret_is_redacted_within_a_longer_word(secret: str, text: str) -> None:
     assert secret not in redact(text.format(secret), [secret])
 
 
 @pytest.mark.parametrize("before", range(3))
-def test_a_secret_in_base64_is_concealed_at_every_alignment(before: int) -> None:
+def test_a_secret_in_base64_is_redacted_at_every_alignment(before: int) -> None:
     coded = base64.b64encode(b"x" * before + SECRET.encode()).decode()
-    shown = redact(f"got {coded}", [SECRET])
-    assert "(secret)" in shown
-    assert len(shown.replace("(secret)", "")) < len("got ") + 8
+    redacted = redact(f"got {coded}", [SECRET])
+    assert "(secret)" in redacted
+    assert len(redacted.replace("(secret)", "")) < len("got ") + 8
 
 
-def test_a_piece_of_eight_random_characters_is_concealed_and_one_of_seven_is_not() -> None:
+def test_a_part_of_eight_random_characters_is_redacted_and_one_of_seven_is_not() -> None:
     assert redact("so LmN0pRsT is", [SECRET]) == "so (secret) is"
     assert redact("so LmN0pRs is", [SECRET]) == "so LmN0pRs is"
 
 
-def test_a_secret_that_was_wrapped_onto_other_lines_is_concealed() -> None:
+def test_a_secret_that_is_wrapped_onto_other_lines_is_redacted() -> None:
     assert redact('a aB3$<&"Q9z Xw7 LmN0p\n RsTuVqq b', [SECRET]) == "a (secret) b"
 
 
@@ -77,7 +77,7 @@ def test_a_secret_that_was_wrapped_onto_other_lines_is_concealed() -> None:
         ("5439", "port 54390 of 254391"),
     ],
 )
-def test_words_that_only_contain_part_of_a_secret_or_the_secret_as_a_part_stay_readable(secret: str, text: str) -> None:
+def test_words_that_overlap_with_a_secret_by_chance_are_not_redacted(secret: str, text: str) -> None:
     assert redact(text, [secret]) == text
 
 
@@ -98,41 +98,41 @@ def test_words_that_only_contain_part_of_a_secret_or_the_secret_as_a_part_stay_r
     ],
 )
 @pytest.mark.parametrize("secret", ["pw", "hunter2", "http://127.0.0.1:80", "correct horse battery staple", SECRET])
-def test_a_whole_secret_is_concealed_whatever_is_around_it(secret: str, text: str) -> None:
+def test_a_whole_secret_is_redacted_in_any_context(secret: str, text: str) -> None:
     before, _, after = text.partition("%") if text.count("%") == 1 else ("a%20", "", "%22")
-    shown = redact(f"{before}{secret}{after}", [secret])
-    assert secret not in shown
-    assert "(secret)" in shown
+    redacted = redact(f"{before}{secret}{after}", [secret])
+    assert secret not in redacted
+    assert "(secret)" in redacted
 
 
 @pytest.mark.parametrize("mark", ["…", "...", " …"])
 @pytest.mark.parametrize("secret", ["correct horse battery staple", "https://hooks.example.com/services/T0"])
-def test_a_secret_that_was_cut_off_is_concealed(secret: str, mark: str) -> None:
+def test_a_truncated_secret_is_redacted(secret: str, mark: str) -> None:
     assert redact(f"refused: {secret[:-3]}{mark}", [secret]) == f"refused: (secret){mark}"
 
 
-def test_a_random_secret_is_concealed_within_a_longer_word() -> None:
+def test_a_random_secret_is_redacted_within_a_longer_word() -> None:
     assert redact("xQ9zXw7LmN0pRsTuVqqx", ["Q9zXw7LmN0pRsTuVqq"]) == "x(secret)x"
 
 
 @given(
     st.text(st.sampled_from("ab19:/. -"), min_size=1, max_size=12), st.text(st.sampled_from("ab19:/. -"), max_size=30)
 )
-def test_what_is_concealed_was_the_secret(secret: str, text: str) -> None:
-    shown = redact(text, [secret])
-    if shown != text:
+def test_only_text_that_begins_like_the_secret_is_redacted(secret: str, text: str) -> None:
+    redacted = redact(text, [secret])
+    if redacted != text:
         assert secret.strip()[:1] in text
-        start = next(at for at, (old, new) in enumerate(zip_longest(text, shown)) if old != new)
+        start = next(at for at, (old, new) in enumerate(zip_longest(text, redacted)) if old != new)
         assert "".join(text[start:].split()).startswith("".join(secret.split())[:8])
     if secret.strip() == secret and f" {secret} " in f" {text} ":
-        assert f" {secret} " not in f" {shown} "
+        assert f" {secret} " not in f" {redacted} "
 
 
-def test_a_text_without_secrets_stays_as_it_is() -> None:
+def test_a_text_without_secrets_is_unchanged() -> None:
     assert redact("all  is\nwell", [SECRET]) == "all  is\nwell"
 
 
-def test_a_veil_learns_of_a_secret_later() -> None:
+def test_a_redactor_accepts_further_secrets() -> None:
     veil = Redactor([])
     assert veil.redact("the token tok-123456789") == "the token tok-123456789"
     veil.add("tok-123456789")

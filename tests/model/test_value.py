@@ -36,7 +36,7 @@ def test_a_secret_is_not_pickled() -> None:
         pickle.dumps(Secret("hunter2", "env:PASSWORD"))
 
 
-def test_secrets_are_equal_by_what_they_hold_not_by_where_it_came_from() -> None:
+def test_secrets_are_equal_by_value_and_not_by_source() -> None:
     assert Secret("a", "env:A") == Secret("a", "file:b")
 
 
@@ -49,7 +49,7 @@ def test_references_are_found_in_maps_lists_and_templates() -> None:
     assert list(references(value)) == [EDGE, ADDR]
 
 
-def test_a_value_is_known_when_nothing_in_it_waits() -> None:
+def test_a_value_without_references_is_known() -> None:
     assert (is_known({"a": [1, "x"]}), is_known({"a": [1, EDGE]})) == (True, False)
 
 
@@ -59,17 +59,17 @@ def test_a_template_of_resolved_references_is_text() -> None:
     )
 
 
-def test_a_template_keeps_what_is_not_known_yet() -> None:
+def test_a_partly_resolved_template_has_the_unresolved_references() -> None:
     half = substitute(Template((EDGE, " and ", ADDR)), lambda ref: "edge-1" if ref == EDGE else ref)
     assert half == Template(("edge-1", " and ", ADDR))
 
 
 @pytest.mark.parametrize(("answer", "text"), [(True, "x-true"), (7, "x-7"), ([], "x-[]"), ("a", "x-a")])
-def test_what_is_no_text_stands_in_text_as_it_stands_in_json(answer: object, text: str) -> None:
+def test_values_in_text_are_rendered_as_json(answer: object, text: str) -> None:
     assert substitute(Template(("x-", EDGE)), lambda ref: answer) == text
 
 
-def test_what_stands_in_a_document_is_spelt_as_json() -> None:
+def test_values_in_a_json_document_are_rendered_as_json() -> None:
     waiting = JsonTemplate(('{"a": ', EDGE, ', "b": ', Template(("x-", ADDR)), "}"))
     assert list(references(waiting)) == [EDGE, ADDR]
     half = substitute(waiting, lambda ref: True if ref == EDGE else ref)
@@ -77,26 +77,26 @@ def test_what_stands_in_a_document_is_spelt_as_json() -> None:
     assert substitute(half, lambda ref: '"') == '{"a": true, "b": "x-\\""}'
 
 
-def test_revealing_goes_into_maps_and_lists() -> None:
+def test_secrets_in_maps_and_lists_are_revealed() -> None:
     assert reveal({"a": [Secret("x", "env:X")]}) == {"a": ["x"]}
 
 
-def test_a_secret_deep_inside_is_noticed() -> None:
+def test_a_nested_secret_is_found() -> None:
     assert has_secret({"a": [{"b": Secret("x", "env:X")}]})
 
 
-def test_every_secret_inside_is_found_as_often_as_it_is_there() -> None:
+def test_secrets_are_listed_as_often_as_they_occur() -> None:
     one, other = Secret("x", "env:X"), Secret("y", "env:Y")
     assert list(secrets_in({"a": [{"b": one}, "text", 1, None], "c": (other, one), "d": EDGE})) == [one, other, one]
 
 
-def test_the_order_of_keys_does_not_change_the_canonical_spelling() -> None:
+def test_the_order_of_keys_does_not_change_the_canonical_form() -> None:
     assert (
         canonical({"b": 1, "a": [True, None]}) == canonical({"a": [True, None], "b": 1}) == b'{"a":[true,null],"b":1}'
     )
 
 
-def test_half_a_character_has_a_canonical_spelling_of_its_own() -> None:
+def test_lone_surrogates_have_different_canonical_forms() -> None:
     assert canonical("\ud800") != canonical("\ud801")
 
 
@@ -117,5 +117,5 @@ def test_the_digest_of_a_secret_is_not_that_of_its_text() -> None:
     assert digest(Secret("hunter2", "env:PASSWORD"), "one") != digest("hunter2", "one")
 
 
-def test_any_text_salts_a_digest() -> None:
+def test_a_lone_surrogate_can_be_a_salt() -> None:
     assert len(digest(Secret("hunter2", "env:PASSWORD"), "\ud800")) == 10

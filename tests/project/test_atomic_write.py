@@ -12,7 +12,7 @@ import pytest
 from reconciler.project import atomic_write
 
 
-def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
+def test_an_error_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
     (tmp_path / "plan.json").mkdir()
     with pytest.raises(OSError) as caught:  # noqa: PT011 - the name is what matters
         atomic_write.write(tmp_path / "plan.json", "{}")
@@ -20,13 +20,13 @@ def test_a_failure_names_the_file_and_not_its_draft(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["plan.json"]
 
 
-def test_a_folder_that_is_not_there_is_no_place_for_a_file(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_with_the_name_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         atomic_write.write(tmp_path / "absent/plan.json", "{}")
     assert caught.value.filename == str(tmp_path / "absent/plan.json")
 
 
-def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
+def test_pipes_devices_and_sockets_are_not_replaced(tmp_path: Path) -> None:
     """A device would be lost to the whole machine."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "null").symlink_to("/dev/null")
@@ -40,7 +40,7 @@ def test_what_is_no_file_is_left_as_it_is(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_standard_output_is_left_as_it_is_wherever_it_leads(tmp_path: Path) -> None:
+def test_standard_output_is_not_replaced_when_it_is_a_file(tmp_path: Path) -> None:
     """It is a link, and here perhaps one to a file: replaced, nobody would have it any more."""
     before = os.lstat("/dev/stdout")
     with (tmp_path / "out").open("w") as out:
@@ -54,7 +54,7 @@ def test_standard_output_is_left_as_it_is_wherever_it_leads(tmp_path: Path) -> N
     assert stat.S_ISLNK(before.st_mode)
 
 
-def test_a_link_is_replaced_and_what_it_leads_to_is_not(tmp_path: Path) -> None:
+def test_a_symbolic_link_is_replaced_and_its_target_is_not(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("kept")
     (tmp_path / "plan.json").symlink_to("other")
     atomic_write.write(tmp_path / "plan.json", "{}")

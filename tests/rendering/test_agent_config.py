@@ -26,7 +26,7 @@ TUNNELS = st.dictionaries(
 TOKEN = Secret("made-up: \"token\" # 'x'", "test")
 
 
-def declared(**specs: dict[str, Any]) -> dict[Address, Declaration]:
+def declare(**specs: dict[str, Any]) -> dict[Address, Declaration]:
     found = {}
     for name, spec in specs.items():
         address = Address("AgentConfig", name)
@@ -42,25 +42,23 @@ def whole(declarations: dict[Address, Declaration], *names: str) -> Any:
 
 
 @given(TUNNELS, st.sampled_from([None, "2", "3"]))
-def test_a_file_reads_back_as_what_was_declared(tunnels: dict[str, Any], version: str | None) -> None:
+def test_a_file_is_read_back_as_the_declaration(tunnels: dict[str, Any], version: str | None) -> None:
     spec = {"authtoken": TOKEN, "tunnels": tunnels, **({"version": version} if version else {})}
-    read = whole(declared(berlin=spec), "berlin")
+    read = whole(declare(berlin=spec), "berlin")
     assert read.pop("tunnels", {}) == tunnels
     assert read == {"version": version or "2", "authtoken": TOKEN.reveal(), "server_addr": "eu.example.com:443"}
 
 
 @given(TUNNELS)
-def test_one_that_says_nothing_new_changes_nothing(tunnels: dict[str, Any]) -> None:
+def test_merging_an_equal_configuration_changes_nothing(tunnels: dict[str, Any]) -> None:
     spec = {"authtoken": TOKEN, "tunnels": tunnels}
-    both = declared(one=spec, other=spec)
+    both = declare(one=spec, other=spec)
     assert whole(both, "one", "other") == whole(both, "other", "one") == whole(both, "one")
 
 
 @given(TUNNELS, TUNNELS)
-def test_two_files_are_one_or_a_problem_for_each_tunnel_in_which_they_differ(
-    some: dict[str, Any], others: dict[str, Any]
-) -> None:
-    both = declared(one={"authtoken": TOKEN, "tunnels": some}, other={"tunnels": others})
+def test_merging_two_files_reports_each_tunnel_that_differs(some: dict[str, Any], others: dict[str, Any]) -> None:
+    both = declare(one={"authtoken": TOKEN, "tunnels": some}, other={"tunnels": others})
     merged, problems = merge(list(both), both)
     differing = {name for name in some.keys() & others.keys() if _plain(some[name]) != _plain(others[name])}
     assert {problem.subject.partition(".tunnels.")[2] for problem in problems} == differing
@@ -71,19 +69,19 @@ def _plain(tunnel: dict[str, Any]) -> dict[str, Any]:
     return {**tunnel, "addr": f"localhost:{tunnel['addr']}" if tunnel["addr"].isdigit() else tunnel["addr"]}
 
 
-def test_the_token_is_left_out_unless_it_is_handed_in() -> None:
-    merged, _ = merge([Address("AgentConfig", "one")], declared(one={"authtoken": TOKEN}))
-    shown = render_file(merged, None, None)
-    assert "made-up" not in shown
-    assert yaml.safe_load(shown) == {"version": "2"}
+def test_the_token_is_omitted_unless_it_is_passed() -> None:
+    merged, _ = merge([Address("AgentConfig", "one")], declare(one={"authtoken": TOKEN}))
+    text = render_file(merged, None, None)
+    assert "made-up" not in text
+    assert yaml.safe_load(text) == {"version": "2"}
 
 
 def test_a_file_without_a_token_is_a_problem() -> None:
-    (problem,) = merge([Address("AgentConfig", "one")], declared(one={}))[1]
+    (problem,) = merge([Address("AgentConfig", "one")], declare(one={}))[1]
     assert str(problem).startswith("one.yaml:1:1: AgentConfig/one: the configuration has no authtoken")
 
 
-def test_the_regional_domain_is_the_one_asked_for_and_lies_below_the_ingress() -> None:
+def test_the_regional_domain_is_the_requested_one_below_the_ingress() -> None:
     domains = ["eu.connect.example.com", "us.connect.example.com", "eu.evil.test", "eu.connect.example.com\n"]
     assert find_regional_domain(domains, "connect.example.com", "EU") == "eu.connect.example.com"
     assert find_regional_domain(domains, "connect.example.com", None) is None

@@ -46,8 +46,8 @@ def chromium() -> Iterator[Browser]:
 def many(number: int) -> Plan:
     """Policies with their rules, and edges that refer to them."""
     changes, calls = [], []
-    for each in range(number // 3):
-        policy, rule, edge = (Address(kind, f"shop-{each}") for kind in ("IPPolicy", "IPPolicyRule", "TLSEdge"))
+    for place in range(number // 3):
+        policy, rule, edge = (Address(kind, f"shop-{place}") for kind in ("IPPolicy", "IPPolicyRule", "TLSEdge"))
         fields = (FieldChange("ip_policy_id", None, Ref(policy), ChangedBy.GIT),)
         changes += [
             Change(policy, Action.CREATE, Reason.DECLARED),
@@ -57,7 +57,7 @@ def many(number: int) -> Plan:
                 Action.UPDATE,
                 Reason.FIELDS,
                 fields=fields,
-                risks=(Risk.INTERRUPTS_TRAFFIC,) if each % 9 == 0 else (),
+                risks=(Risk.INTERRUPTS_TRAFFIC,) if place % 9 == 0 else (),
             ),
         ]
         calls += [Call(f"create {at}", at, Verb.CREATE, f"/{at.kind}") for at in (policy, rule, edge)]
@@ -114,7 +114,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: folder / f"{name}.html" for name in PAGES}
 
 
-def shown(chromium: Browser) -> list[str]:
+def visible_addresses(chromium: Browser) -> list[str]:
     """The changes that are to be seen."""
     visible = "[...document.querySelectorAll('.card')].filter(c => !c.hidden)"
     found = chromium.evaluate(f"{visible}.map(c => c.querySelector('.address').textContent)")
@@ -126,18 +126,18 @@ def shown(chromium: Browser) -> list[str]:
 def test_a_page_needs_nothing_from_outside_and_fits_every_width(
     chromium: Browser, pages: dict[str, Path], name: str
 ) -> None:
-    kept = os.environ.get("RECONCILER_SCREENSHOTS")
+    folder = os.environ.get("RECONCILER_SCREENSHOTS")
     for dark in (False, True):
         for width in WIDTHS:
             chromium.open(pages[name], width=width, dark=dark)
             assert chromium.evaluate("document.documentElement.scrollWidth <= innerWidth"), width
             assert chromium.asked == [pages[name].as_uri()]
             assert chromium.complaints == []
-            if kept:
-                chromium.screenshot(Path(kept, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
+            if folder:
+                chromium.screenshot(Path(folder, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
 
 
-def test_foreign_text_runs_nothing_and_makes_nothing(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_foreign_text_runs_no_script_and_creates_no_element(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["hostile"])
     chromium.click("#tab-dependencies")
     chromium.click("#b0")
@@ -148,7 +148,7 @@ def test_foreign_text_runs_nothing_and_makes_nothing(chromium: Browser, pages: d
     assert chromium.complaints == []
 
 
-def test_it_is_dark_where_the_system_is(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_the_page_is_dark_in_dark_mode(chromium: Browser, pages: dict[str, Path]) -> None:
     colours = []
     for dark in (False, True):
         chromium.open(pages["plan"], dark=dark)
@@ -156,27 +156,31 @@ def test_it_is_dark_where_the_system_is(chromium: Browser, pages: dict[str, Path
     assert colours == ["rgb(246, 247, 249)", "rgb(15, 18, 23)"]
 
 
-def test_searching_leaves_the_changes_that_hold_every_word(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_search_shows_the_changes_that_contain_every_word(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
-    assert len(shown(chromium)) == 7
+    assert len(visible_addresses(chromium)) == 7
     chromium.press("/")
     chromium.write("edge mutual_tls")
-    assert shown(chromium) == ["TLSEdge/payments"]
+    assert visible_addresses(chromium) == ["TLSEdge/payments"]
     assert chromium.evaluate("document.querySelector('#matches').textContent") == "1 of 7 shown"
     chromium.write(" nothing-like-it")
-    assert shown(chromium) == []
+    assert visible_addresses(chromium) == []
     assert not chromium.evaluate("document.querySelector('#none').hidden")
 
 
-def test_filters_leave_out_actions_and_what_is_harmless(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_filters_hide_actions_and_changes_without_risks(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
     chromium.click("input[data-action=create]")
-    assert "IPPolicy/office" not in shown(chromium)
+    assert "IPPolicy/office" not in visible_addresses(chromium)
     chromium.click("#risky")
-    assert shown(chromium) == ["CertificateAuthority/partners", "ReservedDomain/old", "TunnelCredential/rome"]
+    assert visible_addresses(chromium) == [
+        "CertificateAuthority/partners",
+        "ReservedDomain/old",
+        "TunnelCredential/rome",
+    ]
 
 
-def test_a_box_that_is_clicked_shows_its_fields_calls_and_neighbours(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_selected_box_shows_its_fields_calls_and_neighbors(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
     chromium.click("#tab-dependencies")
     chromium.click(".box[aria-label='update TLSEdge/payments']")
@@ -191,7 +195,7 @@ def test_a_box_that_is_clicked_shows_its_fields_calls_and_neighbours(chromium: B
     assert chromium.evaluate("document.querySelector('#panel').hidden")
 
 
-def test_what_only_waits_is_not_said_to_refer(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_wait_is_not_shown_as_a_reference(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["plan"])
     chromium.click("#tab-dependencies")
     chromium.click(".box[aria-label='create IPPolicy/office']")
@@ -210,7 +214,7 @@ def test_changes_are_grouped_by_kind_and_by_file(chromium: Browser, pages: dict[
         return chromium.evaluate("[...document.querySelectorAll('.group h3')].map(title => title.textContent)")
 
     chromium.open(pages["plan"])
-    in_order = shown(chromium)
+    in_order = visible_addresses(chromium)
     assert titles("kind") == [
         "BotUser 1",
         "CertificateAuthority 1",
@@ -221,7 +225,7 @@ def test_changes_are_grouped_by_kind_and_by_file(chromium: Browser, pages: dict[
     ]
     assert titles("file") == ["manifests/payments.yaml 5", "not in a file 2"]
     assert titles("") == []
-    assert shown(chromium) == in_order
+    assert visible_addresses(chromium) == in_order
 
 
 def test_changes_of_a_branch_are_grouped_by_cause_again(chromium: Browser, pages: dict[str, Path]) -> None:
@@ -258,7 +262,7 @@ def test_tabs_are_changed_by_keyboard_and_by_links(chromium: Browser, pages: dic
     assert visible() == ["changes"]
 
 
-def test_the_filter_of_the_graph_keeps_matches_and_their_neighbors(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_the_filter_of_the_graph_shows_matches_and_their_neighbors(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
     chromium.click("#tab-dependencies")
     whole = chromium.evaluate("document.querySelector('#graph').viewBox.baseVal.height")
@@ -311,7 +315,7 @@ def chain() -> Plan:
     )
 
 
-def test_no_edge_of_the_filtered_graph_goes_through_a_box(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_no_edge_of_the_filtered_graph_passes_through_a_box(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["chain"])
     chromium.click("#tab-dependencies")
     places = "[...document.querySelectorAll('.box')].map(box => [box.dataset.x, box.dataset.y])"
@@ -326,7 +330,7 @@ def test_no_edge_of_the_filtered_graph_goes_through_a_box(chromium: Browser, pag
     assert [[int(x), int(y)] for x, y in chromium.evaluate(places)] == [[int(x), int(y)] for x, y in before]
 
 
-def test_a_resource_is_shown_alone_with_its_neighbors(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_only_a_resource_and_its_neighbors_are_shown(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
     chromium.click("#tab-dependencies")
     chromium.click(".box[aria-label='create IPPolicy/shop-17']")
@@ -355,7 +359,7 @@ def test_print_shows_the_changes_and_the_calls(chromium: Browser, pages: dict[st
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_what_a_box_tells_is_in_sight(chromium: Browser, pages: dict[str, Path], width: int) -> None:
+def test_the_panel_of_a_box_is_visible(chromium: Browser, pages: dict[str, Path], width: int) -> None:
     chromium.open(pages["large"], width=width, height=700)
     chromium.click("#tab-dependencies")
     chromium.evaluate("document.querySelector('#graph').scrollIntoView()")
@@ -363,32 +367,32 @@ def test_what_a_box_tells_is_in_sight(chromium: Browser, pages: dict[str, Path],
     assert chromium.evaluate("document.querySelector('#panel h3').getBoundingClientRect().bottom <= innerHeight")
 
 
-def test_the_page_fits_all_of_a_tall_picture(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_zoom_to_fit_shows_all_of_a_tall_graph(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
     chromium.click("#tab-dependencies")
     chromium.click("[data-zoom=fit]")
     assert chromium.evaluate("(each => each.scrollHeight <= each.clientHeight)(document.querySelector('#scroll'))")
 
 
-def test_the_picture_is_read_by_keyboard_alone(chromium: Browser, pages: dict[str, Path]) -> None:
-    def focused() -> object:
+def test_the_graph_can_be_used_by_keyboard(chromium: Browser, pages: dict[str, Path]) -> None:
+    def get_label() -> object:
         return chromium.evaluate("document.activeElement.getAttribute('aria-label')")
 
     chromium.open(pages["large"])
     chromium.click("#tab-dependencies")
     chromium.evaluate("document.querySelector('[data-zoom=one]').focus()")
     chromium.press("Tab")
-    first = focused()
+    first = get_label()
     assert str(first).startswith("create IPPolicy/")
     chromium.press("ArrowRight")
-    assert focused() != first
-    second = focused()
+    assert get_label() != first
+    second = get_label()
     chromium.press("Enter")
     assert not chromium.evaluate("document.querySelector('#panel').hidden")
     assert chromium.evaluate("document.querySelector('#panel h3').textContent") == second
     chromium.press("Escape")
     assert chromium.evaluate("document.querySelector('#panel').hidden")
-    assert focused() == second
+    assert get_label() == second
 
 
 def test_a_link_to_a_change_opens_it(chromium: Browser, pages: dict[str, Path]) -> None:
@@ -400,7 +404,7 @@ def test_a_link_to_a_change_opens_it(chromium: Browser, pages: dict[str, Path]) 
     chromium.until("document.querySelector('.card[open]')")
 
 
-def test_a_large_picture_is_made_smaller_and_larger(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_large_graph_can_be_zoomed(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["large"])
     chromium.click("#tab-dependencies")
     width = "Number(document.querySelector('#graph').getAttribute('width'))"
@@ -411,14 +415,14 @@ def test_a_large_picture_is_made_smaller_and_larger(chromium: Browser, pages: di
     assert chromium.evaluate(f"{width} === document.querySelector('#graph').viewBox.baseVal.width")
 
 
-def test_a_bar_of_the_report_leads_to_its_row(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_bar_of_the_report_links_to_its_row(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["report"])
     chromium.click(".slot[href='#l28']")
     chromium.until("document.querySelector('#l28').closest('details').open")
     assert chromium.evaluate("document.querySelector('#l28').checkVisibility()")
 
 
-def test_on_a_narrow_screen_the_report_shows_all_that_differed_and_the_latest_bars(
+def test_a_narrow_screen_shows_all_drifted_resources_and_the_latest_bars(
     chromium: Browser, pages: dict[str, Path]
 ) -> None:
     chromium.open(pages["report"], width=390)
@@ -431,7 +435,7 @@ def test_on_a_narrow_screen_the_report_shows_all_that_differed_and_the_latest_ba
     assert max(chromium.evaluate(rows)) < 40  # one line each
 
 
-def test_a_heading_that_folds_keeps_its_distance(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_collapsible_heading_has_space_above(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["report"])
     above = "document.querySelector('#h-applies').closest('section').getBoundingClientRect().bottom"
     assert chromium.evaluate(f"document.querySelector('#h-checks').getBoundingClientRect().top - {above} >= 16")
@@ -456,7 +460,7 @@ def choose(chromium: Browser, column: str, text: str) -> None:
     chromium.evaluate(script)
 
 
-def test_ten_thousand_members_are_drawn_a_part_at_a_time(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_ten_thousand_members_are_rendered_in_parts(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["fleet-large"])
     chromium.click("#tab-members")
     assert len(members(chromium)) == 200
@@ -479,7 +483,7 @@ def test_members_are_filtered_by_state_shape_label_and_words(chromium: Browser, 
     assert "shop-992" not in members(chromium)
 
 
-def test_a_reason_and_a_shape_lead_to_their_members(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_reason_and_a_shape_link_to_their_members(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["fleet"])
     chromium.click("button[data-reason]")
     assert members(chromium) == [f"shop-{number}" for number in range(10, 15)]
@@ -491,7 +495,7 @@ def test_a_reason_and_a_shape_lead_to_their_members(chromium: Browser, pages: di
     assert reason == "1 to create, 1 to update"
 
 
-def test_a_member_leads_to_its_shape_and_its_changes(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_member_links_to_its_shape_and_its_changes(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["fleet"])
     chromium.click("#tab-members")
     chromium.click("#list a[href='#s1']")
@@ -509,7 +513,7 @@ def test_a_reason_is_shown_with_the_values_of_its_member(chromium: Browser, page
     assert reason == "The API key of shop-10 is invalid. (status 401, ERR_NGROK_203, op_2ABCDEFGH010)"
 
 
-def test_foreign_text_makes_nothing_in_the_list_of_members(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_foreign_text_creates_no_element_in_the_list_of_members(chromium: Browser, pages: dict[str, Path]) -> None:
     chromium.open(pages["fleet-hostile"])
     chromium.click("#tab-members")
     assert len(members(chromium)) == 3

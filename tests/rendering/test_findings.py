@@ -28,7 +28,7 @@ from tests.rendering.test_text import compare
 FALLBACK = "infra/reconciler.yaml"
 
 
-def closed(required: str, **properties: Any) -> dict[str, Any]:
+def object_schema(required: str, **properties: Any) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
@@ -42,30 +42,30 @@ def items(of: Any) -> dict[str, Any]:
 
 
 TEXT = {"type": "string", "minLength": 1}
-MESSAGE = closed("text", text=TEXT)
+MESSAGE = object_schema("text", text=TEXT)
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
 COUNTED = {"type": "integer", "minimum": 1}
 # What SARIF 2.1.0 says of the properties that we write; nothing else may be there.
-SARIF = closed(
+SARIF = object_schema(
     "version runs",
     **{"$schema": TEXT},
     version={"const": "2.1.0"},
     runs=items(
-        closed(
+        object_schema(
             "tool results",
-            tool=closed(
+            tool=object_schema(
                 "driver",
-                driver=closed(
+                driver=object_schema(
                     "name",
                     name=TEXT,
                     version=TEXT,
                     rules=items(
-                        closed(
+                        object_schema(
                             "id",
                             id=TEXT,
                             shortDescription=MESSAGE,
                             help=MESSAGE,
-                            defaultConfiguration=closed("level", level=LEVEL),
+                            defaultConfiguration=object_schema("level", level=LEVEL),
                         )
                     ),
                 ),
@@ -73,28 +73,30 @@ SARIF = closed(
             columnKind={"enum": ["utf16CodeUnits", "unicodeCodePoints"]},
             originalUriBaseIds={
                 "type": "object",
-                "additionalProperties": closed("description", description=MESSAGE),
+                "additionalProperties": object_schema("description", description=MESSAGE),
             },
             results=items(
-                closed(
+                object_schema(
                     "message",
                     ruleId=TEXT,
                     ruleIndex={"type": "integer", "minimum": -1},
                     level=LEVEL,
                     message=MESSAGE,
                     locations=items(
-                        closed(
+                        object_schema(
                             "physicalLocation",
-                            physicalLocation=closed(
+                            physicalLocation=object_schema(
                                 "artifactLocation",
-                                artifactLocation=closed("uri", uri={**TEXT, "pattern": "^[!-~]+$"}, uriBaseId=TEXT),
-                                region=closed("startLine", startLine=COUNTED, startColumn=COUNTED),
+                                artifactLocation=object_schema(
+                                    "uri", uri={**TEXT, "pattern": "^[!-~]+$"}, uriBaseId=TEXT
+                                ),
+                                region=object_schema("startLine", startLine=COUNTED, startColumn=COUNTED),
                             ),
-                            logicalLocations=items(closed("", fullyQualifiedName={"type": "string"}, kind=TEXT)),
+                            logicalLocations=items(object_schema("", fullyQualifiedName={"type": "string"}, kind=TEXT)),
                         )
                     ),
                     partialFingerprints={"type": "object", "additionalProperties": TEXT},
-                    properties=closed("code", code=TEXT),
+                    properties=object_schema("code", code=TEXT),
                 )
             ),
         )
@@ -128,13 +130,13 @@ def test_results_point_to_the_line_of_the_manifest() -> None:
     assert ("change", "manifests/payments.yaml", 12) in places
 
 
-def test_what_no_manifest_mentions_any_more_points_to_the_project_file() -> None:
+def test_a_finding_without_a_manifest_points_to_the_project_file() -> None:
     (run,) = log(WHOLE)["runs"]
     (gone,) = (result for result in run["results"] if result["ruleId"] == "irreversible")
     assert gone["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == FALLBACK
 
 
-def test_the_most_severe_come_first() -> None:
+def test_the_most_severe_findings_are_listed_first() -> None:
     assert [finding.rule.id for finding in list_findings(WHOLE)] == [
         "problem",
         "approval",
@@ -152,7 +154,7 @@ def test_the_most_severe_come_first() -> None:
     ]
 
 
-def test_a_deletion_without_risks_comes_before_all_other_changes() -> None:
+def test_a_deletion_without_risks_precedes_all_other_changes() -> None:
     gone = Change(Address("AgentTunnel", "live"), Action.DELETE, Reason.REMOVED)
     for flavour in Flavour:
         found = list_findings(replace(WHOLE, changes=(*WHOLE.changes, gone)), flavour=flavour)
@@ -178,7 +180,7 @@ def test_a_module_that_is_removed_is_not_shown_as_if_it_were_set(flavour: Flavou
     ]["text"].replace("{{", "{").replace("}}", "}")
 
 
-def test_what_a_branch_does_not_cause_is_a_note() -> None:
+def test_a_change_that_the_branch_does_not_cause_is_a_note() -> None:
     found = {(finding.subject, finding.rule.id, str(finding.level)) for finding in list_findings(REVIEWED)}
     assert found == {
         ("TLSEdge", "approval", "error"),
@@ -209,19 +211,19 @@ def test_drift_is_a_warning_beside_the_declaration() -> None:
     )
 
 
-def test_a_fingerprint_stays_when_lines_move() -> None:
+def test_a_fingerprint_does_not_depend_on_the_line() -> None:
     moved = [
         Finding(finding.rule, finding.text, finding.subject, finding.file, finding.line + 7)
         for finding in list_findings(WHOLE)
     ]
-    there, here = (
-        json.loads(ci_annotations.render_gitlab(each, fallback="x")) for each in (moved, list_findings(WHOLE))
+    moved_report, report = (
+        json.loads(ci_annotations.render_gitlab(entry, fallback="x")) for entry in (moved, list_findings(WHOLE))
     )
-    assert [each["fingerprint"] for each in there] == [each["fingerprint"] for each in here]
-    assert len({each["fingerprint"] for each in here}) == len(here)
+    assert [entry["fingerprint"] for entry in moved_report] == [entry["fingerprint"] for entry in report]
+    assert len({entry["fingerprint"] for entry in report}) == len(report)
 
 
-def test_long_values_are_shown_from_where_they_differ_in_every_form() -> None:
+def test_long_values_are_shown_from_where_they_differ_in_every_format() -> None:
     old, new = "x" * 2000 + "old", "x" * 2000 + "new"
     change = Change(PAYMENTS, Action.UPDATE, Reason.FIELDS, fields=(FieldChange("description", old, new),))
     found = list_findings(Plan("prod", changes=(change,)))
@@ -231,7 +233,7 @@ def test_long_values_are_shown_from_where_they_differ_in_every_form() -> None:
         assert re.search('…x+old" → …x+new"', text)
 
 
-def test_commands_for_github_are_one_a_line() -> None:
+def test_workflow_commands_for_github_are_a_line_each() -> None:
     compare("github.txt", ci_annotations.render_github(list_findings(WHOLE, prefix="infra/")))
 
 
@@ -244,10 +246,10 @@ def test_a_code_quality_report_for_gitlab_names_file_and_line() -> None:
         "severity": "critical",
         "location": {"path": "infra/manifests/payments.yaml", "lines": {"begin": 3}},
     }
-    assert {each["location"]["path"] for each in report} == {"infra/manifests/payments.yaml", FALLBACK}
+    assert {entry["location"]["path"] for entry in report} == {"infra/manifests/payments.yaml", FALLBACK}
 
 
-def test_code_scanners_get_the_code_of_a_warning() -> None:
+def test_code_scanners_receive_the_code_of_a_warning() -> None:
     warned = Plan("s", problems=(Problem("is odd", severity=Severity.WARNING, code="still-in-use"),))
     (run,) = log(warned)["runs"]
     assert run["results"][0]["ruleId"] == "still-in-use"
@@ -259,15 +261,15 @@ def test_code_scanners_get_the_code_of_a_warning() -> None:
     assert report[0]["check_name"] == "still-in-use"
 
 
-def understood(line: str) -> tuple[str, dict[str, str], str]:
+def parse_command(line: str) -> tuple[str, dict[str, str], str]:
     """A command as the runner reads it: name, properties, message."""
     head, text = re.fullmatch(r"::([^:]*)::(.*)", line).groups()  # type: ignore[union-attr]
-    name, _, said = head.partition(" ")
-    properties = dict(each.split("=", 1) for each in said.split(","))
-    return name, {key: decoded(value) for key, value in properties.items()}, decoded(text)
+    name, _, pairs = head.partition(" ")
+    properties = dict(pair.split("=", 1) for pair in pairs.split(","))
+    return name, {key: decode(value) for key, value in properties.items()}, decode(text)
 
 
-def decoded(text: str) -> str:
+def decode(text: str) -> str:
     for code, sign in (("%3A", ":"), ("%2C", ","), ("%0D", "\r"), ("%0A", "\n"), ("%25", "%")):
         text = text.replace(code, sign)
     return text
@@ -275,12 +277,12 @@ def decoded(text: str) -> str:
 
 @given(hostile.texts)
 @settings(max_examples=examples(60))
-def test_foreign_text_is_no_command_of_its_own(text: str) -> None:
+def test_foreign_text_is_never_a_workflow_command(text: str) -> None:
     found = list_findings(hostile.plan(text))
     lines = ci_annotations.render_github(found).splitlines()
     assert len(lines) == len(found)
     for line, finding in zip(lines, found, strict=True):
-        name, properties, _ = understood(line)
+        name, properties, _ = parse_command(line)
         assert name in ("error", "warning", "notice")
         assert set(properties) <= {"file", "line", "col", "title"}
         assert properties.get("file", "") == finding.file

@@ -45,14 +45,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_run_reads_well_in_eighty_columns(name: str) -> None:
+def test_a_run_fits_eighty_columns(name: str) -> None:
     page = text.render_text(RUNS[name])
     compare(f"fleet-{name}-80.txt", page)
     assert max(map(terminal_text.width, page.splitlines())) <= 80
     assert "\x1b" not in page
 
 
-def test_colors_say_nothing_that_the_text_does_not() -> None:
+def test_colors_add_no_information_to_a_run() -> None:
     colored = text.render_text(STOPPED, color=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == text.render_text(STOPPED)
     assert "\x1b[1;31mFailed: 2 members" in colored
@@ -107,7 +107,7 @@ def test_json_fits_its_schema(name: str) -> None:
         ("", ""),
     ],
 )
-def test_what_differs_between_members_is_abstracted(reason: str, expected: str) -> None:
+def test_differences_between_members_are_abstracted(reason: str, expected: str) -> None:
     member = Member("shop-1", {}, {"domain": "shop-1.example.com", "short": "a", "size": 3})
     found = abstract(reason, "shop-1", member)
     assert found.text == expected
@@ -128,13 +128,13 @@ def test_errors_with_different_codes_are_different_reasons() -> None:
 # --- shapes
 
 
-def test_the_shape_with_the_worst_risk_comes_first_then_the_most_common() -> None:
+def test_the_shape_with_the_worst_risk_is_listed_first_then_the_most_common() -> None:
     shapes = [(row.digest, row.members, list(row.risks)) for row in PLANNED.shapes]
     assert shapes == [(WIDE, 2, ["widens_access"]), (fleets.PLAIN, 7, [])]
     assert [row.digest for row in PLANNED.shapes_to_approve] == [WIDE]
 
 
-def test_an_exemplar_of_another_release_is_counted_without_its_changes() -> None:
+def test_a_plan_of_another_release_is_counted_without_its_changes() -> None:
     other = replace(fleets.SHAPES[WIDE], plan='{"format": "reconciler plan", "version": 99}')
     seen = roll_up([task(1, digest=WIDE)], ENDED, shapes={WIDE: other})
     assert seen.plans == {}
@@ -143,12 +143,12 @@ def test_an_exemplar_of_another_release_is_counted_without_its_changes() -> None
     assert WIDE in markdown.render_markdown(seen)
 
 
-def test_without_success_nothing_is_said_of_changes() -> None:
+def test_a_run_without_success_shows_no_changes() -> None:
     page = text.render_text(roll_up([task(1, BAD)], ENDED), with_commands=False)
     assert page.splitlines()[-1] == "1 member: 1 failed."
 
 
-def test_a_run_without_members_says_so() -> None:
+def test_a_run_without_members_is_reported_as_such() -> None:
     assert "No member is selected." in text.render_text(roll_up([], ENDED))
 
 
@@ -191,7 +191,7 @@ PARTLY_ENDED = roll_up([*CANARY, *NEXT, *ENDED_BEFORE], APPLY, WAVES, now=NOON +
         (STOPPED, None),
     ],
 )
-def test_an_open_run_says_why_it_waits(seen: RollUp, expected: tuple[str, str] | None) -> None:
+def test_an_open_run_shows_the_reason_of_its_wait(seen: RollUp, expected: tuple[str, str] | None) -> None:
     assert (None if seen.wait is None else (str(seen.wait.kind), seen.wait.text)) == expected
 
 
@@ -199,8 +199,8 @@ def test_a_wave_waits_although_some_of_its_members_ended_before_it() -> None:
     seen = roll_up([*CANARY, *NEXT, *ENDED_BEFORE, NOT_APPROVED], APPLY, WAVES, now=NOON + 7200)
     wave = seen.waves[1]
     assert (wave.state, wave.states) == ("waiting", {"waiting": 2, "succeeded": 1, "blocked": 1, "skipped": 1})
-    told = " ".join(text.render_text(seen).split())
-    assert "half waiting 5 members: 2 waiting, 1 succeeded, 1 blocked, 1 skipped (needs approval)" in told
+    output = " ".join(text.render_text(seen).split())
+    assert "half waiting 5 members: 2 waiting, 1 succeeded, 1 blocked, 1 skipped (needs approval)" in output
     begun = roll_up([*CANARY, task(8, wave=1), *NEXT], replace(APPLY, approved_waves=("half",)), WAVES)
     assert begun.waves[1].state == "running"
 
@@ -232,7 +232,7 @@ def test_the_next_command_is_named(seen: RollUp, commands: list[str]) -> None:
 # --- exit codes
 
 
-def ended(*states: TaskState, verb: RunVerb = RunVerb.APPLY) -> RollUp:
+def roll_up_states(*states: TaskState, verb: RunVerb = RunVerb.APPLY) -> RollUp:
     run: Run = replace(ENDED, verb=verb)
     return roll_up([task(place, found) for place, found in enumerate(states, start=1)], run)
 
@@ -244,15 +244,15 @@ TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
 @pytest.mark.parametrize(
     ("seen", "code"),
     [
-        (ended(DONE), exit_codes.DONE),
-        (ended(DONE, verb=RunVerb.PLAN), exit_codes.DONE),
-        (ended(DONE, BAD, verb=RunVerb.PLAN), exit_codes.AUTH),  # every failure is a key that is not accepted
-        (ended(DONE, BAD), exit_codes.PARTLY),
-        (ended(BAD), exit_codes.AUTH),
+        (roll_up_states(DONE), exit_codes.DONE),
+        (roll_up_states(DONE, verb=RunVerb.PLAN), exit_codes.DONE),
+        (roll_up_states(DONE, BAD, verb=RunVerb.PLAN), exit_codes.AUTH),  # every failure is a key that is not accepted
+        (roll_up_states(DONE, BAD), exit_codes.PARTLY),
+        (roll_up_states(BAD), exit_codes.AUTH),
         (roll_up([replace(task(1, BAD), exit_code=1), task(2, BAD)], ENDED), exit_codes.ERROR),
-        (ended(DONE, TaskState.STALE), exit_codes.STALE),
-        (ended(DONE, TaskState.STALE, TaskState.BLOCKED), exit_codes.BLOCKED),
-        (ended(DONE, TaskState.SKIPPED), exit_codes.PARTLY),  # its plan failed
+        (roll_up_states(DONE, TaskState.STALE), exit_codes.STALE),
+        (roll_up_states(DONE, TaskState.STALE, TaskState.BLOCKED), exit_codes.BLOCKED),
+        (roll_up_states(DONE, TaskState.SKIPPED), exit_codes.PARTLY),  # its plan failed
         (APPLYING, exit_codes.BLOCKED),
         (PARTLY_ENDED, exit_codes.BLOCKED),  # 5 only after the wave was approved
         (roll_up([*CANARY, task(9, TaskState.STALE), *NEXT], APPLY, WAVES, now=NOON + 7200), exit_codes.BLOCKED),
@@ -268,7 +268,7 @@ def test_the_exit_code_is_that_of_the_worst_member(seen: RollUp, code: int) -> N
 
 
 def test_a_plan_with_changes_has_the_detailed_exit_code_only_if_nothing_failed() -> None:
-    assert ended(DONE, verb=RunVerb.PLAN).exit_code(changes=exit_codes.CHANGES) == exit_codes.CHANGES
+    assert roll_up_states(DONE, verb=RunVerb.PLAN).exit_code(changes=exit_codes.CHANGES) == exit_codes.CHANGES
     assert PLANNED.exit_code(changes=exit_codes.CHANGES) == exit_codes.AUTH
 
 
@@ -300,12 +300,12 @@ runs = st.builds(
 
 
 @given(runs)
-def test_every_task_is_counted_once_and_a_failure_never_ends_with_success(seen: RollUp) -> None:
-    unsuccessful = [each for each in seen.tasks if each.state in (BAD, TaskState.STALE, TaskState.BLOCKED)]
-    skipped = [each for each in seen.tasks if each.state is TaskState.SKIPPED]
-    assert sum(seen.states.values()) == seen.members == len({each.member for each in seen.tasks})
+def test_every_task_is_counted_once_and_a_failed_task_never_exits_0(seen: RollUp) -> None:
+    unsuccessful = [task for task in seen.tasks if task.state in (BAD, TaskState.STALE, TaskState.BLOCKED)]
+    skipped = [task for task in seen.tasks if task.state is TaskState.SKIPPED]
+    assert sum(seen.states.values()) == seen.members == len({task.member for task in seen.tasks})
     assert sum(row.tasks for row in seen.reasons) == len(unsuccessful) + len(skipped)
-    assert sum(sum(row.states.values()) for row in seen.shapes) == sum(bool(each.shape) for each in seen.tasks)
+    assert sum(sum(row.states.values()) for row in seen.shapes) == sum(bool(task.shape) for task in seen.tasks)
     assert not (unsuccessful and seen.exit_code() == exit_codes.DONE)
     suites = xml.fromstring(junit.render_junit(seen))  # noqa: S314 - our own text
     assert (suites.get("tests"), len(list(suites.iter("testcase")))) == (str(len(seen.tasks)), len(seen.tasks))
@@ -324,11 +324,11 @@ def test_foreign_text_changes_no_structure(written: str) -> None:
     assert pages[0].structure == pages[1].structure
     assert structure(markdown.render_markdown(bad)) == structure(markdown.render_markdown(good))
     suites = [xml.fromstring(junit.render_junit(seen)) for seen in (bad, good)]  # noqa: S314 - our own text
-    assert [each.tag for each in suites[0].iter()] == [each.tag for each in suites[1].iter()]
+    assert [element.tag for element in suites[0].iter()] == [element.tag for element in suites[1].iter()]
 
 
 @given(hostile.texts)
-def test_a_runner_that_prints_a_format_obeys_nothing(written: str) -> None:
+def test_no_format_contains_a_workflow_command(written: str) -> None:
     seen = fleets.hostile_run(written)
     for render in (
         text.render_text,
@@ -372,7 +372,7 @@ def test_a_page_of_ten_thousand_members_is_small_and_has_them_as_data() -> None:
     assert len(json.loads(data)["rows"]) == 10_000
 
 
-def test_a_page_stays_small_if_every_member_has_reasons_and_labels_of_its_own() -> None:
+def test_a_page_is_small_if_every_member_has_its_own_reasons_and_labels() -> None:
     known = fleets.fleet(10_000)
     members = {
         name: replace(member, labels={"customer": f"customer {name} of many", "region": "eu"})
@@ -389,14 +389,14 @@ def test_a_page_stays_small_if_every_member_has_reasons_and_labels_of_its_own() 
     assert "`reconciler fleet report --format json` has the reason" in page
 
 
-def test_a_page_of_many_shapes_leaves_out_diffs_and_says_how_to_see_them() -> None:
+def test_a_page_of_many_shapes_omits_diffs_and_names_the_command_for_them() -> None:
     page = fleet_page.render_page(large(1200, digests=1200))
     assert len(page) <= 2_000_000
     assert "500 more shapes" in page
     assert "reconciler fleet report 20261123-120000-a1b2 --shape " in page
 
 
-def test_markdown_fits_a_comment_and_text_a_screen_however_many_shapes() -> None:
+def test_markdown_and_text_of_many_shapes_are_truncated() -> None:
     seen = large(300, digests=300)
     page = markdown.render_markdown(seen)
     assert len(page) <= markdown.LIMIT

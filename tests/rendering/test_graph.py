@@ -53,7 +53,7 @@ def test_mermaid_numbers_its_nodes() -> None:
     )
 
 
-def test_layers_stand_in_the_order_of_creation() -> None:
+def test_layers_are_in_the_order_of_creation() -> None:
     assert graph.build_resource_graph(NEEDS).layers == (
         ("IPPolicy/office",),
         ("FailoverBackend/payments", "IPPolicyRule/lan"),
@@ -61,7 +61,7 @@ def test_layers_stand_in_the_order_of_creation() -> None:
     )
 
 
-def test_the_order_of_the_input_does_not_show() -> None:
+def test_the_graph_does_not_depend_on_the_order_of_the_input() -> None:
     turned = {key: needs[::-1] for key, needs in reversed(NEEDS.items())}
     assert graph.render_svg(graph.build_resource_graph(turned)) == graph.render_svg(graph.build_resource_graph(NEEDS))
 
@@ -76,7 +76,7 @@ def test_an_empty_graph_is_drawn_too() -> None:
     assert ElementTree.fromstring(graph.render_svg(graph.build_resource_graph({}))).tag.endswith("svg")  # noqa: S314 - our own output
 
 
-def test_a_ring_is_drawn_in_one_column() -> None:
+def test_circular_references_are_drawn_in_one_column() -> None:
     ring = graph.build_resource_graph({EDGE: [BACKEND], BACKEND: [EDGE]})
     assert ring.layers == (("FailoverBackend/payments", "TLSEdge/payments"),)
     assert ring.edges == (

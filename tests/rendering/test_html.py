@@ -53,21 +53,21 @@ class Tags(HTMLParser):
 @given(hostile.texts)
 @settings(max_examples=examples(60))
 def test_foreign_text_changes_no_structure(text: str) -> None:
-    bad, good = (Tags(plan_page.render_page(hostile.plan(each))) for each in (text, hostile.harmless(text)))
+    bad, good = (Tags(plan_page.render_page(hostile.plan(content))) for content in (text, hostile.harmless(text)))
     assert bad.structure == good.structure
     assert bad.links == good.links
 
 
 @given(plans)
 @settings(max_examples=examples(30))
-def test_no_secret_is_shown_and_no_runner_given_an_order(plan: Plan) -> None:
+def test_the_page_has_no_secret_and_no_workflow_command(plan: Plan) -> None:
     page = plan_page.render_page(plan)
     assert "hunter2" not in page
     assert "correct horse" not in page
     assert orders_in(page) == []
 
 
-def test_links_stay_on_the_page() -> None:
+def test_links_lead_to_places_of_the_page() -> None:
     assert all(re.fullmatch(r"#[a-z]+\d*", link) for link in Tags(plan_page.render_page(WHOLE)).links)
 
 
@@ -82,7 +82,7 @@ def test_only_its_own_style_and_script_are_allowed() -> None:
     assert policy[1].startswith("default-src &#39;none&#39;; ")
 
 
-def test_nothing_has_a_style_or_a_handler_of_its_own() -> None:
+def test_no_element_has_a_style_or_an_event_handler() -> None:
     names = {name for tag in Tags(plan_page.render_page(WHOLE)).structure if isinstance(tag, tuple) for name in tag[1:]}
     assert not {name for name in names if name == "style" or name.startswith("on")}
 
@@ -159,7 +159,7 @@ def test_changes_with_equal_risks_are_one_line_with_the_deletions_first() -> Non
     ]
 
 
-def test_what_is_in_backticks_is_shown_as_code() -> None:
+def test_text_in_backticks_is_shown_as_code() -> None:
     problem = Problem("is <b> wrong", "run `reconciler fmt`", "TLSEdge/a", code="invalid-value")
     plan = replace(WHOLE, problems=(problem,))
     page = plan_page.render_page(plan)
@@ -169,7 +169,7 @@ def test_what_is_in_backticks_is_shown_as_code() -> None:
     assert "`" not in re.sub("<b>`x`", "", html.unescape(visible))
 
 
-def test_the_values_of_an_addition_that_stays_have_no_minus_sign() -> None:
+def test_the_values_of_an_unchanged_addition_have_no_minus_sign() -> None:
     for flavour in Flavour:
         page = plan_page.render_page(WHOLE, flavour=flavour)
         (section,) = re.findall('<section class="box-list additions".*?</section>', page, re.DOTALL)
@@ -238,7 +238,7 @@ def test_a_link_leads_to_a_web_address_only(text: str) -> None:
     assert not {tag[0] for tag in Tags(page).structure if isinstance(tag, tuple)} & {"img", "iframe", "h5"}
 
 
-def test_a_branch_that_is_behind_or_has_no_usable_base_says_so_in_the_status() -> None:
+def test_a_branch_behind_its_base_or_with_an_invalid_base_is_reported_in_the_status() -> None:
     problem = Problem("is not valid YAML", "correct it", "manifests/a.yaml", code="invalid-yaml")
     for base, text in (
         (
@@ -257,19 +257,19 @@ def test_a_branch_that_is_behind_or_has_no_usable_base_says_so_in_the_status() -
 
 
 def test_a_delete_shows_what_is_deleted() -> None:
-    gone = Change(DOMAIN, Action.DELETE, Reason.REMOVED, identity={"domain": "pay.example.com"})
-    page = plan_page.render_page(Plan("prod", changes=(gone,)))
+    change = Change(DOMAIN, Action.DELETE, Reason.REMOVED, identity={"domain": "pay.example.com"})
+    page = plan_page.render_page(Plan("prod", changes=(change,)))
     assert '<span class="brief">domain: &#34;pay.example.com&#34;</span>' in page
 
 
-def test_a_change_without_effect_says_so_though_the_account_drifts() -> None:
+def test_a_branch_without_changes_is_reported_despite_drift() -> None:
     changes = tuple(change for change in OF_A_BRANCH.changes if change.cause is not Cause.THIS_CHANGE)
     page = plan_page.render_page(replace(OF_A_BRANCH, changes=changes, approvals=()))
     assert headings(page)[0] == "No changes by this branch"
     assert "Pending before it: 2 to replace, 1 to delete, 1 to move." in page
 
 
-def test_a_field_of_another_cause_than_its_change_names_it() -> None:
+def test_a_field_with_another_cause_than_its_change_shows_it() -> None:
     first = OF_A_BRANCH.changes[1]
     fields = (replace(first.fields[0], cause=Cause.THIS_CHANGE), *first.fields[1:])
     page = plan_page.render_page(replace(OF_A_BRANCH, changes=(replace(first, fields=fields),)))
@@ -283,7 +283,7 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def test_every_colour_can_be_read_on_its_ground_by_day_and_by_night() -> None:
+def test_every_color_has_enough_contrast_in_both_themes() -> None:
     style = re.search("<style>(.*?)</style>", plan_page.render_page(WHOLE), re.DOTALL)
     assert style
     themes = re.findall(r":root \{(.*?)\}", style[1], re.DOTALL)
@@ -302,7 +302,7 @@ def test_every_colour_can_be_read_on_its_ground_by_day_and_by_night() -> None:
 # --- the picture ------------------------------------------------------------------------------------------------------
 
 POLICY, RULE, EDGE, DOMAIN = (
-    Address(*each.split("/")) for each in ("IPPolicy/p", "IPPolicyRule/r", "TLSEdge/e", "ReservedDomain/d")
+    Address(*name.split("/")) for name in ("IPPolicy/p", "IPPolicyRule/r", "TLSEdge/e", "ReservedDomain/d")
 )
 
 
@@ -324,7 +324,7 @@ def edges(plan: Plan, *, waits: bool = False) -> set[tuple[str, str]]:
     }
 
 
-def test_arrows_follow_references_and_ids_that_the_plan_knows() -> None:
+def test_arrows_follow_references_and_ids_of_observed_objects() -> None:
     plan = Plan(
         "prod",
         changes=(change(POLICY, Action.CREATE), change(RULE, Action.CREATE, {"a": [Ref(POLICY)]}, "rd_1")),
@@ -333,7 +333,7 @@ def test_arrows_follow_references_and_ids_that_the_plan_knows() -> None:
     assert edges(plan) == {("IPPolicy/p", "IPPolicyRule/r"), ("ReservedDomain/d", "IPPolicyRule/r")}
 
 
-def test_what_stays_and_is_referred_to_is_drawn_as_staying() -> None:
+def test_an_unchanged_resource_that_is_referred_to_is_drawn_as_unchanged() -> None:
     plan = Plan("prod", changes=(change(RULE, Action.UPDATE, Ref(POLICY)),))
     assert [(str(box.address), box.change) for box in diagram.draw_diagram(plan).boxes] == [
         ("IPPolicy/p", None),
@@ -344,12 +344,12 @@ def test_what_stays_and_is_referred_to_is_drawn_as_staying() -> None:
 def calls(*chain: Address) -> tuple[Call, ...]:
     """A create of each, which waits for the one before it."""
     return tuple(
-        Call(f"create {each}", each, Verb.CREATE, "/x", needs=(f"create {before}",) if before else ())
-        for before, each in zip((None, *chain), chain, strict=False)
+        Call(f"create {address}", address, Verb.CREATE, "/x", needs=(f"create {before}",) if before else ())
+        for before, address in zip((None, *chain), chain, strict=False)
     )
 
 
-def test_no_reference_is_left_out_for_a_wait_that_implies_it() -> None:
+def test_a_reference_is_drawn_although_a_wait_implies_it() -> None:
     plan = Plan(
         "prod",
         changes=(
@@ -363,14 +363,14 @@ def test_no_reference_is_left_out_for_a_wait_that_implies_it() -> None:
     assert edges(plan, waits=True) == {("IPPolicyRule/r", "TLSEdge/e")}
 
 
-def test_a_wait_that_others_imply_is_left_out() -> None:
-    made = tuple(change(each, Action.CREATE) for each in (DOMAIN, POLICY, EDGE))
+def test_a_wait_that_others_imply_is_omitted() -> None:
+    made = tuple(change(address, Action.CREATE) for address in (DOMAIN, POLICY, EDGE))
     last = Call("last", EDGE, Verb.CREATE, "/x", needs=(f"create {POLICY}", f"create {DOMAIN}"))
     plan = Plan("prod", changes=made, calls=(*calls(DOMAIN, POLICY), last))
     assert edges(plan, waits=True) == {("ReservedDomain/d", "IPPolicy/p"), ("IPPolicy/p", "TLSEdge/e")}
 
 
-def test_a_delete_has_the_arrows_of_what_it_referred_to_and_else_waits() -> None:
+def test_a_delete_has_arrows_for_its_former_references_and_otherwise_waits() -> None:
     plan = Plan(
         "prod",
         changes=(change(DOMAIN, Action.DELETE), change(EDGE, Action.DELETE), change(POLICY, Action.DELETE)),
@@ -392,7 +392,7 @@ def points(path: str) -> list[tuple[float, float]]:
     """Of an arrow's line, many: M, C and H is all that it speaks."""
     found: list[tuple[float, float]] = []
     for letter, rest in re.findall(r"([MCH])([^MCH]*)", path):
-        numbers = [float(each) for each in rest.split()]
+        numbers = [float(number) for number in rest.split()]
         if letter == "M":
             found.append((numbers[0], numbers[1]))
             continue
@@ -406,16 +406,16 @@ def points(path: str) -> list[tuple[float, float]]:
     return found
 
 
-def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
+def test_a_long_arrow_passes_between_boxes() -> None:
     chain = tuple(Address("IPPolicy", f"p{number}") for number in range(4))
     many = tuple(Address("IPPolicyRule", f"r{number:02}") for number in range(24))  # a column that is folded
     plan = Plan(
         "prod",
         changes=(
             change(chain[0], Action.CREATE),
-            *(change(each, Action.CREATE, Ref(before)) for before, each in pairwise(chain)),
-            *(change(each, Action.CREATE, Ref(chain[0])) for each in many),
-            change(EDGE, Action.CREATE, *(Ref(each) for each in (*chain, *many))),
+            *(change(address, Action.CREATE, Ref(before)) for before, address in pairwise(chain)),
+            *(change(address, Action.CREATE, Ref(chain[0])) for address in many),
+            change(EDGE, Action.CREATE, *(Ref(address) for address in (*chain, *many))),
         ),
     )
     drawn = diagram.draw_diagram(plan)
@@ -428,7 +428,7 @@ def test_a_long_arrow_goes_between_the_boxes_on_its_way() -> None:
 
 @given(plans)
 @settings(max_examples=examples(30))
-def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Plan) -> None:
+def test_boxes_do_not_overlap_and_are_within_the_diagram(plan: Plan) -> None:
     drawn = diagram.draw_diagram(plan)
     places = [(box.x, box.y) for box in drawn.boxes]
     for number, (x, y) in enumerate(places):
@@ -438,7 +438,7 @@ def test_no_two_boxes_lie_on_each_other_and_all_lie_within_the_picture(plan: Pla
             assert abs(x - other_x) >= diagram.WIDTH or abs(y - other_y) >= diagram.HEIGHT
 
 
-def test_a_picture_of_too_many_is_left_out() -> None:
+def test_a_diagram_of_too_many_resources_is_omitted() -> None:
     policies = (Address("IPPolicy", str(number)) for number in range(diagram.MOST + 1))
     plan = Plan("prod", changes=tuple(change(policy, Action.CREATE) for policy in policies))
     assert diagram.draw_diagram(plan).boxes == ()

@@ -18,7 +18,7 @@ def test_a_page_names_every_field_and_output(kind: Kind) -> None:
         assert f"`{name}`" in page
 
 
-def test_the_index_leads_to_every_page() -> None:
+def test_the_index_links_to_every_page() -> None:
     index = kind_page.index(EVERY)
     assert [kind.name for kind in EVERY if f"[{kind.name}]({kind.name}.md)" not in index] == []
 
@@ -42,7 +42,7 @@ def test_the_index_leads_to_every_page() -> None:
         ("BotUser", "- It has no metadata: ownership is recorded in the local store, or is that of its parent."),
     ],
 )
-def test_a_page_says_what_forces_a_replacement_and_what_is_special(name: str, line: str) -> None:
+def test_a_page_documents_what_forces_a_replacement_and_special_rules(name: str, line: str) -> None:
     assert line in kind_page.page(kinds.get(name)).splitlines()
 
 

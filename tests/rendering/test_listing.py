@@ -19,7 +19,7 @@ def edge(description: str, owner: str) -> Live:
 
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("description", ["pay", "Payments of all shops " * 3])
-def test_the_owner_is_cut_last(width: int, description: str) -> None:
+def test_the_owner_is_truncated_last(width: int, description: str) -> None:
     lives = [edge(description, "TLSEdge/pay"), edge("b", "TLSEdge/payments")]
     rows = [listing.Row(kinds.get("TLSEdge"), live, "prod", "TLSEdge/payments-of-shop") for live in lives]
     one = listing.render_table(kinds.get("TLSEdge"), lives, width)
@@ -30,7 +30,7 @@ def test_the_owner_is_cut_last(width: int, description: str) -> None:
     assert "2026-03-01" in one or "2026-03-0…" in one
 
 
-def test_next_to_an_id_of_almost_the_whole_width_the_owner_is_whole_and_the_date_left_out() -> None:
+def test_the_date_is_omitted_before_the_owner_is_truncated() -> None:
     kind = kinds.get("HTTPSEdgeRoute")
     body = {"match": "/" + "a" * 50, "match_type": "path_prefix", "created_at": "2026-03-01T04:05:06Z"}
     owner = record("HTTPSEdgeRoute/checkout", {}, stack="prod")

@@ -21,25 +21,25 @@ PLAN = Plan("prod", problems=(*NOTES, *WRONG))
 
 
 def test_the_text_shows_errors_first_and_counts_the_rest() -> None:
-    shown = text.render_text(PLAN, width=100)
-    assert shown.count("wrong ") == 100
-    assert "… and 3,100 more problems; --format json lists all of them" in shown
-    assert "warning" not in shown.split("more problems")[0]
+    output = text.render_text(PLAN, width=100)
+    assert output.count("wrong ") == 100
+    assert "… and 3,100 more problems; --format json lists all of them" in output
+    assert "warning" not in output.split("more problems")[0]
 
 
-def test_commands_of_a_pipeline_are_limited_and_counted() -> None:
+def test_workflow_commands_are_limited_and_counted() -> None:
     lines = ci_annotations.render_github(findings.list_findings(PLAN)).splitlines()
     assert len(lines) == 201
     assert lines[-1] == "… and 3,000 more findings; --format sarif lists all of them"
     assert all(line.startswith("::error ") for line in lines[:200])
 
 
-def test_a_comment_has_its_limit_and_the_json_has_everything() -> None:
+def test_a_comment_is_truncated_and_the_json_is_complete() -> None:
     assert len(markdown.render_markdown(PLAN)) < markdown.LIMIT
     assert len(json.loads(plan_json.write_plan(PLAN))["problems"]) == 3200
 
 
-def test_problems_of_the_base_are_cut_at_ten() -> None:
+def test_ten_problems_of_the_base_are_listed() -> None:
     base = Base("main", "c0ffee", problems=WRONG)
-    shown = text.render_text(Plan("prod", base=base), width=100)
-    assert (shown.count("wrong "), "… and 2,990 more problems" in shown) == (10, True)
+    output = text.render_text(Plan("prod", base=base), width=100)
+    assert (output.count("wrong "), "… and 2,990 more problems" in output) == (10, True)

@@ -31,7 +31,7 @@ PARSER = MarkdownIt("commonmark").enable("table")
 
 def tokens(page: str) -> list[Token]:
     """Every token, those within lines too."""
-    return [each for token in PARSER.parse(page) for each in (token, *(token.children or ()))]
+    return [child for token in PARSER.parse(page) for child in (token, *(token.children or ()))]
 
 
 def structure(page: str) -> list[tuple[str, str]]:
@@ -43,7 +43,7 @@ def test_a_plan_is_a_table_then_risks_then_changes_calls_and_forecast() -> None:
     compare("plan.md", render_markdown(WHOLE, COVER))
 
 
-def test_drift_has_neither_calls_nor_consents() -> None:
+def test_drift_has_neither_calls_nor_approvals() -> None:
     compare("drift.md", render_markdown(WHOLE, COVER, flavour=Flavour.DRIFT))
 
 
@@ -51,7 +51,7 @@ def test_a_review_begins_with_the_changes_of_the_branch() -> None:
     compare("review.md", render_markdown(REVIEWED, COVER))
 
 
-def test_a_branch_without_changes_is_told_so_while_the_account_drifts() -> None:
+def test_a_branch_without_changes_is_reported_beside_drift() -> None:
     lines = render_markdown(NOTHING_BY_BRANCH, COVER).splitlines()
     assert lines[4:7] == [
         "**No changes by this branch.** Compared with `main` (`abc1234`).",
@@ -81,7 +81,7 @@ def test_a_branch_without_changes_is_told_so_while_the_account_drifts() -> None:
         ),
     ],
 )
-def test_why_changes_are_not_attributed_comes_first(plan: Plan, lines: list[str]) -> None:
+def test_the_reason_for_missing_attribution_is_shown_first(plan: Plan, lines: list[str]) -> None:
     page = render_markdown(plan, COVER)
     assert page.splitlines()[4 : 4 + len(lines)] == lines
     assert "<summary><b>Drift" not in page
@@ -97,17 +97,17 @@ def with_base(plan: Plan, text: str, causes: Sequence[Cause] = tuple(Cause)) -> 
 @settings(max_examples=examples(30))
 def test_foreign_text_changes_no_structure_of_a_review(text: str) -> None:
     for causes in (tuple(Cause), (Cause.DRIFT,)):
-        pair = [with_base(hostile.plan(each), f"x{each}", causes) for each in (text, hostile.harmless(text))]
+        pair = [with_base(hostile.plan(content), f"x{content}", causes) for content in (text, hostile.harmless(text))]
         bad, good = (render_markdown(plan, COVER) for plan in pair)
         assert structure(bad) == structure(good)
-    behind = [render_markdown(replace(hostile.plan(each), base=Base(f"x{each}", f"x{each}", behind=1)), COVER)
-              for each in (text, hostile.harmless(text))]  # fmt: skip
+    behind = [render_markdown(replace(hostile.plan(content), base=Base(f"x{content}", f"x{content}", behind=1)), COVER)
+              for content in (text, hostile.harmless(text))]  # fmt: skip
     assert structure(behind[0]) == structure(behind[1])
 
 
 @given(hostile.many, st.integers(1, 3))
 @settings(max_examples=examples(30))
-def test_a_review_fits_whatever_the_plan(plan: Plan, number: int) -> None:
+def test_a_review_of_any_plan_fits_its_limit(plan: Plan, number: int) -> None:
     compared = with_base(plan, "main", tuple(Cause)[-number:])
     assert len(render_markdown(compared, COVER, limit=12_000)) <= 12_000
 
@@ -135,13 +135,13 @@ def test_no_changes_are_one_sentence() -> None:
 @given(hostile.texts)
 @settings(max_examples=examples(60))
 def test_foreign_text_changes_no_structure(text: str) -> None:
-    bad, good = (render_markdown(hostile.plan(each), COVER) for each in (text, hostile.harmless(text)))
+    bad, good = (render_markdown(hostile.plan(content), COVER) for content in (text, hostile.harmless(text)))
     assert structure(bad) == structure(good)
 
 
 @given(hostile.texts)
 @settings(max_examples=examples(60))
-def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
+def test_foreign_text_is_in_code_and_comments_only(text: str) -> None:
     page = render_markdown(hostile.plan(f"evil{text}"), COVER)
     outside = [token for token in tokens(page) if token.type not in ("code_inline", "fence", "inline")]
     for token in outside:
@@ -153,13 +153,13 @@ def test_foreign_text_stands_in_code_and_comments_only(text: str) -> None:
 
 @given(hostile.texts)
 @settings(max_examples=examples(30))
-def test_a_runner_that_prints_it_obeys_nothing(text: str) -> None:
+def test_markdown_contains_no_workflow_command(text: str) -> None:
     assert orders_in(render_markdown(hostile.plan(text), COVER)) == []
 
 
 @given(hostile.many)
 @settings(max_examples=examples(30))
-def test_it_fits_whatever_the_plan(plan: Plan) -> None:
+def test_markdown_of_any_plan_fits_its_limit(plan: Plan) -> None:
     assert len(render_markdown(plan, COVER, limit=12_000)) <= 12_000
 
 
@@ -176,19 +176,19 @@ def test_long_values_are_shown_from_where_they_differ(lines: str) -> None:
     old, new = (f"{lines}{'x' * 1000}{end}" for end in ("old", "new"))
     fields = (FieldChange("traffic_policy.value", old, new),)
     change = Change(Address("TLSEdge", "shop"), Action.UPDATE, Reason.FIELDS, fields=fields)
-    told = [line for line in render_markdown(Plan("prod", changes=(change,))).splitlines() if "xxx" in line]
-    assert len(told) == 2
-    assert [line.strip('"')[-3:] for line in told] == ["old", "new"]
+    printed = [line for line in render_markdown(Plan("prod", changes=(change,))).splitlines() if "xxx" in line]
+    assert len(printed) == 2
+    assert [line.strip('"')[-3:] for line in printed] == ["old", "new"]
 
 
-def test_a_field_that_is_nothing_on_both_sides_breaks_nothing() -> None:
+def test_a_field_without_any_value_is_accepted() -> None:
     change = Change(Address("TLSEdge", "shop"), Action.UPDATE, Reason.FIELDS, fields=(FieldChange("a", None, None),))
     assert "TLSEdge/shop" in render_markdown(Plan("prod", changes=(change,)))
 
 
 def large(number: int) -> Plan:
-    addresses = [Address("TLSEdge", f"shop-{each}") for each in range(number)]
-    policy = "\n".join(f"line {each}: {'x' * 80}" for each in range(30))
+    addresses = [Address("TLSEdge", f"shop-{place}") for place in range(number)]
+    policy = "\n".join(f"line {number}: {'x' * 80}" for number in range(30))
     return Plan(
         "prod",
         changes=(
@@ -206,7 +206,7 @@ def large(number: int) -> Plan:
     )
 
 
-def test_a_large_plan_folds_details_away_and_says_so() -> None:
+def test_a_large_plan_omits_details_and_reports_how_many() -> None:
     page = render_markdown(large(100), COVER)
     assert len(page) <= LIMIT
     assert " changes without fields. For the full plan: `reconciler show FILE`" in page
@@ -214,7 +214,7 @@ def test_a_large_plan_folds_details_away_and_says_so() -> None:
     assert page.index("irreversible") < page.index("<details>") < page.index("TLSEdge/shop-0</code> delete")
 
 
-def test_deletions_come_before_all_other_changes_and_are_listed_whatever_is_left_out() -> None:
+def test_deletions_are_listed_first_and_never_omitted_for_other_changes() -> None:
     gone = [Address("AgentTunnel", f"live-{number}") for number in range(40)]
     changed = [
         Change(Address("TLSEdge", f"shop-{number}"), Action.UPDATE, Reason.FIELDS, risks=(Risk.WIDENS_ACCESS,))
@@ -236,8 +236,8 @@ def test_deletions_come_before_all_other_changes_and_are_listed_whatever_is_left
     assert page.index("<code>AgentTunnel/live-39</code> delete") < page.index("<code>TLSEdge/shop-0</code> update")
 
 
-def test_deletions_that_no_comment_has_room_for_are_counted_apart() -> None:
-    gone = tuple(Change(Address("TLSEdge", f"x-{each}"), Action.DELETE, Reason.REMOVED) for each in range(4000))
+def test_omitted_deletions_are_counted_separately() -> None:
+    gone = tuple(Change(Address("TLSEdge", f"x-{number}"), Action.DELETE, Reason.REMOVED) for number in range(4000))
     page = render_markdown(Plan("prod", changes=(*gone, *large(3).changes[:2])), COVER)
     assert re.search(r"\*\*\d+ deletions omitted\*\*, 2 other changes omitted", page)
     assert len(page) <= LIMIT
@@ -262,7 +262,7 @@ def test_notes_come_last() -> None:
     assert "### Problems" not in page
 
 
-def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:
+def test_a_huge_plan_omits_names_but_not_risks() -> None:
     page = render_markdown(large(2500), COVER)
     assert len(page) <= LIMIT
     assert "changes omitted" in page
@@ -270,7 +270,7 @@ def test_of_a_huge_plan_even_names_are_left_out_but_not_the_risks() -> None:
     assert "**irreversible: cannot be recovered after deletion**: delete `TLSEdge/shop-0`" in page
 
 
-def test_the_digest_stands_hidden_at_the_top() -> None:
+def test_the_digest_is_in_a_comment_at_the_top() -> None:
     assert render_markdown(WHOLE, COVER).splitlines()[:2] == [
         marker("prod", ""),
         "<!-- reconciler digest=blake2b:0123abcd -->",
@@ -278,25 +278,25 @@ def test_the_digest_stands_hidden_at_the_top() -> None:
 
 
 @pytest.mark.parametrize("stack", ["a-->b", "--", "a b", "x" * 1000, "ü\n"])
-def test_a_marker_ends_where_it_should(stack: str) -> None:
+def test_a_marker_is_one_html_comment_for_any_stack(stack: str) -> None:
     (token,) = PARSER.parse(marker(stack, stack))
     assert token.type == "html_block"
     assert marker(stack, stack).count("-->") == marker(stack, stack).count("--") / 2 == 1
     assert len(marker(stack, stack)) < 400
 
 
-def test_stacks_have_markers_of_their_own_in_each_account() -> None:
+def test_each_stack_of_each_account_has_a_different_marker() -> None:
     stacks = ("a", "b", "A", "a ", "x" * 1000, "x" * 1001)
     accounts = ("https://api.example.com", "https://api.example.com (acme)")
     assert len({marker(stack, account) for stack in stacks for account in accounts}) == 12
 
 
-def test_the_verdict_of_a_partial_plan_is_of_what_was_selected() -> None:
+def test_the_summary_of_a_partial_plan_is_about_the_selected_resources() -> None:
     page = render_markdown(Plan("prod", targets=("TLSEdge/*",)), replace(COVER, resources=Selected(2, of=10)))
     assert "**No changes in the selected resources: 2 of 10 resources match the manifests.**" in page
 
 
-def test_a_partial_plan_says_what_it_covers() -> None:
+def test_a_partial_plan_names_its_targets_and_excludes() -> None:
     page = render_markdown(
         replace(WHOLE, targets=("TLSEdge/*",), excludes=("BotUser/*",), account="https://x", commit="abc")
     )

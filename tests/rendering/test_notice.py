@@ -13,42 +13,44 @@ from reconciler.rendering.notice import build_notice
 from tests.planning.builders import declare, live, make_plan, record, settle, snapshot
 
 
-def test_a_long_list_ends_with_how_many_more_there_are() -> None:
-    said = build_notice(make_plan(*(declare(f"IPPolicy/{number}", {}) for number in range(30))))
-    assert len(said.text.splitlines()) <= 25
-    assert "- and 10 more resources" in said.text
-    assert len(said.document["changes"]) == 30
+def test_a_long_notice_ends_with_the_number_of_omitted_resources() -> None:
+    notice = build_notice(make_plan(*(declare(f"IPPolicy/{number}", {}) for number in range(30))))
+    assert len(notice.text.splitlines()) <= 25
+    assert "- and 10 more resources" in notice.text
+    assert len(notice.document["changes"]) == 30
 
 
-def test_in_slack_nobody_is_mentioned_and_nothing_is_formatted() -> None:
+def test_mentions_and_formatting_are_escaped_for_slack() -> None:
     office = declare("IPPolicy/office", {"description": "x"})
     world = settle(office)
     plan = make_plan(declare("IPPolicy/office", {"description": "y"}), seen=world.snapshot())
-    told = json.loads(build_notice(replace(plan, account="<!channel> @here *b* `c` & <@U1>")).slack)
-    assert "&lt;!channel&gt; @\u200bhere \u2217b\u2217 \u02cbc\u02cb &amp; &lt;@\u200bU1&gt;" in told["text"]
+    message = json.loads(build_notice(replace(plan, account="<!channel> @here *b* `c` & <@U1>")).slack)
+    assert "&lt;!channel&gt; @\u200bhere \u2217b\u2217 \u02cbc\u02cb &amp; &lt;@\u200bU1&gt;" in message["text"]
 
 
-def test_what_only_git_changed_is_counted_and_what_is_not_known_is_told() -> None:
-    said = build_notice(make_plan(declare("IPPolicy/a", {})))
-    assert "- IPPolicy/a: declared, does not exist on the platform; not known whether it was ever created" in said.text
-    said = build_notice(make_plan(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
-    assert "IPPolicy/a" not in said.text
-    assert (said.document["changes"], said.document["pending"]) == ([], 1)
+def test_unapplied_git_changes_are_counted_and_unknown_causes_are_listed() -> None:
+    notice = build_notice(make_plan(declare("IPPolicy/a", {})))
+    assert (
+        "- IPPolicy/a: declared, does not exist on the platform; not known whether it was ever created" in notice.text
+    )
+    notice = build_notice(make_plan(declare("IPPolicy/a", {}), seen=snapshot(remembered=True)))
+    assert "IPPolicy/a" not in notice.text
+    assert (notice.document["changes"], notice.document["pending"]) == ([], 1)
 
 
-def test_an_addition_is_told_with_its_parent_and_without_values() -> None:
+def test_an_addition_is_listed_with_its_parent_and_without_values() -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/a", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
-    said = build_notice(make_plan(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
-    assert said.subject == "Drift in laws: 1 resource added on the platform"
-    assert "- IPPolicyRule/ipr_1: added to IPPolicy/a on the platform, not declared (m.yaml:1)" in said.text
-    (told,) = said.document["changes"]
-    assert (told["action"], told["changed_by"], told["parent"]) == ("added", "platform", "IPPolicy/a")
-    assert said.document["summary"] == {"added": 1}
-    assert "0.0.0.0" not in said.text + said.json
+    notice = build_notice(make_plan(declare("IPPolicy/a", {}), seen=snapshot(policy, rule)))
+    assert notice.subject == "Drift in laws: 1 resource added on the platform"
+    assert "- IPPolicyRule/ipr_1: added to IPPolicy/a on the platform, not declared (m.yaml:1)" in notice.text
+    (change,) = notice.document["changes"]
+    assert (change["action"], change["changed_by"], change["parent"]) == ("added", "platform", "IPPolicy/a")
+    assert notice.document["summary"] == {"added": 1}
+    assert "0.0.0.0" not in notice.text + notice.json
 
 
-def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None:
+def test_fields_are_listed_by_what_changed_them() -> None:
     moved = {
         "a": ChangedBy.GIT,
         "b": ChangedBy.PLATFORM,
@@ -56,7 +58,7 @@ def test_each_side_is_told_with_the_fields_that_it_moved_and_no_others() -> None
         "d": ChangedBy.UNKNOWN,
         "e": ChangedBy.PLATFORM,
     }
-    fields = tuple(FieldChange(path, 1, 2, mover) for path, mover in moved.items())
+    fields = tuple(FieldChange(path, 1, 2, side) for path, side in moved.items())
     plan = Plan("prod", changes=(Change(Address("IPPolicy", "a"), Action.UPDATE, Reason.FIELDS, "ipp_1", fields),))
     assert build_notice(plan).text.splitlines()[2] == (
         "- IPPolicy/a: changed on the platform: b, e; changed in Git: a; refers to a replaced resource: c; "

@@ -60,7 +60,7 @@ def der_of(certificate: str) -> bytes:
     return base64.b64decode("".join(certificate.splitlines()[1:-1]))
 
 
-def written(der: bytes) -> str:
+def encode(der: bytes) -> str:
     return f"-----BEGIN CERTIFICATE-----\n{base64.b64encode(der).decode()}\n-----END CERTIFICATE-----\n"
 
 
@@ -108,14 +108,14 @@ def test_a_changed_certificate_is_shown_by_subject_names_expiry_and_fingerprint_
         assert "BEGIN CERTIFICATE" not in text, name
         assert digest(OLD)[:-1] in text, name
         assert digest(NEW)[:-1] in text, name
-    shown = show(OLD, NEW)
-    assert f"- {OLD_LINE}\n          + {NEW_LINE}\n" in shown["text"]
-    assert f"- certificate_pem: {OLD_LINE}\n+ certificate_pem: {NEW_LINE}" in shown["markdown"]
-    assert OLD_LINE in shown["page"]
-    assert NEW_LINE in shown["page"]
+    outputs = show(OLD, NEW)
+    assert f"- {OLD_LINE}\n          + {NEW_LINE}\n" in outputs["text"]
+    assert f"- certificate_pem: {OLD_LINE}\n+ certificate_pem: {NEW_LINE}" in outputs["markdown"]
+    assert OLD_LINE in outputs["page"]
+    assert NEW_LINE in outputs["page"]
 
 
-def test_a_narrow_terminal_wraps_a_certificate_and_cuts_none_of_it() -> None:
+def test_a_certificate_is_wrapped_and_not_truncated_on_a_narrow_terminal() -> None:
     lines = render_text(plan_of(OLD, NEW), width=60).splitlines()
     start = next(number for number, line in enumerate(lines) if line.lstrip().startswith("- CN="))
     words = " ".join(line.strip() for line in lines[start : lines.index("", start)])
@@ -133,7 +133,7 @@ def test_each_certificate_of_a_chain_has_a_line_and_the_diff_shows_which_one_cha
     ]
 
 
-def test_the_plan_in_json_keeps_the_text() -> None:
+def test_the_plan_in_json_has_the_certificate_itself() -> None:
     assert json.dumps(NEW)[1:-1] in write_plan(plan_of(OLD, NEW))
 
 
@@ -153,7 +153,7 @@ def test_a_new_certificate_is_shown_where_an_object_is_created() -> None:
 
 
 @pytest.mark.parametrize("text", ["-----BEGIN CERTIFICATE-----\nx", "no PEM at all\nbut lines", "-----BEGIN X-----\n"])
-def test_text_that_is_no_certificate_is_shown_as_it_is(text: str) -> None:
+def test_text_that_is_no_certificate_is_shown_unchanged(text: str) -> None:
     (row,) = build_outline(plan_of(None, text)).changes[0].fields
     assert row.new is not None
     assert (row.new.lines, row.new.is_decoded) == (tuple(text.removesuffix("\n").split("\n")), False)
@@ -195,9 +195,9 @@ def test_public_keys_are_shown_by_type_and_fingerprint() -> None:
 
 
 @pytest.mark.parametrize("subject", HOSTILE)
-def test_a_subject_with_markup_and_control_characters_shows_safely(subject: str) -> None:
-    shown = show(OLD, issue(subject, ["shop.example.com"]))
-    for name, text in shown.items():
+def test_markup_and_control_characters_of_a_subject_are_escaped(subject: str) -> None:
+    outputs = show(OLD, issue(subject, ["shop.example.com"]))
+    for name, text in outputs.items():
         assert "\x1b" not in text, name
         assert "\u202e" not in text, name
         assert "\n::error::x" not in text, name
@@ -208,7 +208,7 @@ def test_a_subject_with_markup_and_control_characters_shows_safely(subject: str)
     assert line.endswith(f'", expires 2027-01-02, {digest(certificate)}')
 
 
-def test_neither_a_name_nor_a_line_between_certificates_passes_for_a_part_of_the_description() -> None:
+def test_names_and_lines_between_certificates_are_quoted_in_the_description() -> None:
     lines = decode(f"{NEW_LINE}\n" + issue("a), expires 2099-01-01, SHA-256 00", ["b (c)"]))
     assert lines[0] == f'"{NEW_LINE}"'
     assert lines[1].startswith('"CN=a)\\\\, expires 2099-01-01\\\\, SHA-256 00" ("b (c)"), expires 2027-01-02, ')
@@ -223,7 +223,7 @@ def test_thousands_of_names_are_counted() -> None:
     assert len(long) < 600
 
 
-def test_ten_certificates_are_decoded_and_a_change_behind_them_is_not_hidden() -> None:
+def test_ten_certificates_are_decoded_and_the_others_shown_by_a_common_digest() -> None:
     lines, other = decode(OLD * 13), decode(OLD * 12 + NEW)
     assert lines[:10] == other[:10] == (OLD_LINE,) * 10
     assert lines[10].startswith("… and 3 more, together SHA-256 ")
@@ -231,19 +231,19 @@ def test_ten_certificates_are_decoded_and_a_change_behind_them_is_not_hidden() -
     assert lines[10] != other[10]
 
 
-def test_a_certificate_that_libraries_warn_of_or_refuse_breaks_nothing(recwarn: pytest.WarningsRecorder) -> None:
+def test_a_malformed_certificate_is_shown_as_text_without_warnings(recwarn: pytest.WarningsRecorder) -> None:
     der = der_of(OLD)
     serial = bytes.fromhex("a003020102020101")
     assert serial in der
-    negative = written(der.replace(serial, serial[:-1] + b"\xff", 1))
+    negative = encode(der.replace(serial, serial[:-1] + b"\xff", 1))
     assert decode(negative) == (OLD_LINE.replace(digest(OLD), digest(negative)),)
-    for damaged in (written(der.replace(b"260102", b"269902")), written(der[:-9]), written(b""), written(b"0")):
+    for damaged in (encode(der.replace(b"260102", b"269902")), encode(der[:-9]), encode(b""), encode(b"0")):
         assert pem.describe(damaged) is None
         assert show(OLD, damaged)["text"].count("BEGIN CERTIFICATE") == 1
     assert not recwarn.list
 
 
-def test_a_text_of_a_million_characters_takes_a_second_at_most() -> None:
+def test_a_text_of_a_million_characters_is_decoded_quickly() -> None:
     begins = "-----BEGIN CERTIFICATE-----\n" * 36_000
     started = time.process_time()
     assert pem.describe(begins) is None
@@ -258,7 +258,7 @@ PIECES = st.sampled_from([*BOUNDARIES, "\n", " ", "AAAA", "é", "\ud800", "\x1b"
 
 @settings(max_examples=examples(60))
 @given(st.lists(PIECES, max_size=12).map("".join))
-def test_any_text_is_shown_on_safe_lines(text: str) -> None:
+def test_any_text_is_shown_on_sanitized_lines(text: str) -> None:
     (row,) = build_outline(plan_of(OLD, text)).changes[0].fields
     assert row.new is not None
     for line in (row.new.line, *row.new.lines):

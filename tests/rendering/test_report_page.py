@@ -25,41 +25,50 @@ DAY = 86400.0
 A, B = Address("TLSEdge", "a"), Address("IPPolicy", "b")
 
 
-def moved(address: Address, *fields: str) -> DriftedResource:
+def platform_change(address: Address, *fields: str) -> DriftedResource:
     return DriftedResource(address, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, fields)
 
 
-def edited(address: Address) -> DriftedResource:
+def git_change(address: Address) -> DriftedResource:
     return DriftedResource(address, Action.UPDATE, Reason.FIELDS, ChangedBy.GIT, ("description",))
 
 
-def look(day: int, *found: DriftedResource) -> DriftCheck:
+def drift_check(day: int, *found: DriftedResource) -> DriftCheck:
     return DriftCheck(day * DAY, 10, "abc", found)
 
 
 histories = st.lists(st.sets(st.sampled_from([A, B, Address("BotUser", "c")])), max_size=12).map(
-    lambda days: tuple(look(day, *(moved(each) for each in sorted(found))) for day, found in enumerate(days))
+    lambda days: tuple(
+        drift_check(day, *(platform_change(address) for address in sorted(found))) for day, found in enumerate(days)
+    )
 )
 
 
 @given(histories)
-def test_periods_cover_exactly_the_checks_at_which_a_resource_differed(looks: tuple[DriftCheck, ...]) -> None:
-    found = list_drift_periods(looks)
-    for look in looks:
-        covering = sorted(period.resource.address for period in found if period.since <= look.at <= period.last)
-        assert covering == sorted(moved.address for moved in look.moved)
+def test_periods_cover_exactly_the_checks_at_which_a_resource_differed(checks: tuple[DriftCheck, ...]) -> None:
+    found = list_drift_periods(checks)
+    for check in checks:
+        covering = sorted(period.resource.address for period in found if period.since <= check.at <= period.last)
+        assert covering == sorted(resource.address for resource in check.moved)
 
 
 @given(histories)
-def test_what_lasts_comes_first_and_the_longest_first_of_all(looks: tuple[DriftCheck, ...]) -> None:
-    found = list_drift_periods(looks)
+def test_drift_periods_that_last_are_first_with_the_longest_at_the_top(checks: tuple[DriftCheck, ...]) -> None:
+    found = list_drift_periods(checks)
     assert [drift_period.is_over for drift_period in found] == sorted(drift_period.is_over for drift_period in found)
     lasting = [drift_period.since for drift_period in found if not drift_period.is_over]
     assert lasting == sorted(lasting)
 
 
-def test_a_gap_begins_a_new_period() -> None:
-    found = list_drift_periods([look(1, moved(A, "x")), look(2), look(3, moved(A, "y")), look(4, moved(A, "z"))])
+def test_a_check_without_drift_ends_a_drift_period() -> None:
+    found = list_drift_periods(
+        [
+            drift_check(1, platform_change(A, "x")),
+            drift_check(2),
+            drift_check(3, platform_change(A, "y")),
+            drift_check(4, platform_change(A, "z")),
+        ]
+    )
     assert [
         (drift_period.since, drift_period.last, drift_period.is_over, sorted(drift_period.fields))
         for drift_period in found
@@ -70,38 +79,42 @@ def test_a_gap_begins_a_new_period() -> None:
 
 
 def page(
-    looks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = (), applied: Mapping[Address, float] | None = None
+    checks: tuple[DriftCheck, ...] = (), runs: tuple[Run, ...] = (), applied: Mapping[Address, float] | None = None
 ) -> str:
-    return report_page.render_page("prod", Past(looks, runs, applied or {}), now=10 * DAY, days=90)
+    return report_page.render_page("prod", Past(checks, runs, applied or {}), now=10 * DAY, days=90)
 
 
-def test_the_last_look_is_put_into_a_sentence() -> None:
+def test_the_last_drift_check_is_summarized_in_a_sentence() -> None:
     assert (
         "Last check, 1970-01-05 00:00Z: 1 resource differed, the longest since 1970-01-03 00:00Z; 10 declared"
-        in page((look(2, moved(A)), look(4, moved(A))))
+        in page((drift_check(2, platform_change(A)), drift_check(4, platform_change(A))))
     )
-    assert "no drift in 10 declared resources" in page((look(2, moved(A)), look(4)))
+    assert "no drift in 10 declared resources" in page((drift_check(2, platform_change(A)), drift_check(4)))
     assert "No drift check was recorded; run <code>reconciler drift --record</code>." in page()
 
 
-def test_a_run_that_died_says_so() -> None:
+def test_a_run_without_an_end_is_shown_as_terminated() -> None:
     written = page(runs=(Run("apply", DAY, None, "", {Outcome.DONE: 3}), Run("apply", DAY, 2 * DAY, "ended")))
     assert written.count(">terminated</span>") == 1
 
 
-def test_the_state_now_comes_first() -> None:
-    for looks, applied, state in (
+def test_the_current_state_is_the_first_heading() -> None:
+    for checks, applied, state in (
         ((), (), "Not checked"),
-        ((look(2, moved(A)), look(4, moved(A), moved(B))), (), "2 resources drifted"),
-        ((look(2, moved(A), edited(B)),), (), "1 resource drifted, 1 with unapplied Git changes"),
-        ((look(2, edited(A), edited(B)),), (), "2 resources with unapplied Git changes"),
-        ((look(2, moved(A)), look(3), look(4)), (), "In sync since 1970-01-04 00:00Z"),
-        ((look(2, moved(A)), look(3, edited(B))), (B,), "In sync since 1970-01-04 00:00Z"),
-        ((look(2, moved(A), moved(B)),), (A,), "1 resource drifted"),
-        ((look(2, moved(A), moved(B)),), (A, B), "Repaired since the last drift check"),
-        ((look(2, moved(A), edited(B)),), (A,), "1 resource with unapplied Git changes"),
+        (
+            (drift_check(2, platform_change(A)), drift_check(4, platform_change(A), platform_change(B))),
+            (),
+            "2 resources drifted",
+        ),
+        ((drift_check(2, platform_change(A), git_change(B)),), (), "1 resource drifted, 1 with unapplied Git changes"),
+        ((drift_check(2, git_change(A), git_change(B)),), (), "2 resources with unapplied Git changes"),
+        ((drift_check(2, platform_change(A)), drift_check(3), drift_check(4)), (), "In sync since 1970-01-04 00:00Z"),
+        ((drift_check(2, platform_change(A)), drift_check(3, git_change(B))), (B,), "In sync since 1970-01-04 00:00Z"),
+        ((drift_check(2, platform_change(A), platform_change(B)),), (A,), "1 resource drifted"),
+        ((drift_check(2, platform_change(A), platform_change(B)),), (A, B), "Repaired since the last drift check"),
+        ((drift_check(2, platform_change(A), git_change(B)),), (A,), "1 resource with unapplied Git changes"),
     ):
-        first = re.findall("<h2[^>]*>(.*?)</h2>", page(looks, applied=dict.fromkeys(applied, 9 * DAY)))[0]
+        first = re.findall("<h2[^>]*>(.*?)</h2>", page(checks, applied=dict.fromkeys(applied, 9 * DAY)))[0]
         assert re.sub("<[^>]*>", "", first) == state
 
 
@@ -111,15 +124,19 @@ def tiles(page: str) -> dict[str, str]:
 
 
 def test_time_to_repair_is_until_the_first_check_without_the_difference() -> None:
-    looks = (look(1, moved(A), moved(B)), look(2, moved(A)), look(5))
-    assert tiles(page(looks))["Time to repair"] == "2 days (median of 2, longest 4 days)"
-    assert tiles(page((look(1, moved(A)), look(2))))["Time to repair"] == "1 day (1 repair)"
-    assert tiles(page((look(1, moved(A)),)))["Time to repair"] == "– (no drift was repaired)"
-    assert tiles(page(looks))["Last drift check"] == "5 days ago (3 checks)"
+    checks = (
+        drift_check(1, platform_change(A), platform_change(B)),
+        drift_check(2, platform_change(A)),
+        drift_check(5),
+    )
+    assert tiles(page(checks))["Time to repair"] == "2 days (median of 2, longest 4 days)"
+    assert tiles(page((drift_check(1, platform_change(A)), drift_check(2))))["Time to repair"] == "1 day (1 repair)"
+    assert tiles(page((drift_check(1, platform_change(A)),)))["Time to repair"] == "– (no drift was repaired)"
+    assert tiles(page(checks))["Last drift check"] == "5 days ago (3 checks)"
 
 
 def test_unapplied_git_changes_are_neither_drift_nor_repaired() -> None:
-    written = page((look(1, edited(A)), look(2), look(3, edited(A), moved(B))))
+    written = page((drift_check(1, git_change(A)), drift_check(2), drift_check(3, git_change(A), platform_change(B))))
     assert tiles(written)["Time to repair"] == "– (no drift was repaired)"
     assert "1 resource differed, the longest since 1970-01-04 00:00Z" in written
     assert "1970-01-02 00:00Z: no drift" in written
@@ -131,29 +148,32 @@ def test_unapplied_git_changes_are_neither_drift_nor_repaired() -> None:
 
 
 def test_an_apply_after_the_last_check_ends_the_drift_of_what_it_changed() -> None:
-    looks = (look(1, moved(A), moved(B)), look(2, moved(A), moved(B)))
-    written = page(looks, applied={A: 4 * DAY, Address("BotUser", "c"): 4 * DAY})
+    checks = (
+        drift_check(1, platform_change(A), platform_change(B)),
+        drift_check(2, platform_change(A), platform_change(B)),
+    )
+    written = page(checks, applied={A: 4 * DAY, Address("BotUser", "c"): 4 * DAY})
     assert "2 resources differed, 1 of them repaired by applies since then, the longest since 1970-01-02" in written
     assert tiles(written)["Time to repair"] == "3 days (1 repair)"
-    assert "applies repaired all of them since then" in page(looks, applied={A: 4 * DAY, B: 4 * DAY})
+    assert "applies repaired all of them since then" in page(checks, applied={A: 4 * DAY, B: 4 * DAY})
 
 
 @pytest.mark.parametrize("number", [1, 2, 5])
-def test_few_bars_stand_on_the_right_where_a_narrow_screen_begins(number: int) -> None:
-    drawn = chart.draw_chart([chart.Bar(f"1970-01-0{each + 1}", "", {"a": 1}, each) for each in range(number)])
+def test_few_bars_are_on_the_right_of_the_chart(number: int) -> None:
+    drawn = chart.draw_chart([chart.Bar(f"1970-01-0{place + 1}", "", {"a": 1}, place) for place in range(number)])
     assert drawn.width - drawn.slots[-1].x < 300
     assert drawn.slots[0].is_labelled
 
 
-def test_past_drift_lasted_until_it_was_repaired() -> None:
-    written = page((look(1, moved(A)),), applied={A: 4 * DAY})
+def test_the_duration_of_past_drift_ends_with_its_repair() -> None:
+    written = page((drift_check(1, platform_change(A)),), applied={A: 4 * DAY})
     assert written.count("3 days<") == 3
     assert "less than a second" not in written
 
 
 @pytest.mark.parametrize("number", [1, 5, 24, 120])
-def test_a_date_stands_once_on_an_axis(number: int) -> None:
-    bars = [chart.Bar(f"1970-01-{each * 3 // number + 1:02}", "", {"a": 1}, each) for each in range(number)]
+def test_each_date_is_labeled_once_on_the_axis(number: int) -> None:
+    bars = [chart.Bar(f"1970-01-{place * 3 // number + 1:02}", "", {"a": 1}, place) for place in range(number)]
     slots = [slot for slot in chart.draw_chart(bars).slots if slot.is_labelled]
     labels = [slot.bar.label for slot in slots]
     assert len(labels) == len(set(labels)) > 0
@@ -184,7 +204,7 @@ def test_a_run_has_its_commit_and_actor() -> None:
 
 
 def test_the_header_has_environment_and_run() -> None:
-    written = report_page.render_page("prod", Past((look(2),)), now=10 * DAY, days=90, context=CONTEXT)
+    written = report_page.render_page("prod", Past((drift_check(2),)), now=10 * DAY, days=90, context=CONTEXT)
     assert "environment production" in written
     assert 'href="https://github.com/octo/infra/actions/runs/99"' in written
     assert "<dt>Last checked commit</dt><dd>abc</dd>" in written
@@ -193,18 +213,21 @@ def test_the_header_has_environment_and_run() -> None:
 @given(hostile.texts)
 @settings(max_examples=examples(20))
 def test_foreign_text_changes_no_structure(text: str) -> None:
-    def written(said: str) -> Tags:
-        looks = (DriftCheck(DAY, 1, said, (moved(A, said, f"x.{said}"),)), DriftCheck(2 * DAY, 1, said))
+    def render(content: str) -> Tags:
+        checks = (
+            DriftCheck(DAY, 1, content, (platform_change(A, content, f"x.{content}"),)),
+            DriftCheck(2 * DAY, 1, content),
+        )
         return Tags(
             report_page.render_page(
-                said,
-                Past(looks, (Run(f"x{said}", DAY, 2 * DAY, f"x{said}", commit=said, actor=said),)),
+                content,
+                Past(checks, (Run(f"x{content}", DAY, 2 * DAY, f"x{content}", commit=content, actor=content),)),
                 now=3 * DAY,
                 days=1,
             )
         )
 
-    assert written(f"x{text}").structure == written(f"x{hostile.harmless(text)}").structure
+    assert render(f"x{text}").structure == render(f"x{hostile.harmless(text)}").structure
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("ab"), st.integers(0, 5000)), max_size=30))
@@ -220,17 +243,17 @@ def test_bars_are_stacked_within_the_chart(counts: list[dict[str, int]]) -> None
         assert bottom >= -1e-6
 
 
-def test_of_very_many_looks_each_day_has_its_last() -> None:
+def test_the_chart_of_many_drift_checks_shows_the_last_of_each_day() -> None:
     hourly = tuple(DriftCheck(day * DAY + hour * 3600, day) for day in range(1, 31) for hour in range(24))
     assert page(hourly).count('class="slot"') == 30
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(1, "1 drift check"), (100, "100 drift checks"), (151, "151 drift checks, the latest 100")]
+    ("number", "heading"), [(1, "1 drift check"), (100, "100 drift checks"), (151, "151 drift checks, the latest 100")]
 )
-def test_the_looks_are_counted_though_not_all_are_listed(number: int, told: str) -> None:
-    assert f">{told}</h2>" in page(tuple(look(day) for day in range(number)))
+def test_all_drift_checks_are_counted_and_the_latest_are_listed(number: int, heading: str) -> None:
+    assert f">{heading}</h2>" in page(tuple(drift_check(day) for day in range(number)))
 
 
-def test_what_still_differs_lasts_until_now_in_every_table() -> None:
-    assert page((look(9, moved(A)),)).count("1 day<") == 2
+def test_a_drift_period_that_lasts_is_measured_until_now_in_every_table() -> None:
+    assert page((drift_check(9, platform_change(A)),)).count("1 day<") == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.rendering.run_context import Link, read_run_context
 
 
-def test_gitlab_sets_the_links_too() -> None:
+def test_variables_of_gitlab_set_the_links() -> None:
     site = "https://gitlab.example.com/octo/infra"
     context = read_run_context(
         {

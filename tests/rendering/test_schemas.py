@@ -29,14 +29,14 @@ def edge(**spec: Any) -> dict[str, Any]:
 
 
 @each_kind
-def test_a_schema_of_a_kind_is_valid_and_takes_its_example(kind: Kind) -> None:
-    made = manifest_schema.kind_schema(kind)
-    Draft202012Validator.check_schema(made)
-    assert [*Draft202012Validator(made).iter_errors(manifests.document(kind))] == []
+def test_the_schema_of_a_kind_is_valid_and_accepts_its_example(kind: Kind) -> None:
+    schema = manifest_schema.kind_schema(kind)
+    Draft202012Validator.check_schema(schema)
+    assert [*Draft202012Validator(schema).iter_errors(manifests.document(kind))] == []
 
 
 @each_kind
-def test_the_manifest_schema_takes_every_example_and_refuses_a_stranger_in_it(kind: Kind) -> None:
+def test_the_manifest_schema_accepts_every_example_and_refuses_unknown_keys(kind: Kind) -> None:
     document = manifests.document(kind)
     assert MANIFEST.is_valid(document)
     assert not MANIFEST.is_valid({**document, "spec": {**document["spec"], "surprise": 1}})
@@ -75,7 +75,7 @@ def test_the_manifest_schema_is_valid() -> None:
         {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": {"to_file": "secrets/t"}}},
     ],
 )
-def test_a_good_document_is_taken(document: dict[str, Any]) -> None:
+def test_a_valid_document_is_accepted(document: dict[str, Any]) -> None:
     assert [*MANIFEST.iter_errors(document)] == []
 
 
@@ -106,7 +106,7 @@ def test_a_good_document_is_taken(document: dict[str, Any]) -> None:
         {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"secret": {"to_file": "x"}}},
     ],
 )
-def test_a_bad_document_is_refused(document: dict[str, Any]) -> None:
+def test_an_invalid_document_is_refused(document: dict[str, Any]) -> None:
     assert not MANIFEST.is_valid(document)
 
 
@@ -127,7 +127,7 @@ PROJECT_FILE: dict[str, Any] = {
 }
 
 
-def test_the_project_schema_is_valid_and_takes_a_project() -> None:
+def test_the_project_schema_is_valid_and_accepts_a_project() -> None:
     Draft202012Validator.check_schema(project_schema.project_schema(ProjectFile, EVERY))
     assert [*PROJECT.iter_errors(PROJECT_FILE)] == []
 
@@ -143,7 +143,7 @@ def test_the_project_schema_is_valid_and_takes_a_project() -> None:
         {"variables": ["REGION"]},
     ],
 )
-def test_a_bad_project_is_refused(more: dict[str, Any]) -> None:
+def test_an_invalid_project_is_refused(more: dict[str, Any]) -> None:
     assert not PROJECT.is_valid({**PROJECT_FILE, **more})
 
 
@@ -160,11 +160,11 @@ ENVIRONMENT = Draft202012Validator(project_schema.environment_schema(ProjectFile
         edge(backend={"backend_id": {"ref": "FailoverBackend/pay-${{ each.key }}"}}),
     ],
 )
-def test_a_document_for_several_resources_is_taken(document: dict[str, Any]) -> None:
+def test_a_document_with_for_each_is_accepted(document: dict[str, Any]) -> None:
     assert [*MANIFEST.iter_errors(document)] == []
 
 
-def test_an_environment_may_take_away_and_need_not_be_whole() -> None:
+def test_an_environment_may_be_partial_and_remove_values() -> None:
     Draft202012Validator.check_schema(ENVIRONMENT.schema)
     good = {
         "stack": "shop-prod",
@@ -182,7 +182,7 @@ def test_an_environment_may_take_away_and_need_not_be_whole() -> None:
     "document",
     [{"stak": "x"}, {"TLSEdg/a": {}}, {"TLSEdge/a": {"name": "b"}}, {"TLSEdge/a": {"spec": {"hostport": []}}}],
 )
-def test_a_bad_environment_is_refused(document: dict[str, Any]) -> None:
+def test_an_invalid_environment_is_refused(document: dict[str, Any]) -> None:
     assert not ENVIRONMENT.is_valid(document)
 
 
@@ -201,7 +201,7 @@ MEMBERS: dict[str, Any] = {"fleet": "shops", "members": "m.csv", "api_key": {"fr
         {"api_key": {"from_vault": {"path": "a/${{ member.name }}"}}},
     ],
 )
-def test_the_fleet_schema_takes_a_good_file(more: dict[str, Any]) -> None:
+def test_the_fleet_schema_accepts_a_valid_file(more: dict[str, Any]) -> None:
     Draft202012Validator.check_schema(fleet_schema(FleetFile))
     assert [*FLEET.iter_errors(MEMBERS | more)] == []
 
@@ -221,5 +221,5 @@ def test_the_fleet_schema_takes_a_good_file(more: dict[str, Any]) -> None:
         {"workers": [{"select": {"region": 3}, "needs": "x"}]},
     ],
 )
-def test_the_fleet_schema_refuses_a_bad_file(more: dict[str, Any]) -> None:
+def test_the_fleet_schema_refuses_an_invalid_file(more: dict[str, Any]) -> None:
     assert not FLEET.is_valid(MEMBERS | more)

@@ -10,17 +10,23 @@ from reconciler.rendering import terminal_text
 
 
 @given(st.text(st.characters()))
-def test_nothing_that_a_terminal_obeys_survives(text: str) -> None:
-    assert not {unicodedata.category(each) for each in terminal_text.sanitize(text)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+def test_no_control_character_is_left_in_sanitized_text(text: str) -> None:
+    assert not {unicodedata.category(character) for character in terminal_text.sanitize(text)} & {
+        "Cc",
+        "Cf",
+        "Cs",
+        "Zl",
+        "Zp",
+    }
 
 
 @given(st.text(st.characters()))
-def test_clean_text_stays_as_it_is(text: str) -> None:
+def test_sanitized_text_is_not_changed_again(text: str) -> None:
     assert terminal_text.sanitize(terminal_text.sanitize(text)) == terminal_text.sanitize(text)
 
 
 @given(st.text(), st.integers(2, 60))
-def test_a_cut_text_fits(text: str, limit: int) -> None:
+def test_a_truncated_text_fits(text: str, limit: int) -> None:
     assert terminal_text.width(terminal_text.cut(terminal_text.sanitize(text), limit)) <= limit
 
 
@@ -31,7 +37,7 @@ def test_wrapped_lines_fit_and_lose_nothing(text: str, limit: int) -> None:
     assert "".join(lines).replace(" ", "") == terminal_text.sanitize(text).replace(" ", "")
 
 
-def test_an_escape_sequence_is_spelt_out() -> None:
+def test_an_escape_sequence_is_escaped() -> None:
     assert terminal_text.sanitize("a\x1b[31m\u202eb\n\t\x9b") == r"a\x1b[31m\u202eb\n\t\x9b"
 
 
@@ -45,15 +51,15 @@ def test_an_escape_sequence_is_spelt_out() -> None:
         ("\U000e0041", r"\U000e0041"),  # a tag
     ],
 )
-def test_what_shows_nothing_is_spelt_out_with_all_its_digits(invisible: str, spelt: str) -> None:
+def test_invisible_characters_are_escaped_with_all_digits(invisible: str, spelt: str) -> None:
     assert terminal_text.sanitize(f"a{invisible}1") == f"a{spelt}1"
 
 
-def test_wide_letters_take_two_cells_and_marks_none() -> None:
+def test_wide_letters_have_width_two_and_marks_zero() -> None:
     assert terminal_text.width("日本e\u0301") == 5
 
 
-def test_a_sign_that_is_an_emoji_stays_one() -> None:
+def test_a_variation_selector_after_an_emoji_is_not_escaped() -> None:
     assert terminal_text.sanitize("We \u2764\ufe0f tunnels") == "We \u2764\ufe0f tunnels"
     assert terminal_text.width("\u2764\ufe0f") == terminal_text.width("\u2764")
     assert terminal_text.sanitize("a\ufe0f") == r"a\ufe0f"

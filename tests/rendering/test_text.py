@@ -30,15 +30,15 @@ def compare(name: str, page: str) -> None:
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])
-def test_a_plan_reads_well_in_every_width(width: int) -> None:
+def test_a_plan_is_rendered_in_every_width(width: int) -> None:
     compare(f"plan-{width}.txt", text.render_text(WHOLE, width=width, budget=120))
 
 
-def test_colours_say_nothing_that_the_text_does_not() -> None:
+def test_a_plan_is_rendered_in_color() -> None:
     compare("plan-80-coloured.txt", text.render_text(WHOLE, width=80, budget=120, color=True))
 
 
-def test_drift_says_per_field_who_moved_it() -> None:
+def test_drift_shows_for_each_field_what_changed_it() -> None:
     compare("drift-80.txt", text.render_text(WHOLE, width=80, flavour=Flavour.DRIFT))
 
 
@@ -46,7 +46,7 @@ def test_a_plan_with_a_base_is_in_three_groups() -> None:
     compare("review-80.txt", text.render_text(REVIEWED, width=80))
 
 
-def test_a_branch_without_changes_is_told_so_while_the_account_drifts() -> None:
+def test_a_branch_without_changes_is_reported_beside_drift() -> None:
     lines = text.render_text(NOTHING_BY_BRANCH, width=80).splitlines()
     assert lines[0] == "Drift: changed on the platform"
     assert lines[lines.index("No changes by this branch.") :] == [
@@ -61,7 +61,7 @@ def test_a_branch_without_changes_is_told_so_while_the_account_drifts() -> None:
     )
 
 
-def test_why_changes_are_not_attributed_comes_first() -> None:
+def test_the_reason_for_missing_attribution_is_shown_first() -> None:
     begin = "This branch is behind origin/main by 2 commits: changes are not attributed; merge origin/main first.\n"
     assert text.render_text(BEHIND, width=120).startswith(begin)
     lines = text.render_text(INVALID_BASE, width=120).splitlines()
@@ -72,14 +72,14 @@ def test_why_changes_are_not_attributed_comes_first() -> None:
     assert not any("Changes by this branch" in line for line in lines)
 
 
-def test_an_empty_plan_says_how_much_matches() -> None:
+def test_an_empty_plan_shows_how_many_resources_match() -> None:
     assert text.render_text(Plan("prod"), resources=30) == "No changes. 30 resources match the manifests.\n"
     assert text.render_text(Plan("prod"), resources=0) == "No changes: this stack has no objects on the platform.\n"
     assert text.render_text(Plan("prod"), resources=1) == "No changes. 1 resource matches the manifests.\n"
     assert text.render_text(Plan("prod")) == "No changes. The platform matches the manifests.\n"
 
 
-def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
+def test_a_limited_plan_shows_how_many_resources_are_selected() -> None:
     limited = Plan("prod", targets=("TLSEdge/*",))
     some, one, none = Selected(2, of=10), Selected(1, of=10), Selected(0, of=1)
     begin = "No changes in the selected resources"
@@ -95,19 +95,19 @@ def test_a_limited_plan_says_so_and_how_much_it_looked_at() -> None:
     assert drift == "No drift in the selected resources: 2 of 10 resources match the manifests.\n"
 
 
-def test_the_totals_of_a_limited_plan_are_of_what_was_selected() -> None:
+def test_the_totals_of_a_limited_plan_are_about_the_selected_resources() -> None:
     limited = replace(WHOLE, targets=("*",))
     assert "\nPlan for the selected resources: " in text.render_text(limited, width=200)
     assert "\nPlan: " in text.render_text(WHOLE, width=200)
     assert " selected resources: " in text.render_text(limited, width=200, flavour=Flavour.DRIFT)
 
 
-def test_no_drift_says_so() -> None:
+def test_no_drift_is_reported_as_such() -> None:
     page = text.render_text(Plan("prod"), resources=2, flavour=Flavour.DRIFT)
     assert page == "No drift. 2 resources match the manifests.\n"
 
 
-def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() -> None:
+def test_drift_with_problems_is_not_reported_as_no_drift() -> None:
     unknown = Plan(
         "prod", problems=(Problem("there is no IPPolicy ipp_1 on the platform", "correct the id", code="unknown-id"),)
     )
@@ -116,7 +116,7 @@ def test_where_something_could_not_be_told_nobody_says_that_there_is_no_drift() 
 
 @given(plans, st.integers(40, 120), st.sampled_from(Flavour))
 @settings(max_examples=examples(60))
-def test_every_line_fits_and_holds_nothing_that_a_terminal_obeys(plan: Plan, width: int, flavour: Flavour) -> None:
+def test_every_line_fits_and_has_no_control_character(plan: Plan, width: int, flavour: Flavour) -> None:
     for line in text.render_text(plan, width=width, flavour=flavour).splitlines():
         assert terminal_text.sanitize(line) == line
         flags = line.lstrip().startswith("--allow")  # a flag is there to be copied, whole
@@ -146,7 +146,7 @@ def test_a_long_text_is_shown_from_where_it_differs() -> None:
     ]
 
 
-def test_texts_that_differ_in_their_last_newline_are_told_apart() -> None:
+def test_texts_that_differ_in_their_last_newline_are_shown_differently() -> None:
     assert page_of(FieldChange("value", "a: 1\nb: 2\n", "a: 1\nb: 2")) == [
         "      ~ value:",
         r'          - "a: 1\nb: 2\n"',
@@ -154,7 +154,7 @@ def test_texts_that_differ_in_their_last_newline_are_told_apart() -> None:
     ]
 
 
-def test_a_line_of_a_text_is_shown_from_where_it_differs_beside_whatever_lines() -> None:
+def test_a_long_line_is_shown_from_where_it_differs_among_other_lines() -> None:
     long = "x" * 200
     old = f"first\n{long}old\nlast\n"
     new = f"first\none more\n{long}new\nlast\n"
@@ -168,7 +168,7 @@ def test_a_line_of_a_text_is_shown_from_where_it_differs_beside_whatever_lines()
     ]
 
 
-def test_spaces_at_the_end_of_a_line_are_seen() -> None:
+def test_spaces_at_the_end_of_a_line_are_visible() -> None:
     assert page_of(FieldChange("value", "a\nb\n", "a  \nb\n")) == [
         "      ~ value:",
         "          - a",
@@ -183,11 +183,11 @@ short = st.lists(st.sampled_from("123"), max_size=2)
 
 
 @given(long, long, short, short, st.integers(28, 100))
-def test_no_change_of_a_line_is_cut_away(old: str, new: str, before: list[str], after: list[str], room: int) -> None:
+def test_truncated_lines_show_every_change(old: str, new: str, before: list[str], after: list[str], room: int) -> None:
     lines = [*(DiffLine("-", text) for text in [old, *before]), *(DiffLine("+", text) for text in [*after, new])]
-    told = list(excerpts(lines, room))
-    assert all(terminal_text.width(text) <= room for text in told)
-    assert (told[0] == told[-1]) == (old == new)
+    printed = list(excerpts(lines, room))
+    assert all(terminal_text.width(text) <= room for text in printed)
+    assert (printed[0] == printed[-1]) == (old == new)
 
 
 @pytest.mark.parametrize(
@@ -198,14 +198,14 @@ def test_no_change_of_a_line_is_cut_away(old: str, new: str, before: list[str], 
         ([], ["x" * 200, "x" * 300]),
     ],
 )
-def test_different_lines_that_repeat_one_character_are_told_apart(removed: list[str], added: list[str]) -> None:
+def test_different_lines_of_one_repeated_character_are_shown_differently(removed: list[str], added: list[str]) -> None:
     lines = [*(DiffLine("-", text) for text in removed), *(DiffLine("+", text) for text in added)]
-    told = list(excerpts(lines, 28))
-    assert len({*told}) == len(lines)
-    assert all(terminal_text.width(text) <= 28 for text in told)
+    printed = list(excerpts(lines, 28))
+    assert len({*printed}) == len(lines)
+    assert all(terminal_text.width(text) <= 28 for text in printed)
 
 
-def test_a_long_value_that_goes_is_shown_in_part() -> None:
+def test_a_long_value_that_is_removed_is_truncated() -> None:
     assert page_of(FieldChange("ca_pem", "\n".join(f"line {n}" for n in range(20)), None)) == [
         "      - ca_pem:",
         *(f"          - line {n}" for n in range(7)),
@@ -213,7 +213,7 @@ def test_a_long_value_that_goes_is_shown_in_part() -> None:
     ]
 
 
-def test_who_moved_a_field_is_told_when_it_was_not_git() -> None:
+def test_a_field_that_changed_on_the_platform_is_marked() -> None:
     assert page_of(
         FieldChange("a", 1, 2, ChangedBy.GIT),
         FieldChange("b", 1, 2, ChangedBy.PLATFORM),
@@ -235,7 +235,7 @@ def test_a_forecast_is_rounded(forecast: Forecast, budget: int, words: str) -> N
     assert phrases.forecast(forecast, budget) == words
 
 
-def test_totals_count_the_usual_four_always() -> None:
+def test_totals_always_count_create_update_replace_and_delete() -> None:
     assert (
         phrases.totals(build_outline(replace(WHOLE, changes=())))
         == "Plan: 0 to create, 0 to update, 0 to replace, 0 to delete."
@@ -260,7 +260,7 @@ def test_no_id_is_broken(width: int) -> None:
     assert (page.count(edge), page.count(route)) == (3, 2)
 
 
-def test_a_position_stands_beside_its_resource_at_any_width() -> None:
+def test_a_position_is_beside_its_resource_at_any_width() -> None:
     for width in (80, 200):
         page = text.render_text(WHOLE, width=width)
         assert "  ~ TLSEdge/payments  manifests/payments.yaml:12\n" in page

@@ -35,14 +35,14 @@ def keep(stack: str) -> Secrets:
 
 
 @given(plans)
-def test_what_is_written_reads_back_as_the_same_plan(plan: Plan) -> None:
+def test_a_plan_file_is_read_back_as_the_same_plan(plan: Plan) -> None:
     text = plan_json.write_plan(plan)
     assert plan_json.read_plan(text, keep(plan.stack)) == plan
     assert plan_json.write_plan(plan_json.read_plan(text, keep(plan.stack))) == text
 
 
 @given(plans, st.data())
-def test_the_compiled_decoder_gives_what_the_interpreted_one_gives(plan: Plan, data: st.DataObject) -> None:
+def test_the_compiled_and_the_interpreted_decoder_agree(plan: Plan, data: st.DataObject) -> None:
     content = json.loads(plan_json.write_plan(plan))
     for key in ("format", "summary", "integrity", "signature"):
         del content[key]
@@ -85,37 +85,37 @@ def outcome(decode: Any, content: Any, stack: str) -> object:
 
 @given(plans)
 @settings(max_examples=examples(30))
-def test_what_is_written_agrees_with_the_schema(plan: Plan) -> None:
+def test_a_plan_file_matches_the_schema(plan: Plan) -> None:
     VALIDATOR.validate(json.loads(plan_json.write_plan(plan)))
 
 
-def test_the_committed_schema_is_the_one_that_the_model_gives() -> None:
+def test_the_committed_schema_is_that_of_the_model() -> None:
     assert json.loads(SCHEMA.read_text()) == plan_json.plan_schema()
 
 
-def test_the_schema_is_a_schema() -> None:
+def test_the_schema_of_a_plan_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(plan_json.plan_schema())
 
 
 @given(plans)
 @settings(max_examples=examples(30))
-def test_no_secret_is_in_the_file(plan: Plan) -> None:
+def test_a_plan_file_has_no_secret(plan: Plan) -> None:
     text = plan_json.write_plan(plan)
     assert all(secret not in text for secret in TEXTS)
 
 
-def test_the_order_of_keys_in_memory_does_not_show() -> None:
+def test_a_plan_file_does_not_depend_on_the_order_of_keys() -> None:
     turned = replace(WHOLE, observed=dict(reversed(list(WHOLE.observed.items()))))
     assert plan_json.write_plan(turned) == plan_json.write_plan(WHOLE)
 
 
-def test_the_file_is_ascii_and_so_harmless_on_a_terminal() -> None:
+def test_a_plan_file_is_ascii_without_escape_sequences() -> None:
     text = plan_json.write_plan(WHOLE)
     assert text.isascii()
     assert "\x1b" not in text
 
 
-def test_a_user_key_that_looks_like_ours_gets_a_second_dollar() -> None:
+def test_a_key_of_the_user_that_begins_with_a_dollar_is_escaped() -> None:
     call = json.loads(plan_json.write_plan(WHOLE))["calls"][2]
     assert call["body"] == {"$$ref": 1, "secret": {"$secret": {"source": "env:HOOK", "digest": "c1bb47cd69"}}}
 
@@ -126,29 +126,29 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-def test_an_edited_file_is_refused() -> None:
+def test_an_edited_plan_file_is_refused() -> None:
     text = plan_json.write_plan(WHOLE).replace("/ip_policies", "/ip_policieS")
     assert refusal(text) == "this plan file cannot be used: it was changed after it was written; plan again"
 
 
 @pytest.mark.parametrize("text", ["", "{", "\x00", "[" * 100_000])
-def test_what_is_not_json_is_refused(text: str) -> None:
+def test_a_file_that_is_not_json_is_refused(text: str) -> None:
     assert refusal(text) == "this plan file cannot be used: it is not JSON; pass a file that `plan --out` wrote"
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "{}", '{"format": "something else"}'])
-def test_what_is_not_a_plan_is_refused(text: str) -> None:
+def test_json_that_is_not_a_plan_is_refused(text: str) -> None:
     assert refusal(text) == "this plan file cannot be used: it is not a plan; pass a file that `plan --out` wrote"
 
 
-def test_another_version_is_refused() -> None:
+def test_a_plan_file_of_another_version_is_refused() -> None:
     text = plan_json.write_plan(WHOLE).replace('"version": 3', '"version": 4')
     assert (
         refusal(text) == "this plan file cannot be used: its version is 4, and this release reads version 3; plan again"
     )
 
 
-def test_a_refused_secret_is_the_callers_to_explain() -> None:
+def test_an_error_of_finding_a_secret_is_raised_to_the_caller() -> None:
     def refuse(source: str, _digest: str) -> Secret:
         raise LookupError(source)
 

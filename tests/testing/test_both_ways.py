@@ -25,22 +25,22 @@ _RANDOM = re.compile(
 )
 
 
-def masked(value: Any) -> Any:
+def mask(value: Any) -> Any:
     match value:
         case bytes():
-            return masked(value.decode())
+            return mask(value.decode())
         case str():
             return _RANDOM.sub("…", value)
         case dict():
-            return {masked(key): masked(each) for key, each in value.items()}
+            return {mask(key): mask(item) for key, item in value.items()}
         case list() | tuple():
-            return [masked(each) for each in value]
+            return [mask(item) for item in value]
     return value
 
 
 async def both(sandbox: SandboxProcess, see: Callable[[Emulator, HTTPPlatform], Awaitable[Any]]) -> tuple[Any, Any]:
     async with sandbox.open_platform() as over_socket, Sandbox() as own, own.open_platform() as in_process:
-        return masked(await see(own, in_process)), masked(await see(sandbox, over_socket))
+        return mask(await see(own, in_process)), mask(await see(sandbox, over_socket))
 
 
 async def outcome(platform: HTTPPlatform, method: str, path: str, body: Any, list_key: str = "") -> Any:
@@ -59,7 +59,7 @@ def _shape(row: Row) -> tuple[str, int, bool]:
 
 
 @pytest.mark.parametrize("row", first_of_each(ROWS, _shape), ids=lambda row: f"{row.method} {row.path}")
-async def test_an_operation_succeeds_alike(sandbox: SandboxProcess, row: Row) -> None:
+async def test_an_operation_succeeds_with_the_same_response_both_ways(sandbox: SandboxProcess, row: Row) -> None:
     async def see(emulator: Emulator, platform: HTTPPlatform) -> Any:
         path, body = prepare(Account(emulator), row)
         by_port = await outcome(platform, row.method, path, body, row.list_key)
@@ -75,17 +75,17 @@ async def test_an_operation_succeeds_alike(sandbox: SandboxProcess, row: Row) ->
     assert in_process[1] == row.status
 
 
-async def test_operations_fail_alike(sandbox: SandboxProcess) -> None:
+async def test_operations_fail_with_the_same_error_both_ways(sandbox: SandboxProcess) -> None:
     async def see(emulator: Emulator, platform: HTTPPlatform) -> Any:
-        told = {}
+        results = {}
         for row in ROWS:
             path, body = re.sub(r"{\w+}", "nobody", row.path), {"nonsense": [1]} if row.method != "GET" else None
-            told[f"{row.method} {row.path}"] = [
+            results[f"{row.method} {row.path}"] = [
                 await outcome(platform, row.method, path, body),
                 await outcome(platform, row.method, f"{path}?limit=none", None),
                 emulator.request(row.method, path, body).content,
             ]
-        return told
+        return results
 
     in_process, over_socket = await both(sandbox, see)
     assert in_process == over_socket
@@ -105,14 +105,16 @@ async def test_operations_fail_alike(sandbox: SandboxProcess) -> None:
     ],
     ids=lambda fault: "-".join(map(str, [fault["then"], fault.get("status", "")])),
 )
-async def test_a_fault_is_met_alike(sandbox: SandboxProcess, method: str, fault: dict[str, Any]) -> None:
+async def test_a_fault_has_the_same_effect_both_ways(
+    sandbox: SandboxProcess, method: str, fault: dict[str, Any]
+) -> None:
     async def see(emulator: Emulator, platform: HTTPPlatform) -> Any:
         identity = emulator.post("/bot_users", {"name": "a"})["id"]
         emulator.forget_log()
         emulator.fault(f"{method} /bot_users*", **fault)
         path = "/bot_users" if method == "POST" else f"/bot_users/{identity}"
         seen = await outcome(platform, method, path, {"name": "b"} if method in ("POST", "PATCH") else None)
-        log = [(each["method"], each["path"], each["status"]) for each in emulator.log()]
+        log = [(call["method"], call["path"], call["status"]) for call in emulator.log()]
         return seen, log, emulator.collection("/bot_users", "bot_users")
 
     in_process, over_socket = await both(sandbox, see)
@@ -121,7 +123,7 @@ async def test_a_fault_is_met_alike(sandbox: SandboxProcess, method: str, fault:
 
 @pytest.mark.parametrize("then", ["hang", "commit-then-hang", "commit-then-truncate"])
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-async def test_an_answer_that_never_comes_is_lost_alike(sandbox: SandboxProcess, method: str, then: str) -> None:
+async def test_a_missing_response_is_lost_both_ways(sandbox: SandboxProcess, method: str, then: str) -> None:
     async def see(emulator: Emulator, platform: HTTPPlatform) -> Any:
         identity = emulator.post("/bot_users", {"name": "a"})["id"]
         emulator.fault(f"{method} /bot_users*", then=then)
@@ -135,12 +137,12 @@ async def test_an_answer_that_never_comes_is_lost_alike(sandbox: SandboxProcess,
     assert in_process[0] == "Lost"
 
 
-async def test_many_sandboxes_in_one_loop_are_apart() -> None:
+async def test_many_sandboxes_in_one_loop_are_independent() -> None:
     async def live(number: int) -> list[str]:
         async with Sandbox(latency=0.002) as sandbox, sandbox.open_platform() as platform:
-            for each in range(number):
-                await platform.send("POST", "/bot_users", {"name": f"{number}-{each}"})
-            return [each["name"] for each in sandbox.collection("/bot_users", "bot_users")]
+            for user in range(number):
+                await platform.send("POST", "/bot_users", {"name": f"{number}-{user}"})
+            return [user["name"] for user in sandbox.collection("/bot_users", "bot_users")]
 
     for number, names in enumerate(await asyncio.gather(*map(live, range(20)))):
-        assert sorted(names) == sorted(f"{number}-{each}" for each in range(number))
+        assert sorted(names) == sorted(f"{number}-{user}" for user in range(number))

@@ -30,7 +30,7 @@ class ManualClock:
         self.seconds += seconds
 
 
-def test_without_an_event_loop_a_test_reads_and_changes_it() -> None:
+def test_a_sandbox_is_read_and_changed_without_an_event_loop() -> None:
     with Sandbox(seed=[OFFICE, EPHEMERAL]) as sandbox:
         (office,) = sandbox.collection("/ip_policies", "ip_policies")
         sandbox.patch(f"/ip_policies/{office['id']}", {"description": "the office"})
@@ -51,17 +51,17 @@ def test_a_seed_file_is_read(tmp_path: Path) -> None:
         Sandbox(seed=[{"path": "/weather"}])
 
 
-async def test_what_is_sent_is_in_its_log_and_what_a_test_asks_is_not() -> None:
+async def test_the_log_has_requests_of_the_client_and_not_of_the_test() -> None:
     async with Sandbox() as sandbox, sandbox.open_platform() as platform:
         sandbox.post("/bot_users", {"name": "by hand"})
         await platform.send("POST", "/bot_users", {"name": "by port"})
         with pytest.raises(Gone):
             await platform.get("/bot_users/bot_000000000000000000000000000")
         assert sandbox.calls() == ["POST /bot_users"]
-        assert [each["status"] for each in sandbox.log()] == [201, 404]
+        assert [call["status"] for call in sandbox.log()] == [201, 404]
 
 
-async def test_a_reader_reads_and_writes_are_held_back_where_the_caller_says_so() -> None:
+async def test_a_reader_is_opened_and_before_write_can_refuse_writes() -> None:
     async def refuse() -> None:
         raise PermissionError
 
@@ -88,7 +88,7 @@ async def test_another_address_is_not_reached() -> None:
                 await platform.send("POST", "/bot_users", {"name": "a"})
 
 
-async def test_latency_faults_budget_and_retries_take_the_callers_time() -> None:
+async def test_latency_faults_budget_and_retries_use_the_clock_of_the_caller() -> None:
     clock, waits, retries = ManualClock(), list[float](), list[str]()
     async with Sandbox(clock=clock, latency=1.0, requests_per_minute=2) as sandbox:
         sandbox.fault("GET /bot_users", then="answer", delay=1000.0)
@@ -115,23 +115,25 @@ async def test_a_hook_sees_each_request_before_it_is_served() -> None:
             sandbox.delete(path)
 
     async with Sandbox(on_request=between) as sandbox, sandbox.open_platform() as platform:
-        made = sandbox.post("/bot_users", {"name": "a"})
+        user = sandbox.post("/bot_users", {"name": "a"})
         with pytest.raises(Gone):
-            await platform.send("PATCH", f"/bot_users/{made['id']}", {"name": "b"})
+            await platform.send("PATCH", f"/bot_users/{user['id']}", {"name": "b"})
 
 
-async def test_an_agent_runs_beside_it() -> None:
+async def test_an_agent_runs_beside_a_sandbox() -> None:
     async with Sandbox(agent=True) as sandbox, sandbox.open_platform() as platform:
         await platform.send("POST", "/api/tunnels", {"name": "web", "proto": "http", "addr": "8080"})
-        assert [each["name"] async for page in platform.pages("/api/tunnels", "tunnels") for each in page] == ["web"]
+        assert [tunnel["name"] async for page in platform.pages("/api/tunnels", "tunnels") for tunnel in page] == [
+            "web"
+        ]
         assert len(sandbox.get("/tunnel_sessions")["tunnel_sessions"]) == 1
 
 
-async def test_it_needs_no_thread_and_no_descriptor() -> None:
-    def used() -> tuple[int, int]:
+async def test_a_sandbox_needs_no_thread_and_no_descriptor() -> None:
+    def count_resources() -> tuple[int, int]:
         return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
 
-    before = used()
+    before = count_resources()
     async with Sandbox() as sandbox, sandbox.open_platform() as platform:
         await platform.send("POST", "/bot_users", {"name": "a"})
-        assert used() == before
+        assert count_resources() == before
