@@ -1,4 +1,4 @@
-"""Ids and expressions that a manifest spells wrongly: what `validate` answers, and at which position."""
+"""Wrong ids and expressions of Terraform in manifests: the problems that `validate` reports, with their positions."""
 
 from __future__ import annotations
 

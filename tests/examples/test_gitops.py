@@ -1,4 +1,4 @@
-"""The pipelines of `examples/gitops`: linted, and their own steps carried out against a sandbox and a code host."""
+"""The pipelines of `examples/gitops`: linted, and their steps run against a sandbox and a code host."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Carries out a GitHub workflow's job, or a GitLab job, as far as it takes: the very text of each step, in a shell.
+"""Runs the steps of a GitHub workflow's job or of a GitLab job in a shell.
 
-What the steps hand to GitHub's own actions is done here in their place: artifacts are folders. Nothing is installed:
-what pip was asked, and what it could have read, is kept beside the artifacts. Expressions may stand in `env` and `with`
-only, and name a value, or several of which the first that is set is used; conditions have three forms. Anything more is
-an error, so that no pipeline grows what is not tried.
+GitHub's own actions are emulated: artifacts are folders. Nothing is installed: the arguments of pip and its environment
+are recorded beside the artifacts. Expressions are supported in `env` and `with` only; they name a value, or several of
+which the first that is set is used. Conditions have three forms. Anything else is an error, so that no pipeline contains
+what is not tested.
 """
 
 from __future__ import annotations

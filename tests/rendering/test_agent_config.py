@@ -1,4 +1,4 @@
-"""The configuration file of an agent: what is declared is what it says, whoever declared it."""
+"""The configuration file of an agent: it contains what is declared, merged from several declarations."""
 
 from __future__ import annotations
 
