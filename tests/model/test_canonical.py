@@ -143,5 +143,5 @@ def test_owner_records_have_no_unsalted_digest_of_a_sensitive_value() -> None:
 
 def _sensitive_paths(field: Field, above: str = "") -> list[str]:
     path = above + field.name
-    below = [path for sub in field.fields for path in _sensitive_paths(sub, f"{path}.")]
+    below = [inner for sub in field.fields for inner in _sensitive_paths(sub, f"{path}.")]
     return [path, *below] if Sensitive in field else below
