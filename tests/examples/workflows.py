@@ -2,8 +2,8 @@
 
 GitHub's own actions are emulated: artifacts are folders. Nothing is installed: the arguments of pip and its environment
 are recorded beside the artifacts. Expressions are supported in `env` and `with` only; they name a value, or several of
-which the first that is set is used. Conditions have three forms. Anything else is an error, so that no pipeline contains
-what is not tested.
+which the first that is set is used. Conditions have three forms. Anything else is an error, so that no pipeline
+contains what is not tested.
 """
 
 from __future__ import annotations
