@@ -20,7 +20,6 @@ NOT_YET = (
     "engine",
     "fleet",
     "operations",
-    "project",
     "sandbox",
 )
 

@@ -60,3 +60,77 @@ def test_a_symbolic_link_is_replaced_and_its_target_is_not(tmp_path: Path) -> No
     atomic_write.write(tmp_path / "plan.json", "{}")
     assert ((tmp_path / "plan.json").is_symlink(), (tmp_path / "plan.json").read_text()) == (False, "{}")
     assert (tmp_path / "other").read_text() == "kept"
+
+
+def mode_of(file: Path) -> int:
+    return stat.S_IMODE(file.lstat().st_mode)
+
+
+def test_a_file_is_replaced_with_the_mode_that_is_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    for mode in (0o600, 0o644, 0o640):
+        atomic_write.write(file, f"é\r\n{mode}", mode)
+        assert (file.read_bytes(), mode_of(file)) == (f"é\r\n{mode}".encode(), mode)
+    atomic_write.write(file, "")
+    assert (file.read_bytes(), mode_of(file)) == (b"", 0o600)
+    atomic_write.write_output(file, "text")
+    assert (file.read_bytes(), mode_of(file)) == (b"text", 0o644)
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_file_with_a_long_name_is_written(tmp_path: Path) -> None:
+    file = tmp_path / ("n" * 255)
+    atomic_write.write(file, "text")
+    assert file.read_text() == "text"
+
+
+def test_a_write_that_fails_leaves_the_file_and_no_other(tmp_path: Path) -> None:
+    file = tmp_path / "out"
+    file.write_text("before")
+    with pytest.raises(UnicodeEncodeError):
+        atomic_write.write(file, "\ud800")
+    assert ([each.name for each in tmp_path.iterdir()], file.read_text()) == (["out"], "before")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for write in (atomic_write.write, atomic_write.write_output):
+        with pytest.raises(IsADirectoryError) as failed:
+            write(folder, "text")
+        assert failed.value.filename == str(folder)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "out"]
+
+
+def test_a_device_pipe_or_socket_is_written_into_and_never_replaced(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("pipe")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "socket"))
+        for file, name in (
+            (pipe, "a pipe"),
+            (link, "a pipe"),
+            (Path("/dev/null"), "a device"),
+            (tmp_path / "socket", "a socket"),
+        ):
+            assert atomic_write.describe_non_file(file) == name
+            with pytest.raises(OSError, match=f"{name}, not a regular file") as refused:
+                atomic_write.write(file, "text")
+            assert refused.value.filename == str(file)
+        with pytest.raises(OSError, match="No such device") as failed:
+            atomic_write.write_output(tmp_path / "socket", "text")
+        assert failed.value.filename == str(tmp_path / "socket")
+    atomic_write.write_output(link, "é")
+    assert os.read(reader, 10) == "é".encode()
+    os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_link_of_ones_own_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("before")
+    for name, target in (("link", "target"), ("dangling", "absent")):
+        (tmp_path / name).symlink_to(target)
+        assert atomic_write.describe_non_file(tmp_path / name) == ""
+        atomic_write.write(tmp_path / name, "text")
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "target").read_text() == "before"
+    assert not (tmp_path / "absent").exists()

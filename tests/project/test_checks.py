@@ -21,7 +21,7 @@ from reconciler.project.manifests.checks.retired_kinds import find_retired_kinds
 from reconciler.project.manifests.load import load_manifests_with
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
-from tests.project.test_manifests import delivering, load
+from tests.project.texts import deliver_each, load
 
 HIDDEN = "kind: Secret\nname: s\nspec: {vault_id: vault_x, name: s, value: {from_env: HIDDEN}}\n---\n"
 SHOWN = "kind: IPPolicy\nname: a\nspec: {description: '%s'}\n"
@@ -112,7 +112,7 @@ def test_a_field_with_several_exposed_values_is_reported_once() -> None:
 
 
 def declared(*deliveries: str) -> list[Declaration]:
-    return list(load(delivering(*deliveries)).manifest.declarations.values())
+    return list(load(deliver_each(*deliveries)).manifest.declarations.values())
 
 
 def shared(by_environment: Mapping[str | None, list[Declaration]]) -> list[tuple[Problem, list[str | None]]]:
@@ -221,7 +221,7 @@ def test_a_one_time_secret_without_a_target_is_warned_of_unless_nothing_is_creat
         credential % (name, more) for name, more in {"a": "", "b": "id: cr_1", "c": "ensure: absent"}.items()
     )
     assert [
-        str(warning) for warning in load(text + delivering("to_file: t").replace("name: a", "name: d")).warnings
+        str(warning) for warning in load(text + deliver_each("to_file: t").replace("name: a", "name: d")).warnings
     ] == [
         "a.yaml:1:1: warning: TunnelCredential/a: its token has no sink, so that the object cannot be created: it is "
         "shown only once; add `deliver: {token: {to_file: secrets/a}}`"

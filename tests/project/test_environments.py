@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,47 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.manifest import Declaration
-from reconciler.model.problem import Rejected
 from reconciler.model.value import Ref
 from reconciler.project.documents import budget
-from reconciler.project.manifests.load import Loaded, load_manifests
-from reconciler.project.settings.config import Config, load_config
 from tests.harness.tiers import examples
-
-POLICY = "kind: IPPolicy\nname: office\nspec: {description: base}\n"
-
-
-class ProjectFolder:
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.write("reconciler.yaml", "stack: shop\n")
-        self.write("manifests/a.yaml", POLICY)
-
-    def write(self, name: str, text: str) -> None:
-        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / name).write_text(text)
-
-    def config(self, environment: str | None = None, environ: Mapping[str, str] | None = None) -> Config:
-        return load_config(self.root, environ or {}, environment)
-
-    def load(self, environment: str | None = None, **variables: str) -> Loaded:
-        return load_manifests(self.config(environment), {}, variables)
-
-    def declared(self, environment: str | None = None, **variables: str) -> dict[str, Declaration]:
-        found = self.load(environment, **variables).manifest.declarations
-        return {str(address): each for address, each in found.items()}
-
-    def told(self, environment: str | None = None, **variables: str) -> list[str]:
-        with pytest.raises(Rejected) as caught:
-            self.load(environment, **variables)
-        return [str(problem) for problem in caught.value.problems]
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> ProjectFolder:
-    return ProjectFolder(tmp_path)
-
+from tests.project.texts import ProjectFolder
 
 # --- environments -----------------------------------------------------------------------------------------------------
 
@@ -65,7 +26,7 @@ def test_an_environment_is_laid_over_the_project_and_its_manifests(project: Proj
     )
     read = project.config("prod")
     assert (read.stack, read.guards.max_delete_percent, read.guards.max_update_percent) == ("shop-prod", 5, 30)
-    office = project.declared("prod")["IPPolicy/office"]
+    office = project.declarations("prod")["IPPolicy/office"]
     assert office.spec == {"description": "base", "metadata": "prod"}
     assert office.lifecycle.protect
     assert str(office.at("metadata")) == "environments/prod.yaml:6:15"
@@ -82,27 +43,27 @@ def test_the_environment_variable_chooses_where_no_flag_does(project: ProjectFol
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}\n", "IPPolicy/office: {}\n", "IPPolicy/office: {spec: {}}\n"])
 def test_an_environment_that_says_nothing_changes_nothing(project: ProjectFolder, text: str) -> None:
     project.write("environments/prod.yaml", text)
-    plain, laid = project.declared()["IPPolicy/office"], project.declared("prod")["IPPolicy/office"]
+    plain, laid = project.declarations()["IPPolicy/office"], project.declarations("prod")["IPPolicy/office"]
     assert (laid.spec, laid.lifecycle, laid.position) == (plain.spec, plain.lifecycle, plain.position)
     assert laid.at("description") == plain.at("description")
 
 
 def test_a_resource_can_be_left_out(project: ProjectFolder) -> None:
     project.write("environments/dev.yaml", "IPPolicy/office: null\n")
-    assert project.declared("dev") == {}
+    assert project.declarations("dev") == {}
 
 
 def test_an_unknown_environment_is_told_with_the_nearest(project: ProjectFolder) -> None:
     project.write("environments/production.yaml", "")
-    assert project.told("prodution") == [
+    assert project.problem_lines("prodution") == [
         "unknown environment prodution: there is no file environments/prodution.yaml; did you mean production?"
     ]
-    assert "is not a valid environment name" in project.told("../../etc/passwd")[0]
+    assert "is not a valid environment name" in project.problem_lines("../../etc/passwd")[0]
 
 
 def test_an_environment_that_cannot_be_read_is_told_as_that(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", " " * (1024 * 1024 + 1))
-    assert project.told("prod") == ["environments/prod.yaml is larger than 1 MiB; use a smaller file"]
+    assert project.problem_lines("prod") == ["environments/prod.yaml is larger than 1 MiB; use a smaller file"]
 
 
 def test_the_digest_of_the_manifests_is_that_of_given_variables_too(project: ProjectFolder) -> None:
@@ -128,14 +89,14 @@ def test_a_flag_wins_over_an_environment_and_that_over_a_default(project: Projec
     project.write("reconciler.yaml", TYPED)
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {description: '${{ var.text }}'}\n")
     project.write("environments/prod.yaml", "variables: {text: b}\n")
-    found = [project.declared(*each)["IPPolicy/office"].spec["description"] for each in ((), ("prod",))]
-    found.append(project.declared("prod", text="c")["IPPolicy/office"].spec["description"])
+    found = [project.declarations(*each)["IPPolicy/office"].spec["description"] for each in ((), ("prod",))]
+    found.append(project.declarations("prod", text="c")["IPPolicy/office"].spec["description"])
     assert found == ["a", "b", "c"]
 
 
 def test_a_value_of_the_wrong_type_is_reported_with_its_flag(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
-    assert project.told(size="three") == [
+    assert project.problem_lines(size="three") == [
         "--var size: expected a whole number, found text; write --var 'size=3'",
     ]
 
@@ -145,12 +106,12 @@ def test_a_wrong_value_of_a_flag_is_told_once(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: p\nvariables:\n  towns: {type: map}\n")
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: 'p-${{ each.key }}'\nfor_each: '${{ var.towns }}'\n")
     wrong = ["--var towns: expected a map, found invalid YAML; write --var 'towns={a: 1}'"]
-    assert project.told(towns="{berlin: ") == wrong
+    assert project.problem_lines(towns="{berlin: ") == wrong
 
 
 def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
-    assert project.told(sise="4", region="eu") == [
+    assert project.problem_lines(sise="4", region="eu") == [
         "--var region: unknown variable; define it under variables: in reconciler.yaml",
         "--var sise: unknown variable; did you mean size?",
     ]
@@ -158,7 +119,7 @@ def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: ProjectF
 
 def test_a_variable_without_a_value_can_be_set_by_a_flag(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {region: {type: string}}\n")
-    assert project.declared(region="eu")
+    assert project.declarations(region="eu")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +139,7 @@ def test_a_flag_is_read_as_the_type_of_its_variable(project: ProjectFolder, kind
 def test_a_list_variable_is_inserted_as_a_list(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {ports: ['a.example.com:443']}\n")
     project.write("manifests/a.yaml", "kind: TLSEdge\nname: e\nspec: {hostports: '${{ var.ports }}'}\n")
-    assert project.declared()["TLSEdge/e"].spec == {"hostports": ["a.example.com:443"]}
+    assert project.declarations()["TLSEdge/e"].spec == {"hostports": ["a.example.com:443"]}
 
 
 # --- defaults ---------------------------------------------------------------------------------------------------------
@@ -190,12 +151,12 @@ def test_defaults_lie_below_every_manifest_of_their_kind(project: ProjectFolder)
         "stack: shop\n"
         "defaults:\n  IPPolicy: {spec: {description: theirs, metadata: ours}, lifecycle: {protect: true}}\n",
     )
-    office = project.declared()["IPPolicy/office"]
+    office = project.declarations()["IPPolicy/office"]
     assert office.spec == {"description": "base", "metadata": "ours"}
     assert office.lifecycle.protect
     assert str(office.at("metadata")) == "reconciler.yaml:3:52"
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {metadata: null}\n")
-    assert project.declared()["IPPolicy/office"].spec == {"description": "theirs"}
+    assert project.declarations()["IPPolicy/office"].spec == {"description": "theirs"}
 
 
 # --- for_each ---------------------------------------------------------------------------------------------------------
@@ -222,7 +183,7 @@ spec:
 
 def test_a_manifest_stands_for_one_resource_per_item(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", RULES)
-    declared = project.declared()
+    declared = project.declarations()
     assert [*declared] == ["IPPolicy/office-berlin", "IPPolicy/office-oslo", "IPPolicyRule/lan", "IPPolicyRule/vpn"]
     assert declared["IPPolicy/office-oslo"].spec == {"description": "in oslo"}
     assert declared["IPPolicyRule/vpn"].spec == {
@@ -237,7 +198,7 @@ def test_an_instance_is_called_by_its_name_in_an_environment(project: ProjectFol
     project.write(
         "environments/prod.yaml", "IPPolicy/office-oslo: {spec: {description: Oslo}}\nIPPolicyRule/lan: null\n"
     )
-    declared = project.declared("prod")
+    declared = project.declarations("prod")
     assert declared["IPPolicy/office-oslo"].spec == {"description": "Oslo"}
     assert declared["IPPolicy/office-berlin"].spec == {"description": "in berlin"}
     assert "IPPolicyRule/lan" not in declared
@@ -246,30 +207,30 @@ def test_an_instance_is_called_by_its_name_in_an_environment(project: ProjectFol
 def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {n: {type: number}, l: {type: list}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.l }}'", "${{ each.value }}"))
-    assert project.declared(l="[x, 3]", n="3")["IPPolicy/x-3"].spec == {"description": "3"}
+    assert project.declarations(l="[x, 3]", n="3")["IPPolicy/x-3"].spec == {"description": "3"}
     project.write("manifests/a.yaml", EACH % ("[a]", "${{ var.n }}"))
-    assert project.declared(l="[]", n="3")["IPPolicy/x-a"].spec == {"description": "3"}
+    assert project.declarations(l="[]", n="3")["IPPolicy/x-a"].spec == {"description": "3"}
 
 
 def test_the_items_may_come_from_a_variable(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {offices: {type: list, default: []}}\n")
     project.write("environments/prod.yaml", "variables: {offices: [rome]}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.offices }}'", "${{ each.value }}"))
-    assert project.declared() == {}
-    assert str(project.declared("prod")["IPPolicy/x-rome"].at("description")) == "environments/prod.yaml:1:23"
-    assert [*project.declared("prod", offices="[a, b]")] == ["IPPolicy/x-a", "IPPolicy/x-b"]
+    assert project.declarations() == {}
+    assert str(project.declarations("prod")["IPPolicy/x-rome"].at("description")) == "environments/prod.yaml:1:23"
+    assert [*project.declarations("prod", offices="[a, b]")] == ["IPPolicy/x-a", "IPPolicy/x-b"]
 
 
 def test_an_item_that_looks_like_each_is_not_filled_in_again(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", EACH % ("{a: '$${{ each.key }}'}", "${{ each.value }}"))
-    assert project.declared()["IPPolicy/x-a"].spec == {"description": "${{ each.key }}"}
+    assert project.declarations()["IPPolicy/x-a"].spec == {"description": "${{ each.key }}"}
 
 
 def test_what_for_each_expands_to_is_bounded(project: ProjectFolder) -> None:
     numbers = ", ".join(str(each) for each in range(budget.MAX_INSTANCES // 2 + 1))
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
-    (line,) = project.told()
+    (line,) = project.problem_lines()
     assert line.endswith(
         "for_each: for_each expands to more than 50,000 resources in this project; "
         "use less: shorten the largest texts, or insert them in fewer resources"
@@ -280,7 +241,7 @@ def test_a_large_item_cannot_be_repeated_without_end(project: ProjectFolder) -> 
     many, text = ", ".join(f"k{each}" for each in range(200)), "x" * 500_000
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{many: [{many}]}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.many }}'", "${{ each.key }}" + text))
-    (line,) = project.told()
+    (line,) = project.problem_lines()
     assert "the manifests hold more than 60,000,000 characters, with everything that they insert" in line
 
 
@@ -293,7 +254,7 @@ def test_the_order_of_items_means_nothing(project: ProjectFolder, items: dict[st
     def declared(pairs: list[tuple[str, int]]) -> dict[str, Any]:
         written = ", ".join(f"{key}: {{n: {value}}}" for key, value in pairs)
         project.write("manifests/a.yaml", EACH % (f"{{{written}}}", "${{ each.value.n }}!"))
-        return {name: dict(each.spec) for name, each in project.declared().items()}
+        return {name: dict(each.spec) for name, each in project.declarations().items()}
 
     forwards = declared([*items.items()])
     assert forwards == declared([*reversed(items.items())])

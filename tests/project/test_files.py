@@ -1,12 +1,9 @@
 import os
-import socket
-import stat
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from reconciler.project import atomic_write, discovery, files
+from reconciler.project import files
 from reconciler.project.files import Unreadable
 
 
@@ -185,122 +182,3 @@ def test_manifests_are_found_at_a_file_and_below_folders_in_order(tmp_path: Path
     with pytest.raises(Unreadable, match=r"^out is a symlink to a place outside the project$") as refused:
         list(files.find_manifests(tmp_path, "out"))
     assert refused.value.code == "path-outside-project"
-
-
-# --- written files ----------------------------------------------------------------------------------------------------
-
-
-def mode_of(file: Path) -> int:
-    return stat.S_IMODE(file.lstat().st_mode)
-
-
-def test_a_file_is_replaced_with_the_mode_that_is_asked_for(tmp_path: Path) -> None:
-    file = tmp_path / "out"
-    for mode in (0o600, 0o644, 0o640):
-        atomic_write.write(file, f"é\r\n{mode}", mode)
-        assert (file.read_bytes(), mode_of(file)) == (f"é\r\n{mode}".encode(), mode)
-    atomic_write.write(file, "")
-    assert (file.read_bytes(), mode_of(file)) == (b"", 0o600)
-    atomic_write.write_output(file, "text")
-    assert (file.read_bytes(), mode_of(file)) == (b"text", 0o644)
-    assert [each.name for each in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_file_with_a_long_name_is_written(tmp_path: Path) -> None:
-    file = tmp_path / ("n" * 255)
-    atomic_write.write(file, "text")
-    assert file.read_text() == "text"
-
-
-def test_a_write_that_fails_leaves_the_file_and_no_other(tmp_path: Path) -> None:
-    file = tmp_path / "out"
-    file.write_text("before")
-    with pytest.raises(UnicodeEncodeError):
-        atomic_write.write(file, "\ud800")
-    assert ([each.name for each in tmp_path.iterdir()], file.read_text()) == (["out"], "before")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for write in (atomic_write.write, atomic_write.write_output):
-        with pytest.raises(IsADirectoryError) as failed:
-            write(folder, "text")
-        assert failed.value.filename == str(folder)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "out"]
-
-
-def test_a_device_pipe_or_socket_is_written_into_and_never_replaced(tmp_path: Path) -> None:
-    pipe, link = tmp_path / "pipe", tmp_path / "link"
-    os.mkfifo(pipe)
-    link.symlink_to("pipe")
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(tmp_path / "socket"))
-        for file, name in (
-            (pipe, "a pipe"),
-            (link, "a pipe"),
-            (Path("/dev/null"), "a device"),
-            (tmp_path / "socket", "a socket"),
-        ):
-            assert atomic_write.describe_non_file(file) == name
-            with pytest.raises(OSError, match=f"{name}, not a regular file") as refused:
-                atomic_write.write(file, "text")
-            assert refused.value.filename == str(file)
-        with pytest.raises(OSError, match="No such device") as failed:
-            atomic_write.write_output(tmp_path / "socket", "text")
-        assert failed.value.filename == str(tmp_path / "socket")
-    atomic_write.write_output(link, "é")
-    assert os.read(reader, 10) == "é".encode()
-    os.close(reader)
-    assert stat.S_ISFIFO(pipe.stat().st_mode)
-
-
-def test_a_link_of_ones_own_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "target").write_text("before")
-    for name, target in (("link", "target"), ("dangling", "absent")):
-        (tmp_path / name).symlink_to(target)
-        assert atomic_write.describe_non_file(tmp_path / name) == ""
-        atomic_write.write(tmp_path / name, "text")
-        assert not (tmp_path / name).is_symlink()
-    assert (tmp_path / "target").read_text() == "before"
-    assert not (tmp_path / "absent").exists()
-
-
-# --- the project of a folder ------------------------------------------------------------------------------------------
-
-
-def test_the_nearest_file_within_the_repository_is_found(tmp_path: Path) -> None:
-    for name in ("reconciler.yaml", "a/reconciler.yaml", "a/b/c/x", "r/.git/x", "r/s/x"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).touch()
-    assert discovery.find_project(tmp_path / "a/b/c") == Path("../..")
-    assert discovery.find_project(tmp_path / "a") == Path()
-    assert discovery.find_folder(tmp_path / "a/b/c", "x", "--file") == Path()
-    assert discovery.find_project(tmp_path / "r/s") == Path()  # none, within the repository
-    assert discovery.find_folder(tmp_path / "r/s", "reconciler.yaml", "--project") is None
-    (tmp_path / "r/reconciler.yaml").symlink_to("nowhere")
-    assert discovery.find_project(tmp_path / "r/s") == Path("..")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="changes the owner of a file")
-def test_a_file_of_another_user_is_refused_with_the_option_that_uses_it(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    for name, option, place in (
-        ("reconciler.yaml", "--project", tmp_path),
-        ("fleet.yaml", "--file", tmp_path / "fleet.yaml"),
-        ("shops.yaml", "--file", tmp_path / "shops.yaml"),
-    ):
-        (tmp_path / name).touch()
-        os.chown(tmp_path / name, 12345, 12345)
-        with pytest.raises(Unreadable, match=f"^{tmp_path / name} belongs to another user$") as refused:
-            discovery.find_folder(tmp_path / "below", name, option)
-        assert refused.value.remedy == f"pass {option} {place} to use it"
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="changes the owner of a file")
-def test_a_file_of_the_administrator_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "reconciler.yaml").touch()
-    (tmp_path / "below").mkdir()
-    monkeypatch.setattr(os, "geteuid", lambda: 12345)
-    for owner, is_used in ((0, True), (12345, True), (1, False), (12346, False)):
-        os.chown(tmp_path / "reconciler.yaml", owner, owner)
-        with nullcontext() if is_used else pytest.raises(Unreadable, match="belongs to another user"):
-            assert discovery.find_project(tmp_path / "below") == Path("..")

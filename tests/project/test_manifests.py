@@ -1,36 +1,22 @@
-import textwrap
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.address import Address
-from reconciler.model.manifest import Declaration, Delivery, Ensure, Lifecycle
+from reconciler.model.manifest import Delivery, Ensure, Lifecycle
 from reconciler.model.problem import Position, Rejected
-from reconciler.project.manifests.load import Loaded, digest_of, load_manifests
+from reconciler.project.manifests.load import digest_of, load_manifests
 from reconciler.project.settings.config import Config, load_config
-from tests.project.texts import load_texts
-
-
-def load(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Loaded:
-    return load_texts({"a.yaml": textwrap.dedent(text).encode()}, "prod", environ or {}, **more)
-
-
-def one(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> Declaration:
-    return next(iter(load(text, environ, **more).manifest.declarations.values()))
-
-
-def told(text: str, environ: Mapping[str, str] | None = None, **more: Any) -> list[str]:
-    with pytest.raises(Rejected) as caught:
-        load(text, environ, **more)
-    return [str(problem) for problem in caught.value.problems]
+from tests.project.texts import ProjectFolder, deliver_each, load, load_one, load_texts, problem_lines
 
 
 def test_a_declaration_holds_what_was_written() -> None:
-    declared = one("""\
+    declared = load_one("""\
         kind: TunnelCredential
         name: berlin
         id: cr_1
@@ -49,14 +35,6 @@ def test_a_declaration_holds_what_was_written() -> None:
     assert declared.lifecycle == Lifecycle(protect=True, ignore=["description"], adopt=True, replace=False)
     assert declared.deliver == {"token": Delivery("to_file", "secrets/berlin", Position("a.yaml", 7, 18))}
     assert declared.at("acl", 0) == Position("a.yaml", 9, 9)
-
-
-def delivering(*deliveries: str) -> str:
-    """A credential for each, `a` to `z`, whose delivery is in the third of its four lines."""
-    return "".join(
-        f"kind: TunnelCredential\nname: {name}\ndeliver: {{token: {{{each}}}}}\n---\n"
-        for name, each in zip("abcdefgh", deliveries, strict=False)
-    )
 
 
 def test_variables_are_substituted_in_deliveries(tmp_path: Path) -> None:
@@ -107,7 +85,7 @@ def test_each_instance_delivers_its_secret_to_a_file_of_its_own() -> None:
 
 def test_what_goes_to_a_command_or_nowhere_is_in_nobody_s_way() -> None:
     entries = [f"to_dotenv: {{file: .env, name: {name}}}" for name in "AB"]
-    text = delivering(*(f"to_command: {{run: [put, {name}]}}" for name in "ab"), *entries, "to_file: token")
+    text = deliver_each(*(f"to_command: {{run: [put, {name}]}}" for name in "ab"), *entries, "to_file: token")
     gone = "kind: TunnelCredential\nname: gone\nensure: absent\ndeliver: {token: {to_file: token}}\n"
     assert len(load(text + gone).manifest.declarations) == 6
 
@@ -120,7 +98,7 @@ def linked(root: Path, credential: str, more: str = "") -> Config:
         (root / link).symlink_to(there)
     (root / "lib/b.yaml").write_text("{kind: IPPolicy, name: b, spec: {description: {from_file: noted}}}")
     (root / "notes").write_text("ours")
-    (root / "src/a.yaml").write_text(delivering(f"to_file: {credential}"))
+    (root / "src/a.yaml").write_text(deliver_each(f"to_file: {credential}"))
     (root / "reconciler.yaml").write_text(f"stack: prod\n{more}")
     return load_config(root, {})
 
@@ -152,11 +130,11 @@ def test_a_new_api_key_may_go_where_the_present_one_is_read(tmp_path: Path) -> N
 
 
 def test_a_tombstone_needs_no_fields() -> None:
-    assert one("kind: ReservedDomain\nname: a\nensure: absent\n").ensure is Ensure.ABSENT
+    assert load_one("kind: ReservedDomain\nname: a\nensure: absent\n").ensure is Ensure.ABSENT
 
 
 def test_a_route_named_by_id_needs_no_match() -> None:
-    assert one("kind: HTTPSEdgeRoute\nname: r\nid: edghtsrt_1\nspec: {edge_id: edghts_1}").id == "edghtsrt_1"
+    assert load_one("kind: HTTPSEdgeRoute\nname: r\nid: edghtsrt_1\nspec: {edge_id: edghts_1}").id == "edghtsrt_1"
 
 
 def test_a_secret_that_is_left_to_others_need_not_be_told() -> None:
@@ -167,7 +145,7 @@ def test_a_secret_that_is_left_to_others_need_not_be_told() -> None:
         lifecycle: {ignore: [target.metrics.api_key]}
         spec: {target: {metrics: {service: edge}}}
     """
-    assert one(text).spec == {"target": {"metrics": {"service": "edge"}}}
+    assert load_one(text).spec == {"target": {"metrics": {"service": "edge"}}}
 
 
 def test_a_credential_that_is_named_by_id_needs_no_place_for_its_token() -> None:
@@ -175,7 +153,7 @@ def test_a_credential_that_is_named_by_id_needs_no_place_for_its_token() -> None
 
 
 def test_metadata_must_leave_room_for_the_owner_record() -> None:
-    assert told(f"kind: IPPolicy\nname: a\nspec: {{metadata: {'x' * 4090}}}") == [
+    assert problem_lines(f"kind: IPPolicy\nname: a\nspec: {{metadata: {'x' * 4090}}}") == [
         "a.yaml:3:18: IPPolicy/a.metadata: has 4090 bytes; 3930 are available beside the owner record;"
         " shorten it by 160 bytes"
     ]
@@ -184,7 +162,7 @@ def test_metadata_must_leave_room_for_the_owner_record() -> None:
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 
-def project(root: Path, files: Mapping[str, str]) -> Config:
+def write_project(root: Path, files: Mapping[str, str]) -> Config:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -192,7 +170,7 @@ def project(root: Path, files: Mapping[str, str]) -> Config:
 
 
 def test_folders_are_read_whole_and_in_order(tmp_path: Path) -> None:
-    config = project(
+    config = write_project(
         tmp_path,
         {
             "manifests/b.yaml": "kind: IPPolicy\nname: b\n",
@@ -231,7 +209,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
 
 def test_a_manifest_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text("kind: IPPolicy\nname: a\n")
-    config = project(tmp_path / "root", {"manifests/b.yaml": "kind: IPPolicy\nname: b\n"})
+    config = write_project(tmp_path / "root", {"manifests/b.yaml": "kind: IPPolicy\nname: b\n"})
     (tmp_path / "root/manifests/a.yaml").symlink_to(tmp_path / "other.yaml")
     with pytest.raises(Rejected) as caught:
         load_manifests(config, {})
@@ -246,9 +224,9 @@ def test_the_digest_follows_names_and_bytes_of_manifests_and_included_files(tmp_
         "manifests/a.yaml": "kind: IPPolicy\nname: a\nspec: {description: {from_file: manifests/text}}\n",
         "manifests/text": "one",
     }
-    first = load_manifests(project(tmp_path, files), {}).manifest.digest
-    assert load_manifests(project(tmp_path, files), {}).manifest.digest == first
-    assert load_manifests(project(tmp_path, files | {"manifests/text": "two"}), {}).manifest.digest != first
+    first = load_manifests(write_project(tmp_path, files), {}).manifest.digest
+    assert load_manifests(write_project(tmp_path, files), {}).manifest.digest == first
+    assert load_manifests(write_project(tmp_path, files | {"manifests/text": "two"}), {}).manifest.digest != first
 
 
 @given(st.dictionaries(st.text(max_size=5), st.binary(max_size=5), max_size=4))
@@ -271,7 +249,7 @@ B = Address("IPPolicyRule", "b")
 
 
 def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> None:
-    again = load_manifests(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
+    again = load_manifests(write_project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
     kept = load_texts({"manifests/a.yaml": TWO.encode()}, "prod", {}).manifest.declarations
     for address, each in kept.items():
         assert dict(again[address].positions) == dict(each.positions)
@@ -281,7 +259,59 @@ def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("text", ["\n" + TWO, "a: [", "", None], ids=["moved", "broken", "empty", "gone"])
 def test_of_a_file_that_is_another_by_now_only_the_start_is_told(tmp_path: Path, text: str | None) -> None:
-    declaration = load_manifests(project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations[B]
+    declaration = load_manifests(write_project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations[B]
     file = tmp_path / "manifests/a.yaml"
     file.unlink() if text is None else file.write_text(text)
     assert declaration.at("cidr") == declaration.position == Position("manifests/a.yaml", 5, 1)
+
+
+# --- loading ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_target_is_an_error_only_if_every_document_could_be_read() -> None:
+    reference = "kind: IPRestriction\nname: r\nspec: {type: agent, ip_policy_ids: [{ref: IPPolicy/a}]}\n"
+    unknown = "refers to IPPolicy/a, which is not declared"
+    for other, is_reported in (
+        ("kind: IPPolicy\nname: b\n", True),
+        ("kind: IPPolicy\nname: b\nspec: {description: 1}\n", True),
+        ("kind: IPPolicy\nname: a b\n", False),
+        ("- a\n", False),
+        ("kind: IPPolicy\nname: '${{ each.key }}'\nfor_each: 3\n", False),
+        ("kind: [\n", False),
+    ):
+        try:
+            load(f"{reference}---\n{other}")
+            lines = []
+        except Rejected as rejected:
+            lines = [str(problem) for problem in rejected.problems]
+        assert any(unknown in line for line in lines) == is_reported, other
+
+
+def test_a_nested_key_is_not_taken_for_one_beside_the_spec() -> None:
+    assert problem_lines("kind: TLSEdge\nname: a\nspec: {backend: {backend_id: bkdfo_1, name: x}}\n") == [
+        "a.yaml:3:39: TLSEdge/a.backend.name: unknown field; use enabled or backend_id"
+    ]
+
+
+def test_a_patch_is_no_error_while_its_resource_may_be_in_a_file_that_cannot_be_read(project: ProjectFolder) -> None:
+    project.write("environments/prod.yaml", "IPPolicy/zzz: {}\n")
+    assert [line for line in project.problem_lines("prod") if "not declared in any manifest" in line]
+    project.write("manifests/b.yaml", "kind: [\n")
+    assert [line for line in project.problem_lines("prod") if "not declared in any manifest" in line] == []
+
+
+def test_problems_are_sorted_by_their_position() -> None:
+    text = "---\n".join(f"kind: IPPolicy\nname: n{number}\nspec: {{b: 1, a: 1}}\n" for number in range(12))
+    places = [tuple(map(int, line.split(":")[1:3])) for line in problem_lines(text)]
+    assert places == sorted(places)
+    assert len(places) == 24
+
+
+def test_defaults_change_the_digest(project: ProjectFolder) -> None:
+    digests = set()
+    for value in ("a", "b"):
+        project.write("reconciler.yaml", f"stack: s\ndefaults: {{IPPolicy: {{spec: {{metadata: {value}}}}}}}\n")
+        digests.add(project.load().manifest.digest)
+    project.write("reconciler.yaml", "stack: s\n")
+    digests.add(project.load().manifest.digest)
+    assert len(digests) == 3

@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,8 @@ from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.validate import validate_project
 from reconciler.project.fleets.load import load_fleet
+from reconciler.project.manifests.load import load_manifests
+from reconciler.project.settings.config import load_config
 from tests.harness.golden import is_rewriting
 
 FOLDER = Path(__file__).parent / "mistakes"
@@ -123,3 +126,52 @@ def test_the_comment_of_a_mistake_is_not_part_of_it() -> None:
     assert expected == ["2:1: a: unknown field [unknown-field]", "c: d [e]"]
     assert split_files(mistake, "a.yaml") == {"a.yaml": "# The user wrote this.\na: 1\n", "b.yaml": "\n\n\nb: 2\n"}
     assert split_expected("a: 1\n\n") == ("a: 1\n", [])
+
+
+# --- values for scripts -----------------------------------------------------------------------------------------------
+
+BOT = "kind: BotUser\nname: b\n"
+VALID = f"{BOT}spec: {{name: b}}\n"
+EDGE = "kind: TLSEdge\nname: e\n"
+PAIR = "kind: FailoverBackend\nname: %s\nspec: {backends: [{ref: FailoverBackend/%s}]}\n"
+MANIFESTS: dict[str, tuple[str, dict[str, Any]]] = {
+    f"{EDGE}spec: {{hostprots: []}}\n": ("unknown-field", {"field": "hostprots", "suggestion": "hostports"}),
+    f"{BOT}spec: {{}}\n": ("missing-field", {"field": "name"}),
+    f"{BOT}spec: {{name: [b]}}\n": ("wrong-type", {"expected": "text", "found": "a list"}),
+    f"{EDGE}spec: {{tls_termination: {{terminate_at: egde}}}}\n": (
+        "unknown-choice",
+        {"choices": ["edge", "upstream"]},
+    ),
+    f"{EDGE}spec: {{hostports: ['https://x.example.com']}}\n": ("invalid-value", {}),
+    f"{EDGE}spec: {{description: {'x' * 300}}}\n": ("value-too-long", {"limit": 255}),
+    "kind: TLSEgde\nname: e\nspec: {}\n": ("unknown-kind", {"kind": "TLSEgde", "suggestion": "TLSEdge"}),
+    "kind: BotUser\nname: -b\nspec: {name: b}\n": ("invalid-name", {}),
+    f"{VALID}---\n{VALID}": ("duplicate-address", {"first": "manifests/a.yaml:1:1"}),
+    f"{VALID}---\nkind: BotUser\nname: c\nspec: {{name: b}}\n": ("duplicate-object", {"first": "BotUser/b"}),
+    f"{PAIR % ('a', 'b')}---\n{PAIR % ('b', 'a')}": (
+        "circular-reference",
+        {"addresses": ["FailoverBackend/a", "FailoverBackend/b"]},
+    ),
+    f"{EDGE}spec: {{backend: {{backend_id: {{ref: StaticBackend/x}}}}}}\n": (
+        "unknown-reference",
+        {"reference": "StaticBackend/x"},
+    ),
+    f"{BOT}spec: {{name: '${{{{ var.x }}}}'}}\n": ("unknown-variable", {"variable": "x"}),
+    f"{BOT}spec: {{name: {{from_env: UNSET}}}}\n": ("unset-environment-variable", {}),
+    f"{BOT}spec: {{name: {{from_file: ../x}}}}\n": ("path-outside-project", {}),
+    f"{BOT}spec: {{name: {{from_file: x}}}}\n": ("unreadable-file", {}),
+    f"{BOT}spec: {{name: [\n": ("invalid-yaml", {}),
+    f"{BOT}name: c\nspec: {{name: b}}\n": ("duplicate-key", {}),
+    f"{BOT}spec: {{<<: {{name: b}}}}\n": ("unsupported-yaml", {}),
+}
+
+
+@pytest.mark.parametrize(("manifest", "expected"), MANIFESTS.items(), ids=[code for code, _ in MANIFESTS.values()])
+def test_the_names_in_a_message_are_values_of_the_problem(
+    tmp_path: Path, manifest: str, expected: tuple[str, dict[str, Any]]
+) -> None:
+    write_files(tmp_path, {**PROJECT, "manifests/a.yaml": manifest})
+    with pytest.raises(Rejected) as caught:
+        load_manifests(load_config(tmp_path, {}), {})
+    problem = caught.value.problems[0]
+    assert (problem.code, dict(problem.values)) == expected

@@ -16,9 +16,7 @@ from reconciler.project.manifests.load import load_manifests, load_manifests_wit
 from reconciler.project.settings import environments, variables
 from reconciler.project.settings.config import Config, load_config
 from reconciler.project.settings.variables import Setting
-from tests.project.test_environments import POLICY, ProjectFolder, project
-
-__all__ = ["project"]
+from tests.project.texts import POLICY, ProjectFolder
 
 
 def told(project: ProjectFolder, settings: str, environment: str | None = None) -> list[str]:
@@ -299,7 +297,7 @@ def test_only_values_from_outside_have_an_origin(written: Any, found: dict[str, 
 def test_a_variable_of_an_environment_from_an_unset_environment_variable_is_reported(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: s\nvariables: {size: {type: integer}, text: {type: string}}\n")
     project.write("environments/prod.yaml", "variables: {text: {from_env: NONE}}\n")
-    (problem,) = project.told("prod")
+    (problem,) = project.problem_lines("prod")
     assert problem.startswith(
         "environments/prod.yaml:1:19: variables.text: the environment variable NONE is not set; export NONE"
     )
@@ -431,7 +429,7 @@ def test_a_resource_that_must_be_absent_takes_no_defaults(project: ProjectFolder
     )
     project.write("environments/prod.yaml", "IPPolicy/b: {spec: {description: d}}\n")
     for environment in (None, "prod"):
-        found = project.declared(environment)
+        found = project.declarations(environment)
         assert [each.lifecycle.protect for each in found.values()] == [True, False, False]
         assert [each.spec.get("metadata") for each in found.values()] == ["m", None, None]
 
@@ -453,7 +451,7 @@ def test_expressions_in_defaults_are_resolved_in_each_manifest(project: ProjectF
 
 def test_a_wrong_variable_is_reported_before_what_is_wrong_in_a_manifest(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", POLICY.replace("description", "descripton"))
-    assert [line.partition(":")[0] for line in project.told(zzz="1")] == ["--var zzz", "manifests/a.yaml"]
+    assert [line.partition(":")[0] for line in project.problem_lines(zzz="1")] == ["--var zzz", "manifests/a.yaml"]
 
 
 def test_manifests_can_be_loaded_together_with_those_that_do_not_exist_yet(project: ProjectFolder) -> None:

@@ -1,8 +1,11 @@
+from __future__ import annotations
+
 import gc
 import json
 import re
 import time
 import tracemalloc
+from array import array
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +16,13 @@ from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 from ruamel.yaml.error import YAMLError
 
+from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR
 from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Position
+from reconciler.project.yaml import emit
 from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.errors import MAX_BYTES
+from reconciler.project.yaml.positions import Places
 
 
 def told(text: str | bytes) -> list[str]:
@@ -346,3 +352,191 @@ def test_what_two_parsers_read_they_read_alike(text: str) -> None:
     except (YAMLError, ValueError, TypeError):
         return  # it refuses some texts besides
     assert [document.value for document in reading.documents] == other
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        (b"a: \xff", ["1:4: not UTF-8: byte 0xff at offset 3; save the file as UTF-8"]),
+        (b"\xc3\xa9: 1\n\xc3\xa9 \xff", ["2:3: not UTF-8: byte 0xff at offset 9; save the file as UTF-8"]),
+        (b"a: 1\nb: \x01", ["2:4: control character U+0001; remove it, or write it as an escape in double quotes"]),
+        (b"\x7f", ["1:1: control character U+007F; remove it, or write it as an escape in double quotes"]),
+        ("a: \x80".encode(), ["1:4: control character U+0080; remove it, or write it as an escape in double quotes"]),
+        ("a: \uffff".encode(), ["1:4: control character U+FFFF; remove it, or write it as an escape in double quotes"]),
+        ("\ufeffa: 1".encode(), []),
+        ("a: \u00a0\ufffd\U0001f600".encode(), []),
+        (b"a: b: c", ["1:5: invalid YAML: unexpected ':'; check the indentation, or quote the text"]),
+        (b"a: 'x", ["1:6: invalid YAML: a quoted text is not closed (opened at line 1, column 4); close the quotes"]),
+        (
+            b"a:\n  - [1\n",
+            ["3:1: invalid YAML: a list is not closed with ']' (opened at line 2, column 5); close it"],
+        ),
+        (b"a: {b: 1\n", ["2:1: invalid YAML: a map is not closed with '}' (opened at line 1, column 4); close it, or"]),
+        (b"a: @x", ["1:4: invalid YAML: a value cannot begin with this character; quote the text, and indent with sp"]),
+        (
+            b'a: "\\q"',
+            ["1:5: invalid YAML: unknown escape sequence in double quotes; use single quotes, or write"],
+        ),
+        (b"a: !x!y z", ["1:4: invalid YAML: unknown tag; remove it, or quote the text"]),
+        (b"a: !x y", ["1:4: unknown tag (!); remove it, or quote the text"]),
+        (b"a: !!set {}", ["1:4: unknown tag !!set; remove it, or quote the text"]),
+        (b"a: !!seq {}", ["1:4: unknown tag !!seq; remove it, or quote the text"]),
+        (b"a: !!map []", ["1:4: unknown tag !!map; remove it, or quote the text"]),
+        (b"a: !!int x", ["1:4: !!int does not fit this value; remove the tag"]),
+        (b"a: !!int 1.5", ["1:4: !!int does not fit this value; remove the tag"]),
+        (b"a: !!int true", ["1:4: !!int does not fit this value; remove the tag"]),
+        (b"a: !!float true", ["1:4: !!float does not fit this value; remove the tag"]),
+        (b"a: !!bool 1", ["1:4: !!bool does not fit this value; remove the tag"]),
+        (b"a: !!null x", ["1:4: !!null does not fit this value; remove the tag"]),
+        (b"a: !!timestamp 2020-01-01", ["1:4: unknown tag !!timestamp; remove it, or quote the text"]),
+        (b"1: x", ["1:1: the key '1' is not text; quote it"]),
+        (b"? \n: x", ["1:2: the key '(empty)' is not text; quote it"]),
+        (b"{a: 1, a: 2}", ["1:8: duplicate key 'a', first at line 1, column 2; remove one of the two"]),
+        (
+            b"a: {x: 1, y: [1, {z: 1}], x: 2}",
+            ["1:27: duplicate key 'x', first at line 1, column 5; remove one of"],
+        ),
+        (f"{'k' * 61}: 1\n{'k' * 61}: 2".encode(), [f"2:1: duplicate key '{'k' * 57}...', first at line 1, column 1;"]),
+        (f"{'k' * 60}: 1\n{'k' * 60}: 2".encode(), [f"2:1: duplicate key '{'k' * 60}', first at line 1, column 1; re"]),
+        (b"? [a]\n: 1", ["1:3: a key must be text; write a list or map as a value, not as a key"]),
+        (b"<<: {a: 1}", ["1:1: merge keys (<<) are not supported (YAML 1.2 has none); write the fields out"]),
+        (b"a: &x [*x]", ["1:8: the alias refers to a value that contains it; refer to an inner value"]),
+        (b"a: *secret", ["1:4: undefined alias (*); define the anchor first, or quote the text"]),
+        (b"a: &x 1\n---\nb: *x", ["3:4: undefined alias (*); define the anchor first, or quote the text"]),
+    ],
+)
+def test_what_cannot_be_read_is_reported_at_its_place(text: bytes, problems: list[str]) -> None:
+    found = [str(problem) for problem in yaml.read(text, "f.yaml").problems]
+    assert [each[: len(problem) + 7] for each, problem in zip(found, problems, strict=True)] == [
+        f"f.yaml:{problem}" for problem in problems
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: !!str 1", {"a": "1"}),
+        ("a: ! 1", {"a": "1"}),
+        ("a: !!float 1", {"a": 1.0}),
+        ("a: !!float 1.5", {"a": 1.5}),
+        ("a: !!int 1", {"a": 1}),
+        ("a: !!bool true", {"a": True}),
+        ("a: !!null ''", {"a": None}),
+        ("a: !!map {}\nb: !!seq []\nc: ! {}", {"a": {}, "b": [], "c": {}}),
+        ("'<<': 1", {"<<": 1}),
+        ("a: &x {b: 1}\nc: [*x, *x]", {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}),
+        ("a: &x k\n*x : 1", {"a": "k", "k": 1}),
+        ("a: &x 1\nb: &x 2\nc: *x", {"a": 1, "b": 2, "c": 2}),
+    ],
+)
+def test_tags_and_aliases_have_their_values(text: str, value: Any) -> None:
+    reading = yaml.read(text.encode(), "f.yaml")
+    assert reading.problems == []
+    found = reading.documents[0].value
+    assert (found, repr(found)) == (value, repr(value))
+
+
+def test_values_of_aliases_have_the_position_of_the_alias_and_their_parts_that_of_the_anchor() -> None:
+    places = yaml.read(b"a: &x {b: 1, c: &y 2}\nd: *x\ne: [*y, 3]\nf: 4\n", "f").documents[0].places
+    assert {path: (places[path].line, places[path].column) for path in places} == {
+        (): (1, 1),
+        ("a",): (1, 4),
+        ("a", "b"): (1, 11),
+        ("a", "c"): (1, 17),
+        ("d",): (2, 4),
+        ("d", "b"): (1, 11),
+        ("d", "c"): (1, 17),
+        ("e",): (3, 4),
+        ("e", 0): (3, 5),
+        ("e", 1): (3, 9),
+        ("f",): (4, 4),
+    }
+
+
+def test_a_bomb_of_aliases_and_deep_nesting_are_refused() -> None:
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 7)
+    )
+    (problem,) = yaml.read(bomb.encode(), "f").problems
+    assert problem.text == "aliases expand to more than 100,000 values"
+    for depth, is_refused in ((MAX_DEPTH, False), (MAX_DEPTH + 1, True)):
+        problems = yaml.read(("[" * depth + "]" * depth).encode(), "f").problems
+        assert bool(problems) == is_refused
+        text = f"a: &x {'[' * (depth - 2)}{']' * (depth - 2)}\nb: [*x]\n"
+        assert bool(yaml.read(text.encode(), "f").problems) == is_refused
+
+
+def test_limits_of_a_file_are_exact() -> None:
+    assert yaml.read(b"#" * MAX_BYTES, "f").problems == []
+    (problem,) = yaml.read(b"#" * (MAX_BYTES + 1), "f").problems
+    assert str(problem) == "f:1:1: larger than 5 MiB; split the file"
+    many = b"a\n" + b"---\na\n" * (yaml.MAX_DOCUMENTS - 1)
+    assert len(yaml.read(many, "f").documents) == yaml.MAX_DOCUMENTS == 20_000
+    (problem,) = yaml.read(many + b"---\na\n", "f").problems
+    assert str(problem) == "f:1:1: more than 20,000 documents in one file; split the file"
+
+
+@pytest.mark.parametrize("start", ["a: ", "a: &x "])
+def test_a_text_has_at_most_a_mebibyte(start: str) -> None:
+    text = "x" * MAX_SCALAR
+    reading = yaml.read(f"{start}{text}\nb: {text}\n".encode(), "f")
+    assert (reading.problems, reading.documents[0].value) == ([], {"a": text, "b": text})
+    (problem,) = yaml.read(f"b: 1\n{start}{text}x\n".encode(), "f").problems
+    assert str(problem).startswith(
+        f"f:2:{len(start) + 1 - 3 * ('&' in start)}: text longer than 1 MiB; move it to a file"
+    )
+
+
+def test_the_first_hundred_problems_of_a_file_are_reported() -> None:
+    lines = [f"{number}: x" for number in range(100)]
+    assert len(yaml.read("\n".join(lines).encode(), "f").problems) == 100
+    reading = yaml.read("\n".join([*lines, "100: x", "101: x"]).encode(), "f")
+    assert (len(reading.problems), reading.complete) == (101, False)
+    assert str(reading.problems[-1]) == "f:101:1: more than 100 problems in this file; correct those above first"
+
+
+@given(JSON)
+def test_positions_are_found_by_path_and_by_item(value: Any) -> None:
+    text = "\n".join(emit.block({"k": value})) + "\n"
+    (document,) = yaml.read(text.encode(), "f").documents
+    places = document.places
+    assert len(places) == len(list(places)) == len({*places})
+    for path in places:
+        assert places.nearest((*path, "none", 0)) == places[path]
+        inner = document.value
+        for part in path:
+            inner = inner[part]
+        if isinstance(inner, list):
+            items = [places[(*path, index)] for index in range(len(inner))]
+            plain = [isinstance(item, (dict, list)) for item in inner]
+            found = places.items_of(path)
+            assert [(one, is_nested) for one, is_nested in zip(found, plain, strict=True) if not is_nested] == [
+                (one, is_nested) for one, is_nested in zip(items, plain, strict=True) if not is_nested
+            ]
+            assert (*path, len(inner)) not in places
+            assert (*path, -1) not in places
+            assert (*path, "0") not in places
+
+
+def test_a_map_below_its_key_has_the_position_of_the_key() -> None:
+    places = yaml.read(b"a:\n  b: 1\nc: {d: 1}\ne:\n  - 1\nf:\n  x\n", "f").documents[0].places
+    assert {path[0]: (places[path].line, places.key(path).line) for path in places if len(path) == 1} == {
+        "a": (1, 1),
+        "c": (3, 3),
+        "e": (4, 4),
+        "f": (7, 6),
+    }
+    assert places.key(("e", 0)) == places[("e", 0)] == Position("f", 5, 5)
+
+
+def test_released_positions_are_read_again_and_those_of_a_changed_file_are_the_start() -> None:
+    reading = yaml.read(b"a: 1\n---\nb:\n  c: 1\n", "f")
+    second = reading.documents[1].places
+    second.release(lambda: [document.places for document in yaml.read(b"a: 1\n---\nb:\n  c: 1\n", "f").documents])
+    assert second[("b", "c")] == Position("f", 4, 6)
+    second.release(lambda: ())
+    assert (second.nearest(("b", "c")), ("b",) in second) == (Position("f", 3, 1), False)
+    assert Places("f", None, array("Q", [0])).start == Position("f", 1, 1)

@@ -91,3 +91,52 @@ def test_a_reference_stands_on_one_line() -> None:
     assert spelt({"backend_id": {"ref": "TunnelGroupBackend/a"}}) == (
         "spec:\n  backend_id: {ref: TunnelGroupBackend/a}\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": {}}, "a: {}"),
+        ({"a": []}, "a: []"),
+        ({"a": {"b": 1}}, "a:\n  b: 1"),
+        ({"a": [1, {"b": 1, "c": [2]}]}, "a:\n  - 1\n  - b: 1\n    c:\n      - 2"),
+        ({"a": [[1, 2]]}, "a:\n  -   - 1\n      - 2"),
+        ({"a": {"ref": "A/b"}}, "a: {ref: A/b}"),
+        ({"a": {"from_file": "f, g"}}, 'a: {from_file: "f, g"}'),
+        ({"a": {"from_env": "X"}}, "a: {from_env: X}"),
+        ({"a": {"ref": "A/b", "c": 1}}, "a:\n  ref: A/b\n  c: 1"),
+        ({"a": "1\n2\n"}, "a: |\n  1\n  2"),
+        ({"a": "1\n2"}, "a: |-\n  1\n  2"),
+        ({"a": "1\n\n2"}, "a: |-\n  1\n\n  2"),
+        ({"a": "1\n2\n\n"}, 'a: "1\\n2\\n\\n"'),
+        ({"a": "\n1"}, 'a: "\\n1"'),
+        ({"a": " 1\n2"}, 'a: " 1\\n2"'),
+        ({"a": "1 \n2"}, 'a: "1 \\n2"'),
+        ({"a": "1\u202e\n2"}, 'a: "1\\u202E\\n2"'),
+        ({"a": "1\t2\n3"}, 'a: "1\\t2\\n3"'),
+        ({"a b": {"c: d": 1}}, 'a b:\n  "c: d": 1'),
+        ({"a": [["x, y"], {"ref": "z"}]}, 'a:\n  -   - "x, y"\n  - {ref: z}'),
+        ({"a": None, "b": True, "c": 1.5}, "a: null\nb: true\nc: 1.5"),
+        ({"a": "\u00e9\x85\ufffe\ud800"}, 'a: "\u00e9\\N\\uFFFE\\uD800"'),
+    ],
+)
+def test_values_are_rendered_in_one_layout(value: Any, text: str) -> None:
+    assert "\n".join(emit.block(value)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({"a": [1, "b"], "c d": {}}, "{a: [1, b], c d: {}}"),
+        ([], "[]"),
+        (["a, b", "c]", "{d", "e f", "g(h, i)"], '["a, b", "c]", "{d", e f, "g(h, i)"]'),
+        ("a, b", '"a, b"'),
+        ("", '""'),
+        ("TRUE", '"TRUE"'),
+        ("a: b", '"a: b"'),
+        ("1a", '"1a"'),
+        (7, "7"),
+    ],
+)
+def test_values_are_rendered_on_one_line(value: Any, text: str) -> None:
+    assert emit.flow(value) == text

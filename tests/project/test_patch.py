@@ -14,7 +14,7 @@ from reconciler.model.value import canonical
 from reconciler.planning.drift_acceptance import OMITTED
 from reconciler.project.yaml import emit, patch
 from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.patch import Unpatchable
+from reconciler.project.yaml.patch import Unpatchable, patch_text
 
 FILE = """\
 # The first.
@@ -359,3 +359,174 @@ def test_what_was_there_keeps_its_order_and_spelling(old: list[int], new: list[i
     kept = [{"ref": f"K/{item}"} for item in old if item in new]
     added = [item for item in new if item not in old]
     assert yaml.read(after.encode(), "f").documents[0].value["spec"]["list"] == [*kept, *added]
+
+
+# --- patches ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "value", "after"),
+    [
+        # a key that is added
+        ("a: 1", "b", 2, "a: 1\nb: 2"),
+        ("a: 1\n", "b", 2, "a: 1\nb: 2\n"),
+        ("a: 1  # one\n\n# end\n", "b", 2, "a: 1  # one\nb: 2\n\n# end\n"),
+        ("a:\n  b: 1\nc: 2\n", "a.d", "x", "a:\n  b: 1\n  d: x\nc: 2\n"),
+        ("a:\n    - b: 1\n", "a.0.c", 2, "a:\n    - b: 1\n      c: 2\n"),
+        ("a: {}\n", "a.b", 1, "a: {b: 1}\n"),
+        ("a: { }  # x\n", "a.b", [1], "a: {b: [1]}  # x\n"),
+        ("a: {b: 1}\n", "a.c", {"d": 2}, "a: {b: 1, c: {d: 2}}\n"),
+        ("a: {b: 1}\n", "a.c d", "x, y", 'a: {b: 1, c d: "x, y"}\n'),
+        ("a: 1\n", "b.c.d", 2, "a: 1\nb:\n  c:\n    d: 2\n"),
+        ("a:\n", "a.b", 2, "a:\n  b: 2\n"),
+        ("a:  # x\nb: 1\n", "c", 2, "a:  # x\nb: 1\nc: 2\n"),
+        ("a:\n  - |\n    x\n\n\n", "b", 1, "a:\n  - |\n    x\nb: 1\n\n\n"),
+        ("a: |\n  x\n\n# end\n", "b", 1, "a: |\n  x\nb: 1\n\n# end\n"),
+        ("a:\n", "b", 1, "a:\nb: 1\n"),
+        # a value that is replaced
+        ("a: 1 # x\n", "a", "y", 'a: "y" # x\n'),
+        ("a: 1 # x\n", "a", [], "a: [] # x\n"),
+        ("a: [1] # x\n", "a", "y", 'a: "y" # x\n'),
+        ("a:\n  1 # x\nb: 1\n", "a", 2, "a: 2 # x\nb: 1\n"),
+        ("a:\nb: 1\n", "a", 2, "a: 2\nb: 1\n"),
+        ("a: # x\nb: 1\n", "a", 2, "a: 2 # x\nb: 1\n"),
+        ("a:\n  b: 1\nc: 1\n", "a", "x", "a: x\nc: 1\n"),
+        ("a:\n  - 1\n  - 2\nc: 1\n", "a", None, "a: null\nc: 1\n"),
+        ("a: x\nc: 1\n", "a", {"b": [1]}, "a:\n  b:\n    - 1\nc: 1\n"),
+        ("a: x\nc: 1\n", "a", "1\n2\n", "a: |\n  1\n  2\nc: 1\n"),
+        ("{a: x, c: 1}\n", "a", {"b": "1\n2"}, '{a: {b: "1\\n2"}, c: 1}\n'),
+        ("{a: , c: 1}\n", "a", 2, "{a: 2, c: 1}\n"),
+        ('"a": {"b": 1}\n', "a.b", 2, '"a": {"b": 2}\n'),
+        ("a: {ref: A/b}\n", "a", {"from_env": "X"}, "a: {from_env: X}\n"),
+        ("a: {ref: A/b}\n", "a", {"ref": "A/c"}, "a: {ref: A/c}\n"),
+        ("a: {b: 1}\n", "a", {"ref": "A/c"}, "a: {ref: A/c}\n"),
+        ("a: !!str 1\n", "a", 2, "a: 2\n"),
+        # a key that is removed
+        ("a: 1\nb: 2\n", "a", OMITTED, "b: 2\n"),
+        ("a: 1\nb: 2", "b", OMITTED, "a: 1\n"),
+        ("a:\nb: 2\n", "a", OMITTED, "b: 2\n"),
+        ("\na: 1\nb: 2\n", "a", OMITTED, "\nb: 2\n"),
+        ("\n- a: 1\n", "0.a", 2, "\n- a: 2\n"),
+        ("a: 1 # x\nb: 2\n", "a", OMITTED, "b: 2\n"),
+        ("a: {b: 1, c: 2, d: 3}\n", "a.b", OMITTED, "a: {c: 2, d: 3}\n"),
+        ("a: {b: 1, c: 2, d: 3}\n", "a.c", OMITTED, "a: {b: 1, d: 3}\n"),
+        ("a: {b: 1, c: 2, d: 3}\n", "a.d", OMITTED, "a: {b: 1, c: 2}\n"),
+        ("a: {b: 1} # x\n", "a.b", OMITTED, "a: {} # x\n"),
+        ("a:\n  b: 1 # x\nc: 1\n", "a.b", OMITTED, "a: {}\nc: 1\n"),
+        ("a:\n  - b: 1\n    c: 2\n", "a.0.b", OMITTED, "a:\n  - c: 2\n"),
+        ("a:\n  - b: 1\n    c: 2\n", "a.0.c", OMITTED, "a:\n  - b: 1\n"),
+        ("a:\n  - b: 1\n", "a.0.b", OMITTED, "a:\n  - {}\n"),
+        ("a: {b: 1}\n", "a.x", OMITTED, "a: {b: 1}\n"),
+        # items
+        ("a: [1, 2, 3]\n", "a", [2, 3], "a: [2, 3]\n"),
+        ("a: [1, 2, 3]\n", "a", [1, 3], "a: [1, 3]\n"),
+        ("a: [1, 2, 3]\n", "a", [1, 2], "a: [1, 2]\n"),
+        ("a: [1, 2]\n", "a", [0, 1, 2], "a: [0, 1, 2]\n"),
+        ("a: [1, 2]\n", "a", [1, 9, 2], "a: [1, 9, 2]\n"),
+        ("a: [1, 2]\n", "a", [1, 2, 9, 8], "a: [1, 2, 9, 8]\n"),
+        ("a: [1, 2]\n", "a", [1, 9, 8, 7], "a: [1, 9, 8, 7]\n"),
+        ("a: [1, 2, 3, 4]\n", "a", [1, 9], "a: [1, 9]\n"),
+        ("a: [1]\n", "a", [], "a: []\n"),
+        ("a: []\n", "a", [1], "a:\n  - 1\n"),
+        ("a:\n- 1 # x\n- 2 # y\n", "a", [2], "a:\n- 2 # y\n"),
+        ("a:\n- 1 # x\n- 2 # y\n", "a", [1], "a:\n- 1 # x\n"),
+        ("a:\n- 1 # x\n- 2 # y", "a", [0, 1, 2], "a:\n- 0\n- 1 # x\n- 2 # y"),
+        ("a:\n- 1 # x\n- 2 # y", "a", [1, 2, 3], "a:\n- 1 # x\n- 2 # y\n- 3"),
+        ("a:\n  - 1 # x\n  - 2\n", "a", [1, {"b": 9}, 2], "a:\n  - 1 # x\n  - {b: 9}\n  - 2\n"),
+        ("a:\n  - b: 1\n    c: 1\n  - b: 2\n", "a", [{"b": 1, "c": 9}, {"b": 2}], "a:\n  - b: 1\n    c: 9\n  - b: 2\n"),
+        ("a:\n  - [1, 2]\n  - 3\n", "a", [[1, 9], 3], "a:\n  - [1, 9]\n  - 3\n"),
+        ("a:\n- 1 # x\n- 2 # y\n- 3 # z\n", "a", [1, 8, 9], "a:\n- 1 # x\n- 8 # y\n- 9 # z\n"),
+        ("a: [\n  1, # x\n  2\n]\n", "a", [1], "a: [\n  1, # x\n]\n"),
+        ("a: [\n  1,\n  2 # y\n]\n", "a", [1], "a: [\n  1,\n]\n"),
+        ("a: [\n  1,\n  2\n]\n", "a", [1], "a: [\n  1\n]\n"),
+        ("a: [\n  1, # x\n  2\n]\n", "a", [2], "a: [\n  2\n]\n"),
+        ("a:\n  - x\n", "a", ["y, z"], 'a:\n  - "y, z"\n'),
+        ("a: [\n  1, # x\n  2, # y\n  3 # z\n]\n", "a", [1, 3], "a: [\n  1, # x\n  3 # z\n]\n"),
+        ("a: [1, 2,\n  3, 4]\n", "a", [1, 2, 4], "a: [1, 2, 4]\n"),
+        # carriage returns
+        ("a: 1\r\nb: 2\r\n", "a", 3, "a: 3\r\nb: 2\r\n"),
+        ("a: 1\r\nb: 2\r\n", "b", OMITTED, "a: 1\r\n"),
+        ("a: 1\r\nb:\r\n  - 1\r\n", "b", [1, 2], "a: 1\r\nb:\r\n  - 1\r\n  - 2\r\n"),
+        ("a: 1\r\n", "c", {"d": 1}, "a: 1\r\nc:\r\n  d: 1\r\n"),
+        ("\ufeffa: 1\nb: 2\n", "a", 3, "\ufeffa: 3\nb: 2\n"),
+        ("\ufeff{a: 1, b: 2}\n", "b", 30, "\ufeff{a: 1, b: 30}\n"),
+        ("\u00e9: 1 # \u00e9\U0001f600\nb: 2\n", "b", 3, "\u00e9: 1 # \u00e9\U0001f600\nb: 3\n"),
+    ],
+)
+def test_a_value_is_changed_in_its_own_layout(before: str, path: str, value: Any, after: str) -> None:
+    steps = tuple(int(part) if part.isdigit() else part for part in path.split("."))
+    assert patch_text(before, 1, steps, value) == after
+
+
+@pytest.mark.parametrize(
+    ("before", "path", "value", "reason"),
+    [
+        ("a: 1\rb: 2\n", "a", 2, "the file has unusual line breaks"),
+        ("a: 1 # \u2028\n", "a", 2, "the file has unusual line breaks"),
+        ("a: 1\na: 2\n", "a", 2, "the result would not be valid YAML"),
+        ("", "a", 2, "the result would not be valid YAML"),
+        ("[1]\n", "a", 2, "the value around it is not a map"),
+        ("a: x\n", "a.b", 2, "the value around it is not a map"),
+        ("a: [1]\n", "a.b", 2, "the value around it is not a map"),
+        ("a: # x\n  [1,\n  # y\n  2]\n", "a", "z", "a comment inside the value would be lost"),
+        ("a:\n  # x\n  1\n", "a", 2, "a comment inside the value would be lost"),
+        ("a:\n  # x\n  1\n", "a", {"b": {"c": 1}}, "a comment inside the value would be lost"),
+        ("a:\n  - [1,\n    # x\n    2]\n", "a", [3], "a comment inside the value would be lost"),
+        ("a:\n  b: 1\n  # x\n  c: 2\nd: 1\n", "a", OMITTED, "a comment inside the value would be lost"),
+        ("a:\n  - b: 1\n    # x\n    c: 2\n", "a.0.b", OMITTED, "a comment inside the value would be lost"),
+        ("a: {\n  # x\n  b: 1\n}\n", "a.b", OMITTED, "a comment inside the value would be lost"),
+        ("a: [{b: 1, # x\n  c: 1}, 2]\n", "a", [2], "a comment inside the value would be lost"),
+        ("a: 1\n", "x.y", OMITTED, "its layout does not allow it"),
+        ("- - 1\n  - 2\n", "0", [2], "its layout does not allow it"),
+    ],
+)
+def test_a_change_that_would_lose_something_is_refused(before: str, path: str, value: Any, reason: str) -> None:
+    steps = tuple(int(part) if part.isdigit() else part for part in path.split("."))
+    with pytest.raises(Unpatchable, match=reason):
+        patch_text(before, 1, steps, value)
+
+
+DOCUMENTS = "a: 1\n---\n# x\na: 1\n--- # y\na: 1\nb: '\n ---'\n---a: 1\n"
+
+
+@pytest.mark.parametrize(("line", "changed"), [(1, 1), (3, 4), (4, 4), (6, 6), (8, 6)])
+def test_the_document_of_the_line_is_changed(line: int, changed: int) -> None:
+    lines = DOCUMENTS.splitlines(keepends=True)
+    lines[changed - 1] = lines[changed - 1].replace("1", "2")
+    assert patch_text(DOCUMENTS, line, ("a",), 2) == "".join(lines)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1), st.lists(st.integers(0, 4), min_size=1), st.booleans())
+def test_any_list_becomes_any_other_and_items_that_stay_keep_their_comments(
+    old: list[int], new: list[int], is_flow: bool
+) -> None:
+    items = "\n".join(f"  {item}, # of {item}" if is_flow else f"  - {item} # of {item}" for item in old)
+    before = f"a: [\n{items}\n]\nb: 1\n" if is_flow else f"a:\n{items}\nb: 1\n"
+    try:
+        after = patch_text(before, 1, ("a",), list(new))
+    except Unpatchable:
+        assert is_flow
+        return
+    assert yaml.read(after.encode(), "f").documents[0].value == {"a": new, "b": 1}
+    if old == new:
+        assert after == before
+
+
+@pytest.mark.parametrize(
+    ("before", "new", "pairs", "after"),
+    [
+        ("a: [x, q]\n", ["q", "s"], {1: 0}, "a: [q, s]\n"),
+        ("a:\n- x # x\n- q # q\n", ["q", "s"], {1: 0}, "a:\n- q # q\n- s\n"),
+        ("a: [{k: x, v: 1}, {v: 2, k: q}]\n", [{"k": "q", "v": 3}], {1: 0}, "a: [{v: 3, k: q}]\n"),
+        ("a: [{k: x, v: 1}]\n", [{"k": "q", "v": 1}], {}, "a: [{k: q, v: 1}]\n"),
+        ("a: [{k: x, v: 1}]\n", [{"k": "q", "v": 1}, {"k": "X", "v": 2}], {0: 1}, "a: [{k: x, v: 2}, {k: q, v: 1}]\n"),
+        ("a: []\n", [{"k": "q", "v": 1}], {}, "a:\n  - k: q\n    v: 1\n"),
+        ("a:\n- k: x\n  v: 1 # x\n", [{"k": "q", "v": 1}], {}, "a:\n- {k: q, v: 1}\n"),
+    ],
+)
+def test_items_of_the_file_stay_where_they_are_and_new_ones_follow(
+    before: str, new: list[Any], pairs: dict[int, int], after: str
+) -> None:
+    old = yaml.read(before.encode(), "f").documents[0].value["a"]
+    key = "k" if isinstance(new[0], dict) else None
+    assert patch.patch_unordered(before, 1, ("a",), old, new, pairs, key) == after

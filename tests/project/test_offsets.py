@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.project.policies import offsets
 from tests.project.texts import load_texts
 
 HEAD = "kind: CloudEndpoint\nname: a\nspec:\n  url: https://a.example.com\n  traffic_policy:"
@@ -140,3 +141,38 @@ def test_a_wrong_value_of_a_document_is_told_at_the_value_and_not_at_its_key(sta
     text = HEAD + start + RULE.format("'true'").replace("type: deny", "type: deni")
     (only,) = problems(text)
     assert only.position == Position("m.yaml", *place_of(text, "deni"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "start", "text", "offset", "place"),
+    [
+        (["a: bcd"], (1, 4), "bcd", 0, (1, 4)),
+        (["a: bcd"], (1, 4), "bcd", 2, (1, 6)),
+        (["a: bcd"], (1, 4), "bcd", 5, (1, 9)),
+        (["a: bcd # e"], (1, 4), "bcd", 2, (1, 6)),
+        (["a: 'b''c'"], (1, 4), "b'c", 1, (1, 6)),
+        (["a: 'b''c'"], (1, 4), "b'c", 2, (1, 8)),
+        (['a: "b\\"c\\\\d"'], (1, 4), 'b"c\\d', 4, (1, 11)),
+        (["a: |", "  xy", "", "  z"], (1, 4), "xy\n\nz\n", 1, (2, 4)),
+        (["a: |", "  xy", "", "  z"], (1, 4), "xy\n\nz\n", 2, (2, 5)),
+        (["a: |", "  xy", "", "  z"], (1, 4), "xy\n\nz\n", 4, (4, 3)),
+        (["a: |", "    xy", "      z", "b: 1"], (1, 4), "xy\n  z\n", 5, (3, 7)),
+        (["a: |-", "  x", " # y"], (1, 4), "x", 0, (2, 3)),
+        (["a: >", "  x", "  y", "", "  z"], (1, 4), "x y", 2, (3, 3)),
+        (["a: >", "  x", "  y"], (1, 4), "x y\n", 2, (3, 3)),
+        (["a: x", "  y"], (1, 4), "x y", 2, (1, 4)),
+        (["a: x"], (7, 1), "x", 0, (7, 1)),
+        (["a: |", "b: 1"], (1, 4), "", 0, (1, 4)),
+        (["a: ''"], (1, 4), "", 0, (1, 4)),
+    ],
+)
+def test_a_character_of_a_text_has_its_place_in_the_file(
+    lines: list[str], start: tuple[int, int], text: str, offset: int, place: tuple[int, int]
+) -> None:
+    assert offsets.place(lines, Position("f", *start), text, offset) == Position("f", *place)
+
+
+def test_a_line_and_column_of_a_text_are_an_offset() -> None:
+    text = "ab\n\ncd"
+    found = [offsets.offset(text, line, column) for line, column in ((1, 1), (1, 3), (2, 1), (3, 1), (3, 2))]
+    assert found == [0, 2, 3, 4, 5]

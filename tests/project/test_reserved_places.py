@@ -84,15 +84,15 @@ async def test_other_places_are_free(tmp_path: Path, target: str) -> None:
 
 async def test_another_name_of_an_own_file_is_refused_when_it_is_written(tmp_path: Path) -> None:
     read = project(tmp_path, "secrets/token")
-    (tmp_path / "shared").mkdir()
-    (tmp_path / "shared/all.yaml").write_text("", encoding="utf-8")
-    (tmp_path / "manifests/linked.yaml").symlink_to("../shared/all.yaml")
+    (tmp_path / "common").mkdir()
+    (tmp_path / "common/all.yaml").write_text("", encoding="utf-8")
+    (tmp_path / "manifests/linked.yaml").symlink_to("../common/all.yaml")
     os.link(tmp_path / "reconciler.yaml", tmp_path / "second-name")
     sinks = ProjectSinks(tmp_path, lambda: own_places(read))
-    for target in ("shared/all.yaml", "second-name"):
+    for target in ("common/all.yaml", "second-name"):
         with pytest.raises(Undeliverable, match="it belongs to the project's"):
             await sinks.deliver(Delivery("to_file", target), TOKEN)
-    assert (tmp_path / "shared/all.yaml").read_text(encoding="utf-8") == ""
+    assert (tmp_path / "common/all.yaml").read_text(encoding="utf-8") == ""
 
 
 def test_a_link_into_git_is_told_with_the_manifests(tmp_path: Path) -> None:

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -155,3 +157,85 @@ def test_a_second_time_changes_nothing_and_the_meaning_stays(documents: list[dic
     once = format_text(out.getvalue(), "f.yaml")
     assert format_text(once, "f.yaml") == once
     assert [document.value for document in yaml.read(once.encode(), "f.yaml").documents] == documents
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("spec: {}\nkind: a\n", "kind: a\nspec: {}\n"),
+        ("z: 1\nspec: 1\ny: 2\nname: b\n", "name: b\nspec: 1\nz: 1\ny: 2\n"),
+        ("# top\nspec: 1\n# k\nkind: a\n# end\n", "# k\nkind: a\n# top\nspec: 1\n# end\n"),
+        ("# top\n\nspec: 1\nkind: a\n", "# top\n\nkind: a\nspec: 1\n"),
+        ("{spec: 1, kind: a}\n", "{spec: 1, kind: a}\n"),
+        ("  spec: 1\n  kind: a\n", "kind: a\nspec: 1\n"),
+        ("- spec: 1\n  kind: a\n", "  - spec: 1\n    kind: a\n"),
+        (
+            "# yaml-language-server: $schema=s\nspec: 1\nkind: a\n",
+            "# yaml-language-server: $schema=s\nkind: a\nspec: 1\n",
+        ),
+        ("---\nkind: a\n", "kind: a\n"),
+        ("--- # first\nkind: a\n---\n---\nkind: b\n", "# first\nkind: a\n---\nkind: b\n"),
+        ("kind: a\n---\n# none\n", "kind: a\n---\n# none\n"),
+        ("kind: a\n\n\n---   \n\nkind: b\n", "kind: a\n---\nkind: b\n"),
+        (
+            "kind: 1_000\nname: 0x10\nspec: 12345678901234567890.10\n",
+            "kind: 1_000\nname: 0x10\nspec: 12345678901234567890.10\n",
+        ),
+        ("kind: a\nspec:\n    a:\n    - b\n", "kind: a\nspec:\n  a:\n    - b\n"),
+        ("a: 'x'\nb: \"y\"\n", "a: 'x'\nb: \"y\"\n"),
+        (f"a: {'x ' * 200}y\n", f"a: {'x ' * 200}y\n"),
+        ("a: [{b: 1}]\n", "a: [{b: 1}]\n"),
+        ("", ""),
+        ("\n\n", ""),
+        ("# only\n", "# only\n"),
+        ("text\n", "text\n"),
+    ],
+)
+def test_a_file_is_formatted(before: str, after: str) -> None:
+    assert format_text(before, "f.yaml") == after
+    assert format_text(after, "f.yaml") == after
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: 1\n--- b\n", "2:1: text on the line of a '---'; put it on the next line"),
+        ("a: 1\n---b: 1\n", "2:1: text on the line of a '---'; put it on the next line"),
+        ("%YAML 1.2\n---\na: 1\n", "1:1: directives and '...' are not supported by fmt; remove them"),
+        ("a: 1\n...\n", "2:1: directives and '...' are not supported by fmt; remove them"),
+        ("a: [\n", "2:1: invalid YAML: "),
+        ("kind: a\nname:\tb\n", "1:1: cannot be formatted; replace tab characters by spaces"),
+        (
+            "a: &x 1\nd: # y\n  *x\n",
+            "2:1: cannot be formatted without losing this comment; move it above the key",
+        ),
+        (
+            "b: 1 # y\na: &x 1\nd: # y\n  *x\n",
+            "3:1: cannot be formatted without losing this comment; move it above the key",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_formatted_is_reported_at_its_line(text: str, problem: str) -> None:
+    with pytest.raises(Rejected) as caught:
+        format_text(text, "f.yaml")
+    assert str(caught.value).startswith(f"f.yaml:{problem}")
+
+
+LINE = "# yaml-language-server: $schema=s\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("", LINE),
+        ("a: 1\n--- # x\nb: 1\n--- c\n", f"{LINE}a: 1\n--- # x\n{LINE}b: 1\n--- c\n"),
+        (f"{LINE}a: 1\n---\nb: 1\n", f"{LINE}a: 1\n---\n{LINE}b: 1\n"),
+        (f"a: 1\n---\n{LINE}b: 1\n", f"{LINE}a: 1\n---\n{LINE}b: 1\n"),
+        (f"\n# x\n---\n{LINE}a: 1\n", f"\n# x\n---\n{LINE}a: 1\n"),
+        (f"{LINE}\n---\na: 1\n---\nb: 1\n", f"{LINE}\n---\na: 1\n---\n{LINE}b: 1\n"),
+        ("  # yaml-language-server: $schema=other\na: 1\n", "  # yaml-language-server: $schema=other\na: 1\n"),
+        ("# yaml-language-server:\na: 1\n", f"{LINE}# yaml-language-server:\na: 1\n"),
+    ],
+)
+def test_a_document_without_the_line_for_editors_gets_it(text: str, after: str) -> None:
+    assert add_modeline(text, "s") == after

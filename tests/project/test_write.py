@@ -1,0 +1,73 @@
+"""Imported objects as manifests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reconciler import kinds
+from reconciler.model.address import Address
+from reconciler.model.snapshot import Live
+from reconciler.model.value import Ref, Template, Value
+from reconciler.planning.importing.describe import Attachment
+from reconciler.planning.importing.survey import Imported
+from reconciler.project.manifests import write
+from reconciler.project.yaml import reader as yaml
+
+
+def imported(spec: dict[str, Value], kind: str = "IPPolicy", **more: Any) -> Imported:
+    return Imported(Address(kind, more.pop("name", "a")), Live(kind, "id_1", {}), spec, **more)
+
+
+def test_an_imported_object_is_written_as_a_manifest() -> None:
+    included: dict[str, str] = {}
+    spec: dict[str, Value] = {
+        "description": "$${{ x }} ${{ y }}",
+        "metadata": Attachment("long\ntext", "json"),
+        "more": {"ref": Ref(Address("IPPolicy", "b")), "list": [Template(("a ", Ref(Address("Vault", "v"))))]},
+    }
+    text = write.render_document(imported(spec, id="ipp_1", protect=True, ignore=("x.y",)), "manifests", included)
+    assert included == {"manifests/files/ip-policy/a.metadata.json": "long\ntext"}
+    assert text == (
+        "kind: IPPolicy\nname: a\nid: ipp_1\nlifecycle:\n  protect: true\n"
+        "  # Secret values cannot be imported and stay unmanaged; declare them to manage them.\n  ignore: [x.y]\n"
+        'spec:\n  description: "$$${{ x }} $${{ y }}"\n'
+        "  metadata: {from_file: manifests/files/ip-policy/a.metadata.json}\n"
+        '  more:\n    ref: {ref: IPPolicy/b}\n    list:\n      - "a ${{ Vault/v }}"\n'
+    )
+
+
+def test_keys_that_do_not_apply_are_not_written() -> None:
+    assert write.render_document(imported({}), ".", {}) == "kind: IPPolicy\nname: a\nspec: {}\n"
+    protected = write.render_document(imported({}, protect=True), ".", {})
+    assert protected == "kind: IPPolicy\nname: a\nlifecycle:\n  protect: true\nspec: {}\n"
+    ignoring = write.render_document(imported({}, ignore=("a", "b")), ".", {})
+    assert "protect" not in ignoring
+    assert "  ignore: [a, b]\n" in ignoring
+
+
+def test_documents_are_appended_without_a_change_to_those_before() -> None:
+    assert write.append("", "x\n") == "x\n"
+    assert write.append("\n", "x\n") == "\nx\n"
+    assert write.append("a\n", "x\n") == "a\n---\nx\n"
+    assert write.append("a", "x\n") == "a\n---\nx\n"
+
+
+def test_children_are_in_the_file_of_their_parent_after_it() -> None:
+    catalog = {kind.name: kind for kind in kinds.declarable()}
+    members = [
+        imported({}, "IPPolicyRule", name="a"),
+        imported({}, "IPPolicy", name="z"),
+        imported({}, "Vault", name="v"),
+        imported({}, "IPPolicy", name="b"),
+    ]
+    manifests, _ = write.render_files(members, catalog, ".")
+    assert [*manifests] == ["ip-policy.yaml", "vault.yaml"]
+    found = [document.value for document in yaml.read(manifests["ip-policy.yaml"].encode(), "f").documents]
+    assert [(each["kind"], each["name"]) for each in found] == [
+        ("IPPolicy", "b"),
+        ("IPPolicy", "z"),
+        ("IPPolicyRule", "a"),
+    ]
+    assert write.file_of(members[2], catalog, "manifests") == "manifests/vault.yaml"
+    alone = {name: kind for name, kind in catalog.items() if name != "IPPolicy"}
+    assert write.family_of(catalog["IPPolicyRule"], alone) == "IPPolicyRule"
