@@ -95,11 +95,12 @@ class Story:
 
     def _send(self, request: str, body: Any) -> None:
         method, path = request.split()
-        body_text = "" if body is None else f" {json.dumps(body)}"
-        self._print(f"> {request}{body_text}\n")
-        content = None if body is None else json.loads(self._with_ids(json.dumps(body)))
-        response = self.sandbox.request(method, self._with_ids(path), content)
+        sent = None if body is None else json.loads(self._with_ids(json.dumps(body)))
+        response = self.sandbox.request(method, self._with_ids(path), sent)
         assert response.is_success, response.text
+        created = response.json().get("id", "") if method == "POST" and response.content else ""
+        texts = (f"> {request}", body and json.dumps(body), created and f"→ {created}")
+        self._print(" ".join(text for text in texts if text) + "\n")
 
     def _with_ids(self, text: str) -> str:
         """Replaces `$IPPolicy/office` and `ipp_1` by the id of the object."""
