@@ -34,7 +34,7 @@ def refused(why: str) -> dict[str, Any]:
         ("/endpoints/api/tunnels", False),
     ],
 )
-def test_a_path_is_the_agent_s_by_the_collection_it_begins_with(path: str, theirs: bool) -> None:
+def test_paths_of_tunnels_are_those_of_the_agent(path: str, theirs: bool) -> None:
     assert agent.is_agent_path(path) is theirs
 
 
@@ -52,32 +52,32 @@ def test_a_path_is_the_agent_s_by_the_collection_it_begins_with(path: str, their
         ("POST", 400, ["odd"], Refused, ""),
     ],
 )
-def test_a_failure_of_the_agent_is_one_of_the_engine_s(
+def test_an_error_of_the_agent_is_mapped_to_a_failure_of_the_engine(
     method: str, status: int, body: Any, failure: type[Failure], code: str
 ) -> None:
     found = agent.failure_of(method, status, body, THERE)
     assert (type(found), found.code) == (failure, code)
 
 
-def test_a_refusal_of_the_agent_says_nothing_about_the_key() -> None:
+def test_a_refusal_by_the_agent_is_not_about_permissions_of_the_key() -> None:
     found = agent.failure_of("GET", 403, {"msg": "no"}, THERE)
     assert isinstance(found, Refused)
     assert not found.is_permission
 
 
-def test_what_an_agent_says_is_harmless_on_a_terminal() -> None:
+def test_a_message_of_the_agent_is_printed_without_control_sequences() -> None:
     said = {"msg": "\x1b[31mred", "details": {"err": "\x1b]0;title\x07"}}
     assert "\x1b" not in str(agent.failure_of("POST", 400, said, THERE))
 
 
-def test_a_failure_names_the_agent_that_it_is_of() -> None:
+def test_a_failure_names_its_agent() -> None:
     assert (
         str(agent.failure_of("GET", 500, None, THERE))
         == "no reason given (the agent at http://127.0.0.1:4040, status 500)"
     )
 
 
-async def test_what_has_no_tunnels_is_no_agent_rather_than_a_platform_without_them() -> None:
+async def test_a_server_without_a_list_of_tunnels_is_reported_as_no_agent() -> None:
     async with wire(answer(None, 404)) as beside, agent.open_agent(beside.base_url, read_only=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match=f"check that {beside.base_url} is the address of an agent"):
@@ -90,7 +90,7 @@ async def _send(opening: AbstractAsyncContextManager[HTTPPlatform]) -> None:
         assert await both.send("POST", "/ip_policies", {}) == {"id": "x"}
 
 
-async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do_not() -> None:
+async def test_requests_to_the_agent_are_sent_without_the_key() -> None:
     async with wire(answer({"id": "x"}, 201)) as platform, wire(answer({"name": "orders"}, 201)) as beside:
         await _send(open_platform(platform.account(agent=beside.base_url)))
     assert [request.target for request in beside.asked] == ["/api/tunnels"]
@@ -98,7 +98,7 @@ async def test_requests_for_the_agent_go_there_without_the_key_and_all_others_do
     assert "authorization" not in beside.asked[0].headers
 
 
-async def test_what_is_read_of_the_agent_comes_from_there() -> None:
+async def test_paths_of_the_agent_are_read_from_the_agent() -> None:
     async with (
         wire() as platform,
         wire(answer({"name": "orders"})) as beside,
@@ -108,14 +108,14 @@ async def test_what_is_read_of_the_agent_comes_from_there() -> None:
     assert ([request.target for request in beside.asked], platform.asked) == (["/api/tunnels/orders"], [])
 
 
-async def test_a_connection_that_breaks_after_a_start_was_sent_leaves_it_in_doubt() -> None:
+async def test_the_outcome_of_a_start_is_unknown_if_the_connection_breaks() -> None:
     async with wire(CUT) as beside, agent.open_agent(beside.base_url, read_only=False) as opened:
         assert opened is not None
         with pytest.raises(Lost):
             await opened.send("POST", "/api/tunnels", {"name": "orders"})
 
 
-async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
+async def test_a_read_only_client_sends_only_get_to_an_agent() -> None:
     async with agent.open_agent("http://127.0.0.1:4040", read_only=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match="this client must not send"):
@@ -123,7 +123,7 @@ async def test_a_reading_client_sends_nothing_but_get_to_an_agent() -> None:
 
 
 @pytest.mark.parametrize("body", [{"tunnels": None}, {"tunnels": ["x"]}, [], None, {}])
-async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) -> None:
+async def test_a_response_without_a_list_of_tunnels_is_refused(body: Any) -> None:
     async with wire(answer(body)) as beside, agent.open_agent(beside.base_url, read_only=True) as opened:
         assert opened is not None
         with pytest.raises(Refused, match="check that it is the address of an agent"):
@@ -139,7 +139,7 @@ async def test_what_is_no_list_of_tunnels_is_refused_and_not_empty(body: Any) ->
         (400, {"msg": 7, "details": ["why"]}, "no reason given"),
     ],
 )
-def test_a_failure_tells_what_the_agent_and_the_platform_said(status: int, body: Any, text: str) -> None:
+def test_a_failure_has_the_messages_of_the_agent_and_the_platform(status: int, body: Any, text: str) -> None:
     shown = f"{text} (the agent at http://127.0.0.1:4040, status {status})"
     assert str(agent.failure_of("POST", status, body, THERE)) == shown
 
@@ -154,13 +154,15 @@ def test_a_failure_tells_what_the_agent_and_the_platform_said(status: int, body:
         ("DELETE", 502, Lost, 0),
     ],
 )
-def test_a_status_means_what_it_means_at_an_agent(method: str, status: int, failure: type[Failure], shown: int) -> None:
+def test_a_status_of_the_agent_is_mapped_by_method(
+    method: str, status: int, failure: type[Failure], shown: int
+) -> None:
     found = agent.failure_of(method, status, None, THERE)
     assert (type(found), found.status) == (failure, shown)
 
 
 @pytest.mark.parametrize(("method", "failure"), [("GET", Refused), ("POST", Lost), ("DELETE", Lost)])
-async def test_what_is_not_json_is_no_agent_s(method: str, failure: type[Failure]) -> None:
+async def test_a_response_of_the_agent_that_is_not_json_is_refused(method: str, failure: type[Failure]) -> None:
     async with (
         wire(answer(b"<html>", content_type="text/html")) as beside,
         agent.open_agent(beside.base_url, read_only=False) as opened,
@@ -171,7 +173,7 @@ async def test_what_is_not_json_is_no_agent_s(method: str, failure: type[Failure
     assert type(failed.value) is failure
 
 
-async def test_requests_to_an_agent_have_a_type_only_with_a_body() -> None:
+async def test_requests_to_an_agent_have_a_content_type_only_with_a_body() -> None:
     answers = (answer({"tunnels": [{"name": "x"}]}), answer(b" "), answer({"name": "x"}, 201))
     async with wire(*answers) as beside, agent.open_agent(beside.base_url, read_only=False) as opened:
         assert opened is not None
@@ -188,7 +190,7 @@ async def test_requests_to_an_agent_have_a_type_only_with_a_body() -> None:
     assert [request.headers.get("content-type") for request in beside.asked] == [None, None, "application/json"]
 
 
-async def test_without_an_address_there_is_no_agent() -> None:
+async def test_no_agent_is_opened_without_an_address() -> None:
     async with agent.open_agent(None, read_only=False) as opened:
         assert opened is None
     async with wire(answer({"name": "x"})) as platform, open_platform(platform.account()) as client:

@@ -20,16 +20,16 @@ from reconciler.api.answers import DEEPEST, decode, encode
         ('"\ud7ff \U0001f600"'.encode(), "\ud7ff \U0001f600"),
     ],
 )
-def test_half_a_character_becomes_the_sign_for_what_cannot_be_read(content: bytes, value: Any) -> None:
+def test_an_unpaired_surrogate_is_replaced(content: bytes, value: Any) -> None:
     assert decode(content) == (value, True)
 
 
 @pytest.mark.parametrize("content", [b"NaN", b"-Infinity", b"1e999", b"{", b"", b"\xff", b"[" * 5000])
-def test_what_is_no_json_that_anybody_means_is_refused(content: bytes) -> None:
+def test_invalid_json_and_special_numbers_are_refused(content: bytes) -> None:
     assert decode(content) == (None, False)
 
 
-def test_what_is_too_deep_is_refused() -> None:
+def test_a_value_that_is_nested_too_deeply_is_refused() -> None:
     value: Any = 1
     for _ in range(DEEPEST):
         value = [value]
@@ -51,7 +51,7 @@ def test_what_is_too_deep_is_refused() -> None:
         (b"123456789012345678901234567890", 123456789012345678901234567890),
     ],
 )  # fmt: skip
-def test_a_repair_changes_nothing_else(content: bytes, value: Any) -> None:
+def test_a_repair_of_surrogates_does_not_change_other_values(content: bytes, value: Any) -> None:
     assert decode(content) == (value, value is not None)
 
 
@@ -62,7 +62,7 @@ JSON = st.recursive(
 
 
 @given(JSON, st.booleans())
-def test_every_value_is_read_as_it_was_written(value: Any, is_escaped: bool) -> None:
+def test_every_json_value_is_decoded_as_encoded(value: Any, is_escaped: bool) -> None:
     assert decode(json.dumps(value, ensure_ascii=is_escaped).encode()) == (value, True)
 
 
@@ -73,5 +73,5 @@ def test_every_value_is_read_as_it_was_written(value: Any, is_escaped: bool) -> 
         ({"a": "\ud83d", "b": "ü"}, b'{"a":"\\ud83d","b":"\\u00fc"}'),
     ],
 )
-def test_a_body_is_compact_and_in_utf_8_if_it_can_be(body: Any, content: bytes) -> None:
+def test_a_body_is_compact_and_in_utf_8_if_possible(body: Any, content: bytes) -> None:
     assert encode(body) == content

@@ -41,7 +41,7 @@ def claiming(content: bytes, size: int) -> bytes:
     return bytes(changed)
 
 
-def test_the_file_of_the_name_is_read() -> None:
+def test_the_file_of_the_expected_name_is_read() -> None:
     assert extract(GOOD, "plan.json") == b"{}"
     assert extract(archive(("plan.json", b"{}"), method=zipfile.ZIP_STORED), "plan.json") == b"{}"
 
@@ -74,7 +74,7 @@ def test_any_other_archive_is_refused(what: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_of_two_files_with_the_name_none_is_chosen() -> None:
+def test_an_archive_with_two_files_of_the_name_is_refused() -> None:
     with pytest.raises(UnusableArchive, match=r"has 2 files plan\.json"):
         extract(archive(("plan.json", b"{}"), ("plan.json", b"[]")), "plan.json")
 

@@ -77,9 +77,7 @@ def statuses(sandbox: SandboxProcess) -> Counter[int]:
     return Counter(each["status"] for each in sandbox.log())
 
 
-async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(
-    counting: SandboxProcess, tmp_path: Path
-) -> None:
+async def test_a_plan_and_an_apply_right_after_it_get_no_429(counting: SandboxProcess, tmp_path: Path) -> None:
     await stack(counting, tmp_path, "prod", 50).planned()
     applying = stack(counting, tmp_path, "prod", 50)
     started = time.monotonic()
@@ -92,15 +90,13 @@ async def test_a_plan_followed_at_once_by_an_apply_is_never_turned_away(
     assert waits * WINDOW <= took <= (waits + 1) * WINDOW + 10
 
 
-async def test_two_that_share_a_ledger_are_never_turned_away(counting: SandboxProcess, tmp_path: Path) -> None:
+async def test_two_runs_that_share_a_ledger_get_no_429(counting: SandboxProcess, tmp_path: Path) -> None:
     runs = await asyncio.gather(*(stack(counting, tmp_path, name, 20).run() for name in ("one", "two")))
     assert all(run.is_good for run in runs)
     assert statuses(counting) == {200: 2 * LOOK, 201: 40}
 
 
-async def test_two_that_do_not_share_one_are_turned_away_and_get_there_all_the_same(
-    counting: SandboxProcess, tmp_path: Path
-) -> None:
+async def test_two_runs_with_separate_ledgers_get_a_429_and_succeed(counting: SandboxProcess, tmp_path: Path) -> None:
     both = [stack(counting, tmp_path, name, 20) for name in ("one", "two")]
     for each in both:
         each.account = {**each.account, "ledger": None}
@@ -110,7 +106,7 @@ async def test_two_that_do_not_share_one_are_turned_away_and_get_there_all_the_s
     assert statuses(counting)[429] > 0
 
 
-async def test_the_forecast_is_what_it_takes() -> None:
+async def test_requests_take_the_forecast_number_of_minutes() -> None:
     for requests in (LOOK + 1, 120, 121, 240, 241, 500):
         clock = VirtualClock()
         limiter = Limiter(120, clock)
@@ -130,7 +126,7 @@ def at(moment: float) -> Callable[[], float]:
     return lambda: moment
 
 
-def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
+def test_the_ledger_counts_requests_of_other_processes(tmp_path: Path) -> None:
     one, two = Ledger(tmp_path / "requests.db"), Ledger(tmp_path / "requests.db")
     first, _ = one.enter(at(100.0), 2, 60.0)
     second, _ = two.enter(at(101.0), 2, 60.0)
@@ -142,7 +138,7 @@ def test_the_ledger_counts_what_others_sent(tmp_path: Path) -> None:
     assert one.enter(at(162.5), 2, 60.0)[0]
 
 
-def test_the_clock_is_read_when_nobody_else_can_enter_any_more(tmp_path: Path) -> None:
+def test_the_clock_is_read_while_the_ledger_is_locked(tmp_path: Path) -> None:
     """Or whoever waited for the file would take those that entered meanwhile for some of the far future."""
     one, two = Ledger(tmp_path / "requests.db", timeout=0.0), Ledger(tmp_path / "requests.db", timeout=0.0)
     seen: list[int] = []
@@ -157,7 +153,7 @@ def test_the_clock_is_read_when_nobody_else_can_enter_any_more(tmp_path: Path) -
     assert seen == [1]
 
 
-def test_requests_of_a_clock_that_is_ahead_count_and_those_of_an_earlier_start_do_not(tmp_path: Path) -> None:
+def test_requests_of_a_clock_slightly_ahead_count_and_those_of_an_earlier_boot_do_not(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "requests.db")
     ledger.enter(at(100.001), 1, 60.0)
     assert ledger.enter(at(100.0), 1, 60.0)[0] is None
@@ -165,7 +161,7 @@ def test_requests_of_a_clock_that_is_ahead_count_and_those_of_an_earlier_start_d
     assert ledger.enter(at(100.0), 1, 60.0)[0]
 
 
-def test_no_ticket_is_given_out_twice(tmp_path: Path) -> None:
+def test_a_ticket_is_issued_once(tmp_path: Path) -> None:
     """What is late to say that it was answered would say it of somebody else's."""
     ledger = Ledger(tmp_path / "requests.db")
     first, _ = ledger.enter(at(100.0), 1, 60.0)
@@ -173,7 +169,7 @@ def test_no_ticket_is_given_out_twice(tmp_path: Path) -> None:
     assert first != second
 
 
-def test_a_request_that_was_never_answered_counts_until_it_must_have_been(tmp_path: Path) -> None:
+def test_a_request_without_a_response_counts_until_its_timeout_and_a_window(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "requests.db")
     ledger.enter(at(100.0), 1, 60.0)
     assert ledger.enter(at(100.0 + FLIGHT + 59), 1, 60.0)[0] is None
@@ -181,18 +177,20 @@ def test_a_request_that_was_never_answered_counts_until_it_must_have_been(tmp_pa
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": "b"}', '{"a": 1e9}'])
-def test_a_ledger_that_says_nothing_of_use_holds_nobody_up(tmp_path: Path, text: str) -> None:
+def test_a_ledger_with_useless_content_does_not_delay_requests(tmp_path: Path, text: str) -> None:
     (tmp_path / "requests.db").write_text(text)
     assert Ledger(tmp_path / "requests.db").enter(at(100.0), 1, 60.0)[0]
 
 
-def test_a_file_that_is_no_database_is_replaced_and_counts_from_then_on(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_replaced_by_a_ledger(tmp_path: Path) -> None:
     (tmp_path / "requests.db").write_bytes(b"no database at all" * 100)
     ledger = Ledger(tmp_path / "requests.db")
     assert [ledger.enter(at(100.0), 1, 60.0)[0] is not None for _ in range(3)] == [True, True, False]
 
 
-def test_a_ledger_that_cannot_be_made_anew_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_cannot_be_replaced_does_not_delay_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_path: Path, **_more: Any) -> None:
         raise PermissionError
 
@@ -201,7 +199,7 @@ def test_a_ledger_that_cannot_be_made_anew_holds_nobody_up(tmp_path: Path, monke
     assert Ledger(tmp_path / "requests.db").enter(at(100.0), 1, 60.0)[0]
 
 
-def test_a_ledger_that_cannot_be_written_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_ledger_that_cannot_be_written_does_not_delay_requests(tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("a file")
     ledger = Ledger(tmp_path / "folder" / "requests.db")
     assert all(ledger.enter(at(100.0), 1, 60.0)[0] for _ in range(3))
@@ -225,13 +223,13 @@ print(sum(enter(ledger) for _ in range(100)))
 """
 
 
-def test_processes_that_enter_at_the_same_time_do_not_overlook_each_other(tmp_path: Path) -> None:
+def test_requests_of_concurrent_processes_are_counted_together(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ENTERING, str(tmp_path / "requests.db")]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     assert sum(int(process.communicate()[0]) for process in processes) == 50
 
 
-def test_what_a_request_costs_does_not_grow_with_how_many_there_were(tmp_path: Path) -> None:
+def test_the_cost_of_a_request_does_not_grow_with_their_number(tmp_path: Path) -> None:
     """Counted in rows that SQLite looks at, through the steps of its virtual machine."""
     ledger, steps = Ledger(tmp_path / "requests.db"), Counter[int]()
     for number in range(600):
@@ -273,7 +271,7 @@ async def longest_pause(until: asyncio.Event) -> float:
     return longest
 
 
-async def test_a_file_that_another_process_holds_does_not_stall_the_event_loop(tmp_path: Path) -> None:
+async def test_a_locked_ledger_does_not_block_the_event_loop(tmp_path: Path) -> None:
     Ledger(tmp_path / "requests.db").enter(at(time.monotonic()), 100, 60.0)
     ledger, done = SharedLedger(tmp_path / "requests.db"), asyncio.Event()
     limiter = Limiter(100, WaitingClock(), ledger=ledger)
@@ -291,7 +289,7 @@ async def test_a_file_that_another_process_holds_does_not_stall_the_event_loop(t
     holder.communicate()
 
 
-async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: Path) -> None:
+async def test_responses_are_written_when_the_ledger_is_closed(tmp_path: Path) -> None:
     ledger = SharedLedger(tmp_path / "requests.db")
     for moment in (100.0, 101.0):
         ticket, _ = await ledger.enter(at(moment), 2, 60.0)
@@ -301,7 +299,7 @@ async def test_what_was_answered_is_written_when_the_ledger_is_closed(tmp_path: 
     assert Ledger(tmp_path / "requests.db").enter(at(110.0), 2, 60.0) == (None, 50.0)
 
 
-async def test_what_was_answered_is_written_soon_for_other_processes(tmp_path: Path) -> None:
+async def test_responses_are_written_soon_for_other_processes(tmp_path: Path) -> None:
     ledger, other = SharedLedger(tmp_path / "requests.db"), Ledger(tmp_path / "requests.db")
     ticket, _ = await ledger.enter(at(100.0), 1, 60.0)
     assert ticket is not None
@@ -313,7 +311,7 @@ async def test_what_was_answered_is_written_soon_for_other_processes(tmp_path: P
     await ledger.close()
 
 
-async def test_a_ticket_that_nobody_waits_for_any_more_is_given_back(tmp_path: Path) -> None:
+async def test_the_ticket_of_a_cancelled_request_is_returned(tmp_path: Path) -> None:
     ledger = SharedLedger(tmp_path / "requests.db")
     await ledger.enter(at(0.0), 2, 60.0)
     holder = hold(tmp_path / "requests.db", 0.3)
@@ -326,7 +324,7 @@ async def test_a_ticket_that_nobody_waits_for_any_more_is_given_back(tmp_path: P
     assert Ledger(tmp_path / "requests.db").enter(at(161.0), 1, 60.0)[0], "it counts as on its way still"
 
 
-async def test_two_requests_that_are_sent_together_count_as_two_in_the_ledger(tmp_path: Path) -> None:
+async def test_two_requests_of_one_slot_count_as_two_in_the_ledger(tmp_path: Path) -> None:
     clock, ledger = VirtualClock(), SharedLedger(tmp_path / "requests.db")
     clients = [Limiter(3, clock, ledger=ledger) for _ in range(3)]
     async with clients[0].slot(2) as slot:
@@ -348,7 +346,7 @@ async def test_without_a_limit_nothing_is_counted(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_request_leaves_the_window_after_it_and_no_earlier(tmp_path: Path) -> None:
+def test_a_request_counts_until_one_window_after_its_response(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "requests.db")
     tickets = [ledger.enter(at(moment), 2, 60.0)[0] for moment in (100.0, 101.0)]
     ledger.record_answers({ticket: moment for ticket, moment in zip(tickets, (102.0, 105.0), strict=True) if ticket})
@@ -362,7 +360,7 @@ def test_a_request_leaves_the_window_after_it_and_no_earlier(tmp_path: Path) -> 
     ledger.close()
 
 
-def test_a_budget_that_requests_under_way_use_up_is_tried_again_soon(tmp_path: Path) -> None:
+def test_a_budget_used_by_running_requests_is_retried_soon(tmp_path: Path) -> None:
     """How long they take is not known."""
     ledger = Ledger(tmp_path / "folder" / "requests.db")
     assert ledger.enter(at(100.0), 1, 60.0)[1] == 0.0
@@ -374,7 +372,7 @@ def test_a_budget_that_requests_under_way_use_up_is_tried_again_soon(tmp_path: P
     assert ledger.enter(at(100.0 + FLIGHT + 60.0), 1, 60.0)[0] is not None
 
 
-def test_the_file_is_for_its_owner_only_and_no_link_is_followed(tmp_path: Path) -> None:
+def test_the_ledger_is_readable_by_its_owner_only_and_no_link_is_followed(tmp_path: Path) -> None:
     file = tmp_path / "requests.db"
     Ledger(file).enter(at(100.0), 1, 60.0)
     assert file.stat().st_mode & 0o777 == 0o600

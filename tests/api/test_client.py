@@ -37,7 +37,7 @@ async def failing(method: str, *answers: Any, **more: Any) -> Failure:
     return failed.value
 
 
-async def test_a_request_carries_key_version_and_name_and_its_body_as_json() -> None:
+async def test_a_request_has_key_version_user_agent_and_a_json_body() -> None:
     async with wire(answer({"id": "x"}, 201)) as there, open_platform(there.account()) as platform:
         assert await platform.send("POST", "/edges/tls", {"description": "ü"}) == {"id": "x"}
     (request,) = there.asked
@@ -49,7 +49,7 @@ async def test_a_request_carries_key_version_and_name_and_its_body_as_json() -> 
     assert request.headers["user-agent"].startswith("reconciler/")
 
 
-async def test_the_public_platform_is_spoken_to_in_its_own_header() -> None:
+async def test_the_profile_ngrok_has_another_version_header() -> None:
     async with (
         wire(answer({})) as there,
         open_platform(there.account(profile="ngrok", requests_per_minute=0)) as platform,
@@ -66,14 +66,14 @@ async def test_a_request_without_a_body_has_no_content_type() -> None:
     assert there.asked[0].body == b""
 
 
-async def test_connections_are_kept_alive() -> None:
+async def test_connections_are_reused() -> None:
     async with wire(answer({})) as there, open_reader(there.account()) as reader:
         for _ in range(3):
             await reader.get("/x")
     assert [request.connection for request in there.asked] == [1, 1, 1]
 
 
-async def test_the_path_of_the_base_address_is_kept() -> None:
+async def test_the_path_of_the_base_url_is_used() -> None:
     async with wire(answer({})) as there:
         account = Account(f"{there.base_url}/api/", Secret(KEY, "test"))
         async with open_reader(account) as reader:
@@ -101,7 +101,7 @@ STATUSES: list[tuple[int, type[Failure], type[Failure], type[Failure]]] = [  # s
 
 
 @pytest.mark.parametrize(("status", "get", "post", "patch"), STATUSES, ids=[str(row[0]) for row in STATUSES])
-async def test_every_status_means_one_thing_per_method(status: int, get: Any, post: Any, patch: Any) -> None:
+async def test_each_status_is_mapped_to_a_failure_by_method(status: int, get: Any, post: Any, patch: Any) -> None:
     body = answer({"error_code": "ERR_NGROK_9", "msg": "no", "status_code": status, "details": {}}, status)
     for method, kind in {"GET": get, "POST": post, "PATCH": patch, "PUT": patch, "DELETE": patch}.items():
         failure = await failing(method, body)
@@ -109,20 +109,20 @@ async def test_every_status_means_one_thing_per_method(status: int, get: Any, po
 
 
 @pytest.mark.parametrize("code", [446, 511, 18016, 18017, 381, 7122])
-async def test_a_400_of_something_still_in_the_way_may_be_tried_again(code: int) -> None:
+async def test_a_400_of_an_object_still_in_use_is_transient(code: int) -> None:
     failure = await failing("DELETE", answer({"error_code": f"ERR_NGROK_{code}", "msg": "in use"}, 400))
     assert isinstance(failure, Transient)
 
 
 @pytest.mark.parametrize("status", [401, 403])
-async def test_a_wrong_key_is_a_matter_of_permission(status: int) -> None:
+async def test_a_wrong_key_is_reported_as_missing_permission(status: int) -> None:
     failure = await failing("GET", answer({"msg": f"The key {KEY} is not known"}, status))
     assert isinstance(failure, Refused)
     assert failure.is_permission
     assert "(key) is not known" in str(failure)
 
 
-async def test_a_message_is_shown_without_what_a_terminal_would_obey() -> None:
+async def test_a_message_of_the_platform_is_printed_without_control_sequences() -> None:
     said = "bad\x1b]0;title\x07 \x1b[31mred\x1b[0m\r\nline\u202e \x9b31m" + "x" * 1000
     failure = await failing("POST", answer({"msg": said, "details": {"operation_id": "op_1"}}, 400))
     text = str(failure)
@@ -144,7 +144,7 @@ async def test_a_message_is_shown_without_what_a_terminal_would_obey() -> None:
     ],
     ids=["closed", "reset", "truncated body", "truncated head", "not HTTP"],
 )
-async def test_a_change_whose_answer_breaks_off_is_lost(method: str, broken: bytes) -> None:
+async def test_the_outcome_of_a_change_without_a_complete_response_is_unknown(method: str, broken: bytes) -> None:
     async with wire(answer({}), broken) as there, open_platform(there.account()) as platform:
         await platform.get("/x")  # over a connection that has been used, and over a fresh one below
         with pytest.raises(Lost):
@@ -191,7 +191,7 @@ class FiveSeconds:
 
 
 @pytest.mark.parametrize("used", [3, 2])
-async def test_a_check_follows_the_wait_for_the_budget_and_the_request_follows_the_check(used: int) -> None:
+async def test_a_check_runs_after_the_wait_for_the_budget_and_right_before_the_request(used: int) -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock, read_at=-10 if used == 2 else 0)  # old from the start, or only after the wait
     async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=3), clock=clock) as platform:
@@ -218,7 +218,7 @@ class NeverFresh(FiveSeconds):
         return not was_fresh
 
 
-async def test_a_check_that_becomes_due_in_each_wait_is_made_in_the_third_turn_at_the_latest() -> None:
+async def test_a_check_that_expires_in_each_wait_runs_in_the_third_attempt_at_the_latest() -> None:
     clock = VirtualClock()
     check = NeverFresh(clock)
     async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
@@ -228,7 +228,7 @@ async def test_a_check_that_becomes_due_in_each_wait_is_made_in_the_third_turn_a
     assert clock.now() == 60
 
 
-async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
+async def test_a_recent_check_sends_no_request() -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock)
     async with wire(answer({})) as there, open_platform(there.account(), clock=clock) as platform:
@@ -237,7 +237,7 @@ async def test_a_check_that_was_made_a_moment_ago_takes_no_request() -> None:
     assert [(request.method, request.body) for request in there.asked] == [("DELETE", b'{"kept":1}')]
 
 
-async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
+async def test_a_request_that_its_check_refuses_is_not_sent_and_not_counted() -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock, read_at=-10, refusal=Refused("of another stack"))
     async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
@@ -248,7 +248,7 @@ async def test_what_a_check_refuses_is_not_sent_and_not_counted() -> None:
     assert clock.now() == 0
 
 
-async def test_a_create_takes_one_request_of_the_budget() -> None:
+async def test_a_create_uses_one_request_of_the_budget() -> None:
     """There is nothing to read before it."""
     clock = VirtualClock()
     async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
@@ -260,7 +260,7 @@ async def test_a_create_takes_one_request_of_the_budget() -> None:
     assert (clock.now(), [check.sent_at for check in checks]) == (5, [5, 5])
 
 
-async def test_the_lock_is_checked_after_the_object_was_read() -> None:
+async def test_the_lock_is_checked_after_the_object_is_read() -> None:
     order: list[str] = []
     clock = VirtualClock()
 
@@ -277,7 +277,7 @@ async def test_the_lock_is_checked_after_the_object_was_read() -> None:
 
 
 @pytest.mark.parametrize("broken", [CUT, RESET, answer({"id": "x" * 100})[:-20] + CUT])
-async def test_a_read_whose_answer_breaks_off_is_tried_again(broken: bytes) -> None:
+async def test_a_read_without_a_complete_response_is_retried(broken: bytes) -> None:
     answers = (broken, broken, answer({"id": "x"}))
     async with wire(*answers) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
         assert await reader.get("/x") == {"id": "x"}
@@ -285,7 +285,7 @@ async def test_a_read_whose_answer_breaks_off_is_tried_again(broken: bytes) -> N
 
 
 @pytest.mark.parametrize("method", ["GET", *METHODS])
-async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> None:
+async def test_a_refused_connection_has_sent_nothing(method: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -309,7 +309,7 @@ async def test_a_connection_that_was_refused_has_sent_nothing(method: str) -> No
         (RuntimeError("x"), True),
     ],
 )
-def test_an_error_that_is_not_known_to_come_before_sending_counts_as_sent(failure: Exception, sent: bool) -> None:
+def test_an_unknown_error_counts_as_one_after_sending(failure: Exception, sent: bool) -> None:
     """A create that may have been sent is looked for, and not repeated."""
     assert transport.explain(failure, 10).sent is sent
     wrapped = httpx.ConnectError("as httpx-aiohttp reports a connection that broke after sending")
@@ -317,7 +317,7 @@ def test_an_error_that_is_not_known_to_come_before_sending_counts_as_sent(failur
     assert transport.explain(wrapped, 10).sent is True
 
 
-async def test_an_address_is_told_whole_although_a_secret_is_like_it() -> None:
+async def test_an_address_is_not_redacted_although_a_secret_resembles_it() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
@@ -327,7 +327,7 @@ async def test_an_address_is_told_whole_although_a_secret_is_like_it() -> None:
             await platform.get("/x")
 
 
-async def test_a_name_that_does_not_resolve_has_sent_nothing() -> None:
+async def test_an_unresolvable_name_has_sent_nothing() -> None:
     account = Account("https://nowhere.invalid:9", Secret(KEY, "test"))
     async with open_platform(account, clock=VirtualClock()) as platform:
         with pytest.raises(Transient, match="cannot reach"):
@@ -339,17 +339,17 @@ def slow(there: Wire) -> None:
 
 
 @pytest.mark.parametrize(("method", "kind"), [("GET", Transient), ("POST", Lost), ("PATCH", Lost)])
-async def test_no_answer_in_time(method: str, kind: type[Failure]) -> None:
+async def test_a_request_without_a_response_in_time_fails(method: str, kind: type[Failure]) -> None:
     failure = await failing(method, slow, timeout=0.05)
     assert (type(failure), "within 0.05 s" in str(failure)) == (kind, True)
 
 
-async def test_a_body_that_drips_is_cut_off_by_the_deadline() -> None:
+async def test_a_slow_body_is_ended_by_the_timeout() -> None:
     endless = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n\r\n{"
     assert isinstance(await failing("POST", endless, timeout=0.05), Lost)
 
 
-async def test_html_instead_of_json_is_named() -> None:
+async def test_html_instead_of_json_is_reported() -> None:
     page = answer(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
     failure = await failing("GET", page)
     assert isinstance(failure, Refused)
@@ -357,24 +357,24 @@ async def test_html_instead_of_json_is_named() -> None:
     assert isinstance(await failing("POST", page), Lost)
 
 
-async def test_an_error_page_in_html_still_has_its_status() -> None:
+async def test_an_html_error_page_has_its_status() -> None:
     failure = await failing("GET", answer(b"<html>Bad gateway</html>", 502, "text/html"))
     assert (type(failure), failure.status) == (Transient, 502)
 
 
 @pytest.mark.parametrize("content", [b'{"id": ', b"[" * 100_000, b"\xff\xfe"])
-async def test_json_that_is_none_is_not_an_answer(content: bytes) -> None:
+async def test_a_response_of_invalid_json_is_a_failure(content: bytes) -> None:
     assert isinstance(await failing("GET", answer(content)), Transient)
     assert isinstance(await failing("POST", answer(content)), Lost)
 
 
-async def test_an_answer_of_no_end_is_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_response_that_is_too_large_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconciler.api.client.LARGEST", 1000)
     assert isinstance(await failing("GET", answer({"x": "y" * 2000})), Refused)
     assert isinstance(await failing("POST", answer({"x": "y" * 2000})), Lost)
 
 
-async def test_a_packed_answer_is_unpacked() -> None:
+async def test_a_gzip_response_is_decompressed() -> None:
     packed = answer(gzip.compress(b'{"id":"x"}'), Content_Encoding="gzip")
     async with wire(packed) as there, open_platform(there.account()) as platform:
         assert await platform.get("/x") == {"id": "x"}
@@ -399,7 +399,7 @@ async def test_requests_of_one_client_do_not_mix() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_redirect_is_not_followed_and_its_host_named(status: int) -> None:
+async def test_a_redirect_is_not_followed_and_its_host_is_named(status: int) -> None:
     async with wire(answer({})) as elsewhere:
         # A create may have been carried out all the same: "see what came of it there" is one meaning of a redirect.
         for method, expected in (("GET", Refused), ("PATCH", Refused), ("POST", Lost)):
@@ -410,25 +410,25 @@ async def test_a_redirect_is_not_followed_and_its_host_named(status: int) -> Non
 
 
 @pytest.mark.parametrize("there", ["https://ops:hunter22@sso.example.com/x", "//ops:hunter22@sso.example.com\\x"])
-async def test_user_and_password_of_a_redirect_are_not_shown(there: str) -> None:
+async def test_user_and_password_of_a_redirect_are_not_printed(there: str) -> None:
     failure = await failing("GET", answer(None, 302, Location=there))
     assert "redirects to sso.example.com;" in str(failure)
     assert "hunter22" not in str(failure)
 
 
-async def test_a_redirect_to_a_host_that_holds_the_key_does_not_show_it() -> None:
+async def test_a_key_in_the_host_of_a_redirect_is_not_printed() -> None:
     failure = await failing("GET", answer(None, 302, Location=f"https://{KEY}.example.com/x"))  # asserts the absence
     assert ".example.com; the redirect was not followed" in str(failure)
 
 
 @pytest.mark.parametrize("header", ["7", "7.0"])
-async def test_the_platform_says_how_long_to_wait(header: str) -> None:
+async def test_retry_after_of_the_platform_is_read(header: str) -> None:
     failure = await failing("POST", answer({"msg": "slow down"}, 429, Retry_After=header))
     assert isinstance(failure, Transient)
     assert failure.retry_after == 7
 
 
-async def test_after_a_429_nothing_leaves_before_the_time_the_platform_named() -> None:
+async def test_no_request_is_sent_before_the_retry_after_of_a_429() -> None:
     clock = VirtualClock()
     answers = (answer({}, 429, Retry_After="7"), answer({}))
     async with wire(*answers) as there, open_platform(there.account(), clock=clock, random=SeededChance()) as platform:
@@ -438,7 +438,7 @@ async def test_after_a_429_nothing_leaves_before_the_time_the_platform_named() -
     assert clock.now() == 7
 
 
-async def test_a_reader_cannot_change_anything() -> None:
+async def test_a_read_only_client_sends_no_changes() -> None:
     async with wire(answer({})) as there, open_reader(there.account()) as reader:
         assert not hasattr(reader, "send")
         for method in METHODS:
@@ -450,7 +450,7 @@ async def test_a_reader_cannot_change_anything() -> None:
 @pytest.mark.parametrize(
     "address", ["{there}0/x", "{there}.example/x", "{there}@127.0.0.1:9/x", "{there}", "/x", "http://127.0.0.1:9/x", ""]
 )
-async def test_a_client_sends_nothing_to_an_address_that_only_begins_like_its_origin(address: str) -> None:
+async def test_a_client_sends_nothing_to_an_address_that_only_starts_with_its_origin(address: str) -> None:
     async with wire(answer({})) as there, open_client(there.account(), VirtualClock(), read_only=False) as client:
         assert await client.exchange("GET", f"{there.base_url}/x") == {}
         with pytest.raises(Refused, match="this client must not send GET"):
@@ -471,7 +471,7 @@ async def test_a_client_sends_nothing_to_an_address_that_only_begins_like_its_or
         (f"https://{'a' * 120}.example/", "a" * 100),
     ],
 )
-async def test_of_a_redirect_only_the_host_is_shown(location: str, shown: str) -> None:
+async def test_only_the_host_of_a_redirect_is_printed(location: str, shown: str) -> None:
     failure = await failing("GET", answer(None, 302, Location=location))
     assert f" redirects to {shown}; the redirect was not followed" in str(failure)
     assert (type(failure), failure.status) == (Refused, 302)
@@ -488,7 +488,7 @@ async def test_every_status_from_300_to_399_is_a_redirect(status: int, redirects
 
 
 @pytest.mark.parametrize("content", [b"", b" \r\n"])
-async def test_an_answer_of_nothing_is_none(content: bytes) -> None:
+async def test_an_empty_response_is_none(content: bytes) -> None:
     async with wire(answer(content)) as there, open_platform(there.account()) as platform:
         assert await platform.send("DELETE", "/x") is None
 
@@ -503,7 +503,7 @@ async def test_an_answer_of_nothing_is_none(content: bytes) -> None:
         ("application/problem+json; x=y", "application/problem+json", Transient),
     ],
 )
-async def test_what_is_not_json_is_named_by_its_type(kind: str, shown: str, failure: type[Failure]) -> None:
+async def test_a_response_that_is_not_json_is_named_by_its_type(kind: str, shown: str, failure: type[Failure]) -> None:
     """What calls itself JSON was cut off on its way, and may come whole the next time."""
     found = await failing("GET", answer(b"<html>", content_type=kind))
     assert type(found) is failure
@@ -523,7 +523,7 @@ async def test_key_and_secrets_are_redacted_everywhere_in_an_error() -> None:
     assert str(long).startswith("xxx")
 
 
-async def test_only_a_429_holds_the_other_requests_up() -> None:
+async def test_only_a_429_delays_other_requests() -> None:
     clock = VirtualClock()
     answers = (answer({}, 503, Retry_After="7"), answer({}, 429, Retry_After="0"), answer({}, 429), answer({}))
     async with wire(*answers) as there, open_platform(there.account(), clock=clock) as platform:
@@ -534,7 +534,7 @@ async def test_only_a_429_holds_the_other_requests_up() -> None:
     assert clock.now() == 0
 
 
-async def test_before_a_change_and_only_then_it_is_asked_whether_it_may_be_sent() -> None:
+async def test_the_lock_is_checked_before_each_change_and_not_before_reads() -> None:
     asked = 0
 
     async def before_write() -> None:
@@ -560,7 +560,7 @@ async def test_before_a_change_and_only_then_it_is_asked_whether_it_may_be_sent(
     assert [request.method for request in there.asked] == ["GET", "PATCH"]
 
 
-async def test_a_read_that_is_tried_again_is_told_with_its_wait_and_reason() -> None:
+async def test_a_retried_read_is_reported_with_its_wait_and_reason() -> None:
     told: list[tuple[float, str]] = []
     clock = VirtualClock()
     async with (
@@ -573,14 +573,14 @@ async def test_a_read_that_is_tried_again_is_told_with_its_wait_and_reason() -> 
     assert 7 <= told[1][0] <= 7.5
 
 
-async def test_a_read_is_tried_as_often_as_its_policy_says() -> None:
+async def test_a_read_is_retried_as_often_as_its_policy_allows() -> None:
     async with wire(answer({}, 503)) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
         with pytest.raises(Transient):
             await reader.get("/x")
     assert len(there.asked) == READS.attempts
 
 
-async def test_a_response_that_came_last_is_in_the_ledger_when_the_client_is_closed(tmp_path: Path) -> None:
+async def test_the_last_response_is_in_the_ledger_when_the_client_is_closed(tmp_path: Path) -> None:
     clock, file = VirtualClock(), tmp_path / "requests.db"
     account = {"ledger": file, "requests_per_minute": 1}
     async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:
@@ -589,7 +589,7 @@ async def test_a_response_that_came_last_is_in_the_ledger_when_the_client_is_clo
         assert ledger.enter(lambda: 1.0, 1, 60.0) == (None, 59.0)
 
 
-async def test_a_cancelled_request_stays_cancelled() -> None:
+async def test_a_cancelled_request_remains_cancelled() -> None:
     async with wire(slow) as there, open_platform(there.account()) as platform:
         task = asyncio.ensure_future(platform.send("POST", "/x", {}))
         while not there.asked:  # noqa: ASYNC110 - the server of the test has no event to wait for

@@ -76,7 +76,7 @@ def test_a_comment_is_added_found_and_updated(host: CodeHost, review: Opening) -
 
 
 @each_review
-def test_the_first_own_comment_that_begins_with_the_marker_is_the_one(host: CodeHost, review: Opening) -> None:
+def test_the_first_own_comment_that_starts_with_the_marker_is_updated(host: CodeHost, review: Opening) -> None:
     host.say(ALICE, f"{MARK} of another user")
     host.say(US, f"quoted: {MARK}")
     host.comments.append({"id": "4", "body": f"{MARK} odd", "user": US, "author": US})
@@ -88,7 +88,7 @@ def test_the_first_own_comment_that_begins_with_the_marker_is_the_one(host: Code
     assert host.bodies == [*before[:4], f"{MARK} new", f"{MARK} later"]
 
 
-def test_what_gitlab_notes_by_itself_is_no_comment(host: CodeHost) -> None:
+def test_system_notes_of_gitlab_are_ignored(host: CodeHost) -> None:
     host.say(US, f"{MARK} changed the title")
     host.comments[0]["system"] = True
     assert upsert(gitlab(host), f"{MARK} new") is CommentResult.ADDED
@@ -96,7 +96,7 @@ def test_what_gitlab_notes_by_itself_is_no_comment(host: CodeHost) -> None:
 
 
 @each_review
-def test_a_comment_that_is_deleted_meanwhile_is_added_again(host: CodeHost, review: Opening) -> None:
+def test_a_comment_deleted_during_its_update_is_added_again(host: CodeHost, review: Opening) -> None:
     host.say(US, f"{MARK} old")
     host.vanishing = True
     assert upsert(review(host), f"{MARK} new") is CommentResult.ADDED
@@ -124,7 +124,7 @@ def test_an_issue_is_opened_updated_and_closed(host: CodeHost, tracker: Opening)
 
 
 @each_tracker
-def test_issues_of_others_and_without_the_marker_are_left_alone(host: CodeHost, tracker: Opening) -> None:
+def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHost, tracker: Opening) -> None:
     def issue(author: dict[str, Any], body: str | None, **more: Any) -> dict[str, Any]:
         number = len(host.issues) + 1
         told = {"number": number, "iid": number, "title": "t", "body": body, "description": body}
@@ -143,13 +143,13 @@ def test_issues_of_others_and_without_the_marker_are_left_alone(host: CodeHost, 
 
 
 @each_tracker
-def test_an_issue_that_a_code_host_does_not_name_is_compared_as_an_empty_one(host: CodeHost, tracker: Opening) -> None:
+def test_a_missing_title_of_an_issue_equals_an_empty_one(host: CodeHost, tracker: Opening) -> None:
     told = {"number": 1, "iid": 1, "title": None, "body": f"{MARK} x", "description": f"{MARK} x", "state": "open"}
     host.issues.append({**told, "user": US, "author": US})
     assert tracker(host).upsert_issue("", f"{MARK} x", MARK) is IssueResult.CURRENT
 
 
-def test_a_workflow_s_token_takes_for_its_own_what_a_bot_wrote(host: CodeHost) -> None:
+def test_a_workflow_token_updates_comments_of_bots(host: CodeHost) -> None:
     host.me = None
     host.say(ALICE, f"{MARK} of another user")
     assert upsert(github(host), f"{MARK} one") is CommentResult.ADDED
@@ -159,7 +159,7 @@ def test_a_workflow_s_token_takes_for_its_own_what_a_bot_wrote(host: CodeHost) -
 
 @each_review
 @pytest.mark.parametrize("user", [{}, {"login": "", "id": None}, {"login": 7}, ["x"]], ids=str)
-def test_a_token_of_nobody_changes_nothing(host: CodeHost, review: Opening, user: Any) -> None:
+def test_a_token_without_a_known_owner_is_refused(host: CodeHost, review: Opening, user: Any) -> None:
     host.instead["GET /user"] = (200, {}, user)
     with pytest.raises(Refused, match="does not name the owner of the token"):
         upsert(review(host), MARK)
@@ -168,13 +168,13 @@ def test_a_token_of_nobody_changes_nothing(host: CodeHost, review: Opening, user
 
 @each_review
 @pytest.mark.parametrize("author", [None, "deployer", {}, {"login": None, "id": None}], ids=str)
-def test_a_comment_of_no_known_author_is_not_ours(host: CodeHost, review: Opening, author: Any) -> None:
+def test_a_comment_without_a_known_author_is_not_updated(host: CodeHost, review: Opening, author: Any) -> None:
     host.comments.append({"id": 1, "body": f"{MARK} x", "user": author, "author": author})
     assert upsert(review(host), f"{MARK} y") is CommentResult.ADDED
 
 
 @each_review
-def test_comments_are_read_to_the_last_page_and_no_further(
+def test_comments_are_read_up_to_the_last_page(
     host: CodeHost, review: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host.largest_page = 2
@@ -199,7 +199,7 @@ def test_comments_are_read_to_the_last_page_and_no_further(
         ("", 1),
     ],
 )
-def test_a_link_tells_whether_there_is_a_next_page(host: CodeHost, link: str, pages: int) -> None:
+def test_the_link_header_decides_about_a_next_page(host: CodeHost, link: str, pages: int) -> None:
     """An empty page ends the list, whatever its link."""
     path = "/comments"
     host.instead[f"GET {path}"] = (200, {"Link": link}, [{"id": 1, "body": "x", "user": ALICE}, "odd"])
@@ -239,7 +239,7 @@ FAILURES: list[tuple[int, dict[str, str], Any, type[Failure], str]] = [
 
 
 @pytest.mark.parametrize(("status", "headers", "body", "kind", "text"), FAILURES)
-def test_a_failure_says_what_to_do(
+def test_a_failure_of_a_code_host_has_its_remedy(
     host: CodeHost, status: int, headers: dict[str, str], body: Any, kind: type[Failure], text: str
 ) -> None:
     host.instead["GET /user"] = (status, headers, body)
@@ -250,7 +250,7 @@ def test_a_failure_says_what_to_do(
     assert TOKEN not in str(failed.value)
 
 
-def test_an_issue_that_is_gone_when_it_is_changed_is_gone(host: CodeHost) -> None:
+def test_an_issue_deleted_before_its_update_is_reported_as_gone(host: CodeHost) -> None:
     github_issues(host).upsert_issue("t", MARK, MARK)
     host.instead["PATCH /issues/1"] = (404, {}, {"message": "Not Found"})
     with pytest.raises(Gone, match="returned 404 for PATCH /repos/octo/infra/issues/1: Not Found") as gone:
@@ -259,14 +259,14 @@ def test_an_issue_that_is_gone_when_it_is_changed_is_gone(host: CodeHost) -> Non
 
 
 @pytest.mark.parametrize("body", [{"a": 1}, "x", None])
-def test_what_is_no_list_of_comments_is_refused(host: CodeHost, body: Any) -> None:
+def test_a_response_without_a_list_of_comments_is_refused(host: CodeHost, body: Any) -> None:
     host.instead["GET /comments"] = (200, {}, body)
     with pytest.raises(Refused, match="is not a list"):
         upsert(github(host), MARK)
     assert host.changes == []
 
 
-def test_a_code_host_that_is_not_there_may_be_there_later() -> None:
+def test_an_unreachable_code_host_is_transient() -> None:
     with CodeHost() as host:
         review = github(host)
     with pytest.raises(Transient, match=r"cannot reach .*; run it again"):

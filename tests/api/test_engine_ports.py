@@ -85,7 +85,7 @@ def credential() -> tuple[Any, ...]:
     )
 
 
-async def test_creates_in_order_with_references_and_deletes_again(sandbox: Sandbox, run: Run) -> None:
+async def test_objects_are_created_in_order_of_references_and_deleted(sandbox: Sandbox, run: Run) -> None:
     edge = create(
         "TLSEdge/payments", "/edges/tls", {"backend": {"backend_id": Ref(BACKEND)}}, needs=(f"create {BACKEND}",)
     )
@@ -98,7 +98,9 @@ async def test_creates_in_order_with_references_and_deletes_again(sandbox: Sandb
     assert await run.store.find_open_intents("prod") == ()
 
 
-async def test_one_look_is_one_list_per_collection_and_page(sandbox: Sandbox, platform: HTTPPlatform) -> None:
+async def test_a_refresh_sends_one_request_for_each_collection_and_page(
+    sandbox: Sandbox, platform: HTTPPlatform
+) -> None:
     for number in range(105):
         sandbox.post("/backends/http_response", {"description": str(number), "status_code": 200})
     sandbox.forget_log()
@@ -111,7 +113,7 @@ async def test_one_look_is_one_list_per_collection_and_page(sandbox: Sandbox, pl
 
 
 @pytest.mark.parametrize("then", ["cut", "commit-then-cut", "status", "commit-then-status"])
-async def test_a_create_exists_once_whatever_became_of_its_answer(sandbox: Sandbox, run: Run, then: str) -> None:
+async def test_an_object_is_created_once_although_the_response_was_lost(sandbox: Sandbox, run: Run, then: str) -> None:
     sandbox.fault("POST /edges/tls", then=then, times=2)
     ends = await run.outcomes(create("TLSEdge/payments", "/edges/tls"))
     assert ends["create TLSEdge/payments"][0] in (Outcome.DONE, Outcome.ALREADY), ends
@@ -120,7 +122,7 @@ async def test_a_create_exists_once_whatever_became_of_its_answer(sandbox: Sandb
 
 
 @pytest.mark.parametrize("then", ["cut", "commit-then-cut", "commit-then-status"])
-async def test_a_credential_lives_only_with_its_token_delivered(sandbox: Sandbox, run: Run, then: str) -> None:
+async def test_a_credential_remains_only_if_its_token_was_delivered(sandbox: Sandbox, run: Run, then: str) -> None:
     sandbox.fault("POST /credentials", then=then)
     ends = await run.outcomes(*credential())
     assert {outcome for outcome, _ in ends.values()} == {Outcome.DONE}, ends
@@ -130,7 +132,7 @@ async def test_a_credential_lives_only_with_its_token_delivered(sandbox: Sandbox
     assert len(await run.store.receipts("prod")) == 1
 
 
-async def test_a_bot_user_found_after_a_lost_answer_is_bound(sandbox: Sandbox, run: Run) -> None:
+async def test_a_bot_user_found_after_a_lost_response_is_bound(sandbox: Sandbox, run: Run) -> None:
     sandbox.fault("POST /bot_users", then="commit-then-cut")
     ends = await run.outcomes(create("BotUser/berlin", "/bot_users", {"name": "berlin"}))
     assert ends["create BotUser/berlin"][0] is Outcome.ALREADY, ends
@@ -138,13 +140,13 @@ async def test_a_bot_user_found_after_a_lost_answer_is_bound(sandbox: Sandbox, r
     assert (await run.store.bindings("prod"))[Address("BotUser", "berlin")].id == live["id"]
 
 
-async def test_a_wrong_key_is_a_matter_of_permission(sandbox: Sandbox) -> None:
+async def test_a_wrong_key_is_reported_as_missing_permission(sandbox: Sandbox) -> None:
     async with open_reader(Account(sandbox.base_url, Secret("wrong", "test"))) as reader:
         with pytest.raises(Refused) as failed:
             await observe(reader, kinds.every())
     assert failed.value.is_permission
 
 
-async def test_the_public_platforms_header_is_understood(sandbox: Sandbox) -> None:
+async def test_the_header_of_the_profile_ngrok_is_accepted(sandbox: Sandbox) -> None:
     async with open_reader(account(sandbox, profile="ngrok", requests_per_minute=0)) as reader:
         assert [page async for page in reader.pages("/bot_users", "bot_users")] == [[]]

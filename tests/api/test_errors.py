@@ -30,7 +30,7 @@ NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
         ("Mon, 01 Jan 99999 00:00:00 GMT", None),
     ],
 )
-def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> None:
+def test_retry_after_is_read_in_each_form(header: str | None, seconds: float | None) -> None:
     assert retry_after(header, NOW) == seconds
 
 
@@ -64,7 +64,7 @@ def test_retry_after_in_each_form(header: str | None, seconds: float | None) -> 
         ),
     ],
 )
-def test_an_error_s_text_has_status_code_and_operation(status: int, body: Any, text: str, code: str) -> None:
+def test_the_text_of_an_error_has_status_code_and_operation(status: int, body: Any, text: str, code: str) -> None:
     failure = failure_of("GET", status, body)
     assert (type(failure), str(failure), failure.code, failure.status) == (Refused, text, code, status)
 
@@ -99,7 +99,7 @@ def test_an_error_s_text_has_status_code_and_operation(status: int, body: Any, t
         ("GET", 411, "", Refused, False),
     ],
 )
-def test_what_may_be_repeated_depends_on_method_status_and_code(
+def test_method_status_and_code_decide_whether_a_request_is_repeated(
     method: str, status: int, code: str, kind: type[Failure], waits: bool
 ) -> None:
     """And only what may be repeated takes over how long the platform asked to wait."""
@@ -113,19 +113,17 @@ def test_what_may_be_repeated_depends_on_method_status_and_code(
     ("method", "sent", "kind"),
     [("POST", True, Lost), ("DELETE", True, Lost), ("GET", True, Transient), ("POST", False, Transient)],
 )
-def test_a_missing_response_leaves_in_doubt_what_may_have_been_changed(
-    method: str, sent: bool, kind: type[Failure]
-) -> None:
+def test_the_outcome_of_a_change_without_a_response_is_unknown(method: str, sent: bool, kind: type[Failure]) -> None:
     failure = failure_without_answer(method, "reset", sent=sent)
     assert (type(failure), str(failure)) == (kind, "reset")
 
 
 @pytest.mark.parametrize("length", [59, 60, 61])
-def test_a_text_is_shortened_only_beyond_its_limit(length: int) -> None:
+def test_only_a_text_beyond_the_limit_is_shortened(length: int) -> None:
     assert sanitize("x" * length, 60) == ("x" * length if length <= 60 else "x" * 59 + "…")
 
 
-def test_a_date_without_a_time_zone_is_in_utc() -> None:
+def test_a_date_without_a_time_zone_is_read_as_utc() -> None:
     assert retry_after("Thu, 01 Jan 2026 12:00:30 -0000", NOW) == 30
     assert retry_after("Thu, 01 Jan 2026 13:00:30 +0100", NOW) == 30
     assert retry_after("2.5", NOW) == 2.5
@@ -143,7 +141,7 @@ def test_a_date_without_a_time_zone_is_in_utc() -> None:
         ("x" * 600, "x" * 499 + "…"),
     ],
 )
-def test_text_from_the_platform_is_made_harmless(text: str, shown: str) -> None:
+def test_control_characters_of_a_text_are_removed(text: str, shown: str) -> None:
     assert sanitize(text) == shown
 
 

@@ -51,7 +51,7 @@ async def sent(through: Scripted, largest: int, **more: Any) -> Response:
         return await connection.send("POST", f"{ORIGIN}/x", httpx.Headers(), b"", largest=largest)
 
 
-async def test_a_body_may_be_as_large_as_allowed_and_no_larger() -> None:
+async def test_a_body_above_the_size_limit_is_refused() -> None:
     assert (await sent(Scripted(b"12", b"34"), 4)).content == b"1234"
     with pytest.raises(NoResponse) as failed:
         await sent(Scripted(b"12", b"345", b"6"), 4)
@@ -59,7 +59,7 @@ async def test_a_body_may_be_as_large_as_allowed_and_no_larger() -> None:
     assert (failed.value.sent, failed.value.lasting) == (True, True)
 
 
-async def test_a_body_is_read_no_further_than_allowed() -> None:
+async def test_a_body_is_read_up_to_the_size_limit() -> None:
     through = Scripted(b"12", b"345", b"6")
     with pytest.raises(NoResponse, match="larger than 0 MB"):
         await sent(through, 4)
@@ -81,7 +81,7 @@ async def test_an_error_names_the_peer_and_the_connection_is_closed() -> None:
 
 
 @pytest.mark.parametrize(("status", "success"), [(199, False), (200, True), (299, True), (300, False)])
-def test_a_2xx_is_success(status: int, success: bool) -> None:
+def test_only_a_2xx_is_success(status: int, success: bool) -> None:
     assert Response(status, httpx.Headers(), b"").is_success is success
 
 
@@ -98,7 +98,7 @@ def test_a_2xx_is_success(status: int, success: bool) -> None:
         ("POST", False, True, Refused),
     ],
 )
-def test_a_missing_response_leaves_a_change_in_doubt_if_it_may_have_been_sent(
+def test_the_outcome_of_a_change_is_unknown_only_if_it_may_have_been_sent(
     method: str, sent: bool, lasting: bool, kind: type[Failure]
 ) -> None:
     failure = NoResponse("what", "why canary", sent=sent, lasting=lasting).as_failure(
@@ -129,7 +129,7 @@ async def failing(base_url: str, *, largest: int = 2**20, seconds: float = 10.0)
     return failed.value
 
 
-async def test_an_answer_is_what_was_answered_whatever_it_is() -> None:
+async def test_a_response_is_returned_whatever_its_status() -> None:
     async with wire(answer({"x": 1}, 302, Location="http://127.0.0.1:1/")) as there:
         said = await asked(there.base_url)
     assert (said.status, said.is_success, said.content) == (302, False, b'{"x": 1}')
@@ -151,7 +151,7 @@ def dripping(head: bytes, drop: bytes) -> Serve:
 @pytest.mark.parametrize(
     "serve", [dripping(b"Content-Length: 100000\r\n\r\n", b" "), dripping(b"", b"x: y\r\n")], ids=["body", "headers"]
 )
-async def test_an_answer_that_never_ends_is_not_waited_for(serve: Serve) -> None:
+async def test_a_response_that_never_ends_is_ended_by_the_timeout(serve: Serve) -> None:
     async with listening(serve) as port:
         failure = await failing(f"http://127.0.0.1:{port}", seconds=0.4)
     assert isinstance(failure, Transient)
@@ -165,28 +165,28 @@ async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
         await writer.drain()
 
 
-async def test_an_answer_without_end_is_cut_off() -> None:
+async def test_an_endless_response_is_ended_at_the_size_limit() -> None:
     async with listening(pouring) as port:
         failure = await failing(f"http://127.0.0.1:{port}", largest=2**20)
     assert isinstance(failure, Refused)
     assert str(failure) == f"the response of http://127.0.0.1:{port} is larger than 1 MB"
 
 
-async def test_a_body_that_nobody_wants_is_not_read() -> None:
+async def test_a_body_is_not_read_if_no_content_is_requested() -> None:
     async with listening(pouring) as port:
         said = await asked(f"http://127.0.0.1:{port}", largest=0)
     assert (said.status, said.content) == (200, b"")
 
 
 @pytest.mark.parametrize("content", [CUT, b"not http at all\r\n\r\n" + CUT])
-async def test_a_connection_that_breaks_is_told_without_the_address(content: bytes) -> None:
+async def test_a_lost_connection_is_reported_without_the_path(content: bytes) -> None:
     async with wire(content) as there:
         failure = await failing(there.base_url)
     assert isinstance(failure, Transient)
     assert str(failure).startswith(f"lost the connection to {there.base_url}: ")
 
 
-async def test_a_certificate_that_is_not_trusted_is_called_so(tmp_path: Path) -> None:
+async def test_an_untrusted_certificate_is_reported(tmp_path: Path) -> None:
     async with wire(answer({}), tls=serving(tmp_path, issuer="localhost")) as there:
         failure = await failing(f"https://localhost:{there.port}")
     assert isinstance(failure, Refused)
@@ -196,6 +196,6 @@ async def test_a_certificate_that_is_not_trusted_is_called_so(tmp_path: Path) ->
     )
 
 
-async def test_certificates_that_cannot_be_read_are_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreadable_certificates_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/absent.pem")
     assert "SSL_CERT_FILE or SSL_CERT_DIR cannot be read" in str(await failing("https://localhost:1"))

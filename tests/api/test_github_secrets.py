@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.mark.parametrize(("delivery", "environment"), [(TO_GITHUB, ""), (TO_PROD, "prod")])
-async def test_github_can_open_what_it_is_sent(github: GitHubServer, delivery: Delivery, environment: str) -> None:
+async def test_a_secret_is_encrypted_with_the_key_of_github(
+    github: GitHubServer, delivery: Delivery, environment: str
+) -> None:
     sink = GitHubSecrets(github.environ)
     await sink.check(delivery, overwrites=False)
     assert github.secrets == {}  # the secret that the check wrote is deleted
@@ -29,7 +31,7 @@ async def test_github_can_open_what_it_is_sent(github: GitHubServer, delivery: D
     assert len(github.writes()) == 3
 
 
-async def test_a_secret_of_github_is_overwritten_only_if_allowed(github: GitHubServer) -> None:
+async def test_an_existing_secret_of_github_is_overwritten_only_if_approved(github: GitHubServer) -> None:
     github.secrets["", "AGENT"] = "of somebody else"
     sink = GitHubSecrets(github.environ)
     for act in (sink.check(TO_GITHUB, overwrites=False), sink.deliver(TO_GITHUB, TOKEN, overwrites=False)):
@@ -54,7 +56,7 @@ async def test_a_secret_of_github_is_overwritten_only_if_allowed(github: GitHubS
         ({"faults": [("GET", "", 503)] * 4}, TO_GITHUB, "returned status 503"),
     ],
 )
-async def test_the_check_of_github_says_what_is_wrong(
+async def test_the_check_of_github_reports_each_problem(
     github: GitHubServer, change: dict[str, Any], delivery: Delivery, text: str
 ) -> None:
     environ = github.environ
@@ -68,13 +70,13 @@ async def test_the_check_of_github_says_what_is_wrong(
 
 
 @pytest.mark.parametrize("fault", [503, "drop", "refuse", (403, {"retry-after": "1"})])
-async def test_a_write_to_github_survives_faults(github: GitHubServer, fault: Any) -> None:
+async def test_a_write_to_github_is_retried_after_faults(github: GitHubServer, fault: Any) -> None:
     github.faults = [("GET", "public-key", 502), ("PUT", "AGENT", fault)]
     await GitHubSecrets(github.environ).deliver(TO_GITHUB, TOKEN, overwrites=False)
     assert github.secrets == {("", "AGENT"): "canary-token-4Hs8"}
 
 
-async def test_without_pynacl_nothing_is_sent_to_github(github: GitHubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_sent_to_github_without_pynacl(github: GitHubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__
 
     def without(name: str, *more: Any, **named: Any) -> Any:
@@ -120,14 +122,14 @@ OF_WEB = "/repos/acme/web/actions/secrets"
         (f"GET {OF_WEB}/AGENT", (308, {}), "the GitHub repository acme/web was renamed"),
     ],
 )
-async def test_a_github_that_answers_oddly_is_not_delivered_to(request_: str, told: Answer, text: str) -> None:
+async def test_an_unexpected_response_of_github_fails_the_check(request_: str, told: Answer, text: str) -> None:
     server = OddGitHub(odd={request_: told})
     with serving(server), pytest.raises(Undeliverable) as caught:
         await GitHubSecrets(server.environ).check(TO_GITHUB, overwrites=False)
     assert text in str(caught.value)
 
 
-async def test_a_probe_that_another_run_deleted_proves_as_much() -> None:
+async def test_a_probe_that_another_run_deleted_passes_the_check() -> None:
     server = OddGitHub(odd={f"DELETE {OF_WEB}/{PROBE}": (404, {})})
     with serving(server):
         sink = GitHubSecrets(server.environ)
@@ -147,7 +149,7 @@ async def test_a_probe_that_another_run_deleted_proves_as_much() -> None:
         ),
     ],
 )
-def test_a_place_at_github_is_the_same_in_any_spelling(environ: dict[str, str], path: str) -> None:
+def test_a_place_at_github_does_not_depend_on_its_spelling(environ: dict[str, str], path: str) -> None:
     spelled = Delivery("to_github_secret", "Acme/Web", settings={"name": "agent"})
     assert github_place(spelled, environ).is_same(github_place(TO_GITHUB, environ))
     assert (github_place(spelled, environ).path, github_place(spelled, environ).entry) == (path, "AGENT")

@@ -48,7 +48,9 @@ def read(encoding: str, content: bytes, largest: int, step: int = 7) -> bytes:
     st.integers(1, 50),
     st.sampled_from(["", "identity", "gzip", "x-gzip"]),
 )
-def test_a_body_is_whole_or_refused_however_it_arrives(content: bytes, largest: int, step: int, encoding: str) -> None:
+def test_a_body_is_complete_or_refused_however_it_is_split(
+    content: bytes, largest: int, step: int, encoding: str
+) -> None:
     packed = gzip.compress(content, 1) if "gzip" in encoding else content
     if max(len(content), len(packed)) <= largest:
         assert read(encoding, packed, largest, step) == content
@@ -67,7 +69,7 @@ def test_a_compressed_body_takes_no_more_memory_than_its_limit() -> None:
     assert peak < 10_000_000
 
 
-def test_content_after_the_compressed_stream_counts() -> None:
+def test_content_after_the_compressed_stream_counts_for_the_limit() -> None:
     with pytest.raises(TooLarge):
         read("gzip", gzip.compress(b"{}") + b"\0" * 1000, 500)
 
@@ -82,7 +84,7 @@ def test_content_after_the_compressed_stream_counts() -> None:
     ],
     ids=["no gzip", "deflate", "cut off", "wrong checksum"],
 )
-def test_a_damaged_body_is_not_taken_for_a_whole_one(content: bytes, why: str) -> None:
+def test_a_damaged_body_is_refused(content: bytes, why: str) -> None:
     with pytest.raises(UnusableBody) as wrong:
         read("gzip", content, 5_000)
     assert (str(wrong.value), wrong.value.lasting) == (why, False)

@@ -24,7 +24,7 @@ async def sent(limiter: Limiter, clock: VirtualClock, count: int, takes: float =
     return left
 
 
-async def test_no_window_holds_more_than_the_budget() -> None:
+async def test_no_window_has_more_requests_than_the_budget() -> None:
     clock = VirtualClock()
     times = [time for time, _ in await sent(Limiter(120, clock), clock, 1000, takes=0.3)]
     for start in times:
@@ -32,31 +32,31 @@ async def test_no_window_holds_more_than_the_budget() -> None:
     assert clock.now() == pytest.approx(8 * 60, abs=10)
 
 
-async def test_a_request_counts_until_a_window_after_its_answer() -> None:
+async def test_a_request_counts_until_a_window_after_its_response() -> None:
     clock = VirtualClock()
     assert [time for time, _ in await sent(Limiter(1, clock), clock, 3, takes=5)] == [0, 65, 130]
 
 
-async def test_first_come_first_served() -> None:
+async def test_requests_are_sent_in_their_order() -> None:
     clock = VirtualClock()
     numbers = [number for _, number in await sent(Limiter(3, clock), clock, 20)]
     assert numbers == list(range(20))
 
 
-async def test_no_budget_no_wait() -> None:
+async def test_requests_without_a_budget_do_not_wait() -> None:
     clock = VirtualClock()
     await sent(Limiter(0, clock), clock, 1000)
     assert clock.now() == 0
 
 
-async def test_waits_are_told() -> None:
+async def test_waits_are_reported() -> None:
     clock = VirtualClock()
     waits: list[float] = []
     await sent(Limiter(2, clock, on_wait=waits.append), clock, 3)
     assert waits == [60]
 
 
-async def test_one_that_gives_up_leaves_its_place() -> None:
+async def test_a_cancelled_request_does_not_use_the_budget() -> None:
     clock = VirtualClock()
     limiter = Limiter(1, clock)
     async with limiter.slot():
@@ -67,14 +67,14 @@ async def test_one_that_gives_up_leaves_its_place() -> None:
     assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
 
 
-async def test_requests_that_others_sent_count_until_a_window_after_them() -> None:
+async def test_requests_of_other_tasks_count_until_a_window_after_them() -> None:
     clock = VirtualClock()
     clock.time = 1000.0
     limiter = Limiter(4, clock, spent=[(20.0, 1), (50.0, 2), (70.0, 9)])
     assert [time - 1000 for time, _ in await sent(limiter, clock, 4)] == [0, 10, 10, 40]
 
 
-async def test_an_unknown_number_of_requests_is_the_whole_budget() -> None:
+async def test_an_unknown_number_of_requests_counts_as_the_whole_budget() -> None:
     clock = VirtualClock()
     limiter = Limiter(3, clock, spent=[(15.0, 1_000_000_000), (5.0, 1_000_000_000)])
     assert [time for time, _ in await sent(limiter, clock, 4)] == [55, 55, 55, 115]
@@ -82,14 +82,14 @@ async def test_an_unknown_number_of_requests_is_the_whole_budget() -> None:
     assert [time - 115 for time, _ in await sent(unlimited, clock, 1)] == [0]
 
 
-async def test_a_hold_holds_everybody() -> None:
+async def test_a_hold_delays_all_requests() -> None:
     clock = VirtualClock()
     limiter = Limiter(0, clock)
     limiter.hold(9)
     assert [time for time, _ in await sent(limiter, clock, 2)] == [9, 9]
 
 
-async def test_a_hold_longer_than_anybody_waits_is_told_at_once() -> None:
+async def test_a_hold_above_the_longest_wait_fails_at_once() -> None:
     clock = VirtualClock()
     limiter = Limiter(0, clock)
     limiter.hold(3600)
@@ -98,7 +98,7 @@ async def test_a_hold_longer_than_anybody_waits_is_told_at_once() -> None:
     assert clock.now() == 0
 
 
-async def test_room_for_two_is_had_at_once() -> None:
+async def test_a_slot_of_two_requests_waits_for_both() -> None:
     clock = VirtualClock()
     limiter = Limiter(3, clock)
     await sent(limiter, clock, 2)
@@ -108,7 +108,7 @@ async def test_room_for_two_is_had_at_once() -> None:
         assert clock.now() == 60
 
 
-async def test_room_that_was_not_used_is_given_back() -> None:
+async def test_unused_requests_of_a_slot_are_returned() -> None:
     clock = VirtualClock()
     limiter = Limiter(2, clock)
     for used in (0, 1):
@@ -118,7 +118,7 @@ async def test_room_that_was_not_used_is_given_back() -> None:
         assert clock.now() == 0
 
 
-async def test_the_longest_hold_counts() -> None:
+async def test_the_longest_hold_applies() -> None:
     clock = VirtualClock()
     limiter = Limiter(0, clock)
     limiter.hold(10)
@@ -152,7 +152,7 @@ async def test_both_requests_of_a_slot_count() -> None:
     assert [time for time, _ in await sent(limiter, clock, 3)] == [0, 60, 60]
 
 
-async def test_requests_wait_for_those_under_way_and_are_told_only_of_waits_for_the_budget() -> None:
+async def test_waits_for_running_requests_are_not_reported_and_those_for_the_budget_are() -> None:
     clock = VirtualClock()
     waits: list[float] = []
     limiter = Limiter(2, clock, window=10, on_wait=waits.append)
@@ -169,7 +169,7 @@ async def test_a_slot_that_fails_counts_as_sent() -> None:
     assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
 
 
-async def test_one_that_gives_up_later_does_not_count_as_sent() -> None:
+async def test_a_request_cancelled_during_its_wait_does_not_count_as_sent() -> None:
     clock = VirtualClock()
     limiter = Limiter(1, clock)
     await sent(limiter, clock, 1)

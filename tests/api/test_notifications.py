@@ -83,7 +83,7 @@ def failing(server: MailServer, *recipients: str, login: str = "") -> Failure:
     return failed.value
 
 
-def test_a_mail_goes_to_every_recipient_with_its_subject_on_one_line() -> None:
+def test_a_mail_is_sent_to_each_recipient_with_its_subject_on_one_line() -> None:
     with mail_server() as server:
         mail(server, "a@example.com", "b@example.com").send("two\n lines", "text\nü")
     told = [command for command in server.commands if command.lower().startswith(("mail", "rcpt"))]
@@ -98,7 +98,7 @@ def test_a_mail_goes_to_every_recipient_with_its_subject_on_one_line() -> None:
     assert not any(command.upper().startswith(("STARTTLS", "AUTH")) for command in server.commands)
 
 
-def test_a_recipient_that_the_server_rejects_is_named() -> None:
+def test_a_rejected_recipient_is_named() -> None:
     with mail_server(**{"rcpt to:<b": "550 who"}) as server:
         failure = failing(server, "a@example.com", "b@example.com")
     assert type(failure) is Refused
@@ -107,7 +107,7 @@ def test_a_recipient_that_the_server_rejects_is_named() -> None:
 
 
 @pytest.mark.parametrize(("scheme", "port"), [("smtp", 587), ("smtps", 465)])
-def test_a_mail_server_without_a_port_has_that_of_its_scheme(
+def test_the_default_port_of_a_mail_server_is_that_of_its_scheme(
     monkeypatch: pytest.MonkeyPatch, scheme: str, port: int
 ) -> None:
     tried: list[tuple[str, int]] = []
@@ -135,20 +135,20 @@ BEGIN = "mail to ops@example.com: the server cannot be reached or rejected the m
         ({"greeting": ""}, "it closed the connection"),
     ],
 )
-def test_why_a_mail_was_not_taken_is_told_without_the_server_s_words(replies: dict[str, str], why: str) -> None:
+def test_a_rejected_mail_is_reported_without_the_text_of_the_server(replies: dict[str, str], why: str) -> None:
     with mail_server(**replies) as server:
         failure = failing(server)
     assert (type(failure), str(failure)) == (Transient, BEGIN + why)
 
 
-def test_a_server_without_a_login_is_not_sent_one() -> None:
+def test_no_login_is_sent_to_a_server_that_does_not_support_it() -> None:
     with mail_server() as server:
         failure = failing(server, login="robot:word@")
     assert str(failure) == f"{BEGIN}it does not support STARTTLS or authentication"
     assert "word" not in " ".join(server.commands)
 
 
-def test_a_login_that_is_not_accepted_is_no_matter_of_trying_again() -> None:
+def test_a_rejected_login_is_not_retried() -> None:
     with mail_server(ehlo="250-here\r\n250 AUTH PLAIN", auth="535 no") as server:
         failure = failing(server, login="ro%40bot:wo%3Ard@")
     assert type(failure) is Refused
@@ -158,7 +158,7 @@ def test_a_login_that_is_not_accepted_is_no_matter_of_trying_again() -> None:
     ]
 
 
-def test_a_server_that_is_not_there_may_be_there_later() -> None:
+def test_an_unreachable_mail_server_is_transient() -> None:
     with mail_server() as server:
         mail(server).send("subject", "text")
     failure = failing(server)
@@ -175,7 +175,7 @@ def test_a_server_that_is_not_there_may_be_there_later() -> None:
         ("Drift <drift@example.com>", ["ops@example.com"], "'Drift <drift@example.com>' is not a mail address"),
     ],
 )
-def test_what_is_no_mail_address_is_refused(sender: str, recipients: list[str], why: str) -> None:
+def test_an_invalid_mail_address_is_refused(sender: str, recipients: list[str], why: str) -> None:
     with pytest.raises(Refused, match=why):
         Mail("smtp://mail.example.com", sender, recipients).check()
 
@@ -206,7 +206,7 @@ def test_the_address_of_a_mail_server_has_a_scheme_and_a_host(server: str, is_va
 
 
 @pytest.mark.parametrize("key", [b"key", None])
-async def test_a_webhook_gets_the_body_and_a_signature_if_there_is_a_key(key: bytes | None) -> None:
+async def test_a_webhook_receives_the_body_and_with_a_key_a_signature(key: bytes | None) -> None:
     async with wire(answer(None, 204)) as there:
         hook = Webhook(f"{there.base_url}/hook?x=1", key)
         hook.check()
@@ -224,7 +224,7 @@ def test_a_signature_covers_time_and_body() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 299, 300, 302, 404, 500])
-async def test_only_a_2xx_says_that_a_webhook_took_it(status: int) -> None:
+async def test_a_webhook_succeeds_only_with_a_2xx(status: int) -> None:
     async with wire(answer(None, status, Location="/x")) as there:
         hook = Webhook(f"{there.base_url}/hook-canary")
         if status < 300:
@@ -251,7 +251,7 @@ async def test_only_a_2xx_says_that_a_webhook_took_it(status: int) -> None:
         ("canary", "write https://host/path"),
     ],
 )
-def test_the_address_of_a_webhook_is_https_or_this_machine_and_is_not_shown(address: str, why: str) -> None:
+def test_the_address_of_a_webhook_is_https_or_loopback_and_is_not_printed(address: str, why: str) -> None:
     hook = Webhook(address)
     assert "canary" not in repr(hook)
     if not why:

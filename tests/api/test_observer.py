@@ -41,7 +41,7 @@ class Noting:
         self.noted.append(f"wait {seconds:g}")
 
 
-async def test_an_observer_is_told_of_each_request_and_wait_without_content() -> None:
+async def test_an_observer_receives_requests_and_waits_without_content() -> None:
     observer, clock, waits = Noting(), VirtualClock(), list[float]()
     answers = (answer({"bot_users": []}), answer({}, 404), answer({"id": "x"}), CUT)
     account = {"observer": observer, "requests_per_minute": 3}
@@ -64,7 +64,7 @@ async def test_an_observer_is_told_of_each_request_and_wait_without_content() ->
     assert waits == [60]
 
 
-async def test_an_observer_alone_is_told_of_a_wait() -> None:
+async def test_an_observer_receives_waits_without_a_callback() -> None:
     observer, clock = Noting(), VirtualClock()
     account = {"observer": observer, "requests_per_minute": 1}
     async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:

@@ -35,7 +35,7 @@ def github(tmp_path: Path, event: object, **more: str) -> dict[str, str]:
     return {**GITHUB, "GITHUB_EVENT_PATH": str(file), **more}
 
 
-def test_a_push_has_the_tip_before_it_as_the_host_says(tmp_path: Path) -> None:
+def test_a_push_has_the_former_tip_of_its_branch(tmp_path: Path) -> None:
     assert read_push(github(tmp_path, PUSHED)) == Push(
         "main", BEFORE, AFTER, ".github/workflows/deploy.yml", is_new=False
     )
@@ -47,7 +47,7 @@ def test_a_push_has_the_tip_before_it_as_the_host_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "is_new"), [(NOBODY, True), (None, False), ("", False), ("main", False), (1, False), ("--help", False)]
 )
-def test_a_tip_that_is_no_commit_is_unknown(tmp_path: Path, before: Any, is_new: bool) -> None:
+def test_a_former_tip_that_is_no_commit_is_unknown(tmp_path: Path, before: Any, is_new: bool) -> None:
     push = read_push(github(tmp_path, {**PUSHED, "before": before}))
     assert (push.before, push.is_new) == ("", is_new)
     if isinstance(before, str):
@@ -56,12 +56,12 @@ def test_a_tip_that_is_no_commit_is_unknown(tmp_path: Path, before: Any, is_new:
 
 
 @pytest.mark.parametrize("path", ["ci.yml@group/pipelines", "https://example.com/ci.yml"])
-def test_a_pipeline_of_another_project_is_in_no_commit_of_this_one(path: str) -> None:
+def test_a_pipeline_file_of_another_project_has_no_path_in_this_one(path: str) -> None:
     assert read_push({**GITLAB, "CI_CONFIG_PATH": path}).pipeline == ""
     assert read_push({**GITLAB, "CI_CONFIG_PATH": "ops/ci.yml"}).pipeline == "ops/ci.yml"
 
 
-def test_other_events_are_no_push(tmp_path: Path) -> None:
+def test_other_events_are_refused(tmp_path: Path) -> None:
     for environ in (
         {},
         github(tmp_path, PUSHED, GITHUB_EVENT_NAME="pull_request"),
@@ -81,7 +81,7 @@ def test_other_events_are_no_push(tmp_path: Path) -> None:
             read_push(environ)
 
 
-def test_a_plan_is_for_the_request_of_its_pipeline(tmp_path: Path) -> None:
+def test_a_pipeline_of_a_request_has_its_number_branch_and_commit(tmp_path: Path) -> None:
     request = Request("octo/infra", 7, "main", HEAD)
     assert read_request(github(tmp_path, {"pull_request": PULL})) == request
     merge = {"CI_MERGE_REQUEST_IID": "7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main", "CI_COMMIT_SHA": HEAD}
@@ -90,7 +90,7 @@ def test_a_plan_is_for_the_request_of_its_pipeline(tmp_path: Path) -> None:
     assert read_request(of_result) == Request("42", 7, "main", HEAD)
 
 
-def test_without_a_whole_request_a_plan_is_for_none(tmp_path: Path) -> None:
+def test_an_incomplete_request_is_none(tmp_path: Path) -> None:
     for pull in (
         {},
         {**PULL, "number": "7"},

@@ -42,28 +42,28 @@ async def refused(*answers: Any) -> Failure:
     return failed.value
 
 
-async def test_pages_are_followed_to_the_end_by_the_address_they_give() -> None:
+async def test_pages_are_followed_to_the_end_by_their_next_page() -> None:
     async with wire(leading_on("bot_3", "bot_2"), page("bot_1")) as there:
         assert await listed(there) == ["bot_3", "bot_2", "bot_1"]
     assert [request.target for request in there.asked] == ["/bot_users", "/bot_users?before_id=x&limit=2"]
 
 
-async def test_an_address_may_be_a_path_only() -> None:
+async def test_a_next_page_may_be_a_path() -> None:
     async with wire(page("bot_2", following="/bot_users?before_id=bot_2"), page("bot_1")) as there:
         assert await listed(there) == ["bot_2", "bot_1"]
 
 
-async def test_a_list_without_a_next_page_key_is_whole() -> None:
+async def test_a_list_without_a_next_page_key_is_complete() -> None:
     async with wire(answer({"bot_users": [{"id": "bot_1"}], "uri": ""})) as there:
         assert await listed(there) == ["bot_1"]
 
 
-async def test_a_next_page_of_no_text_is_none() -> None:
+async def test_an_empty_next_page_ends_the_list() -> None:
     async with wire(page("bot_1", following="")) as there:
         assert await listed(there) == ["bot_1"]
 
 
-async def test_objects_are_told_apart_by_id_or_type_and_else_by_their_place() -> None:
+async def test_objects_are_identified_by_id_type_or_position() -> None:
     def sources(*objects: Any, following: str | None = None) -> bytes:
         return answer({"sources": list(objects), "next_page_uri": following})
 
@@ -92,18 +92,18 @@ async def test_an_empty_list_is_one_page() -> None:
     assert len(there.asked) == 1
 
 
-async def test_a_page_in_the_middle_is_tried_again() -> None:
+async def test_a_page_in_the_middle_is_retried() -> None:
     async with wire(leading_on("bot_2"), answer({}, 502), answer({}, 503), page("bot_1")) as there:
         assert await listed(there) == ["bot_2", "bot_1"]
 
 
-async def test_pages_in_a_circle_are_no_list() -> None:
+async def test_pages_in_a_circle_are_refused() -> None:
     failure = await refused(leading_on("bot_2", to="/bot_users?before_id=a"), leading_on("bot_1", to="/bot_users"))
     assert isinstance(failure, Refused)
     assert "links to an earlier page" in str(failure)
 
 
-async def test_pages_that_show_nothing_new_and_lead_on_are_no_list() -> None:
+async def test_pages_without_new_objects_are_refused() -> None:
     count = iter(range(1000))
 
     def endless(there: Wire) -> bytes:
@@ -113,7 +113,7 @@ async def test_pages_that_show_nothing_new_and_lead_on_are_no_list() -> None:
 
 
 @pytest.mark.parametrize(("bound", "size"), [("MAX_PAGES", 1), ("MAX_OBJECTS", 20)])
-async def test_a_list_that_never_ends_stops_at_a_bound_and_is_unknown(
+async def test_a_list_that_never_ends_is_incomplete_at_its_limit(
     bound: str, size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in ("MAX_PAGES", "MAX_OBJECTS"):
@@ -133,7 +133,7 @@ async def test_a_list_that_never_ends_stops_at_a_bound_and_is_unknown(
     assert f"/bot_users has a next page after {40 // size} pages and 40 objects" in listing.why
 
 
-async def test_a_list_that_ends_at_the_bound_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_that_ends_at_its_limit_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "MAX_PAGES", 2)
     async with wire(leading_on("bot_2"), page("bot_1")) as there:
         assert await listed(there) == ["bot_2", "bot_1"]
@@ -143,15 +143,15 @@ async def test_a_list_that_ends_at_the_bound_is_whole(monkeypatch: pytest.Monkey
     "body",
     [[], {}, {"bot_users": None}, {"bot_users": {}}, {"bot_users": ["x"]}, {"tls_edges": []}, "x", None, 7],
 )
-async def test_what_is_no_page_is_refused(body: Any) -> None:
+async def test_a_response_that_is_no_page_is_refused(body: Any) -> None:
     assert "is not a list of bot_users" in str(await refused(answer(body)))
 
 
-async def test_a_next_page_that_is_no_text_is_refused() -> None:
+async def test_a_next_page_that_is_no_string_is_refused() -> None:
     assert "is not a string" in str(await refused(page("bot_1", following=7)))
 
 
-async def test_a_collection_that_is_not_there_is_gone() -> None:
+async def test_a_missing_collection_is_reported_as_gone() -> None:
     assert isinstance(await refused(answer({"msg": "no"}, 404)), Gone)
 
 
@@ -184,7 +184,7 @@ FOREIGN = [
 
 
 @pytest.mark.parametrize("address", FOREIGN)
-async def test_an_address_elsewhere_is_refused_and_the_key_stays_here(address: str) -> None:
+async def test_the_key_is_not_sent_to_a_next_page_of_another_origin(address: str) -> None:
     async with wire(page()) as other:
         failure = await refused(
             lambda there: page(
@@ -196,7 +196,7 @@ async def test_an_address_elsewhere_is_refused_and_the_key_stays_here(address: s
     assert other.asked == []
 
 
-async def test_no_spelling_of_an_address_carries_the_key_to_another_listener() -> None:
+async def test_no_spelling_of_a_next_page_sends_the_key_to_another_server() -> None:
     chance = random.Random(20)
     async with wire(page()) as other:
         pieces = [f"127.0.0.1:{other.port}", "localhost", "@", "//", "/", "\\", ":", "?", "#", "http:", "https:", "%2f"]
@@ -224,7 +224,7 @@ async def closed() -> str:
         return there.base_url
 
 
-async def test_nobody_there_is_told_within_a_second_or_so() -> None:
+async def test_an_unreachable_platform_is_reported_within_two_seconds() -> None:
     clock, told = VirtualClock(), list[str]()
     account = Account(await closed(), Secret(KEY, "test"))
     opening = open_reader(account, clock=clock, random=SeededChance(), on_retry=lambda _seconds, why: told.append(why))
@@ -235,7 +235,7 @@ async def test_nobody_there_is_told_within_a_second_or_so() -> None:
     assert clock.now() < 2
 
 
-async def test_whoever_answered_once_is_given_more_time() -> None:
+async def test_a_platform_that_responded_once_is_retried_longer() -> None:
     clock = VirtualClock()
     async with wire(answer({"ip_policies": []})) as there:
         opening = open_reader(there.account(), clock=clock, random=SeededChance())

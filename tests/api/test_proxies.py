@@ -81,7 +81,7 @@ def _no_proxy_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-async def test_requests_go_by_the_proxy_that_the_environment_names(
+async def test_requests_use_the_proxy_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
@@ -99,7 +99,7 @@ async def test_requests_go_by_the_proxy_that_the_environment_names(
 @pytest.mark.parametrize(
     "spelt", ["*", "example", ".example", PLATFORM, f"{PLATFORM}:4443", f"other.example,{PLATFORM}"]
 )
-def test_what_no_proxy_names_is_spoken_to_directly(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
+def test_hosts_in_no_proxy_need_no_proxy(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     origin = Origin.parse(f"https://{PLATFORM}:4443")
     assert proxy_of(origin) is not None
@@ -107,7 +107,7 @@ def test_what_no_proxy_names_is_spoken_to_directly(monkeypatch: pytest.MonkeyPat
     assert proxy_of(origin) is None
 
 
-async def test_what_is_on_this_machine_is_spoken_to_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hosts_on_this_machine_need_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain http by a proxy would show it the key."""
     async with tunnel() as (by, port), wire(answer({})) as there:
         for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
@@ -131,7 +131,7 @@ async def failing(refusal: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Fail
     return failed.value, by
 
 
-async def test_a_login_that_the_proxy_does_not_take_is_told_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_login_rejected_by_the_proxy_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     said = f"HTTP/1.1 407 {PASSWORD} is wrong\r\nContent-Length: 0\r\n\r\n".encode()
     failure, by = await failing(said, monkeypatch)
     assert isinstance(failure, Refused)
@@ -142,13 +142,13 @@ async def test_a_login_that_the_proxy_does_not_take_is_told_without_it(monkeypat
     assert len(by.asked) == 1
 
 
-async def test_a_proxy_that_finds_no_way_now_may_find_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_503_of_the_proxy_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
     failure, _ = await failing(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", monkeypatch)
     assert isinstance(failure, Unreachable)  # not Lost: the create never left
     assert str(failure) == f"cannot reach https://{PLATFORM}: the proxy returned 503 Service Unavailable"
 
 
-async def test_a_proxy_that_is_not_there_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_proxy_is_named_without_its_login(monkeypatch: pytest.MonkeyPatch) -> None:
     async with tunnel() as (_, port):
         pass
     monkeypatch.setenv("HTTPS_PROXY", f"http://ops:{QUOTED}@127.0.0.1:{port}")
@@ -168,9 +168,7 @@ async def test_a_proxy_that_is_not_there_is_named_without_its_login(monkeypatch:
         "http://:1",
     ],
 )
-def test_a_proxy_that_cannot_be_used_is_refused_without_its_login(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_an_unsupported_proxy_is_refused_without_its_login(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", address)
     with pytest.raises(Refused, match="is not a valid proxy URL; write") as refused:
         proxy_of(Origin.parse(f"https://{PLATFORM}"))
@@ -188,7 +186,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_without_its_login(
         ("http://o%40ps:w%3A%C3%B6rd@proxy.example:3128", "http://proxy.example:3128", "o@ps:w:örd"),
     ],
 )
-def test_a_proxy_s_login_is_sent_in_a_header(
+def test_the_login_of_a_proxy_is_sent_in_a_header(
     monkeypatch: pytest.MonkeyPatch, address: str, url: str, login: str | None
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", address)
@@ -210,13 +208,15 @@ def test_a_proxy_s_login_is_sent_in_a_header(
         "ftp://proxy.example",
     ],
 )
-def test_a_proxy_with_more_than_a_login_and_a_port_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_a_proxy_url_with_more_than_login_host_and_port_is_refused(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", address)
     with pytest.raises(Refused, match="is not a valid proxy URL"):
         proxy_of(Origin.parse(f"https://{PLATFORM}"))
 
 
-def test_the_proxy_of_the_scheme_comes_before_the_one_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxy_of_the_scheme_has_precedence_over_all_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     origin = Origin.parse(f"https://{PLATFORM}")
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -227,14 +227,14 @@ def test_the_proxy_of_the_scheme_comes_before_the_one_for_all(monkeypatch: pytes
     assert str(getattr(proxy_of(origin), "url", "")) == "http://https.example"
 
 
-def test_a_proxy_without_a_scheme_is_one_of_http(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_scheme_of_a_proxy_is_http(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
     proxy = proxy_of(Origin.parse(f"https://{PLATFORM}"))
     assert proxy is not None
     assert proxy.url == httpx.URL("http://proxy.example:3128")
 
 
-async def test_webhooks_and_reviews_go_by_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_webhooks_and_code_hosts_use_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     hook, review = Webhook("https://hooks.example/x"), "https://api.example"
     async with tunnel(refusal=b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") as (by, port):
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")

@@ -43,7 +43,7 @@ def keep(forge: Forge, *runs: int) -> MergedRequest:
 
 
 @pytest.mark.parametrize("host", [github, gitlab])
-def test_plan_files_are_read_newest_first_and_only_of_good_runs(forge: Forge, host: Any) -> None:
+def test_plan_files_of_successful_runs_are_read_newest_first(forge: Forge, host: Any) -> None:
     request = keep(forge, 3, 20, 100)
     forge.runs[1].result = "failure"
     assert list(host(forge).read_plans(request, "plan.json")) == [b"100", b"3"]
@@ -51,12 +51,12 @@ def test_plan_files_are_read_newest_first_and_only_of_good_runs(forge: Forge, ho
 
 
 @pytest.mark.parametrize("host", [github, gitlab])
-def test_of_many_runs_the_newest_are_read(forge: Forge, host: Any) -> None:
+def test_the_newest_twenty_runs_are_read(forge: Forge, host: Any) -> None:
     request = keep(forge, *range(1, 31))
     assert len(list(host(forge).read_plans(request, "plan.json"))) == 20
 
 
-def test_github_a_request_that_is_open_or_of_a_fork_was_not_merged_here(forge: Forge) -> None:
+def test_open_pull_requests_and_those_of_forks_are_not_found_as_merged(forge: Forge) -> None:
     change = forge.open(HEAD)
     assert list(github(forge).find_merged(HEAD)) == []
     change.state, change.merge, change.merged = "merged", MERGE, [MERGE]
@@ -69,7 +69,7 @@ def test_github_a_request_that_is_open_or_of_a_fork_was_not_merged_here(forge: F
     assert list(github(forge).find_merged(SQUASH)) == []
 
 
-def test_gitlab_a_merge_may_be_any_of_three_commits(forge: Forge) -> None:
+def test_a_merge_request_is_found_by_each_of_its_three_commits(forge: Forge) -> None:
     change = forge.open(HEAD)
     assert list(gitlab(forge).find_merged(HEAD)) == []
     change.state, change.merge, change.squash, change.merged = "merged", MERGE, SQUASH, [MERGE, SQUASH]
@@ -79,7 +79,7 @@ def test_gitlab_a_merge_may_be_any_of_three_commits(forge: Forge) -> None:
 @pytest.mark.parametrize(
     "location", ["http://example.com/x", "https://user@example.com/x", "file:///etc/passwd", "", "//example.com", "x"]
 )
-def test_a_redirect_to_an_address_that_is_not_safe_is_not_followed(forge: Forge, location: str) -> None:
+def test_a_redirect_to_an_unsafe_address_is_not_followed(forge: Forge, location: str) -> None:
     request = keep(forge, 1)
     forge.location = location
     with pytest.raises(Refused, match="redirected to"):
@@ -95,7 +95,7 @@ def test_a_second_redirect_is_not_followed(forge: Forge) -> None:
 
 
 @pytest.mark.parametrize("answer", [{}, "text", {"workflow_runs": {}}, [1]])
-def test_an_answer_of_another_form_is_an_error(forge: Forge, answer: Any) -> None:
+def test_a_response_of_another_form_is_refused(forge: Forge, answer: Any) -> None:
     request = keep(forge, 1)
     forge.answers["workflow_runs"] = answer
     with pytest.raises(Refused, match="is not a list"):

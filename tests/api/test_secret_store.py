@@ -47,7 +47,7 @@ async def test_an_interrupt_ends_the_retries(vault: VaultServer, monkeypatch: py
         (404, None),
     ],
 )
-async def test_each_pause_is_longer_and_at_least_as_long_as_the_server_asks(
+async def test_each_pause_is_longer_and_at_least_the_requested_one(
     github: GitHubServer, monkeypatch: pytest.MonkeyPatch, fault: Any, waits: list[tuple[float, float]] | None
 ) -> None:
     """None: an answer that another attempt would not change."""
@@ -71,12 +71,12 @@ async def test_each_pause_is_longer_and_at_least_as_long_as_the_server_asks(
 
 
 @pytest.mark.parametrize("text", ["", " ", "a b", "a\nb", "tök", "a\x7f"])
-def test_a_token_that_no_header_can_carry_is_refused(text: str) -> None:
+def test_a_token_that_is_invalid_in_a_header_is_refused(text: str) -> None:
     with pytest.raises(Undeliverable, match="THERE is empty or contains characters that no token has"):
         secret_store.read_token(text, "THERE")
 
 
-def test_a_token_and_an_address_may_end_with_a_line_break() -> None:
+def test_a_line_break_after_a_token_or_an_address_is_ignored() -> None:
     assert secret_store.read_token(" token\n", "THERE").reveal() == "token"
     assert str(secret_store.read_origin(" https://vault.example.com\n", "THERE")) == "https://vault.example.com"
     with pytest.raises(Undeliverable, match="THERE: it is not a URL"):
@@ -84,7 +84,7 @@ def test_a_token_and_an_address_may_end_with_a_line_break() -> None:
 
 
 @pytest.mark.parametrize("stops", [False, True])
-async def test_a_pause_ends_with_its_time_or_the_run(
+async def test_a_pause_ends_after_its_time_or_with_the_run(
     vault: VaultServer, monkeypatch: pytest.MonkeyPatch, stops: bool
 ) -> None:
     monkeypatch.undo()
@@ -99,7 +99,7 @@ async def test_a_pause_ends_with_its_time_or_the_run(
         await asyncio.wait_for(store.pause(60, "away"), 5)
 
 
-async def test_what_is_not_an_object_of_json_is_an_unusable_answer(github: GitHubServer) -> None:
+async def test_a_response_that_is_no_json_object_is_refused(github: GitHubServer) -> None:
     response = await GitHubSecrets(github.environ).send("GET", "/absent")
     store = GitHubSecrets(github.environ)
     for content in (b"[]", b"<html>", b""):
@@ -108,7 +108,7 @@ async def test_what_is_not_an_object_of_json_is_an_unusable_answer(github: GitHu
     assert store.read_json(replace(response, content=b'{"a": 1}')) == {"a": 1}
 
 
-async def test_a_plan_asks_a_store_once_whether_a_secret_exists(vault: VaultServer, github: GitHubServer) -> None:
+async def test_a_plan_checks_once_whether_a_secret_exists(vault: VaultServer, github: GitHubServer) -> None:
     vault.faults, github.faults = [("GET", "", 503)], [("GET", "", 503)]
     for store, delivery in ((Vault(vault.environ), TO_VAULT), (GitHubSecrets(github.environ), TO_GITHUB)):
         with pytest.raises(secret_store.Unavailable):
@@ -116,7 +116,7 @@ async def test_a_plan_asks_a_store_once_whether_a_secret_exists(vault: VaultServ
     assert (len(vault.log), len(github.log)) == (1, 1)
 
 
-def test_a_place_is_the_same_from_every_machine_and_another_at_another_server() -> None:
+def test_a_place_depends_on_the_server_and_not_on_the_machine() -> None:
     first, other = {"VAULT_ADDR": "https://a.example.com/"}, {"VAULT_ADDR": "https://b.example.com"}
     place = vault_place(TO_VAULT, first)
     assert (place.path, place.entry) == ("https://a.example.com/v1/secret/agents/berlin", "token")
@@ -127,7 +127,7 @@ def test_a_place_is_the_same_from_every_machine_and_another_at_another_server() 
     assert not github_place(TO_GITHUB, {}).is_same(github_place(TO_PROD, {}))
 
 
-async def test_a_plan_asks_a_store_that_is_away_only_once_for_each_connection(vault: VaultServer) -> None:
+async def test_a_plan_checks_an_unavailable_store_once_for_each_connection(vault: VaultServer) -> None:
     vault.set("secret/agents/berlin", {"token": "x"})
     addresses = [Address("TunnelCredential", f"a{number}") for number in range(40)]
     deliveries = dict.fromkeys(addresses, TO_VAULT)
@@ -139,7 +139,7 @@ async def test_a_plan_asks_a_store_that_is_away_only_once_for_each_connection(va
     assert len(vault.log) <= 8
 
 
-async def test_a_delivery_goes_to_the_store_that_it_names_and_overwrites_only_if_told(
+async def test_a_delivery_is_sent_to_its_store_and_overwrites_only_if_approved(
     vault: VaultServer, github: GitHubServer
 ) -> None:
     sinks = RemoteSinks({**vault.environ, **github.environ})
@@ -162,9 +162,7 @@ async def test_a_delivery_goes_to_the_store_that_it_names_and_overwrites_only_if
     assert remote_place(TO_GITHUB, environ) == github_place(TO_GITHUB, environ)
 
 
-async def test_a_plan_tells_the_targets_that_exist_from_those_that_do_not(
-    vault: VaultServer, github: GitHubServer
-) -> None:
+async def test_a_plan_finds_the_targets_that_exist(vault: VaultServer, github: GitHubServer) -> None:
     vault.set("secret/agents/berlin", {"token": "x"})
     other = replace(TO_VAULT, settings={**TO_VAULT.settings, "key": "other"})
     there, free, denied = (Address("TunnelCredential", name) for name in ("there", "free", "denied"))

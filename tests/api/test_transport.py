@@ -38,7 +38,7 @@ async def failing(base_url: str, method: str = "POST") -> Failure:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_a_self_signed_certificate_is_called_so(tmp_path: Path, method: str) -> None:
+async def test_a_self_signed_certificate_is_reported(tmp_path: Path, method: str) -> None:
     async with wire(answer({}), tls=serving(tmp_path, issuer="localhost")) as there:
         base_url = f"https://localhost:{there.port}"
         failure = await failing(base_url, method)
@@ -50,9 +50,7 @@ async def test_a_self_signed_certificate_is_called_so(tmp_path: Path, method: st
     assert there.asked == []
 
 
-async def test_an_authority_of_ones_own_is_trusted_once_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_authority_in_ssl_cert_file_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with wire(answer({"id": "x"}), tls=serving(tmp_path)) as there:
         account = Account(f"https://localhost:{there.port}", Secret(KEY, "test"))
         failure = await failing(account.base_url, "GET")
@@ -72,7 +70,7 @@ async def test_an_authority_of_ones_own_is_trusted_once_it_is_named(
         ("other.example", 1, "hostname mismatch, certificate is not valid for 'localhost'"),
     ],
 )
-async def test_a_certificate_that_no_authority_can_mend_is_not_sent_to_one(
+async def test_an_invalid_certificate_is_reported_without_the_remedy_of_an_authority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, days: int, why: str
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
@@ -89,14 +87,14 @@ async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     await writer.drain()
 
 
-async def test_a_port_of_plain_http_is_said_to_speak_no_tls() -> None:
+async def test_a_plain_http_port_is_reported_as_without_tls() -> None:
     async with listening(plain) as port:
         failure = await failing(f"https://127.0.0.1:{port}", "GET")
         assert isinstance(failure, Refused)
         assert str(failure) == f"cannot reach https://127.0.0.1:{port}: it does not speak TLS"
 
 
-async def test_an_agent_without_tls_is_told_in_the_same_words() -> None:
+async def test_an_agent_without_tls_is_reported_in_the_same_words() -> None:
     async with listening(plain) as port, open_agent(f"https://127.0.0.1:{port}", read_only=False) as agent:
         assert agent is not None
         with pytest.raises(Refused, match=f"cannot reach the agent at https://127.0.0.1:{port}: it does not speak TLS"):
@@ -108,7 +106,7 @@ async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.close()
 
 
-async def test_a_server_that_goes_away_meanwhile_may_be_back_later() -> None:
+async def test_a_server_that_closes_the_connection_is_transient() -> None:
     async with (
         listening(closing) as port,
         open_platform(Account(f"https://127.0.0.1:{port}", Secret(KEY, "t"))) as platform,
@@ -124,7 +122,7 @@ async def test_a_server_that_goes_away_meanwhile_may_be_back_later() -> None:
         ("empty.pem", "the file in SSL_CERT_FILE contains no certificate"),
     ],
 )
-async def test_certificates_that_cannot_be_read_are_said_to_be_so(
+async def test_unreadable_certificates_are_reported(
     file: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty.pem").write_text("")
@@ -152,7 +150,7 @@ WHERE: Any = SimpleNamespace(host="proxy.example", port=3128, ssl=None)
         (502, "the proxy returned 502 Bad Gateway", False),
     ],
 )
-def test_a_proxy_that_opens_no_connection_is_told_with_its_status(status: int, why: str, lasting: bool) -> None:
+def test_a_refusal_by_the_proxy_is_reported_with_its_status(status: int, why: str, lasting: bool) -> None:
     failure = aiohttp.ClientHttpProxyError(WHERE, (), status=status, message="canary")
     assert transport.explain(failure, 10) == transport.Broken(why, sent=False, lasting=lasting)
 
@@ -177,7 +175,7 @@ def test_a_proxy_that_opens_no_connection_is_told_with_its_status(status: int, w
         (RuntimeError(), "RuntimeError"),
     ],
 )
-def test_why_a_connection_failed_is_told_in_the_words_of_the_machine(failure: Exception, why: str) -> None:
+def test_a_failed_connection_is_reported_with_the_error_of_the_system(failure: Exception, why: str) -> None:
     assert transport.explain(failure, 10).why == why
     assert transport.explain(failure, 10).lasting is False
 
@@ -191,7 +189,7 @@ def test_why_a_connection_failed_is_told_in_the_words_of_the_machine(failure: Ex
         (None, "TLS handshake failed: connection closed", False),
     ],
 )
-def test_a_handshake_that_fails_has_sent_nothing(reason: str | None, why: str, lasting: bool) -> None:
+def test_a_failed_handshake_has_sent_nothing(reason: str | None, why: str, lasting: bool) -> None:
     error = ssl.SSLError(1, "x")
     error.reason = reason  # type: ignore[assignment]
     found = transport.explain(aiohttp.ClientConnectorSSLError(WHERE, error), 10)
@@ -207,7 +205,7 @@ def test_a_handshake_that_fails_has_sent_nothing(reason: str | None, why: str, l
         (64, "IP address mismatch", "IP address mismatch"),
     ],
 )
-def test_a_certificate_that_is_not_trusted_is_lasting(code: int, message: str, why: str) -> None:
+def test_an_untrusted_certificate_is_a_lasting_failure(code: int, message: str, why: str) -> None:
     error = ssl.SSLCertVerificationError(1, "x")
     error.verify_code, error.verify_message = code, message
     found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
@@ -216,7 +214,7 @@ def test_a_certificate_that_is_not_trusted_is_lasting(code: int, message: str, w
     assert not found.why.endswith(".")
 
 
-def test_what_a_certificate_says_of_itself_is_shortened() -> None:
+def test_the_error_of_a_certificate_is_shortened() -> None:
     error = ssl.SSLCertVerificationError(1, "x")
     error.verify_code, error.verify_message = 10, "x" * 300
     found = transport.explain(aiohttp.ClientConnectorCertificateError(WHERE, error), 10)
@@ -275,5 +273,5 @@ def test_a_client_changes_nothing_in_its_process(base_url: str) -> None:
     run(_UNCHANGED, base_url)
 
 
-def test_the_command_line_reads_no_certificates_that_no_client_uses() -> None:
+def test_the_command_reads_no_unused_certificates() -> None:
     run(_LEAN)

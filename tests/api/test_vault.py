@@ -18,7 +18,7 @@ from tests.harness.secret_stores import Answer, VaultServer, serving
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
-async def test_vault_gets_the_token_as_one_key_of_its_secret(vault: VaultServer) -> None:
+async def test_a_token_is_written_as_one_key_of_a_vault_secret(vault: VaultServer) -> None:
     vault.set("secret/agents/berlin", {"other": "stays", "number": 3})
     sink = Vault(vault.environ)
     await sink.check(TO_VAULT, overwrites=False)
@@ -28,7 +28,7 @@ async def test_vault_gets_the_token_as_one_key_of_its_secret(vault: VaultServer)
 
 
 @pytest.mark.parametrize("former", [[], [None], [{"token": "old"}, None]], ids=["new", "destroyed", "deleted"])
-async def test_vault_gets_the_token_where_nothing_is(vault: VaultServer, former: list[Any]) -> None:
+async def test_a_new_secret_of_vault_is_created(vault: VaultServer, former: list[Any]) -> None:
     for version in former:
         vault.set("secret/agents/berlin", version)
     sink = Vault(vault.environ)
@@ -37,7 +37,7 @@ async def test_vault_gets_the_token_where_nothing_is(vault: VaultServer, former:
     assert vault.value("secret/agents/berlin") == {"token": "canary-token-4Hs8"}
 
 
-async def test_deliveries_to_one_secret_of_vault_lose_no_key(vault: VaultServer) -> None:
+async def test_concurrent_deliveries_to_one_secret_of_vault_lose_no_key(vault: VaultServer) -> None:
     sinks = [Vault(vault.environ), Vault(vault.environ)]  # of two runs
     keys = [f"key{number}" for number in range(8)]
     deliveries = [Delivery("to_vault", TO_VAULT.target, settings={**TO_VAULT.settings, "key": key}) for key in keys]
@@ -47,7 +47,7 @@ async def test_deliveries_to_one_secret_of_vault_lose_no_key(vault: VaultServer)
     assert sorted(vault.value("secret/agents/berlin")) == keys
 
 
-async def test_a_key_of_vault_is_overwritten_only_if_allowed(vault: VaultServer) -> None:
+async def test_an_existing_key_of_vault_is_overwritten_only_if_approved(vault: VaultServer) -> None:
     vault.set("secret/agents/berlin", {"token": "of somebody else"})
     sink = Vault(vault.environ)
     for act in (sink.check(TO_VAULT, overwrites=False), sink.deliver(TO_VAULT, TOKEN, overwrites=False)):
@@ -74,7 +74,7 @@ async def test_a_key_of_vault_is_overwritten_only_if_allowed(vault: VaultServer)
         ({"namespace": "team"}, TO_VAULT, "VAULT_NAMESPACE or the policy"),
     ],
 )
-async def test_the_check_of_vault_says_what_is_wrong(
+async def test_the_check_of_vault_reports_each_problem(
     vault: VaultServer, change: dict[str, Any], delivery: Delivery, text: str
 ) -> None:
     environ = vault.environ
@@ -86,7 +86,7 @@ async def test_the_check_of_vault_says_what_is_wrong(
     assert vault.versions == {}
 
 
-async def test_create_and_read_are_enough_for_a_new_secret_of_vault_in_a_namespace(vault: VaultServer) -> None:
+async def test_a_new_secret_of_vault_in_a_namespace_needs_only_create_and_read(vault: VaultServer) -> None:
     vault.policy, vault.namespace = {"default": [], DATA: ["create", "read"]}, "team"
     sink = Vault({**vault.environ, "VAULT_NAMESPACE": "team"})
     await sink.check(TO_VAULT, overwrites=False)
@@ -95,20 +95,20 @@ async def test_create_and_read_are_enough_for_a_new_secret_of_vault_in_a_namespa
 
 
 @pytest.mark.parametrize("fault", [503, 429, "drop", "refuse"])
-async def test_a_write_to_vault_survives_faults_and_is_made_once(vault: VaultServer, fault: Any) -> None:
+async def test_a_write_to_vault_is_retried_after_faults_and_has_one_effect(vault: VaultServer, fault: Any) -> None:
     vault.faults = [("GET", DATA, 503), ("POST", DATA, fault), ("POST", DATA, fault)]
     await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert vault.versions["secret/agents/berlin"] == [{"token": "canary-token-4Hs8"}]
 
 
-async def test_a_vault_that_stays_away_ends_the_delivery(vault: VaultServer) -> None:
+async def test_a_delivery_fails_if_vault_remains_unavailable(vault: VaultServer) -> None:
     vault.faults = [("POST", DATA, 503)] * 8
     with pytest.raises(Undeliverable, match="returned status 503"):
         await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert vault.versions == {}
 
 
-async def test_a_write_to_vault_that_took_effect_last_is_found(vault: VaultServer) -> None:
+async def test_a_write_to_vault_with_a_lost_response_is_found(vault: VaultServer) -> None:
     vault.faults = [("POST", DATA, 503)] * 3 + [("POST", DATA, "drop")]
     await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert vault.versions["secret/agents/berlin"] == [{"token": "canary-token-4Hs8"}]
@@ -127,7 +127,7 @@ async def test_a_write_to_vault_that_took_effect_last_is_found(vault: VaultServe
         ),
     ],
 )
-def test_an_environment_without_vault_is_refused(environ: dict[str, str], text: str) -> None:
+def test_missing_or_invalid_settings_of_vault_are_refused(environ: dict[str, str], text: str) -> None:
     with pytest.raises(Undeliverable, match=text):
         Vault(environ)
 
@@ -178,14 +178,14 @@ KV = {"path": "secret/", "type": "kv", "options": {"version": "2"}}
         ("POST /v1/sys/capabilities-self", (200, {"data": {}}), "its policy must allow `create`"),
     ],
 )
-async def test_a_vault_that_answers_oddly_is_not_delivered_to(request_: str, told: Answer, text: str) -> None:
+async def test_an_unexpected_response_of_vault_fails_the_check(request_: str, told: Answer, text: str) -> None:
     server = OddVault(odd={request_: told})
     with serving(server), pytest.raises(Undeliverable) as caught:
         await Vault(server.environ).check(TO_VAULT, overwrites=False)
     assert text in str(caught.value)
 
 
-async def test_the_check_of_vault_asks_for_what_the_delivery_needs() -> None:
+async def test_the_check_of_vault_requires_the_rights_that_the_delivery_needs() -> None:
     """A new secret is created; an existing one, deleted or not, is updated."""
     for former, needed in (([], "create"), ([{"a": 1}], "update"), ([None], "update")):
         server = OddVault(policy={"default": [], DATA: ["read", needed]})
@@ -206,7 +206,7 @@ async def test_the_check_of_vault_asks_for_what_the_delivery_needs() -> None:
         (503, {}, "returned status 503", 4),
     ],
 )
-async def test_a_write_that_vault_rejects_is_repeated_only_for_other_writers_and_failures(
+async def test_a_rejected_write_to_vault_is_retried_only_after_conflicts_and_outages(
     status: int, body: Any, text: str, writes: int
 ) -> None:
     server = OddVault(odd={f"POST /v1/{DATA}": (status, body)})
@@ -216,20 +216,20 @@ async def test_a_write_that_vault_rejects_is_repeated_only_for_other_writers_and
     assert [method for method, _ in server.log].count("POST") == writes
 
 
-async def test_a_value_that_vault_has_already_is_not_written_again(vault: VaultServer) -> None:
+async def test_an_equal_value_is_not_written_to_vault_again(vault: VaultServer) -> None:
     vault.set("secret/agents/berlin", {"token": TOKEN.reveal()})
     await Vault(vault.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert vault.writes() == []
 
 
-def test_a_place_at_vault_has_its_namespace() -> None:
+def test_a_place_at_vault_includes_the_namespace() -> None:
     environ = {"VAULT_ADDR": " https://vault.example.com/ ", "VAULT_NAMESPACE": " /team/ "}
     assert vault_place(TO_VAULT, environ).path == "https://vault.example.com/v1/team/secret/agents/berlin"
     with pytest.raises(Undeliverable, match="VAULT_NAMESPACE contains characters that no namespace has"):
         Vault({"VAULT_ADDR": "https://vault.example.com", "VAULT_TOKEN": "x", "VAULT_NAMESPACE": "te\nam"})
 
 
-async def test_a_key_of_vault_is_read_as_text_and_is_none_if_it_is_not_there(vault: VaultServer) -> None:
+async def test_a_key_of_vault_is_read_as_text_or_is_none_if_missing(vault: VaultServer) -> None:
     sink = Vault(vault.environ)
     assert await sink.read_key("secret", "agents/berlin", "token") is None
     vault.set("secret/agents/berlin", {"token": "hush", "number": 7, "empty": "", "null": None})
