@@ -53,31 +53,6 @@ def edge_of(sandbox: Sandbox) -> str:
     return str(sandbox.get("/edges/tls")["tls_edges"][0]["id"])
 
 
-def test_plan_shows_changes_and_calls_and_sends_nothing_but_get(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("plan", "--detailed-exitcode") == Output(2, CREATES, "")
-    assert shell("plan").code == 0
-    assert sandbox.calls() == []
-
-
-def test_apply_executes_the_plan_and_a_second_apply_has_no_changes(shell: Shell, sandbox: Sandbox) -> None:
-    first = shell("apply", "-y").number_ids()
-    assert (first.code, first.out) == (0, CREATES + "Applied: 3 created.\n")
-    assert sorted(line[5:] for line in first.err.splitlines()) == [
-        "create IPPolicy/office  ipp_1",
-        "create ReservedDomain/pay  rd_1",
-        "create TLSEdge/payments  edgtls_1",
-    ]
-    nothing = Output(0, "No changes. 3 resources match the manifests.\n", "")
-    sandbox.forget_log()
-    assert shell("apply", "-y") == nothing
-    assert shell("plan", "--detailed-exitcode") == nothing
-    assert sandbox.calls() == []
-
-
-def test_quiet_prints_only_the_result(shell: Shell, sandbox: Sandbox) -> None:
-    assert shell("apply", "-y", "--quiet") == Output(0, "Applied: 3 created.\n", "")
-
-
 def test_a_base_url_without_the_api_is_reported_as_a_wrong_address(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,25 +79,6 @@ def test_show_prints_a_plan_file_as_plan_did(shell: Shell, sandbox: Sandbox) -> 
     assert shell("show", "plan.json", "--format", "json").out == written
 
 
-def test_a_stale_plan_is_refused_with_the_values_that_changed(shell: Shell, sandbox: Sandbox) -> None:
-    shell("apply", "-y")
-    edge = edge_of(sandbox)
-    sandbox.patch(f"/edges/tls/{edge}", {"description": "once"})
-    shell("plan", "--out", "plan.json")
-    sandbox.patch(f"/edges/tls/{edge}", {"description": "twice"})
-    sandbox.forget_log()
-    assert shell("apply", "plan.json", "-y") == Output(
-        3,
-        "",
-        f"""\
-{UNSIGNED}
-TLSEdge/payments.description: was "once", is now "twice"
-error: the platform changed after the plan was created; plan again
-""",
-    )
-    assert sandbox.calls() == []
-
-
 def test_a_plan_is_stale_if_an_object_to_create_exists(shell: Shell, sandbox: Sandbox) -> None:
     shell("plan", "--out", "plan.json")
     shell("apply", "-y")
@@ -139,35 +95,6 @@ def test_a_plan_of_earlier_manifests_is_applied_as_it_was_reviewed(shell: Shell,
         "Applied: 3 created.\n",
         "note: the manifests or their variables changed after this plan was created; "
         "the plan is applied as it was reviewed, without these changes\n",
-    )
-
-
-def test_destroy_requires_approval_for_irreversible_deletes(shell: Shell, sandbox: Sandbox) -> None:
-    shell("apply", "-y")
-    by_hand = sandbox.post("/ip_policies", {"description": "by hand"})
-    blocked = shell("destroy", "-y", "--quiet")
-    assert blocked == Output(
-        4,
-        "",
-        "blocked: delete:ReservedDomain=1: irreversible: cannot be recovered after deletion\n"
-        "error: nothing was changed: approval required: pass --allow delete:ReservedDomain=1\n",
-    )
-    done = shell("destroy", "-y", "--quiet", "--allow", "delete:ReservedDomain=1")
-    assert done == Output(0, "Destroyed: 3 deleted.\n", "")
-    left = sandbox.get("/ip_policies")["ip_policies"]
-    assert [policy["id"] for policy in left] == [by_hand["id"]]
-
-
-def test_after_a_failed_call_the_others_run_and_its_dependents_are_skipped(shell: Shell, sandbox: Sandbox) -> None:
-    refusal = {"error_code": "ERR_NGROK_1402", "status_code": 400, "msg": "not today", "details": {}}
-    sandbox.fault("POST /ip_policies", then="status", status=400, body=refusal)
-    assert shell("apply", "-y", "--quiet") == Output(
-        5,
-        "1 call succeeded, 1 failed, 1 skipped.\n",
-        """\
-failed: create IPPolicy/office: not today (status 400, ERR_NGROK_1402)
-skipped: create TLSEdge/payments: it needs create IPPolicy/office, which failed
-""",
     )
 
 

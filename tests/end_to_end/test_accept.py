@@ -103,16 +103,6 @@ def test_the_printed_patch_applies(applied: Project, sandbox: Sandbox, written: 
     assert file.read_bytes() == written.replace("1.2", "1.3").encode()
 
 
-def test_afterwards_a_plan_changes_nothing_and_nothing_was_sent(applied: Project, sandbox: Sandbox) -> None:
-    policy(sandbox, "Office", description="The new office")
-    sandbox.forget_log()
-    applied("drift", "--accept")
-    assert sandbox.calls() == []
-    assert applied("drift").code == 0
-    plan = applied("plan", "--format", "json")
-    assert '"fields": [' not in plan.out.replace('"fields": []', "")
-
-
 def test_a_list_keeps_what_stays_and_its_comments(applied: Project, sandbox: Sandbox) -> None:
     sandbox.post("/reserved_domains", {"domain": "api.example.com"})
     edge(sandbox, hostports=["api.example.com:443", "pay.example.com:443"])

@@ -156,22 +156,6 @@ def test_a_name_that_is_used_again_does_not_lead_to_what_was_renamed_and_forgott
     assert sorted(edge["description"] for edge in edges) == ["first", "second"]
 
 
-@pytest.mark.parametrize("words", [(), ("--adopt",)], ids=["asked", "with consent"])
-def test_what_is_another_stacks_is_not_taken_over(
-    on_sandbox: Project, other: Project, sandbox: Sandbox, words: tuple[str, ...]
-) -> None:
-    on_sandbox.declare(DOMAIN)
-    on_sandbox("apply", "-y")
-    other.declare(DOMAIN)
-    sandbox.forget_log()
-    said = other("apply", "-y", "--quiet", *words).number_ids()
-    assert (said.code, said.out) == (1, "")
-    assert (
-        "manifests/all.yaml:1:1: ReservedDomain/app: rd_1 is managed by stack 'prod' as ReservedDomain/app" in said.err
-    )
-    assert sandbox.calls() == []
-
-
 def test_a_bot_which_another_stack_created_is_neither_changed_nor_deleted_without_approval(
     on_sandbox: Project, other: Project, sandbox: Sandbox
 ) -> None:
