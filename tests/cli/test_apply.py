@@ -43,16 +43,6 @@ Plan: 3 to create, 0 to update, 0 to replace, 0 to delete.
 """
 
 
-UNSIGNED = (
-    "note: plan.json is not signed, so it may differ from the plan that was reviewed; "
-    "set RECONCILER_PLAN_KEY to sign plans"
-)
-
-
-def edge_of(sandbox: Sandbox) -> str:
-    return str(sandbox.get("/edges/tls")["tls_edges"][0]["id"])
-
-
 def test_a_base_url_without_the_api_is_reported_as_a_wrong_address(
     shell: Shell, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
