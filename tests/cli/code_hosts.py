@@ -1,4 +1,4 @@
-"""GitHub's and GitLab's comments and issues on a real port: as much of their APIs as our commands use."""
+"""An HTTP server that emulates comments and issues of GitHub and GitLab, as far as the commands use them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ BOT = {"id": 2, "login": "github-actions[bot]", "type": "Bot"}
 
 @dataclass
 class CodeHost:
-    """Of one review. `me` is whose the token is; None: a token that may not ask."""
+    """The host of one review. `me` is the owner of the token, or None if the token may not read its owner."""
 
     me: dict[str, Any] | None = field(default_factory=lambda: dict(US))
     comments: list[dict[str, Any]] = field(default_factory=list)
     largest_page: int = 100
-    elsewhere: str = ""  # where everything is redirected to
-    failing: int = 0  # the status that everything is answered with
-    instead: dict[str, tuple[int, dict[str, str], Any]] = field(default_factory=dict)  # by method and end of the path
-    issues: list[dict[str, Any]] = field(default_factory=list)  # of both hosts' forms at once
-    vanishing: bool = False  # comments are deleted between the look and the change
+    elsewhere: str = ""  # the target of redirects of all requests
+    failing: int = 0  # the status of all responses
+    instead: dict[str, tuple[int, dict[str, str], Any]] = field(
+        default_factory=dict
+    )  # responses by method and end of the path
+    issues: list[dict[str, Any]] = field(default_factory=list)  # with the keys of both hosts
+    vanishing: bool = False  # comments are deleted between the list and the update
     asked: list[tuple[str, str]] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
 
@@ -128,6 +130,6 @@ class CodeHost:
         size, number = min(int(query["per_page"]), self.largest_page), int(query["page"])
         comments = self.comments[(number - 1) * size : number * size]
         more = number * size < len(self.comments)
-        # It leads elsewhere on purpose: who follows it has lost the token.
+        # The link leads to another address on purpose: a client that follows it sends the token there.
         links = {"Link": f'<http://127.0.0.1:9/{path}?page={number + 1}>; rel="next"'} if more else {}
         return 200, links, comments

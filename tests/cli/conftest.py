@@ -30,7 +30,7 @@ spec:
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """Commands from within the folder of a project."""
+    """Runs commands in the folder of a project."""
     monkeypatch.chdir(tmp_path)
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
@@ -43,7 +43,7 @@ def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
 
 @pytest.fixture
 def sandbox(sandbox: Sandbox, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
-    """The platform of the shell's project, empty."""
+    """The empty platform of the shell's project."""
     for name, value in sandbox.environ.items():
         monkeypatch.setenv(name, value)
     shell.reach(sandbox)

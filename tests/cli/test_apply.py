@@ -1,4 +1,4 @@
-"""Commands that meet a platform, against a real sandbox process; ids are numbered in the order they are first seen."""
+"""`plan`, `show`, `apply` and `destroy` against an emulated platform; ids are numbered as they occur."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_key_that_is_not_accepted_exits_6(shell: Shell, sandbox: Sandbox, monk
 def test_an_unreachable_platform_is_reported_in_two_lines(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("RECONCILER_API_KEY", "sandbox")
-    monkeypatch.setattr(MachineClock, "sleep", lambda _clock, _seconds: asyncio.sleep(0))  # it is tried several times
+    monkeypatch.setattr(MachineClock, "sleep", lambda _clock, _seconds: asyncio.sleep(0))  # requests are retried
     result = shell("plan")
     assert (result.code, result.out) == (1, "")
     reason = "cannot reach http://127.0.0.1:1: connection refused"
@@ -121,7 +121,7 @@ def test_an_unreachable_platform_is_reported_in_two_lines(shell: Shell, monkeypa
 
 
 def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
-    """Runs a command on a pseudo-terminal of its own, and types the answers once it asks."""
+    """Runs a command on a pseudo-terminal, and types the answers at its prompt."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(root)
@@ -134,7 +134,7 @@ def at_terminal(root: Path, answers: str, *words: str) -> tuple[int, str]:
         try:
             piece = os.read(terminal, 4096)
         except OSError:
-            break  # the other side is closed
+            break  # the other end is closed
         if not piece:
             break
         output += piece

@@ -1,4 +1,4 @@
-"""The bar of an apply: what its one line says, and what it leaves on a terminal."""
+"""The progress bar of an apply: its line, and the state of the terminal after it."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def test_durations_are_formatted_as_on_a_clock(seconds: float, text: str) -> Non
 
 @dataclass
 class Terminal:
-    """A process on a real terminal, and the bytes it wrote there."""
+    """A process on a pseudo-terminal, and the bytes that it wrote."""
 
     process: subprocess.Popen[bytes]
     _device: int
     output: bytes = b""
 
     def read_until(self, wanted: bytes | None = None) -> bytes:
-        """All it wrote so far, once that holds the bytes, or the process has left."""
+        """All output so far, once it contains the bytes or the process has ended."""
         while wanted is None or wanted not in self.output:
             try:
                 self.output += os.read(self._device, 65536)
-            except OSError:  # Linux's way to say that nobody writes there any more
+            except OSError:  # raised by Linux once the other end is closed
                 break
         return self.output
 

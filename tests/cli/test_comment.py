@@ -1,4 +1,4 @@
-"""`comment` keeps one comment of its own current, at stand-ins of GitHub and GitLab."""
+"""`comment` creates and updates one comment of its own at emulated code hosts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def host() -> Iterator[CodeHost]:
 
 @pytest.fixture
 def reviewed(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    """A project with a plan file, in no pipeline."""
+    """A project with a plan file, outside a pipeline."""
     for name in (
         "GITHUB_TOKEN",
         "GITHUB_REPOSITORY",
@@ -133,7 +133,7 @@ def test_the_share_of_each_plan_is_its_need_or_an_equal_part_of_the_rest(room: i
 
 @pytest.fixture(params=["github", "gitlab"])
 def pipeline(request: pytest.FixtureRequest) -> Shell:
-    """Either code host, with the plan files `plan.json` and `staging.json`."""
+    """Each of the code hosts, with the plan files `plan.json` and `staging.json`."""
     shell: Shell = request.getfixturevalue(request.param)
     shell.write("staging.json", plan_json.write_plan(replace(WHOLE, stack="staging")))
     return shell
@@ -150,7 +150,7 @@ def test_a_stack_without_a_plan_is_listed_in_the_updated_comment(pipeline: Shell
     )
     assert re.findall("^## Plan .*$", body, re.MULTILINE) == [f"## Plan for stack `{WHOLE.stack}`"]
     assert pipeline("comment", "--plan", "plan.json").err == "Comment unchanged.\n"
-    assert pipeline("comment", "--plan", "staging.json").err == "Comment updated.\n"  # the other one cannot be planned
+    assert pipeline("comment", "--plan", "staging.json").err == "Comment updated.\n"  # the other stack has no plan
     assert host.bodies[0].startswith(f"{STAGING}\n{OURS}\n## Stacks without a plan\n\n- ⚠️ `{WHOLE.stack}`: ")
     assert pipeline("comment", *both).err == "Comment updated.\n"
     assert host.bodies == [whole]
@@ -290,7 +290,7 @@ def test_a_403_for_too_many_requests_is_a_temporary_error_not_a_wrong_token(
 
 
 def test_a_403_for_another_reason_does_not_mean_a_workflow_s_token(github: Shell, host: CodeHost) -> None:
-    """Or it would not know its own comment, and make a second one."""
+    """Otherwise the command would not find its own comment and create a second one."""
     host.say(US, f"{OURS}\nan older plan")
     host.instead["GET /user"] = (403, {}, {"message": "Resource protected by organization SAML enforcement"})
     assert github("comment", "--plan", "plan.json").code == 6

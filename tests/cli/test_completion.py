@@ -11,7 +11,7 @@ from tests.harness.project import Shell
 
 
 def complete(shell: Shell, words: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What bash is offered at the end of a line."""
+    """The completions that bash receives at the end of a line."""
     monkeypatch.setenv("_RECONCILER_COMPLETE", "bash_complete")
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split(" ")) - 1))
@@ -83,11 +83,11 @@ def test_addresses_are_completed_as_arguments(shell: Shell, words: str, monkeypa
 def test_approvals_are_completed_with_rules_and_risks(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     offered = complete(shell, "reconciler apply --allow ", monkeypatch)
     assert {"delete:ReservedDomain=1", "delete:*=1", "widens_access:TLSEdge=1", "update:*=1"} <= set(offered)
-    assert "delete:BotUser=1" not in offered  # of the kinds of the project
+    assert "delete:BotUser=1" not in offered  # only kinds of the project
     assert complete(shell, "reconciler apply --allow delete:Bot", monkeypatch) == ["delete:BotUser=1"]
     monkeypatch.delenv("_RECONCILER_COMPLETE")
     answer = shell("plan", "--allow", ",".join(offered), "--snapshot", "none.json")
-    assert "none.json" in answer.err  # each one is accepted
+    assert "none.json" in answer.err  # each approval is accepted
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_unapplied_git_changes_are_drift_only_with_pending(
     result = shell("drift")
     assert (result.code, result.out.splitlines()[-1]) == (0, "No drift. 2 resources have unapplied Git changes.")
     assert shell("drift", "--pending").code == 2
-    # On a fresh runner the record still tells who changed what is there, and nobody whether the new one was ever made.
+    # Without a store the owner record shows what changed, but not whether a missing object ever existed.
     monkeypatch.setenv("RECONCILER_STORE", "memory:")
     result = shell("drift")
     assert (result.code, result.out.splitlines()[-1]) == (

@@ -1,4 +1,4 @@
-"""The examples of every help text: understood by the command they name, and run where they can be."""
+"""The examples of every help text are parsed by their commands, and run where possible."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ kind: AgentConfig
 name: berlin
 spec: {extends: [{ref: AgentConfig/base}], server_addr: "connect.example.com:443"}
 """
-# Which need nobody to answer, nothing to listen to, and no platform beside the sandbox.
+# Commands that need no answers, no listener and no platform beside the sandbox.
 RUN = {
     *("validate", "fmt", "kinds", "schema", "explain", "plan", "apply", "import", "destroy", "drift", "snapshot"),
     *("graph", "show", "list", "history", "report", "agent", "completion"),
@@ -81,7 +81,7 @@ def invocations(line: str) -> list[list[str]]:
         if word in ("|", "&&"):
             found.append([])
         elif skipping or word == ">":
-            skipping = not skipping  # the file after the sign is the shell's
+            skipping = not skipping  # the file of a redirection
         else:
             found[-1].append(word)
     return [words[1:] for words in found if words[:1] == ["reconciler"]]

@@ -1,4 +1,4 @@
-"""`explain Kind/name`: where values come from, and what the platform makes of them; and the editor's line of `fmt`."""
+"""`explain`: the source of each value and its value on the platform, fields, manifest keys and codes."""
 
 from __future__ import annotations
 
@@ -260,7 +260,7 @@ def test_every_manifest_key_is_explained(shell: Shell, word: str) -> None:
     result = shell("explain", f"TunnelCredential.{word}")
     assert result.code == 0
     assert result.out.startswith(f"TunnelCredential.{word} (")
-    assert result.out.count("\n\n") >= 2  # what it is, and where it is shown
+    assert result.out.count("\n\n") >= 2  # the meaning and the place
     assert "A manifest key, at the same level as `spec`; examples are in docs/manifests.md" in result.out
 
 
@@ -275,7 +275,7 @@ def test_every_manifest_key_is_explained(shell: Shell, word: str) -> None:
         ("HTTPSEdge.rotate", "HTTPSEdge does not support rotate: it has no one-time secret."),
         ("HTTPSEdge.deliver", "HTTPSEdge does not support deliver: it has no one-time secret."),
         ("AgentConfig.id", "AgentConfig does not support id: it is rendered to a file and has no object"),
-        ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec comes first
+        ("BotUser.name", "The name, unique among the bot users of the account."),  # a field of the spec has precedence
     ],
 )
 def test_a_manifest_key_is_explained_for_the_kind(shell: Shell, path: str, text: str) -> None:

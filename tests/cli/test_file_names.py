@@ -1,4 +1,4 @@
-"""File names that are not UTF-8: every command ends with a message that names the file, and none with a traceback."""
+"""File names that are not UTF-8: every command reports the file, and none fails with a traceback."""
 
 from __future__ import annotations
 

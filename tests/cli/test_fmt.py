@@ -1,4 +1,4 @@
-"""`fmt` at the command line: which files it writes to, and what it says of them."""
+"""`fmt`: which files it writes, and its output."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_fmt_check_shows_the_beginning_of_many_changes(shell: Shell) -> None:
 
 
 def test_fmt_check_shows_no_secret(shell: Shell) -> None:
-    """Neither where a literal secret stands in a field, nor in a comment or an embedded text that names one."""
+    """Neither a literal secret in a field, nor one in a comment or an embedded text."""
     shell.write(
         "manifests/x.yaml",
         """\

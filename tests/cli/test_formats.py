@@ -1,4 +1,4 @@
-"""Plans in every form at once, drift that is recorded, and the report on it; against a real sandbox."""
+"""The formats of plans and events, on standard output and in files."""
 
 from __future__ import annotations
 

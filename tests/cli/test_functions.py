@@ -1,4 +1,4 @@
-"""The functions of `${{ … }}`: their values, their errors, and where they may be used."""
+"""The functions of `${{ … }}` in manifests: where they may be used, and their errors in `validate`."""
 
 from __future__ import annotations
 

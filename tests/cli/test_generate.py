@@ -1,4 +1,4 @@
-"""Generated files: current in the repository, and told apart when they are not."""
+"""Generated files are current in the repository, and stale ones are reported."""
 
 from __future__ import annotations
 

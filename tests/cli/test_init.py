@@ -192,7 +192,7 @@ def test_the_code_host_is_detected_from_the_repository(shell: Shell, file: str, 
 @pytest.mark.parametrize("entry", ["folder", "file"])
 @pytest.mark.parametrize("host", pipelines.HOSTS)
 def test_no_pipelines_are_written_below_the_root_of_a_repository(shell: Shell, host: str, entry: str) -> None:
-    """Code hosts would not read them there. A submodule and a worktree have a file `.git`."""
+    """Code hosts would not read them. A submodule and a worktree have a file `.git`."""
     shell.write("outer/.git/HEAD" if entry == "folder" else "outer/.git", "")
     shell.write("outer/a/b/.github/CODEOWNERS", "* @octo\n")
     root = shell.root.resolve() / "outer"
@@ -266,7 +266,7 @@ def _until(terminal: int, text: str) -> str:
     output = ""
     while text not in output:
         ready, _, _ = select.select([terminal], [], [], 30)
-        assert ready, f"{text!r} was not asked; said: {output}"
+        assert ready, f"{text!r} was not prompted; output: {output}"
         output += os.read(terminal, 1024).decode()
     return output
 
@@ -297,7 +297,7 @@ def test_a_new_project_without_manifests_plans_nothing(shell: Shell, sandbox: Sa
 
 
 def installs(shell: Shell, host: str) -> str:
-    """What the pipelines of the new project say is to be installed."""
+    """The package that the pipelines of the new project install."""
     written = yaml.safe_load((shell.root / "fresh" / pipelines.PACKAGE_IN[host]).read_text())
     package = (
         written["variables"]["RECONCILER_PACKAGE"] if host == "gitlab" else written["inputs"]["package"]["default"]

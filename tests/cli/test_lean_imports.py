@@ -1,4 +1,4 @@
-"""What a command loads before it answers: heavy modules only on the path that needs them."""
+"""Commands import heavy modules only where they need them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEAVY = {
     "uvicorn",
     "yaml",
 }
-NEEDED_FOR_CHANGES = {  # and for what is kept, signed or written
+NEEDED_FOR_CHANGES = {  # and for stored, signed and written files
     "reconciler.api.code_hosts",
     "reconciler.operations.applying.apply",
     "reconciler.operations.applying.plan_files",
@@ -58,7 +58,7 @@ _RUN = (
 
 
 def load_modules(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
-    """What a process has loaded once the command is through."""
+    """The modules that a process has imported at the end of a command."""
     ran = subprocess.run(
         [sys.executable, "-c", _RUN, *words],
         env={**os.environ, **(environment or {})},
@@ -71,7 +71,7 @@ def load_modules(*words: str, environment: dict[str, str] | None = None, folder:
 
 
 def load_packages(*words: str, environment: dict[str, str] | None = None, folder: Path | None = None) -> set[str]:
-    """The same by packages."""
+    """The top-level packages of these modules."""
     return {name.partition(".")[0] for name in load_modules(*words, environment=environment, folder=folder)}
 
 

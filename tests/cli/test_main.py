@@ -1,4 +1,4 @@
-"""Commands that need no network, compared whole."""
+"""The command line itself: version, help, usage errors, tracebacks, closed pipes, and errors before any request."""
 
 from __future__ import annotations
 

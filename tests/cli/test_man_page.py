@@ -1,4 +1,4 @@
-"""The man page: complete, and read by man without complaint."""
+"""The man page is complete, and man reads it without warnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_command_is_on_the_man_page(name: str) -> None:
 
 def test_every_environment_variable_is_on_the_man_page() -> None:
     code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "reconciler").rglob("*.py"))
-    pipelines = ("RECONCILER_READ_KEY", "RECONCILER_PACKAGE")  # variables of theirs, which init names
+    pipelines = ("RECONCILER_READ_KEY", "RECONCILER_PACKAGE")  # variables of pipelines, named by `init`
     read = {name for name in re.findall(r"RECONCILER_[A-Z_]+", code) if not name.startswith(pipelines)}
     assert {name for name in read if not name.endswith("COMPLETE")} == {
         name for name in man_page.ENVIRONMENT if name.startswith("RECONCILER_")
@@ -33,7 +33,7 @@ def test_every_environment_variable_is_on_the_man_page() -> None:
 
 def test_man_formats_the_page_without_warnings() -> None:
     if (groff := shutil.which("groff")) is None:
-        pytest.skip("there is no groff here")
+        pytest.skip("groff is not installed")
     ran = subprocess.run(
         [groff, "-man", "-ww", "-Kutf8", "-Tutf8"], input=PAGE, capture_output=True, text=True, check=True
     )

@@ -1,4 +1,4 @@
-"""Files that a command is given, or finds: only regular ones are read, and up to a size. Nothing hangs."""
+"""Commands read regular files only, up to a size, and never block on a device or pipe."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_file_is_read_up_to_its_limit(shell: Shell, words: list[str]) -> None:
 
 
 def test_devices_among_the_files_of_a_project_are_not_read(shell: Shell) -> None:
-    """What `init`, `fmt` and the completion of addresses look into."""
+    """Files that `init`, `fmt` and the completion of addresses read."""
     (shell.root / ".gitignore").symlink_to("/dev/zero")
     (shell.root / "manifests/zero.yaml").symlink_to("/dev/zero")
     assert shell("fmt").code == 1

@@ -1,4 +1,4 @@
-"""A file that cannot be written is named as the user named it, and nothing is left beside it."""
+"""Output files: never a file of the project or another output, and unchanged if the write fails."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.harness.project import Shell
 def test_a_format_that_cannot_be_written_does_not_change_the_earlier_file(
     shell: Shell, sandbox: Sandbox, form: str
 ) -> None:
-    """The disk is full for whatever is larger than a byte, as the process sees it."""
+    """A file of more than one byte exceeds the limit of the process, as on a full disk."""
     shell.write("out/page", "the last one")
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     full = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -134,7 +134,7 @@ def test_no_output_replaces_a_file_of_the_project(
 
 
 def _with_file(words: tuple[str, ...], name: str) -> list[str]:
-    """The words with a file as the value of the last one: `--out FILE`, `html=FILE`."""
+    """The command with a file as the value of the last word: `--out FILE`, `html=FILE`."""
     return [*words, name] if words[-1].startswith("-") else [*words[:-1], f"{words[-1]}={name}"]
 
 
@@ -155,7 +155,7 @@ def test_a_device_may_be_named_for_several_outputs(shell: Shell, sandbox: Sandbo
 
 
 def test_events_replace_a_symlink_like_every_output(shell: Shell, sandbox: Sandbox) -> None:
-    """A branch can bring a symlink under the name of an output."""
+    """A branch can contain a symbolic link with the name of an output."""
     (shell.root / "target").write_text("of someone else")
     for name in ("events.ndjson", "plan.html"):
         (shell.root / name).symlink_to("target")

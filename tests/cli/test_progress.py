@@ -1,4 +1,4 @@
-"""What an apply tells while it waits: in the bar's own line at a terminal, in lines elsewhere, always in the record."""
+"""How an apply reports waits: in the bar at a terminal, otherwise in lines, and always in the file of events."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from tests.harness.project import Output, Shell
 
 
 def edit(sandbox: Sandbox) -> None:
-    """Somebody edits the office in the dashboard."""
+    """Changes the office as a user of the dashboard does."""
     policy = sandbox.get("/ip_policies")["ip_policies"][0]["id"]
     sandbox.patch(f"/ip_policies/{policy}", {"description": "edited"})
 
@@ -22,7 +22,7 @@ def test_recorded_drift_and_applies_are_in_the_report(shell: Shell, sandbox: San
     assert ": 1 resource differed, the longest since" in page
     assert "fields differ: <code>description</code>" in page
     assert 'aria-label="API calls by run"' in page
-    assert "edited" not in page  # no value is kept
+    assert "edited" not in page  # no value is recorded
 
 
 def test_an_empty_report_names_the_command_that_records_drift(shell: Shell) -> None:

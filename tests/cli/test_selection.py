@@ -1,4 +1,4 @@
-"""--target and --exclude: a name that is misspelt is told, and what was looked at is not taken for the whole."""
+"""--target, --exclude and --replace: unknown names are errors, and the output states that the plan is partial."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_resource_of_the_stack_that_is_no_longer_declared_can_be_selected(appl
 
 
 def test_a_pattern_for_a_kind_may_match_nothing(applied: Shell) -> None:
-    """In a pipeline it stands for those to come."""
+    """In a pipeline the pattern may be for resources that are declared later."""
     none = Output(0, "No changes in the selected resources: 0 of 3 resources match the manifests.\n", "")
     assert applied("plan", "--target", "BotUser/*") == none
     assert applied("plan", "--exclude", "BotUser/*").code == 0

@@ -1,4 +1,4 @@
-"""Commands in a folder below the project's: which project they use, and which paths they tell."""
+"""Commands in a folder below the project: which project they use, and which paths they print."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_nearest_project_is_used_and_an_option_overrides_it(shell: Shell, mo
     assert shell("validate", "--project", str(shell.root)).code == 0
     monkeypatch.setenv("RECONCILER_PROJECT", str(shell.root))
     assert shell("validate").code == 0
-    assert shell("validate", "--project", ".").code == 1  # no reconciler.yaml in this folder, and none above is sought
+    assert shell("validate", "--project", ".").code == 1  # an option is not searched upwards
 
 
 @pytest.mark.parametrize("git", ["folder", "file"])

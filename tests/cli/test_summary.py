@@ -1,4 +1,4 @@
-"""What an apply says when the platform holds something else than was sent."""
+"""The summary of an apply after which fields still differ from the manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces and metrics of real runs against a real sandbox: what is told, what is not, and to whom."""
+"""Traces, metrics and JSON logs of runs against a sandbox: their content, and where they are sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ spec:
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes what is sent by OTLP over HTTP."""
+    """Receives OTLP over HTTP."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Receiver)
@@ -165,7 +165,7 @@ def test_an_unreachable_collector_is_a_note_and_changes_no_exit_code(
 
 
 class _Dripper(_Receiver):
-    """Takes what is sent, and is never done with answering."""
+    """Receives a request and never ends its response."""
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
@@ -179,7 +179,7 @@ class _Dripper(_Receiver):
 
 
 def run_process(shell: Shell) -> subprocess.CompletedProcess[str]:
-    """A command in a process of its own, with which ends whatever OpenTelemetry leaves behind."""
+    """Runs a command in its own process, so that threads of OpenTelemetry end with it."""
     command = [sys.executable, "-m", "reconciler", "validate"]
     return subprocess.run(command, cwd=shell.root, capture_output=True, text=True, timeout=120, check=True)
 

@@ -1,4 +1,4 @@
-"""`validate`: what it tells, and with which exit code."""
+"""`validate`: its output and its exit codes."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_for_each_in_the_syntax_of_terraform_is_an_error_with_the_right_syntax(s
 
 
 def test_a_terraform_expression_in_a_strict_field_is_one_error_with_the_right_syntax(shell: Shell) -> None:
-    """The remedy of the field would repeat the expression: write ${var.office}/32."""
+    """The remedy of the field itself would repeat the expression: `write ${var.office}/32`."""
     shell.write(
         "manifests/r.yaml",
         "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: ipp_1, cidr: '${var.office}', action: allow}\n",

@@ -1,5 +1,5 @@
-"""A code host that knows requests, merges, runs and artifacts besides comments: as much of GitHub's and GitLab's APIs
-as we use, in the forms and with the peculiarities of theirs."""
+"""An emulated code host with requests, merges, runs and artifacts besides comments: the part of the APIs of GitHub and
+GitLab that the product uses."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ PROJECT = "42"  # at GitLab
 class Change:
     """A pull or merge request.
 
-    merged  the commits of the base branch that brought it there: a merge, a squashed commit, rebased commits
-    merge   GitHub's merge_commit_sha, and GitLab's where the merge has a commit of its own
+    merged  its commits on the base branch: a merge, a squashed commit, rebased commits
+    merge   GitHub's merge_commit_sha, and GitLab's if the merge has its own commit
     squash  GitLab's squash_commit_sha
     """
 
@@ -38,11 +38,11 @@ class Change:
 
 @dataclass
 class Run:
-    """Of a workflow, or a pipeline.
+    """A run of a workflow, or a pipeline.
 
     number  of its request
     result  GitHub's conclusion
-    event   that started it; empty: the one that is asked for
+    event   that started it; empty: matches any event
     project in GitLab: a fork's pipeline runs in the fork
     """
 
@@ -59,11 +59,11 @@ class Run:
 class Forge(CodeHost):
     """
     artifacts  folders of files, by run and name of the artifact
-    archives   what is downloaded of a run instead
-    stored     the headers of downloads from where GitHub stores artifacts
-    expired    runs whose artifacts are gone
-    location   where downloads are redirected to instead
-    answers    to what is asked about instead: `workflow_runs`
+    archives   the download of a run, instead of its artifacts
+    stored     the headers of downloads from GitHub's storage of artifacts
+    expired    runs with expired artifacts
+    location   another target for redirects of downloads
+    answers    other responses by their key: `workflow_runs`
     """
 
     requests: list[Change] = field(default_factory=list)
@@ -107,7 +107,9 @@ class Forge(CodeHost):
                 "number": one.number,
                 "state": "closed" if one.state == "merged" else one.state,
                 "merged_at": "2026-01-01T00:00:00Z" if one.state == "merged" else None,
-                "merge_commit_sha": one.merge if one.state == "merged" else "f" * 40,  # of an open one: a trial
+                "merge_commit_sha": one.merge
+                if one.state == "merged"
+                else "f" * 40,  # for an open one, GitHub's test merge
                 "head": {"sha": one.head},
                 "base": {"ref": one.base, "repo": {"full_name": REPOSITORY}},
             }

@@ -1,5 +1,5 @@
-"""A repository at a code host, with a project on the sandbox: requests are planned, merged and applied as hosts do it,
-with real Git and the commands of our pipelines."""
+"""A repository at a code host with a project on the sandbox: requests are planned, merged and applied with real Git and
+the commands of the pipelines."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Push(Struct, frozen=True):
 
 
 class Repository:
-    """`host` is `github` or `gitlab`. `environ` is what every command finds in its environment."""
+    """`host` is `github` or `gitlab`. `environ` is the environment of every command."""
 
     def __init__(
         self, host: str, folder: Path, forge: Forge, sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
@@ -51,7 +51,7 @@ class Repository:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     def commit(self, branch: str, files: Mapping[str, str | None], start: str = "main") -> str:
-        """Changes files on a branch, which is created where it does not exist; None deletes a file."""
+        """Changes files on a branch, which is created if it does not exist; None deletes a file."""
         if self.git("branch", "--list", branch):
             self.git("checkout", "--quiet", branch)
         elif branch != "main":
@@ -71,7 +71,7 @@ class Repository:
         return self.forge.open(self.git("rev-parse", branch), base)
 
     def plan(self, request: Change, *words: str) -> Output:
-        """The pipeline of a request: it plans the merge of its head with its base, and keeps the plan."""
+        """The pipeline of a request: it plans the merge of its head with its base, and uploads the plan."""
         project = self.clone(request.base)
         self.git("merge", "--quiet", "--no-edit", request.head, at=project.root)
         sides = {"base": {"ref": request.base}, "head": {"sha": request.head}}
@@ -122,7 +122,7 @@ class Repository:
         for commit in reversed(self.git("rev-list", f"{base}..{request.head}").split()):
             self.git("cherry-pick", "--allow-empty", commit)
             self.git("commit", "--quiet", "--amend", "--no-edit", "--allow-empty", "--reset-author")
-        if self.host == "gitlab":  # the branch is rebased, and then fast-forwarded to
+        if self.host == "gitlab":  # the branch is rebased, then the base is fast-forwarded
             request.head = self.git("rev-parse", "HEAD")
 
     def _forward(self, request: Change) -> None:
@@ -146,12 +146,12 @@ class Repository:
             }
         self.sandbox.forget_log()
         result = project("apply", "--reviewed", "-y", "--quiet", *words)
-        # Also with an invalid manifest, beside which the rest is applied, no call is made without a word.
+        # No call is sent without a message, even if valid resources are applied beside an invalid manifest.
         assert result.code in (0, 5) or "Applied:" in result.out or self.sandbox.calls() == []
         return result
 
     def clone(self, branch: str) -> Project:
-        """A machine with a clone of its own."""
+        """A machine with its own clone."""
         place = self.folder / f"clone{len(list(self.folder.glob('clone*')))}"
         self.git("clone", "--quiet", "--branch", branch, str(self.origin), str(place))
         project = Project(place, self.capsys, environ=dict(self.environ))

@@ -32,9 +32,9 @@ Clone = Callable[..., Runner]
 
 @pytest.fixture
 def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkeypatch: pytest.MonkeyPatch) -> Clone:
-    """`clone("github")`: a machine with a fresh clone of a project that `init` made, and what the host tells it."""
+    """`clone("github")`: a machine of the host with a fresh clone of a project that `init` created."""
     if shutil.which("git") is None:
-        pytest.skip("there is no git, with which the pipelines clone")
+        pytest.skip("git, which the pipelines need, is not installed")
     monkeypatch.delenv("RECONCILER_API_KEY", raising=False)
     origin = tmp_path / "origin"
 
@@ -57,7 +57,7 @@ def clone(tmp_path: Path, sandbox: Sandbox, forge: Forge, commands: Path, monkey
         commit: bool = True,
     ) -> Runner:
         """
-        branch  created where it does not exist; what is not committed is carried to it
+        branch  created if it does not exist, with all uncommitted changes
         onto    a branch that the branch is merged with first, as GitHub does for a pull request
         commit  whether all changes are committed first
         """

@@ -1,4 +1,4 @@
-"""Every command of docs/fleet.md does what the page says."""
+"""Every command of docs/fleet.md prints the output on the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EXAMPLE = re.compile(r"^(  These are the values of|  +(domain|hostports):) .*$"
 
 
 def without_times(page: str) -> str:
-    """The page without what differs from run to run."""
+    """The page without parts that differ between runs."""
     seen: dict[str, str] = {}
     page = _HEADER.sub(lambda header: _TIMES.sub("started, duration", " ".join(header[0].split())), page)
     page = _RUN.sub(lambda run: seen.setdefault(run[0], f"RUN-{len(seen) + 1}"), page)

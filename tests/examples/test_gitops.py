@@ -82,7 +82,7 @@ def test_environments_are_applied_one_after_the_other_under_the_rules_of_the_hos
 
 @pytest.mark.parametrize("environments", ENVIRONMENTS, ids=len)
 def test_merges_into_the_default_branch_are_applied_whatever_its_name(environments: tuple[str, ...]) -> None:
-    """In GitHub a filter cannot name the default branch: each job does, and a skipped run takes nobody's place."""
+    """A filter of GitHub cannot name the default branch, so each job does; a skipped run delays no other run."""
     for host in pipelines.HOSTS:
         for path, text in pipelines.read_pipelines(host, "", environments).items():
             assert not re.search(r"\b(main|master)\b", text), path
@@ -185,7 +185,7 @@ def test_a_wheel_contains_the_pipelines_that_init_writes(tmp_path: Path) -> None
                 assert wheel.read(f"reconciler/pipelines/{host}/{path}") == (GITOPS / host / path).read_bytes()
 
 
-# --- what they do -----------------------------------------------------------------------------------------------------
+# --- GitHub -----------------------------------------------------------------------------------------------------------
 
 
 def plan_request(runner: Runner, forge: Forge) -> Change:
@@ -249,7 +249,7 @@ def test_github_the_configured_package_is_installed_without_access_to_keys(clone
 
 
 def unseen(runner: Runner) -> list[str]:
-    """The secrets that pip could have read."""
+    """The secrets in the environment of pip."""
     return [secret for secret in (KEY, PLAN_KEY, TOKEN) if f"={secret}\n" in runner.shown_to_pip]
 
 
@@ -282,7 +282,7 @@ def test_github_a_fork_is_planned_from_the_last_snapshot(clone: Clone, forge: Fo
 
 
 def test_github_a_snapshot_that_a_fork_uploads_is_not_used(clone: Clone, forge: Forge) -> None:
-    """A fork whose branch is named main can run its own version of the workflow, which GitHub lists among ours."""
+    """A fork with a branch named main can run its own version of the workflow, which GitHub lists with the others."""
     trusted = clone("github")
     good(trusted.job("snapshot.yml", "snapshot"))
     forge.runs.append(Run(int(trusted.environ["GITHUB_RUN_ID"]), "main", "snapshot", event="schedule"))

@@ -1,4 +1,4 @@
-"""The generated pipelines, attacked by authors of requests: their own steps are run on hostile branches."""
+"""The steps of the generated pipelines on branches of hostile authors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILED = "## No environment could be planned\n\n- ⚠️ `production`: **no plan
 
 
 class Author:
-    """An author with push rights, whose requests the pipelines plan, and whose merges they apply."""
+    """An author with push rights; the pipelines plan his requests and apply his merges."""
 
     def __init__(self, host: str, clone: Clone, forge: Forge, origin: Path) -> None:
         self.host, self.clone, self.forge, self.origin = host, clone, forge, origin
@@ -55,7 +55,7 @@ class Author:
     def plan(
         self, head: str, base: str = "main", change: Change | None = None, variables: Mapping[str, str] | None = None
     ) -> Ran:
-        """The plan job of a request. `change`: of an earlier push."""
+        """The plan job of a request. `change` is that of an earlier push."""
         variables = variables or {}
         change = change or self.forge.open(head, base)
         change.head = head
@@ -202,7 +202,7 @@ def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(author: Callable[[s
 def test_a_committed_plan_is_not_shown_and_the_comment_reports_the_failed_plan(
     author: Callable[[str], Author], host: str, forge: Forge
 ) -> None:
-    """Also the plan of the push before does not stay in the comment."""
+    """The plan of the push before is removed from the comment too."""
     team = author(host)
     head = team.commit("topic", {})
     good(team.plan(head))

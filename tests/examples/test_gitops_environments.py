@@ -1,4 +1,4 @@
-"""The pipelines of a project with two environments: from a pull request that needs an approval to a drift at night."""
+"""The pipelines of a project with two environments, from a request that needs an approval to nightly drift checks."""
 
 from __future__ import annotations
 

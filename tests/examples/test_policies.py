@@ -1,4 +1,4 @@
-"""The starter set of policies: each is kept by a good resource or plan, and broken by a bad one."""
+"""The starter set of policies: a good resource or plan satisfies each policy, and a bad one violates it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples work as they are told."""
+"""The examples are valid and formatted, and the demo runs."""
 
 from __future__ import annotations
 

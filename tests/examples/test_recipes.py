@@ -1,4 +1,4 @@
-"""The recipes of `to_command` in docs/manifests.md, with scripts in the place of glab and kubectl."""
+"""The recipes of `to_command` in docs/manifests.md, with scripts instead of glab and kubectl."""
 
 from __future__ import annotations
 

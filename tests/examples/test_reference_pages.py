@@ -1,4 +1,4 @@
-"""The pages about manifests and the project file: their examples are valid, and no word is left out."""
+"""The pages about manifests, the project file and the fleet file: their examples are valid, and each key has one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def examples(page: str) -> list[str]:
 
 
 def project(root: Path) -> Path:
-    """One of all that the page shows; a first line that is a path says which file it is."""
+    """A project of all examples of the page; a first line with a path names the file."""
     (root / "manifests").mkdir()
     for index, text in enumerate(examples(MANIFESTS)):
         path = re.match(r"# (\S+\.yaml)\n", text)

@@ -1,4 +1,4 @@
-"""Every command of the tutorial does what the page says."""
+"""Every command of the tutorial prints the output on the page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The console blocks of a page: its commands run in one bash, and what they print beside what the page says.
+"""The console blocks of a page: runs its commands in one bash, and compares their output with the page.
 
-`python -m tests.examples.transcripts docs/tutorial.md` writes anew what the page says.
+`python -m tests.examples.transcripts docs/tutorial.md` updates the output on the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*\n(?:> .*\n)*)", re.MULTILINE)
 _ID = re.compile(r"\b([a-z]+)_[A-Za-z0-9]{27}\b")
 _MARK = "=== end of command ==="
-_PORT = "4041"  # the page's; each run has its own
+_PORT = "4041"  # on the page; each run uses a free port
 _BIN = Path(sys.executable).parent
 
 
@@ -41,7 +41,7 @@ def steps(page: str) -> list[Step]:
 
 
 def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
-    """The same steps with what they said. `commands` is the folder with the command `reconciler`."""
+    """The same steps with their output. `commands` is the folder with the command `reconciler`."""
     port = _free_port()
     expected = steps(page)
     script = "".join(f"{_wait_for_server(step.command)}\nprintf '%s\\n' '{_MARK}'\n" for step in expected)
@@ -62,7 +62,7 @@ def run(page: str, folder: Path, commands: Path = _BIN) -> list[Step]:
 
 
 def number_ids(text: str) -> str:
-    """Ids in the order they are first seen."""
+    """Numbers ids in the order of their first occurrence."""
     seen: dict[str, str] = {}
     return _ID.sub(lambda found: seen.setdefault(found[0], f"{found[1]}_{len(seen) + 1}"), text)
 
@@ -79,7 +79,7 @@ def rewrite(page: str, ran: list[Step]) -> str:
 
 
 def _wait_for_server(command: str) -> str:
-    """A server in the background is up when it has said where."""
+    """The command, and for a server in the background a wait until it has printed its address."""
     log = re.search(r"> (\S+) &$", command)
     return f"{command}\nuntil [ -s {log[1]} ]; do :; done" if log else command
 
@@ -91,7 +91,7 @@ def _free_port() -> str:
 
 
 def _with_curl(folder: Path) -> str:
-    """A folder with as much of curl as the page takes, for machines that have none."""
+    """A folder with a small substitute of curl, for machines without it."""
     if shutil.which("curl"):
         return "/usr/bin"
     home = folder / "bin"

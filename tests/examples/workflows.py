@@ -49,12 +49,12 @@ class Ran:
     code: int = 0
     out: str = ""
     err: str = ""
-    steps: list[str] = field(default_factory=list)  # names of those that ran in a shell
+    steps: list[str] = field(default_factory=list)  # names of the steps that ran in a shell
 
 
 @dataclass
 class Runner:
-    """A machine with a clone. `artifacts` outlive it; `context` is what expressions name, as `secrets.X`."""
+    """A machine with a clone. `artifacts` outlive it; `context` has the values of expressions, such as `secrets.X`."""
 
     clone: Path
     artifacts: Path
@@ -64,7 +64,7 @@ class Runner:
     commands: Path = _BIN  # where the command `reconciler` is
 
     def __post_init__(self) -> None:
-        """Puts first on the path a Python of which pip only says what it was asked."""
+        """Puts a Python first on the path that records the calls of pip."""
         self.installs = self.artifacts / "installs"
         self.installs.mkdir(exist_ok=True)
         python = self.installs / "python"
@@ -73,7 +73,7 @@ class Runner:
 
     @property
     def installed_packages(self) -> list[str]:
-        """What was named to pip, the last word of each call."""
+        """The packages that pip was called with: the last word of each call."""
         kept = self.installs / "packages"
         return kept.read_text().splitlines() if kept.exists() else []
 
@@ -113,7 +113,7 @@ class Runner:
         return condition == "always()" or not ran.code
 
     def _run(self, step: Any, env: Mapping[str, str], ran: Ran) -> None:
-        assert "${{" not in step["run"], "what somebody may write in a title would be run"
+        assert "${{" not in step["run"], "the title of a request could inject commands"
         command = {
             "python": [sys.executable, "-c", step["run"]],
             "bash": ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
@@ -128,7 +128,7 @@ class Runner:
         ran.code, ran.out, ran.err = ran.code or done.returncode, ran.out + done.stdout, ran.err + done.stderr
 
     def script(self, lines: list[str], env: Mapping[str, str]) -> Ran:
-        """A GitLab job's, which is one shell."""
+        """Runs the script of a GitLab job in one shell."""
         done = self._shell(["bash", "-eo", "pipefail", "-c", "\n".join(lines)], env)
         return Ran(done.returncode, done.stdout, done.stderr)
 
@@ -171,7 +171,7 @@ class Runner:
             else:
                 ran.code = 1
         else:
-            assert name in ("actions/checkout", "actions/setup-python"), f"nothing stands in for {name}"
+            assert name in ("actions/checkout", "actions/setup-python"), f"{name} is not emulated"
 
     def _upload(self, name: str, paths: list[str], missing: str) -> None:
         names = [file.name for path in paths for file in sorted(self.clone.glob(path))]

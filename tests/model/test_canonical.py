@@ -1,4 +1,4 @@
-"""One canonical form: the engine records of what it has written what planning will compute once it is live."""
+"""One canonical form: the digests that the engine records are those that planning computes from the live object."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXTS = (
     *("a.x:443", "A.x:443", "10.1.2.3/8", "2001:DB8::/32", "2030-01-01T01:00:00+01:00", "service_1", "bot_1", "1"),
     *("BEGIN\nabc\n\nEND\n", "ssh-ed25519 AAAA me@home", "http", "{}", '{"on_http_request": []}', "[1]", "x: [1"),
 )
-ANSWERS = {str(number): text for number, text in enumerate(TEXTS)}  # output → what the platform answers
+ANSWERS = {str(number): text for number, text in enumerate(TEXTS)}  # output → its value in a response
 KNOWN = st.sampled_from(TEXTS)
 PAY = Address("ReservedDomain", "pay")
 ANSWERED = str(TEXTS.index("a"))
@@ -49,7 +49,7 @@ def answer(ref: Ref) -> str:
 
 
 def field_values(field: Field) -> st.SearchStrategy[Value]:
-    """What a manifest may say of a field, known or not yet."""
+    """Values that a manifest may declare for a field, with and without references."""
     if Sensitive in field:
         return REFS | KNOWN.map(lambda text: Secret(text, "env:SECRET"))
     match field.shape:
@@ -77,7 +77,7 @@ def _object(fields: tuple[Field, ...]) -> st.SearchStrategy[Value]:
 
 
 def specs(kind: Kind) -> st.SearchStrategy[dict[str, Value]]:
-    """Declarations of one field: fields are put in canonical form each for itself."""
+    """Declarations of one field each, since each field has its own canonical form."""
     return st.one_of([st.fixed_dictionaries({field.name: st.none() | field_values(field)}) for field in kind.fields])
 
 
@@ -97,7 +97,7 @@ def test_recorded_digests_are_those_of_the_declaration_with_resolved_references(
 @settings(max_examples=examples(25))
 @given(st.data())
 def test_a_response_to_the_sent_value_agrees_with_the_declaration(kind: Kind, data: st.DataObject) -> None:
-    """Every field that responses show: after one apply there is nothing left to do."""
+    """For every field that responses contain: after one apply there are no changes."""
     column = data.draw(st.sampled_from(columns(kind)))
     field = column.field
     declared_value = data.draw(st.none() | field_values(field))
@@ -111,7 +111,7 @@ def test_a_response_to_the_sent_value_agrees_with_the_declaration(kind: Kind, da
 
 
 def _response_value(field: Field, value: Any) -> Any:
-    """As a response shows it: `InputOnly` parts left out."""
+    """The value in a response, without `InputOnly` parts."""
     if field.shape is Shape.OBJECT and isinstance(value, Mapping):
         named = {part.name: part for part in field.fields}
         return {
@@ -132,7 +132,7 @@ def test_a_canonical_form_is_its_own_canonical_form(kind: Kind, data: st.DataObj
 
 
 def test_owner_records_have_no_unsalted_digest_of_a_sensitive_value() -> None:
-    """Not even of one that a reference brought in."""
+    """Not even of a value from a reference."""
     plain = {digest(text) for text in TEXTS}
     for kind in kinds.list_planned():
         for field in (field for field in kind.fields if field.is_sensitive):

@@ -1,4 +1,4 @@
-"""Every code of a problem is in the catalog, and says what it means, why it happens and what to do."""
+"""Every code of a problem is in the catalog, with its meaning, cause and remedy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from reconciler.model.codes import AREAS, CODES, is_strict
 from reconciler.model.problem import Problem, Severity
 
 ROOT = Path(reconciler.__file__).parent
-THEIRS = ("api", "engine", "sandbox")  # where a code is the platform's
+THEIRS = ("api", "engine", "sandbox")  # their codes are those of the platform
 SOURCES = [path for path in sorted(ROOT.rglob("*.py")) if path.relative_to(ROOT).parts[0] not in THEIRS]
 
 
 def _texts(expression: ast.expr) -> set[str]:
-    """The texts that an expression may give: not those that it compares with or looks up."""
+    """The texts that an expression may return, without those that it compares or looks up."""
     match expression:
         case ast.Constant(str(text)):
             return {text} - {""}
@@ -29,7 +29,7 @@ def _texts(expression: ast.expr) -> set[str]:
 
 
 def _takers(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
-    """Functions and classes of a module that take a code, and which positional argument it is."""
+    """Functions and classes of a module with a parameter `code`, and its position."""
     for node in ast.walk(tree):
         match node:
             case ast.FunctionDef(name=name, args=taken):
@@ -48,7 +48,7 @@ def _defaults(taken: ast.arguments) -> Iterator[tuple[ast.arg, ast.expr]]:
 
 
 def _codes(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Every code that a module writes out, and its line."""
+    """Every literal code in a module, and its line."""
     takers = dict(_takers(tree))
     for node in ast.walk(tree):
         codes: list[ast.expr] = []
@@ -75,7 +75,7 @@ def test_every_code_is_in_the_catalog() -> None:
         for line, code in _codes(ast.parse(source.read_text()))
         if code not in CODES
     ]
-    assert not wrong, "give the code a row in model/codes.py"
+    assert not wrong, "add the code to model/codes.py"
 
 
 def test_the_scan_finds_codes_in_every_form_of_a_call() -> None:

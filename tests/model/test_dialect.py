@@ -1,4 +1,4 @@
-"""The dialects of the API: what is sent comes back, and nothing but names differs."""
+"""The dialects of the API: only names differ, and a response translates back to the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One problem for all resources that one place in a file makes wrong."""
+"""Problems of several resources with one cause in a file are merged."""
 
 from __future__ import annotations
 

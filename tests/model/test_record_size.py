@@ -1,4 +1,4 @@
-"""The owner record fits for every kind at its fullest, and leaves room for the user's text."""
+"""The owner record of every kind fits into metadata with all fields set, and leaves room for the user's text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from reconciler.planning.comparing.canonical_fields import body_value
 from reconciler.project.manifests.checks.metadata import check_metadata
 from tests.planning import builders
 
-STACK = "s" * 63  # as long as names may be
+STACK = "s" * 63  # the longest name
 NAME = "n" * 100
 ID = "edghtsrt_" + "0" * 27
 KINDS = [kind for kind in kinds.list_planned() if kind.keeps_owner]
@@ -36,7 +36,7 @@ each_form = pytest.mark.parametrize("form", ["%s", '{"a": "%s"}', '{"a": "%s"}\n
 
 
 def fullest(fields: tuple[Field, ...]) -> dict[str, Any]:
-    """A value other than the default for every field, also where only one of some may be declared."""
+    """A value other than the default for every field, including fields that exclude each other."""
     return {field.name: _some(field) for field in fields if field.name != "metadata"}
 
 
@@ -64,7 +64,7 @@ def leaves(fields: tuple[Field, ...], above: str = "") -> Iterator[str]:
 
 
 def write_metadata(kind: Kind, text: str) -> str:
-    """The metadata that the engine sends for the fullest object of a kind that takes the place of another."""
+    """The metadata that the engine sends for an object with all fields that replaces another."""
     address = Address(kind.name, NAME)
     due = collect_applied(kind, canonical_spec(kind, {**fullest(kind.fields), "metadata": text}))
     draft = OwnerDraft(address, text, applied=due, protect=True, pending=kind.one_time is not None, replaces=ID)
@@ -110,7 +110,7 @@ def test_no_more_digests_are_bundled_than_necessary(kind: Kind) -> None:
 @each_form
 @each_kind
 def test_validate_refuses_metadata_from_the_first_byte_that_does_not_fit(kind: Kind, form: str) -> None:
-    """Accepted: the engine can write it, whatever becomes of the object. Refused: it cannot at some time."""
+    """Accepted metadata always fits in later writes of the engine; refused metadata does not in some of them."""
 
     def wrong(size: int) -> list[str]:
         spec = {**fullest(kind.fields), "metadata": form % ("x" * (size - len(form % "")))}
@@ -140,7 +140,7 @@ def _route(**login: Any) -> dict[str, Any]:
 
 
 def read_sides(was: dict[str, Any], now: dict[str, Any], live_spec: dict[str, Any]) -> dict[str, ChangedBy]:
-    """Of a route to which `was` was applied with bundled digests."""
+    """Which side changed each field of a route to which `was` was applied with bundled digests."""
     owner = builders.record("HTTPSEdgeRoute/a", was)
     for field in ROUTE.fields:
         owner = owner._replace(applied=owners.fold(field, owner.applied))
@@ -186,7 +186,7 @@ def test_bundled_digests_show_which_side_changed_a_field(
 
 
 def test_digests_of_server_defaults_are_never_bundled() -> None:
-    """A line that goes gives back only what was applied."""
+    """Removing a line from a manifest resets only applied fields."""
     choices = [path for path in leaves(ROUTE.fields) if _is_choice(path)]
     digests = dict.fromkeys(leaves(ROUTE.fields), "0" * 10)
     for field in ROUTE.fields:

@@ -1,4 +1,4 @@
-"""Secrets in foreign text."""
+"""Redaction of secrets in text of other programs, in every encoding that they use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_quoted_secret_is_redacted_in_every_encoding(quoted: str) -> None:
     assert redact(f"the value {quoted} is wrong", [SECRET]) == "the value (secret) is wrong"
 
 
-WORDS = 'top "secret" \\ für/uns'  # nothing random in it
+WORDS = 'top "secret" \\ für/uns'  # without random parts
 
 
 @pytest.mark.parametrize(

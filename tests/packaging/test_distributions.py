@@ -41,7 +41,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel in an environment of its own. Its dependencies are those that the tests have: no index is asked."""
+    """The wheel in an environment of its own. Its dependencies are those of the tests; no index is used."""
     folder = tmp_path_factory.mktemp("installed")
     venv.create(folder, with_pip=False)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -50,7 +50,7 @@ def installed(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(
         [*pip, "--prefix", str(folder), "--ignore-installed", str(dist / WHEEL)], check=True, capture_output=True
     )
-    # Folders named in a .pth file run no .pth files of their own: the editable install stays out.
+    # .pth files in folders that a .pth file names are not run, so the editable install is not used.
     (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
     script = folder / "bin" / "reconciler"
     lines = script.read_text().splitlines(keepends=True)

@@ -1,4 +1,4 @@
-"""Hand-made runs over fleets."""
+"""Examples of fleet runs."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ SHAPES: Mapping[str, Shape] = {PLAIN: shape(PLAIN, "shop-1"), WIDE: shape(WIDE, 
 
 
 def task(place: int, state: TaskState = TaskState.SUCCEEDED, *, wave: int = 0, digest: str = PLAIN) -> TaskRecord:
-    """A task of the member of this number; its reason holds its name, an id and a number."""
+    """A task of the member with this number. A reason contains its name, an id and a number."""
     name = f"shop-{place}"
     record = TaskRecord(RUN.id, name, "base", wave, state)
     if state is TaskState.WAITING:
@@ -165,7 +165,7 @@ DRIFTED = roll_up(
 
 
 def hostile_run(text: str) -> RollUp:
-    """The text in every place that a fleet file, the platform or a person may fill."""
+    """The text in every value from a fleet file, the platform or a user."""
     named = replace(SHAPES[WIDE], plan=plan_json.write_plan(hostile.plan(text)))
     tasks = [
         replace(task(1, digest=WIDE), project=f"p{text}", worker=text),

@@ -1,4 +1,4 @@
-"""Plans in which foreign text stands wherever it may, for pages that must not obey it."""
+"""Plans with foreign text in every value, for outputs that must escape it."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ texts = st.lists(st.sampled_from(PIECES), max_size=8).map("".join)
 
 
 def harmless(text: str) -> str:
-    """As many lines of as many letters."""
+    """A text with as many lines and characters, without special ones."""
     return re.sub(r"[^\n]", "x", text)
 
 
 def plan(text: str) -> Plan:
-    """The text in every place that Git or the platform may fill."""
+    """The text in every value from Git or the platform."""
     place = Position(f"manifests/{text}.yaml".replace("\n", "x"), 3, 1)
     fields = (
         FieldChange("description", text, f"{text}!", ChangedBy.PLATFORM, position=place),

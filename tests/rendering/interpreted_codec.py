@@ -1,6 +1,6 @@
-"""The decoder of the wire format without compiled decoders: looks at the type hint of each value again.
+"""The decoder of the wire format without compiled decoders: interprets the type hint of each value.
 
-Slow and plain; the laws of `test_wire` compare the compiled decoders with it.
+Slow and simple; `test_wire` compares the compiled decoders with it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from reconciler.rendering.wire.codec import (
 
 
 def decode(hint: Any, encoded: Json, secrets: Secrets, derived: Derived) -> Any:
-    """As `codec.decode`."""
+    """Does the same as `codec.decode`."""
     if _is_class(hint):
         return _decode_class(hint, encoded, secrets, derived)
     origin, args = get_origin(hint), get_args(hint)

@@ -1,4 +1,4 @@
-"""Hand-made plans and a hypothesis strategy for arbitrary ones."""
+"""Examples of plans, and a hypothesis strategy for arbitrary plans."""
 
 from __future__ import annotations
 
@@ -292,8 +292,8 @@ INVALID_BASE = replace(
 names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,12}", fullmatch=True)
 addresses = st.builds(Address, st.from_regex(r"[A-Z][A-Za-z0-9]{0,8}", fullmatch=True), names)
 outputs = st.sampled_from(["id", "addr", "cname_target"])
-texts = st.text(st.characters(), max_size=12)  # lone surrogates too: JSON from the platform can hold them
-sentences = texts.map(lambda text: f"{text}!")  # a problem always says something
+texts = st.text(st.characters(), max_size=12)  # with lone surrogates, which JSON of the platform can contain
+sentences = texts.map(lambda text: f"{text}!")  # the text of a problem is never empty
 refs = st.builds(Ref, addresses, outputs)
 templates = st.builds(Template, st.lists(texts | refs, max_size=3).map(tuple))
 documents = st.builds(JsonTemplate, st.lists(texts | refs | templates, max_size=3).map(tuple))

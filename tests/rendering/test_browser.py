@@ -1,4 +1,4 @@
-"""The pages as people meet them: in a real Chromium, by mouse, by keyboard, in the dark and on a narrow screen.
+"""The HTML pages in a real Chromium: with mouse and keyboard, in dark mode and on a narrow screen.
 
 Not part of `make test`. Skipped where there is no Chromium, unless RECONCILER_TEST_BROWSER is set: `make test-browser`.
 With RECONCILER_SCREENSHOTS=DIR every page is saved there as a picture.
@@ -36,8 +36,8 @@ def chromium() -> Iterator[Browser]:
     program = browser.program()
     if program is None:
         if os.environ.get("RECONCILER_TEST_BROWSER"):
-            pytest.fail("there is no Chromium")
-        pytest.skip("there is no Chromium; `make test-browser` gets one")
+            pytest.fail("Chromium is not installed")
+        pytest.skip("Chromium is not installed; run `make test-browser`")
     running = Browser(program)
     yield running
     running.stop()
@@ -65,7 +65,7 @@ def many(number: int) -> Plan:
 
 
 def large_fleet() -> RollUp:
-    """10,000 members, of which every tenth fails."""
+    """A run over 10,000 members, in which every tenth fails."""
     failed = (TaskState.SUCCEEDED,) * 9 + (TaskState.FAILED,)
     tasks = [
         fleets.task(place, failed[place % 10], digest=fleets.WIDE if place % 4 == 0 else fleets.PLAIN)
@@ -115,7 +115,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def visible_addresses(chromium: Browser) -> list[str]:
-    """The changes that are to be seen."""
+    """The addresses of the visible changes."""
     visible = "[...document.querySelectorAll('.card')].filter(c => !c.hidden)"
     found = chromium.evaluate(f"{visible}.map(c => c.querySelector('.address').textContent)")
     assert isinstance(found, list)
@@ -293,7 +293,7 @@ THROUGH_BOXES = """
 
 
 def chain() -> Plan:
-    """Policies of which each refers to the one before, and an edge that refers to all of them."""
+    """Policies that each refer to the one before, and an edge that refers to all of them."""
     policies = [Address("IPPolicy", f"p{number}") for number in range(6)]
     rules = [Address("IPPolicyRule", f"r{number}") for number in range(12)]
     needs = {
@@ -445,14 +445,14 @@ def test_a_collapsible_heading_has_space_above(chromium: Browser, pages: dict[st
 
 
 def members(chromium: Browser) -> list[str]:
-    """The members whose rows are drawn."""
+    """The members of the rendered rows."""
     found = chromium.evaluate("[...document.querySelectorAll('#list tr')].map(row => row.cells[0].textContent)")
     assert isinstance(found, list)
     return found
 
 
 def choose(chromium: Browser, column: str, text: str) -> None:
-    """Chooses an entry of a filter of the members."""
+    """Selects an entry in a filter of the members."""
     script = f"""(select => {{
         select.value = [...select.options].find(option => option.text === {text!r}).value;
         select.dispatchEvent(new Event('change'));

@@ -1,4 +1,4 @@
-"""A reviewer sees where each token goes and which command will run, with every argument, in every form of a plan."""
+"""Every format of a plan shows the target of each token, and each command with all its arguments."""
 
 from __future__ import annotations
 

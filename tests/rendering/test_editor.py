@@ -1,6 +1,6 @@
-"""What editors say of manifests: our schemas in a real yaml-language-server, found by the line that `fmt` writes.
+"""Diagnostics of editors: the schemas in a real yaml-language-server, found by the line that `fmt` writes.
 
-`make test-editor` gets the server; without it these tests are left out.
+`make test-editor` installs the server; without it these tests are deselected.
 """
 
 from __future__ import annotations

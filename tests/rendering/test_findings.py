@@ -1,4 +1,4 @@
-"""Findings beside lines: SARIF for code scanning, commands as GitHub's runner reads them, code quality for GitLab."""
+"""Findings at lines: SARIF for code scanning, workflow commands for GitHub, code quality reports for GitLab."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ TEXT = {"type": "string", "minLength": 1}
 MESSAGE = object_schema("text", text=TEXT)
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
 COUNTED = {"type": "integer", "minimum": 1}
-# What SARIF 2.1.0 says of the properties that we write; nothing else may be there.
+# SARIF 2.1.0 for the properties that are written; others are not allowed.
 SARIF = object_schema(
     "version runs",
     **{"$schema": TEXT},
@@ -262,7 +262,7 @@ def test_code_scanners_receive_the_code_of_a_warning() -> None:
 
 
 def parse_command(line: str) -> tuple[str, dict[str, str], str]:
-    """A command as the runner reads it: name, properties, message."""
+    """A workflow command as GitHub's runner reads it: name, properties, message."""
     head, text = re.fullmatch(r"::([^:]*)::(.*)", line).groups()  # type: ignore[union-attr]
     name, _, pairs = head.partition(" ")
     properties = dict(pair.split("=", 1) for pair in pairs.split(","))

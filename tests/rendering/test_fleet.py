@@ -1,4 +1,4 @@
-"""A run over a fleet in every format: compared whole, bounded, with the same structure whatever foreign text says."""
+"""A fleet run in every format: compared with golden files, limited in size, and with foreign text escaped."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_run_without_members_is_reported_as_such() -> None:
 
 CANARY = [task(1), task(2)]
 NEXT = [task(place, TaskState.WAITING, wave=1) for place in (3, 4)]
-ENDED_BEFORE = [  # as `start_run` makes them: the plan failed, nothing is to be changed, the shape is not approved
+ENDED_BEFORE = [  # as created by `start_run`: the plan failed, or there are no changes
     task(5, TaskState.SKIPPED, wave=1),
     replace(task(6, wave=1), tries=0, counts={}, changes={}, shape=""),
 ]
@@ -185,7 +185,7 @@ PARTLY_ENDED = roll_up([*CANARY, *NEXT, *ENDED_BEFORE], APPLY, WAVES, now=NOON +
             ("pause", "the fleet is paused since 2026-11-23 12:00 UTC, until 2026-11-23 13:00 UTC"),
         ),
         (PARTLY_ENDED, ("approval", "wave half needs approval")),
-        (roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 30)), None),  # it is over
+        (roll_up([*NEXT], RUN, WAVES, pause=Pause("shops", NOON, NOON + 30)), None),  # the pause has ended
         (roll_up([*CANARY, *NEXT], replace(APPLY, approved_waves=("half",)), WAVES, now=NOON + 7200), None),
         (roll_up([task(1), task(2, TaskState.RUNNING), *NEXT], APPLY, WAVES, now=NOON + 7200), None),
         (STOPPED, None),
@@ -246,7 +246,7 @@ TOLERANT = (replace(WAVES[0], max_failures=Amount(1)), *WAVES[1:])
     [
         (roll_up_states(DONE), exit_codes.DONE),
         (roll_up_states(DONE, verb=RunVerb.PLAN), exit_codes.DONE),
-        (roll_up_states(DONE, BAD, verb=RunVerb.PLAN), exit_codes.AUTH),  # every failure is a key that is not accepted
+        (roll_up_states(DONE, BAD, verb=RunVerb.PLAN), exit_codes.AUTH),  # every failure is a rejected key
         (roll_up_states(DONE, BAD), exit_codes.PARTLY),
         (roll_up_states(BAD), exit_codes.AUTH),
         (roll_up([replace(task(1, BAD), exit_code=1), task(2, BAD)], ENDED), exit_codes.ERROR),
@@ -356,7 +356,7 @@ def test_no_secret_is_in_any_format(name: str) -> None:
 
 
 def large(number: int, digests: int = 2) -> RollUp:
-    """So many members of which each third fails, and so many shapes."""
+    """A run over this number of members and shapes, in which every third member fails."""
     states = (DONE, BAD, DONE)
     names = [f"{place:012x}" for place in range(digests)]
     shapes = {name: replace(fleets.SHAPES[WIDE], digest=name) for name in names}
@@ -367,7 +367,7 @@ def large(number: int, digests: int = 2) -> RollUp:
 def test_a_page_of_ten_thousand_members_is_small_and_has_them_as_data() -> None:
     page = fleet_page.render_page(large(10_000))
     assert len(page) <= 2_000_000
-    assert page.count("<tr") < 20  # rows are drawn when they are looked at
+    assert page.count("<tr") < 20  # rows are rendered on demand
     (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert len(json.loads(data)["rows"]) == 10_000
 

@@ -1,4 +1,4 @@
-"""HTML of a plan: one file, whose structure no foreign text changes. How it behaves is tested in `test_browser`."""
+"""The HTML page of a plan: one file with foreign text escaped. `test_browser` tests its behavior."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.security.test_orders import orders_in
 
 
 class Tags(HTMLParser):
-    """Elements with the names of their attributes. Not those of text in backticks, which foreign text may have too."""
+    """Elements with the names of their attributes, without `code`, since foreign text may contain backticks."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -277,7 +277,7 @@ def test_a_field_with_another_cause_than_its_change_shows_it() -> None:
 
 
 def luminance(colour: str) -> float:
-    """As WCAG 2 has it."""
+    """The relative luminance of WCAG 2."""
     parts = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -299,7 +299,7 @@ def test_every_color_has_enough_contrast_in_both_themes() -> None:
             assert (high + 0.05) / (low + 0.05) >= 4.5, f"{name} on {ground}"
 
 
-# --- the picture ------------------------------------------------------------------------------------------------------
+# --- the diagram ------------------------------------------------------------------------------------------------------
 
 POLICY, RULE, EDGE, DOMAIN = (
     Address(*name.split("/")) for name in ("IPPolicy/p", "IPPolicyRule/r", "TLSEdge/e", "ReservedDomain/d")
@@ -342,7 +342,7 @@ def test_an_unchanged_resource_that_is_referred_to_is_drawn_as_unchanged() -> No
 
 
 def calls(*chain: Address) -> tuple[Call, ...]:
-    """A create of each, which waits for the one before it."""
+    """A create call for each address, which waits for the one before."""
     return tuple(
         Call(f"create {address}", address, Verb.CREATE, "/x", needs=(f"create {before}",) if before else ())
         for before, address in zip((None, *chain), chain, strict=False)
@@ -389,7 +389,7 @@ def test_a_delete_has_arrows_for_its_former_references_and_otherwise_waits() -> 
 
 
 def points(path: str) -> list[tuple[float, float]]:
-    """Of an arrow's line, many: M, C and H is all that it speaks."""
+    """Points along an arrow, whose path consists of M, C and H commands."""
     found: list[tuple[float, float]] = []
     for letter, rest in re.findall(r"([MCH])([^MCH]*)", path):
         numbers = [float(number) for number in rest.split()]
@@ -408,7 +408,7 @@ def points(path: str) -> list[tuple[float, float]]:
 
 def test_a_long_arrow_passes_between_boxes() -> None:
     chain = tuple(Address("IPPolicy", f"p{number}") for number in range(4))
-    many = tuple(Address("IPPolicyRule", f"r{number:02}") for number in range(24))  # a column that is folded
+    many = tuple(Address("IPPolicyRule", f"r{number:02}") for number in range(24))  # a column that is split
     plan = Plan(
         "prod",
         changes=(

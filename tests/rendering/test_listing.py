@@ -1,4 +1,4 @@
-"""Lists of live objects: which columns are cut if a line does not fit."""
+"""Lists of live objects: which columns are truncated if a line does not fit."""
 
 from __future__ import annotations
 

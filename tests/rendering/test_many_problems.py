@@ -1,4 +1,4 @@
-"""A plan with thousands of problems: every output says how many there are, and the JSON has all of them."""
+"""A plan with thousands of problems: every output has their number, and the JSON has all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRONG = tuple(
 )
 NOTES = tuple(replace(problem, severity=Severity.WARNING) for problem in WRONG[:200])
 PLAN = Plan("prod", problems=(*NOTES, *WRONG))
-"""Warnings first, as they are found."""
+"""Warnings first, in the order in which they are found."""
 
 
 def test_the_text_shows_errors_first_and_counts_the_rest() -> None:

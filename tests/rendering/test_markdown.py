@@ -1,4 +1,4 @@
-"""Markdown for a review: compared whole, bounded, and with the same structure whatever foreign text says."""
+"""Markdown for a review: compared with golden files, limited in size, and with foreign text escaped."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ PARSER = MarkdownIt("commonmark").enable("table")
 
 
 def tokens(page: str) -> list[Token]:
-    """Every token, those within lines too."""
+    """Every token, including those within lines."""
     return [child for token in PARSER.parse(page) for child in (token, *(token.children or ()))]
 
 
 def structure(page: str) -> list[tuple[str, str]]:
-    """What there is beside text: with the content of HTML only where it holds no code."""
+    """The types and tags of all tokens, without their text."""
     return [(token.type, token.tag) for token in tokens(page)]
 
 
@@ -88,7 +88,7 @@ def test_the_reason_for_missing_attribution_is_shown_first(plan: Plan, lines: li
 
 
 def with_base(plan: Plan, text: str, causes: Sequence[Cause] = tuple(Cause)) -> Plan:
-    """The plan as one that was compared with a base, with these causes in turn."""
+    """The plan as compared with a base, with these causes in turn."""
     changes = [replace(change, cause=cause) for change, cause in zip(plan.changes, cycle(causes), strict=False)]
     return replace(plan, changes=tuple(changes), base=Base(text, text, withdrawn=plan.changes))
 

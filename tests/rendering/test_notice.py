@@ -1,4 +1,4 @@
-"""Notices of drift: short, and what the platform or Git says in them is text and nothing else."""
+"""Notices of drift: limited in size, and with text of the platform and of Git escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PEM in plans: certificates and public keys are shown by what they contain in every output, private keys never."""
+"""PEM in plans: every output shows certificates and public keys decoded, and private keys never."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_new_certificate_is_shown_where_an_object_is_created() -> None:
     assert f"+ certificate_pem: {NEW_LINE}" in show(None, NEW)["text"]
 
 
-# --- what else a field may hold ---------------------------------------------------------------------------------------
+# --- other text -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["-----BEGIN CERTIFICATE-----\nx", "no PEM at all\nbut lines", "-----BEGIN X-----\n"])
@@ -169,7 +169,7 @@ def test_texts_with_the_same_certificate_show_how_they_differ() -> None:
 @pytest.mark.parametrize("label", ["PRIVATE KEY", "RSA PRIVATE KEY", "ENCRYPTED PRIVATE KEY"])
 @pytest.mark.parametrize("end", ["", "-----END {}-----\n", "-----END CERTIFICATE-----\n"])
 def test_a_private_key_is_never_shown(label: str, end: str) -> None:
-    """Also a damaged one, and where texts are shown as they are since they hold the same certificates."""
+    """Neither a damaged one, nor one in texts that are shown unchanged since they contain the same certificates."""
     one, two = (f"-----BEGIN {label}-----\nSECRET{number}\n{end.format(label)}" for number in "12")
     for old, new in ((one, two), (OLD + one, OLD + two), (OLD + one, NEW + two), (None, one), (one + OLD, two + OLD)):
         for name, text in show(old, new).items():
@@ -188,7 +188,7 @@ def test_public_keys_are_shown_by_type_and_fingerprint() -> None:
     body = base64.b64decode(line.split()[1])
     fingerprint = base64.b64encode(hashlib.sha256(body).digest()).decode().rstrip("=")
     assert format_value(line) == f"ssh-ed25519 SHA256:{fingerprint} me@laptop"
-    assert format_value("ssh-ed25519 AAAA") == '"ssh-ed25519 AAAA"'  # no key
+    assert format_value("ssh-ed25519 AAAA") == '"ssh-ed25519 AAAA"'  # not a key
 
 
 # --- hostile text -----------------------------------------------------------------------------------------------------

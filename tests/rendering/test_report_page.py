@@ -1,4 +1,4 @@
-"""The report on a stack's history. How it behaves is tested in `test_browser`."""
+"""The report on a stack's history. `test_browser` tests its behavior."""
 
 from __future__ import annotations
 

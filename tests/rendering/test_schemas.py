@@ -1,4 +1,4 @@
-"""The JSON Schemas: valid themselves, and right about good and bad documents."""
+"""The JSON Schemas are valid, accept valid documents and refuse invalid ones."""
 
 from __future__ import annotations
 

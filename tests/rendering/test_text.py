@@ -119,7 +119,7 @@ def test_drift_with_problems_is_not_reported_as_no_drift() -> None:
 def test_every_line_fits_and_has_no_control_character(plan: Plan, width: int, flavour: Flavour) -> None:
     for line in text.render_text(plan, width=width, flavour=flavour).splitlines():
         assert terminal_text.sanitize(line) == line
-        flags = line.lstrip().startswith("--allow")  # a flag is there to be copied, whole
+        flags = line.lstrip().startswith("--allow")  # a flag is not wrapped, so that it can be copied
         assert flags or terminal_text.width(line) <= width
 
 

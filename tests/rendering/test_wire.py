@@ -25,7 +25,7 @@ TEXTS = ("hunter2", "correct horse")
 
 
 def keep(stack: str) -> Secrets:
-    """Answers as a caller does that read the manifests again."""
+    """Finds secrets as a caller that has read the manifests again."""
 
     def find(source: str, digest: str) -> Secret:
         found = [Secret(text, source) for text in TEXTS]
@@ -79,7 +79,7 @@ ODD = {"$secret": {"source": "env:NOWHERE", "digest": "0"}}
 def outcome(decode: Any, content: Any, stack: str) -> object:
     try:
         return repr(decode(Plan, content, keep(stack), plan_json._DERIVED))
-    except (codec.Malformed, StopIteration) as error:  # StopIteration: `keep` does not know the secret
+    except (codec.Malformed, StopIteration) as error:  # StopIteration: `keep` does not find the secret
         return type(error), str(error)
 
 

@@ -18,7 +18,7 @@ from tests.sandbox.table import ROWS, Row, prepare
 
 pytestmark = pytest.mark.usefixtures("over_socket")
 
-# What is different each time: ids, tokens, keys, moments, the address itself.
+# Parts that differ between runs: ids, tokens, keys, times, addresses.
 _RANDOM = re.compile(
     r"https?://(sandbox|127\.0\.0\.1:\d+)|ssh-ed25519 \S+|[0-9A-Za-z+/=]{40,}|[0-9A-Za-z]{27}(_[0-9A-Za-z]{21})?|"
     r"\d{4}-\d\d-\d\dT[\d:]+Z|[0-9a-f.]+(?=\.(cname|agent)\.sandbox)|-----BEGIN [^-]+-----[^-]+-----END [^-]+-----"
@@ -44,7 +44,7 @@ async def both(sandbox: SandboxProcess, see: Callable[[Emulator, HTTPPlatform], 
 
 
 async def outcome(platform: HTTPPlatform, method: str, path: str, body: Any, list_key: str = "") -> Any:
-    """What the engine's port gives or raises."""
+    """The result or the error of the engine's port."""
     try:
         if list_key:
             return [page async for page in platform.pages(path, list_key)]

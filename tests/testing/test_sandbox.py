@@ -1,4 +1,4 @@
-"""The emulated platform in process: how it is made, what a test sees of it, and time that its caller gives."""
+"""The emulated platform in process: its options, its log, and the clock of its caller."""
 
 from __future__ import annotations
 
