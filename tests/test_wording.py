@@ -21,7 +21,6 @@ GENERATED = ("docs/errors.md", "docs/fleet-file.md", "docs/project-file.md", "do
 SWEPT = ("examples", "reconciler", "tests")
 NOT_YET = (
     "reconciler/fleet",
-    "tests/api",
     "tests/bench",
     "tests/compatibility",
     "tests/end_to_end",

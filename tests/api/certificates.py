@@ -1,4 +1,4 @@
-"""An authority of the tests, and servers with its certificates."""
+"""A certificate authority for tests, and servers with its certificates."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cryptography.x509.oid import NameOID
 
 
 @cache
-def _key(_of: str) -> ec.EllipticCurvePrivateKey:
+def _key(_owner: str) -> ec.EllipticCurvePrivateKey:
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def _signed(subject: str, issuer: str, *, days: int, is_authority: bool) -> x509.Certificate:
+def _sign(subject: str, issuer: str, *, days: int, is_authority: bool) -> x509.Certificate:
     now = datetime.now(UTC)
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -49,19 +49,21 @@ def _signed(subject: str, issuer: str, *, days: int, is_authority: bool) -> x509
 
 
 def authority(folder: Path) -> Path:
-    """A file for SSL_CERT_FILE: whoever reads it trusts what `serving` gives."""
+    """A file for SSL_CERT_FILE: a client with it trusts the certificates of `server_context`."""
     file = folder / "authority.pem"
     file.write_bytes(
-        _signed("authority", "authority", days=1, is_authority=True).public_bytes(serialization.Encoding.PEM)
+        _sign("authority", "authority", days=1, is_authority=True).public_bytes(serialization.Encoding.PEM)
     )
     return file
 
 
-def serving(folder: Path, name: str = "localhost", *, days: int = 1, issuer: str = "authority") -> ssl.SSLContext:
-    """What a server of this name shows; expired where `days` are negative, self-signed where it is its own issuer."""
+def server_context(
+    folder: Path, name: str = "localhost", *, days: int = 1, issuer: str = "authority"
+) -> ssl.SSLContext:
+    """The TLS context of a server. Its certificate has expired if `days` are negative; it may be its own issuer."""
     file = folder / "server.pem"
     file.write_bytes(
-        _signed(name, issuer, days=days, is_authority=False).public_bytes(serialization.Encoding.PEM)
+        _sign(name, issuer, days=days, is_authority=False).public_bytes(serialization.Encoding.PEM)
         + _key(name).private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )

@@ -1,4 +1,4 @@
-"""What the bytes of an answer say, where JSON allows more than any platform means."""
+"""JSON bodies: special numbers, depth and unpaired surrogates."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Archives that anyone may have written: one file of the expected name is read, in bounded memory, or nothing."""
+"""Archives that anyone may have written: one file of the expected name is read in limited memory, or none."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from reconciler.api.artifacts import UnusableArchive, extract
 
 def archive(*files: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
     written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", method) as made:
+    with zipfile.ZipFile(written, "w", method) as file:
         for name, content in files:
-            made.writestr(name, content)
+            file.writestr(name, content)
     return written.getvalue()
 
 
 GOOD = archive(("plan.json", b"{}"), ("plan.html", b"page"))
 
 
-def flagged(content: bytes, flag: int) -> bytes:
-    """Every entry of the directory with a flag, such as the one of encrypted files."""
+def set_flag(content: bytes, flag: int) -> bytes:
+    """Sets a flag of every entry of the directory, such as the one of encrypted files."""
     changed = bytearray(content)
     at = changed.find(b"PK\x01\x02")
     while at >= 0:
@@ -34,8 +34,8 @@ def flagged(content: bytes, flag: int) -> bytes:
     return bytes(changed)
 
 
-def claiming(content: bytes, size: int) -> bytes:
-    """The first entry claims another size than its content has."""
+def set_size(content: bytes, size: int) -> bytes:
+    """Sets the size in the first entry of the directory."""
     changed = bytearray(content)
     struct.pack_into("<I", changed, changed.find(b"PK\x01\x02") + 24, size)
     return bytes(changed)
@@ -55,10 +55,10 @@ HOSTILE = {
     "a folder of its name": (archive(("plan.json/", b"")), "has no file plan.json"),
     "lzma": (archive(("plan.json", b"{}"), method=zipfile.ZIP_LZMA), "in an unsupported form"),
     "bzip2": (archive(("plan.json", b"{}"), method=zipfile.ZIP_BZIP2), "in an unsupported form"),
-    "encrypted": (flagged(GOOD, 1), "in an unsupported form"),
+    "encrypted": (set_flag(GOOD, 1), "in an unsupported form"),
     "cut off": (GOOD[:-20], "is damaged"),
     "other bytes": (GOOD.replace(b"PK\x03\x04", b"PK\x03\x05"), "is damaged"),
-    "claims less": (claiming(GOOD, 1), "is damaged"),
+    "a smaller size": (set_size(GOOD, 1), "is damaged"),
     "empty": (b"", "is damaged"),
     "text": (b"x" * 10_000, "is damaged"),
     "many": (archive(*((str(number), b"") for number in range(1001))), "has more than 1000 files"),
@@ -66,9 +66,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
-def test_any_other_archive_is_refused(what: str) -> None:
-    content, why = HOSTILE[what]
+@pytest.mark.parametrize("case", HOSTILE)
+def test_any_other_archive_is_refused(case: str) -> None:
+    content, why = HOSTILE[case]
     with pytest.raises(UnusableArchive, match=why):
         extract(content, "plan.json")
 

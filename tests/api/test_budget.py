@@ -1,4 +1,4 @@
-"""The account's budget of requests, with a platform that counts: never a 429 of our own making, whoever shares it."""
+"""The budget of requests of an account, with a platform that counts: runs that share a ledger get no 429."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.faults.matrix.world import SkippingClock, Stack
 from tests.harness.engine import VirtualClock
 from tests.harness.platform import SandboxProcess
 
-BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule, in a hurry
-LOOK = len({kind.path for kind in kinds.every() if kind.parent is None})
+BUDGET, WINDOW = 40, 1.0  # requests, seconds: the platform's rule with a short window
+REFRESH = len({kind.path for kind in kinds.every() if kind.parent is None})
 
 
 class Ledger(budget.Ledger):
-    """Is closed at the end of its test."""
+    """A ledger that is closed at the end of its test."""
 
     opened: ClassVar[list[Ledger]] = []
 
@@ -45,25 +45,25 @@ def close_ledgers() -> Iterator[None]:
 
 
 class WaitingClock(SkippingClock):
-    """The machine's: the platform counts on one of its own, so that waits must be real."""
+    """The machine's clock: the platform counts by another one, so that waits must be real."""
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
-def stack(sandbox: SandboxProcess, root: Path, name: str, count: int) -> Stack:
-    made = Stack(sandbox, root, name=name, retries=Retries())
-    made.clock = WaitingClock()
-    made.account = {
+def open_stack(sandbox: SandboxProcess, root: Path, name: str, count: int) -> Stack:
+    stack = Stack(sandbox, root, name=name, retries=Retries())
+    stack.clock = WaitingClock()
+    stack.account = {
         "requests_per_minute": BUDGET,
         "window": WINDOW,
         "ledger": root / "requests.db",
         "timeout": 10.0,
     }
-    made.policy = PlanOptions(requests_per_minute=BUDGET)
+    stack.policy = PlanOptions(requests_per_minute=BUDGET)
     for number in range(count):
-        made.declare(f"IPPolicy/p{number}", {"description": f"{name} {number}"})
-    return made
+        stack.declare(f"IPPolicy/p{number}", {"description": f"{name} {number}"})
+    return stack
 
 
 @pytest.fixture
@@ -74,32 +74,32 @@ def counting(sandbox: SandboxProcess) -> Any:
 
 
 def statuses(sandbox: SandboxProcess) -> Counter[int]:
-    return Counter(each["status"] for each in sandbox.log())
+    return Counter(request["status"] for request in sandbox.log())
 
 
 async def test_a_plan_and_an_apply_right_after_it_get_no_429(counting: SandboxProcess, tmp_path: Path) -> None:
-    await stack(counting, tmp_path, "prod", 50).planned()
-    applying = stack(counting, tmp_path, "prod", 50)
+    await open_stack(counting, tmp_path, "prod", 50).planned()
+    applying = open_stack(counting, tmp_path, "prod", 50)
     started = time.monotonic()
     run = await applying.run()
     took = time.monotonic() - started
     assert run.is_good
-    assert statuses(counting) == {200: 2 * LOOK, 201: 50}
-    waits = run.plan.forecast.estimated_seconds / 60  # a window is a minute there
-    # The plan before has used some up; and a machine that others use may pause for seconds.
+    assert statuses(counting) == {200: 2 * REFRESH, 201: 50}
+    waits = run.plan.forecast.estimated_seconds / 60  # the forecast is for a window of a minute
+    # The plan before has used a part of the budget; and a machine under load may pause for seconds.
     assert waits * WINDOW <= took <= (waits + 1) * WINDOW + 10
 
 
 async def test_two_runs_that_share_a_ledger_get_no_429(counting: SandboxProcess, tmp_path: Path) -> None:
-    runs = await asyncio.gather(*(stack(counting, tmp_path, name, 20).run() for name in ("one", "two")))
+    runs = await asyncio.gather(*(open_stack(counting, tmp_path, name, 20).run() for name in ("one", "two")))
     assert all(run.is_good for run in runs)
-    assert statuses(counting) == {200: 2 * LOOK, 201: 40}
+    assert statuses(counting) == {200: 2 * REFRESH, 201: 40}
 
 
 async def test_two_runs_with_separate_ledgers_get_a_429_and_succeed(counting: SandboxProcess, tmp_path: Path) -> None:
-    both = [stack(counting, tmp_path, name, 20) for name in ("one", "two")]
-    for each in both:
-        each.account = {**each.account, "ledger": None}
+    both = [open_stack(counting, tmp_path, name, 20) for name in ("one", "two")]
+    for stack in both:
+        stack.account = {**stack.account, "ledger": None}
     runs = await asyncio.gather(*(stack.run() for stack in both))
     assert all(run.is_good for run in runs)
     assert statuses(counting)[201] == 40
@@ -107,7 +107,7 @@ async def test_two_runs_with_separate_ledgers_get_a_429_and_succeed(counting: Sa
 
 
 async def test_requests_take_the_forecast_number_of_minutes() -> None:
-    for requests in (LOOK + 1, 120, 121, 240, 241, 500):
+    for requests in (REFRESH + 1, 120, 121, 240, 241, 500):
         clock = VirtualClock()
         limiter = Limiter(120, clock)
 
@@ -139,7 +139,7 @@ def test_the_ledger_counts_requests_of_other_processes(tmp_path: Path) -> None:
 
 
 def test_the_clock_is_read_while_the_ledger_is_locked(tmp_path: Path) -> None:
-    """Or whoever waited for the file would take those that entered meanwhile for some of the far future."""
+    """Otherwise a process that waited for the file would treat entries of that time as those of an earlier boot."""
     one, two = Ledger(tmp_path / "requests.db", timeout=0.0), Ledger(tmp_path / "requests.db", timeout=0.0)
     seen: list[int] = []
 
@@ -162,7 +162,7 @@ def test_requests_of_a_clock_slightly_ahead_count_and_those_of_an_earlier_boot_d
 
 
 def test_a_ticket_is_issued_once(tmp_path: Path) -> None:
-    """What is late to say that it was answered would say it of somebody else's."""
+    """Otherwise a late response would be recorded for the request of another process."""
     ledger = Ledger(tmp_path / "requests.db")
     first, _ = ledger.enter(at(100.0), 1, 60.0)
     second, _ = ledger.enter(at(900.0), 1, 60.0)
@@ -195,7 +195,7 @@ def test_a_ledger_that_cannot_be_replaced_does_not_delay_requests(
         raise PermissionError
 
     (tmp_path / "requests.db").write_bytes(b"no database at all" * 100)
-    monkeypatch.setattr(Path, "unlink", refuse)  # of a folder that is somebody else's; root may do anything
+    monkeypatch.setattr(Path, "unlink", refuse)  # as in a folder of another user, since root may write everywhere
     assert Ledger(tmp_path / "requests.db").enter(at(100.0), 1, 60.0)[0]
 
 
@@ -205,7 +205,7 @@ def test_a_ledger_that_cannot_be_written_does_not_delay_requests(tmp_path: Path)
     assert all(ledger.enter(at(100.0), 1, 60.0)[0] for _ in range(3))
 
 
-# Tries again while another process creates the file.
+# Retries while another process creates the file.
 ENTERING = """
 import sys, time
 from pathlib import Path
@@ -230,7 +230,7 @@ def test_requests_of_concurrent_processes_are_counted_together(tmp_path: Path) -
 
 
 def test_the_cost_of_a_request_does_not_grow_with_their_number(tmp_path: Path) -> None:
-    """Counted in rows that SQLite looks at, through the steps of its virtual machine."""
+    """Measured in steps of SQLite's virtual machine, which grow with the rows that are read."""
     ledger, steps = Ledger(tmp_path / "requests.db"), Counter[int]()
     for number in range(600):
         ticket, _ = ledger.enter(at(100.0), 1_000, 60.0)
@@ -246,11 +246,11 @@ def test_the_cost_of_a_request_does_not_grow_with_their_number(tmp_path: Path) -
     assert 0 < steps[500] <= steps[50] + 10
 
 
-# --- and the event loop -----------------------------------------------------------------------------------------------
+# --- the event loop ---------------------------------------------------------------------------------------------------
 
 
-def hold(file: Path, seconds: float) -> subprocess.Popen[str]:
-    """A process that holds the file's write lock; it has it when this returns."""
+def lock_file(file: Path, seconds: float) -> subprocess.Popen[str]:
+    """A process that has acquired the write lock of the file."""
     script = (
         "import sqlite3, sys, time; file = sqlite3.connect(sys.argv[1], isolation_level=None); "
         "file.execute('BEGIN IMMEDIATE'); print(flush=True); time.sleep(float(sys.argv[2])); file.execute('ROLLBACK')"
@@ -262,8 +262,8 @@ def hold(file: Path, seconds: float) -> subprocess.Popen[str]:
     return process
 
 
-async def longest_pause(until: asyncio.Event) -> float:
-    """Seconds for which the event loop did not come back to a coroutine that has nothing to do with the rest."""
+async def measure_longest_pause(until: asyncio.Event) -> float:
+    """The longest time in seconds for which an independent coroutine did not run."""
     longest, last = 0.0, time.monotonic()
     while not until.is_set():
         await asyncio.sleep(0.005)
@@ -276,15 +276,15 @@ async def test_a_locked_ledger_does_not_block_the_event_loop(tmp_path: Path) -> 
     ledger, done = SharedLedger(tmp_path / "requests.db"), asyncio.Event()
     limiter = Limiter(100, WaitingClock(), ledger=ledger)
     async with limiter.slot():
-        holder = hold(tmp_path / "requests.db", 0.8)  # an answer and an entry meet it
-        watching = asyncio.ensure_future(longest_pause(done))
+        holder = lock_file(tmp_path / "requests.db", 0.8)  # a response and an entry wait for it
+        watching = asyncio.ensure_future(measure_longest_pause(done))
         await asyncio.sleep(0.02)
     started = time.monotonic()
     async with limiter.slot():
         waited = time.monotonic() - started
     await ledger.close()
     done.set()
-    assert waited > 0.4, "nobody held the file"
+    assert waited > 0.4, "the file was not locked"
     assert await watching < 0.3
     holder.communicate()
 
@@ -305,7 +305,7 @@ async def test_responses_are_written_soon_for_other_processes(tmp_path: Path) ->
     assert ticket is not None
     ledger.record_answers(ticket, 101.0)
     deadline = time.monotonic() + 10
-    while other.enter(at(110.0), 1, 60.0) != (None, 51.0):  # until then the request is in flight
+    while other.enter(at(110.0), 1, 60.0) != (None, 51.0):  # until then the request counts as running
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
     await ledger.close()
@@ -314,14 +314,14 @@ async def test_responses_are_written_soon_for_other_processes(tmp_path: Path) ->
 async def test_the_ticket_of_a_cancelled_request_is_returned(tmp_path: Path) -> None:
     ledger = SharedLedger(tmp_path / "requests.db")
     await ledger.enter(at(0.0), 2, 60.0)
-    holder = hold(tmp_path / "requests.db", 0.3)
+    holder = lock_file(tmp_path / "requests.db", 0.3)
     entering = asyncio.ensure_future(ledger.enter(at(100.0), 2, 60.0))
     await asyncio.sleep(0.1)
     entering.cancel()
     await asyncio.wait([entering])
     await ledger.close()
     holder.communicate()
-    assert Ledger(tmp_path / "requests.db").enter(at(161.0), 1, 60.0)[0], "it counts as on its way still"
+    assert Ledger(tmp_path / "requests.db").enter(at(161.0), 1, 60.0)[0], "it still counts as running"
 
 
 async def test_two_requests_of_one_slot_count_as_two_in_the_ledger(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_a_request_counts_until_one_window_after_its_response(tmp_path: Path) ->
 
 
 def test_a_budget_used_by_running_requests_is_retried_soon(tmp_path: Path) -> None:
-    """How long they take is not known."""
+    """Their duration is unknown."""
     ledger = Ledger(tmp_path / "folder" / "requests.db")
     assert ledger.enter(at(100.0), 1, 60.0)[1] == 0.0
     ticket, wait = ledger.enter(at(100.0), 1, 60.0)

@@ -1,4 +1,4 @@
-"""What goes over the wire, and what every way of answering badly comes to. Real sockets, no mock."""
+"""Requests as they are sent, and the failure of each kind of bad response, over real sockets."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from tests.harness.engine import SeededChance, VirtualClock
 METHODS = ["POST", "PATCH", "PUT", "DELETE"]
 
 
-async def failing(method: str, *answers: Any, **more: Any) -> Failure:
-    """The Failure of one attempt: for a GET, of a reader that has run out of patience."""
-    async with wire(*answers) as there, open_platform(there.account(**more), clock=VirtualClock()) as platform:
+async def send_and_fail(method: str, *answers: Any, **more: Any) -> Failure:
+    """The failure of one attempt; for a GET, that of the last retry."""
+    async with wire(*answers) as server, open_platform(server.account(**more), clock=VirtualClock()) as platform:
         with pytest.raises(Failure) as failed:
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {"a": 1}))
     assert KEY not in str(failed.value)
@@ -38,9 +38,9 @@ async def failing(method: str, *answers: Any, **more: Any) -> Failure:
 
 
 async def test_a_request_has_key_version_user_agent_and_a_json_body() -> None:
-    async with wire(answer({"id": "x"}, 201)) as there, open_platform(there.account()) as platform:
+    async with wire(answer({"id": "x"}, 201)) as server, open_platform(server.account()) as platform:
         assert await platform.send("POST", "/edges/tls", {"description": "ü"}) == {"id": "x"}
-    (request,) = there.asked
+    (request,) = server.requests
     assert (request.method, request.target, request.body) == ("POST", "/edges/tls", '{"description":"ü"}'.encode())
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.headers["service-version"] == "2"
@@ -51,34 +51,34 @@ async def test_a_request_has_key_version_user_agent_and_a_json_body() -> None:
 
 async def test_the_profile_ngrok_has_another_version_header() -> None:
     async with (
-        wire(answer({})) as there,
-        open_platform(there.account(profile="ngrok", requests_per_minute=0)) as platform,
+        wire(answer({})) as server,
+        open_platform(server.account(profile="ngrok", requests_per_minute=0)) as platform,
     ):
         await platform.get("/x")
-    assert there.asked[0].headers["ngrok-version"] == "2"
-    assert "service-version" not in there.asked[0].headers
+    assert server.requests[0].headers["ngrok-version"] == "2"
+    assert "service-version" not in server.requests[0].headers
 
 
 async def test_a_request_without_a_body_has_no_content_type() -> None:
-    async with wire(answer(None, 204)) as there, open_platform(there.account()) as platform:
+    async with wire(answer(None, 204)) as server, open_platform(server.account()) as platform:
         assert await platform.send("DELETE", "/edges/tls/x") is None
-    assert "content-type" not in there.asked[0].headers
-    assert there.asked[0].body == b""
+    assert "content-type" not in server.requests[0].headers
+    assert server.requests[0].body == b""
 
 
 async def test_connections_are_reused() -> None:
-    async with wire(answer({})) as there, open_reader(there.account()) as reader:
+    async with wire(answer({})) as server, open_reader(server.account()) as reader:
         for _ in range(3):
             await reader.get("/x")
-    assert [request.connection for request in there.asked] == [1, 1, 1]
+    assert [request.connection for request in server.requests] == [1, 1, 1]
 
 
 async def test_the_path_of_the_base_url_is_used() -> None:
-    async with wire(answer({})) as there:
-        account = Account(f"{there.base_url}/api/", Secret(KEY, "test"))
+    async with wire(answer({})) as server:
+        account = Account(f"{server.base_url}/api/", Secret(KEY, "test"))
         async with open_reader(account) as reader:
             await reader.get("/edges/tls")
-    assert there.asked[0].target == "/api/edges/tls"
+    assert server.requests[0].target == "/api/edges/tls"
 
 
 STATUSES: list[tuple[int, type[Failure], type[Failure], type[Failure]]] = [  # status, GET, POST, PATCH
@@ -104,27 +104,27 @@ STATUSES: list[tuple[int, type[Failure], type[Failure], type[Failure]]] = [  # s
 async def test_each_status_is_mapped_to_a_failure_by_method(status: int, get: Any, post: Any, patch: Any) -> None:
     body = answer({"error_code": "ERR_NGROK_9", "msg": "no", "status_code": status, "details": {}}, status)
     for method, kind in {"GET": get, "POST": post, "PATCH": patch, "PUT": patch, "DELETE": patch}.items():
-        failure = await failing(method, body)
+        failure = await send_and_fail(method, body)
         assert (method, type(failure), failure.status, failure.code) == (method, kind, status, "ERR_NGROK_9")
 
 
 @pytest.mark.parametrize("code", [446, 511, 18016, 18017, 381, 7122])
 async def test_a_400_of_an_object_still_in_use_is_transient(code: int) -> None:
-    failure = await failing("DELETE", answer({"error_code": f"ERR_NGROK_{code}", "msg": "in use"}, 400))
+    failure = await send_and_fail("DELETE", answer({"error_code": f"ERR_NGROK_{code}", "msg": "in use"}, 400))
     assert isinstance(failure, Transient)
 
 
 @pytest.mark.parametrize("status", [401, 403])
 async def test_a_wrong_key_is_reported_as_missing_permission(status: int) -> None:
-    failure = await failing("GET", answer({"msg": f"The key {KEY} is not known"}, status))
+    failure = await send_and_fail("GET", answer({"msg": f"The key {KEY} is not known"}, status))
     assert isinstance(failure, Refused)
     assert failure.is_permission
     assert "(key) is not known" in str(failure)
 
 
 async def test_a_message_of_the_platform_is_printed_without_control_sequences() -> None:
-    said = "bad\x1b]0;title\x07 \x1b[31mred\x1b[0m\r\nline\u202e \x9b31m" + "x" * 1000
-    failure = await failing("POST", answer({"msg": said, "details": {"operation_id": "op_1"}}, 400))
+    message = "bad\x1b]0;title\x07 \x1b[31mred\x1b[0m\r\nline\u202e \x9b31m" + "x" * 1000
+    failure = await send_and_fail("POST", answer({"msg": message, "details": {"operation_id": "op_1"}}, 400))
     text = str(failure)
     assert text.startswith("bad red line 31mxxx")
     assert text.endswith("… (status 400, op_1)")
@@ -145,27 +145,27 @@ async def test_a_message_of_the_platform_is_printed_without_control_sequences() 
     ids=["closed", "reset", "truncated body", "truncated head", "not HTTP"],
 )
 async def test_the_outcome_of_a_change_without_a_complete_response_is_unknown(method: str, broken: bytes) -> None:
-    async with wire(answer({}), broken) as there, open_platform(there.account()) as platform:
-        await platform.get("/x")  # over a connection that has been used, and over a fresh one below
+    async with wire(answer({}), broken) as server, open_platform(server.account()) as platform:
+        await platform.get("/x")  # over a connection that was used before, and over a new one below
         with pytest.raises(Lost):
             await platform.send(method, "/x", {})
-    assert isinstance(await failing(method, broken), Lost)
+    assert isinstance(await send_and_fail(method, broken), Lost)
 
 
 @pytest.mark.parametrize("method", METHODS)
 async def test_one_exchange_is_one_request_even_if_its_connection_breaks(method: str) -> None:
-    """aiohttp repeats a PUT or DELETE on a connection that was used before, unless it is told not to."""
+    """aiohttp repeats a PUT or DELETE on a connection that was used before, unless this is disabled."""
     answers = (answer({}), CUT, answer({"id": "x"}))
-    async with wire(*answers) as there, open_platform(there.account()) as platform:
+    async with wire(*answers) as server, open_platform(server.account()) as platform:
         await platform.get("/x")
         with pytest.raises(Lost):
             await platform.send(method, "/x", {})
-        assert [request.method for request in there.asked] == ["GET", method]
+        assert [request.method for request in server.requests] == ["GET", method]
 
 
 @dataclass
 class FiveSeconds:
-    """A check whose last reading is good for five seconds."""
+    """A check whose last reading is valid for five seconds."""
 
     clock: VirtualClock
     path: str = "/object"
@@ -193,19 +193,22 @@ class FiveSeconds:
 @pytest.mark.parametrize("used", [3, 2])
 async def test_a_check_runs_after_the_wait_for_the_budget_and_right_before_the_request(used: int) -> None:
     clock = VirtualClock()
-    check = FiveSeconds(clock, read_at=-10 if used == 2 else 0)  # old from the start, or only after the wait
-    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=3), clock=clock) as platform:
+    check = FiveSeconds(clock, read_at=-10 if used == 2 else 0)  # expired from the start, or only after the wait
+    async with (
+        wire(answer({})) as server,
+        open_platform(server.account(requests_per_minute=3), clock=clock) as platform,
+    ):
         for _ in range(used):
             await platform.get("/x")
         await platform.send("PATCH", "/object", {"a": 1}, check=check)
-    assert [request.method for request in there.asked[used:]] == ["GET", "PATCH"]
-    assert there.asked[-1].body == b'{"kept":1,"a":1}'
+    assert [request.method for request in server.requests[used:]] == ["GET", "PATCH"]
+    assert server.requests[-1].body == b'{"kept":1,"a":1}'
     assert check.read_at == check.confirmed_at == clock.now() == 60
-    assert check.prepared == used - 1, "a check that became due in the wait waits again, for two requests"
+    assert check.prepared == used - 1, "a check that expired during the wait waits again, for two requests"
 
 
 class NeverFresh(FiveSeconds):
-    """What `prepare` reads is too old after each wait, however short."""
+    """A check that expires in each wait, however short."""
 
     fresh: bool = False
 
@@ -221,42 +224,51 @@ class NeverFresh(FiveSeconds):
 async def test_a_check_that_expires_in_each_wait_runs_in_the_third_attempt_at_the_latest() -> None:
     clock = VirtualClock()
     check = NeverFresh(clock)
-    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
+    async with (
+        wire(answer({})) as server,
+        open_platform(server.account(requests_per_minute=2), clock=clock) as platform,
+    ):
         await asyncio.wait_for(platform.send("PATCH", "/object", {"a": 1}, check=check), 5)
         await platform.get("/x")
-    assert (check.prepared, [request.method for request in there.asked]) == (3, ["GET", "PATCH", "GET"])
+    assert (check.prepared, [request.method for request in server.requests]) == (3, ["GET", "PATCH", "GET"])
     assert clock.now() == 60
 
 
 async def test_a_recent_check_sends_no_request() -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock)
-    async with wire(answer({})) as there, open_platform(there.account(), clock=clock) as platform:
+    async with wire(answer({})) as server, open_platform(server.account(), clock=clock) as platform:
         await platform.send("DELETE", "/object", check=check)
     assert check.prepared == 1
-    assert [(request.method, request.body) for request in there.asked] == [("DELETE", b'{"kept":1}')]
+    assert [(request.method, request.body) for request in server.requests] == [("DELETE", b'{"kept":1}')]
 
 
 async def test_a_request_that_its_check_refuses_is_not_sent_and_not_counted() -> None:
     clock = VirtualClock()
     check = FiveSeconds(clock, read_at=-10, refusal=Refused("of another stack"))
-    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
+    async with (
+        wire(answer({})) as server,
+        open_platform(server.account(requests_per_minute=2), clock=clock) as platform,
+    ):
         with pytest.raises(Refused, match="another stack"):
             await platform.send("PATCH", "/object", {"a": 1}, check=check)
         await platform.get("/x")
-    assert [request.method for request in there.asked] == ["GET", "GET"]
+    assert [request.method for request in server.requests] == ["GET", "GET"]
     assert clock.now() == 0
 
 
 async def test_a_create_uses_one_request_of_the_budget() -> None:
-    """There is nothing to read before it."""
+    """No object is read before it."""
     clock = VirtualClock()
-    async with wire(answer({})) as there, open_platform(there.account(requests_per_minute=2), clock=clock) as platform:
+    async with (
+        wire(answer({})) as server,
+        open_platform(server.account(requests_per_minute=2), clock=clock) as platform,
+    ):
         clock.time = 5.0
         checks = [SendTime(clock), SendTime(clock)]
         for check in checks:
             await platform.send("POST", "/x", {"a": 1}, check=check)
-    assert [(request.method, request.body) for request in there.asked] == [("POST", b'{"a":1}')] * 2
+    assert [(request.method, request.body) for request in server.requests] == [("POST", b'{"a":1}')] * 2
     assert (clock.now(), [check.sent_at for check in checks]) == (5, [5, 5])
 
 
@@ -265,23 +277,23 @@ async def test_the_lock_is_checked_after_the_object_is_read() -> None:
     clock = VirtualClock()
 
     async def before_write() -> None:
-        order.append(f"lock after {len(there.asked)} requests")
+        order.append(f"lock after {len(server.requests)} requests")
 
     async with (
-        wire(answer({})) as there,
-        open_platform(there.account(), clock=clock, before_write=before_write) as platform,
+        wire(answer({})) as server,
+        open_platform(server.account(), clock=clock, before_write=before_write) as platform,
     ):
         await platform.send("PATCH", "/object", {}, check=FiveSeconds(clock, read_at=-10))
     assert order[-1] == "lock after 1 requests"
-    assert len(there.asked) == 2
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("broken", [CUT, RESET, answer({"id": "x" * 100})[:-20] + CUT])
 async def test_a_read_without_a_complete_response_is_retried(broken: bytes) -> None:
     answers = (broken, broken, answer({"id": "x"}))
-    async with wire(*answers) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
+    async with wire(*answers) as server, open_reader(server.account(), clock=VirtualClock()) as reader:
         assert await reader.get("/x") == {"id": "x"}
-    assert isinstance(await failing("GET", broken), Transient)
+    assert isinstance(await send_and_fail("GET", broken), Transient)
 
 
 @pytest.mark.parametrize("method", ["GET", *METHODS])
@@ -310,7 +322,7 @@ async def test_a_refused_connection_has_sent_nothing(method: str) -> None:
     ],
 )
 def test_an_unknown_error_counts_as_one_after_sending(failure: Exception, sent: bool) -> None:
-    """A create that may have been sent is looked for, and not repeated."""
+    """A create that may have been sent is searched for, and not repeated."""
     assert transport.explain(failure, 10).sent is sent
     wrapped = httpx.ConnectError("as httpx-aiohttp reports a connection that broke after sending")
     wrapped.__cause__ = ConnectionResetError(104, "reset")
@@ -334,96 +346,98 @@ async def test_an_unresolvable_name_has_sent_nothing() -> None:
             await platform.send("POST", "/x", {})
 
 
-def slow(there: Wire) -> None:
+def never_respond(server: Wire) -> None:
     return None
 
 
 @pytest.mark.parametrize(("method", "kind"), [("GET", Transient), ("POST", Lost), ("PATCH", Lost)])
 async def test_a_request_without_a_response_in_time_fails(method: str, kind: type[Failure]) -> None:
-    failure = await failing(method, slow, timeout=0.05)
+    failure = await send_and_fail(method, never_respond, timeout=0.05)
     assert (type(failure), "within 0.05 s" in str(failure)) == (kind, True)
 
 
 async def test_a_slow_body_is_ended_by_the_timeout() -> None:
     endless = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n\r\n{"
-    assert isinstance(await failing("POST", endless, timeout=0.05), Lost)
+    assert isinstance(await send_and_fail("POST", endless, timeout=0.05), Lost)
 
 
 async def test_html_instead_of_json_is_reported() -> None:
     page = answer(b"<html>Welcome</html>", content_type="text/html; charset=utf-8")
-    failure = await failing("GET", page)
+    failure = await send_and_fail("GET", page)
     assert isinstance(failure, Refused)
     assert "returned text/html, not JSON (status 200)" in str(failure)
-    assert isinstance(await failing("POST", page), Lost)
+    assert isinstance(await send_and_fail("POST", page), Lost)
 
 
 async def test_an_html_error_page_has_its_status() -> None:
-    failure = await failing("GET", answer(b"<html>Bad gateway</html>", 502, "text/html"))
+    failure = await send_and_fail("GET", answer(b"<html>Bad gateway</html>", 502, "text/html"))
     assert (type(failure), failure.status) == (Transient, 502)
 
 
 @pytest.mark.parametrize("content", [b'{"id": ', b"[" * 100_000, b"\xff\xfe"])
 async def test_a_response_of_invalid_json_is_a_failure(content: bytes) -> None:
-    assert isinstance(await failing("GET", answer(content)), Transient)
-    assert isinstance(await failing("POST", answer(content)), Lost)
+    assert isinstance(await send_and_fail("GET", answer(content)), Transient)
+    assert isinstance(await send_and_fail("POST", answer(content)), Lost)
 
 
 async def test_a_response_that_is_too_large_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("reconciler.api.client.LARGEST", 1000)
-    assert isinstance(await failing("GET", answer({"x": "y" * 2000})), Refused)
-    assert isinstance(await failing("POST", answer({"x": "y" * 2000})), Lost)
+    assert isinstance(await send_and_fail("GET", answer({"x": "y" * 2000})), Refused)
+    assert isinstance(await send_and_fail("POST", answer({"x": "y" * 2000})), Lost)
 
 
 async def test_a_gzip_response_is_decompressed() -> None:
     packed = answer(gzip.compress(b'{"id":"x"}'), Content_Encoding="gzip")
-    async with wire(packed) as there, open_platform(there.account()) as platform:
+    async with wire(packed) as server, open_platform(server.account()) as platform:
         assert await platform.get("/x") == {"id": "x"}
         assert await platform.send("POST", "/x", {}) == {"id": "x"}
 
 
 async def test_requests_of_one_client_do_not_mix() -> None:
-    """What is made once for all requests stays as it was made."""
-    async with wire(answer({})) as there, open_platform(there.account()) as platform:
+    """Data that requests share is not changed by one of them."""
+    async with wire(answer({})) as server, open_platform(server.account()) as platform:
         await platform.send("POST", "/a", {"n": 1})
         await platform.get("/a?limit=1")
         await platform.send("PATCH", "/b", {"n": 2})
         await platform.send("DELETE", "/a")
-    assert [(request.method, request.target, request.body) for request in there.asked] == [
+    assert [(request.method, request.target, request.body) for request in server.requests] == [
         ("POST", "/a", b'{"n":1}'),
         ("GET", "/a?limit=1", b""),
         ("PATCH", "/b", b'{"n":2}'),
         ("DELETE", "/a", b""),
     ]
-    assert ["content-type" in request.headers for request in there.asked] == [True, False, True, False]
-    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in there.asked)
+    assert ["content-type" in request.headers for request in server.requests] == [True, False, True, False]
+    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in server.requests)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_not_followed_and_its_host_is_named(status: int) -> None:
     async with wire(answer({})) as elsewhere:
-        # A create may have been carried out all the same: "see what came of it there" is one meaning of a redirect.
+        # A create may have been executed: a redirect may lead to the created object.
         for method, expected in (("GET", Refused), ("PATCH", Refused), ("POST", Lost)):
-            failure = await failing(method, answer(None, status, Location=f"{elsewhere.base_url}/x"))
+            failure = await send_and_fail(method, answer(None, status, Location=f"{elsewhere.base_url}/x"))
             assert isinstance(failure, expected)
             assert f"redirects to 127.0.0.1:{elsewhere.port}; the redirect was not followed" in str(failure)
-    assert elsewhere.asked == []
+    assert elsewhere.requests == []
 
 
-@pytest.mark.parametrize("there", ["https://ops:hunter22@sso.example.com/x", "//ops:hunter22@sso.example.com\\x"])
-async def test_user_and_password_of_a_redirect_are_not_printed(there: str) -> None:
-    failure = await failing("GET", answer(None, 302, Location=there))
+@pytest.mark.parametrize("location", ["https://ops:hunter22@sso.example.com/x", "//ops:hunter22@sso.example.com\\x"])
+async def test_user_and_password_of_a_redirect_are_not_printed(location: str) -> None:
+    failure = await send_and_fail("GET", answer(None, 302, Location=location))
     assert "redirects to sso.example.com;" in str(failure)
     assert "hunter22" not in str(failure)
 
 
 async def test_a_key_in_the_host_of_a_redirect_is_not_printed() -> None:
-    failure = await failing("GET", answer(None, 302, Location=f"https://{KEY}.example.com/x"))  # asserts the absence
+    failure = await send_and_fail(
+        "GET", answer(None, 302, Location=f"https://{KEY}.example.com/x")
+    )  # asserts the absence
     assert ".example.com; the redirect was not followed" in str(failure)
 
 
 @pytest.mark.parametrize("header", ["7", "7.0"])
 async def test_retry_after_of_the_platform_is_read(header: str) -> None:
-    failure = await failing("POST", answer({"msg": "slow down"}, 429, Retry_After=header))
+    failure = await send_and_fail("POST", answer({"msg": "slow down"}, 429, Retry_After=header))
     assert isinstance(failure, Transient)
     assert failure.retry_after == 7
 
@@ -431,7 +445,10 @@ async def test_retry_after_of_the_platform_is_read(header: str) -> None:
 async def test_no_request_is_sent_before_the_retry_after_of_a_429() -> None:
     clock = VirtualClock()
     answers = (answer({}, 429, Retry_After="7"), answer({}))
-    async with wire(*answers) as there, open_platform(there.account(), clock=clock, random=SeededChance()) as platform:
+    async with (
+        wire(*answers) as server,
+        open_platform(server.account(), clock=clock, random=SeededChance()) as platform,
+    ):
         with pytest.raises(Transient):
             await platform.send("POST", "/x", {})
         await platform.send("POST", "/x", {})
@@ -439,29 +456,30 @@ async def test_no_request_is_sent_before_the_retry_after_of_a_429() -> None:
 
 
 async def test_a_read_only_client_sends_no_changes() -> None:
-    async with wire(answer({})) as there, open_reader(there.account()) as reader:
+    async with wire(answer({})) as server, open_reader(server.account()) as reader:
         assert not hasattr(reader, "send")
         for method in METHODS:
             with pytest.raises(Refused, match="this client must not send"):
-                await reader._client.exchange(method, f"{there.base_url}/x", {})
-    assert there.asked == []
+                await reader._client.exchange(method, f"{server.base_url}/x", {})
+    assert server.requests == []
 
 
 @pytest.mark.parametrize(
-    "address", ["{there}0/x", "{there}.example/x", "{there}@127.0.0.1:9/x", "{there}", "/x", "http://127.0.0.1:9/x", ""]
+    "address",
+    ["{server}0/x", "{server}.example/x", "{server}@127.0.0.1:9/x", "{server}", "/x", "http://127.0.0.1:9/x", ""],
 )
 async def test_a_client_sends_nothing_to_an_address_that_only_starts_with_its_origin(address: str) -> None:
-    async with wire(answer({})) as there, open_client(there.account(), VirtualClock(), read_only=False) as client:
-        assert await client.exchange("GET", f"{there.base_url}/x") == {}
+    async with wire(answer({})) as server, open_client(server.account(), VirtualClock(), read_only=False) as client:
+        assert await client.exchange("GET", f"{server.base_url}/x") == {}
         with pytest.raises(Refused, match="this client must not send GET"):
-            await client.exchange("GET", address.replace("{there}", there.base_url))
+            await client.exchange("GET", address.replace("{server}", server.base_url))
         with pytest.raises(Refused, match="this client must not send OPTIONS"):
-            await client.exchange("OPTIONS", f"{there.base_url}/x")
-    assert len(there.asked) == 1
+            await client.exchange("OPTIONS", f"{server.base_url}/x")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
-    ("location", "shown"),
+    ("location", "host"),
     [
         ("/elsewhere", "another path"),
         ("", "another path"),
@@ -471,30 +489,30 @@ async def test_a_client_sends_nothing_to_an_address_that_only_starts_with_its_or
         (f"https://{'a' * 120}.example/", "a" * 100),
     ],
 )
-async def test_only_the_host_of_a_redirect_is_printed(location: str, shown: str) -> None:
-    failure = await failing("GET", answer(None, 302, Location=location))
-    assert f" redirects to {shown}; the redirect was not followed" in str(failure)
+async def test_only_the_host_of_a_redirect_is_printed(location: str, host: str) -> None:
+    failure = await send_and_fail("GET", answer(None, 302, Location=location))
+    assert f" redirects to {host}; the redirect was not followed" in str(failure)
     assert (type(failure), failure.status) == (Refused, 302)
 
 
 @pytest.mark.parametrize(("status", "redirects"), [(300, True), (399, True), (400, False), (299, False)])
 async def test_every_status_from_300_to_399_is_a_redirect(status: int, redirects: bool) -> None:
-    async with wire(answer({}, status)) as there, open_platform(there.account(), clock=VirtualClock()) as platform:
+    async with wire(answer({}, status)) as server, open_platform(server.account(), clock=VirtualClock()) as platform:
         try:
-            said = str(await platform.get("/x"))
+            text = str(await platform.get("/x"))
         except Refused as failure:
-            said = str(failure)
-    assert ("redirects to another path" in said) is redirects
+            text = str(failure)
+    assert ("redirects to another path" in text) is redirects
 
 
 @pytest.mark.parametrize("content", [b"", b" \r\n"])
 async def test_an_empty_response_is_none(content: bytes) -> None:
-    async with wire(answer(content)) as there, open_platform(there.account()) as platform:
+    async with wire(answer(content)) as server, open_platform(server.account()) as platform:
         assert await platform.send("DELETE", "/x") is None
 
 
 @pytest.mark.parametrize(
-    ("kind", "shown", "failure"),
+    ("kind", "name", "failure"),
     [
         ("", "content of an unknown type", Refused),
         ("text/plain; charset=utf-8", "text/plain", Refused),
@@ -503,11 +521,11 @@ async def test_an_empty_response_is_none(content: bytes) -> None:
         ("application/problem+json; x=y", "application/problem+json", Transient),
     ],
 )
-async def test_a_response_that_is_not_json_is_named_by_its_type(kind: str, shown: str, failure: type[Failure]) -> None:
-    """What calls itself JSON was cut off on its way, and may come whole the next time."""
-    found = await failing("GET", answer(b"<html>", content_type=kind))
+async def test_a_response_that_is_not_json_is_named_by_its_type(kind: str, name: str, failure: type[Failure]) -> None:
+    """Invalid content of the type JSON may be a truncated response, and is retried."""
+    found = await send_and_fail("GET", answer(b"<html>", content_type=kind))
     assert type(found) is failure
-    assert f"returned {shown}, not JSON (status 200)" in str(found)
+    assert f"returned {name}, not JSON (status 200)" in str(found)
     assert ("check platform.base_url" in str(found)) is (failure is Refused)
 
 
@@ -517,16 +535,16 @@ async def test_key_and_secrets_are_redacted_everywhere_in_an_error() -> None:
         "error_code": "hush-hush",
         "details": {"operation_id": f"op-{KEY}", "other": [KEY]},
     }
-    failure = await failing("POST", answer(body, 400), secrets=(Secret("hush-hush", "test"),))
+    failure = await send_and_fail("POST", answer(body, 400), secrets=(Secret("hush-hush", "test"),))
     assert str(failure) == "(key) (secret) (status 400, (secret), op-(key))"
-    long = await failing("POST", answer({"msg": "x" * 19_990 + KEY}, 400))
+    long = await send_and_fail("POST", answer({"msg": "x" * 19_990 + KEY}, 400))
     assert str(long).startswith("xxx")
 
 
 async def test_only_a_429_delays_other_requests() -> None:
     clock = VirtualClock()
     answers = (answer({}, 503, Retry_After="7"), answer({}, 429, Retry_After="0"), answer({}, 429), answer({}))
-    async with wire(*answers) as there, open_platform(there.account(), clock=clock) as platform:
+    async with wire(*answers) as server, open_platform(server.account(), clock=clock) as platform:
         for _ in range(3):
             with pytest.raises(Failure):
                 await platform.send("PATCH", "/x", {})
@@ -535,64 +553,64 @@ async def test_only_a_429_delays_other_requests() -> None:
 
 
 async def test_the_lock_is_checked_before_each_change_and_not_before_reads() -> None:
-    asked = 0
+    checks = 0
 
     async def before_write() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
+        nonlocal checks
+        checks += 1
+        if checks == 2:
             raise OSError("the lock was lost")
 
     account = {"agent": "http://127.0.0.1:9"}
     async with (
-        wire(answer({})) as there,
-        open_platform(there.account(**account), before_write=before_write) as platform,
+        wire(answer({})) as server,
+        open_platform(server.account(**account), before_write=before_write) as platform,
     ):
         await platform.get("/x")
-        assert asked == 0
+        assert checks == 0
         await platform.send("PATCH", "/x", {})
-        assert asked == 1
+        assert checks == 1
         for path in ("/x", "/api/tunnels"):
             with pytest.raises(NotSent) as held:
                 await platform.send("DELETE", path)
             assert str(held.value.__cause__) == "the lock was lost"
-            asked = 1
-    assert [request.method for request in there.asked] == ["GET", "PATCH"]
+            checks = 1
+    assert [request.method for request in server.requests] == ["GET", "PATCH"]
 
 
 async def test_a_retried_read_is_reported_with_its_wait_and_reason() -> None:
-    told: list[tuple[float, str]] = []
+    retries: list[tuple[float, str]] = []
     clock = VirtualClock()
     async with (
-        wire(answer({"msg": "away"}, 503), answer({"msg": "away"}, 503, Retry_After="7"), answer({})) as there,
-        open_reader(there.account(), clock=clock, on_retry=lambda *what: told.append(what)) as reader,
+        wire(answer({"msg": "away"}, 503), answer({"msg": "away"}, 503, Retry_After="7"), answer({})) as server,
+        open_reader(server.account(), clock=clock, on_retry=lambda *retry: retries.append(retry)) as reader,
     ):
         await reader.get("/x")
-    assert [why for _, why in told] == ["away (status 503)"] * 2
-    assert [seconds for seconds, _ in told] == clock.slept
-    assert 7 <= told[1][0] <= 7.5
+    assert [why for _, why in retries] == ["away (status 503)"] * 2
+    assert [seconds for seconds, _ in retries] == clock.slept
+    assert 7 <= retries[1][0] <= 7.5
 
 
 async def test_a_read_is_retried_as_often_as_its_policy_allows() -> None:
-    async with wire(answer({}, 503)) as there, open_reader(there.account(), clock=VirtualClock()) as reader:
+    async with wire(answer({}, 503)) as server, open_reader(server.account(), clock=VirtualClock()) as reader:
         with pytest.raises(Transient):
             await reader.get("/x")
-    assert len(there.asked) == READS.attempts
+    assert len(server.requests) == READS.attempts
 
 
 async def test_the_last_response_is_in_the_ledger_when_the_client_is_closed(tmp_path: Path) -> None:
     clock, file = VirtualClock(), tmp_path / "requests.db"
     account = {"ledger": file, "requests_per_minute": 1}
-    async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:
+    async with wire(answer({})) as server, open_reader(server.account(**account), clock=clock) as reader:
         await reader.get("/x")
     with closing(Ledger(file)) as ledger:
         assert ledger.enter(lambda: 1.0, 1, 60.0) == (None, 59.0)
 
 
 async def test_a_cancelled_request_remains_cancelled() -> None:
-    async with wire(slow) as there, open_platform(there.account()) as platform:
+    async with wire(never_respond) as server, open_platform(server.account()) as platform:
         task = asyncio.ensure_future(platform.send("POST", "/x", {}))
-        while not there.asked:  # noqa: ASYNC110 - the server of the test has no event to wait for
+        while not server.requests:  # noqa: ASYNC110 - the server of the test has no event to wait for
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

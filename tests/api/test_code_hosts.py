@@ -1,4 +1,4 @@
-"""Comments and issues at stand-ins of GitHub and GitLab: whose they are, what is sent, and what failures mean."""
+"""Comments and issues at emulated code hosts: ownership, requests, and failures with their remedy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from reconciler.model.value import Secret
 from tests.cli.code_hosts import ALICE, TOKEN, US, CodeHost
 
 SECRET = Secret(TOKEN, "test")
-MARK = "<!-- ours -->"
+MARK = "<!-- marker -->"
 
 
 @pytest.fixture
@@ -127,8 +127,8 @@ def test_an_issue_is_opened_updated_and_closed(host: CodeHost, tracker: Opening)
 def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHost, tracker: Opening) -> None:
     def issue(author: dict[str, Any], body: str | None, **more: Any) -> dict[str, Any]:
         number = len(host.issues) + 1
-        told = {"number": number, "iid": number, "title": "t", "body": body, "description": body}
-        return {**told, "user": author, "author": author, "state": "open", **more}
+        fields = {"number": number, "iid": number, "title": "t", "body": body, "description": body}
+        return {**fields, "user": author, "author": author, "state": "open", **more}
 
     host.issues.append(issue(ALICE, f"{MARK} of another user"))
     host.issues.append(issue(US, f"quoted: {MARK}"))
@@ -136,7 +136,7 @@ def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHo
     host.issues.append(issue(US, f"{MARK} odd", number="4", iid=None))
     if tracker is github_issues:
         host.issues.append(issue(US, f"{MARK} a pull request", pull_request={}))
-    before = [dict(each) for each in host.issues]
+    before = [dict(issue) for issue in host.issues]
     assert tracker(host).close_issue("t", MARK, MARK) is IssueResult.NONE
     assert tracker(host).upsert_issue("t", f"{MARK} new", MARK) is IssueResult.OPENED
     assert host.issues[:-1] == before
@@ -144,8 +144,8 @@ def test_issues_of_other_users_and_without_the_marker_are_unchanged(host: CodeHo
 
 @each_tracker
 def test_a_missing_title_of_an_issue_equals_an_empty_one(host: CodeHost, tracker: Opening) -> None:
-    told = {"number": 1, "iid": 1, "title": None, "body": f"{MARK} x", "description": f"{MARK} x", "state": "open"}
-    host.issues.append({**told, "user": US, "author": US})
+    fields = {"number": 1, "iid": 1, "title": None, "body": f"{MARK} x", "description": f"{MARK} x", "state": "open"}
+    host.issues.append({**fields, "user": US, "author": US})
     assert tracker(host).upsert_issue("", f"{MARK} x", MARK) is IssueResult.CURRENT
 
 
@@ -203,19 +203,21 @@ def test_the_link_header_decides_about_a_next_page(host: CodeHost, link: str, pa
     """An empty page ends the list, whatever its link."""
     path = "/comments"
     host.instead[f"GET {path}"] = (200, {"Link": link}, [{"id": 1, "body": "x", "user": ALICE}, "odd"])
-    asked: list[str] = []
+    targets: list[str] = []
     answer = host.answer
 
     def answer_second(method: str, target: str, headers: Any, body: Any) -> Any:
-        asked.append(target)
+        targets.append(target)
         if "&page=2" in target:
             return 200, {"Link": link}, []
         return answer(method, target, headers, body)
 
     host.answer = answer_second  # type: ignore[method-assign]
     upsert(github(host), MARK)
-    listed = [target for target in asked if "per_page" in target]
-    assert listed == [f"/repos/octo/infra/issues/12/comments?per_page=100&page={number + 1}" for number in range(pages)]
+    pages_read = [target for target in targets if "per_page" in target]
+    assert pages_read == [
+        f"/repos/octo/infra/issues/12/comments?per_page=100&page={number + 1}" for number in range(pages)
+    ]
 
 
 FAILURES: list[tuple[int, dict[str, str], Any, type[Failure], str]] = [
@@ -250,7 +252,7 @@ def test_a_failure_of_a_code_host_has_its_remedy(
     assert TOKEN not in str(failed.value)
 
 
-def test_an_issue_deleted_before_its_update_is_reported_as_gone(host: CodeHost) -> None:
+def test_an_issue_deleted_before_its_update_is_reported_as_missing(host: CodeHost) -> None:
     github_issues(host).upsert_issue("t", MARK, MARK)
     host.instead["PATCH /issues/1"] = (404, {}, {"message": "Not Found"})
     with pytest.raises(Gone, match="returned 404 for PATCH /repos/octo/infra/issues/1: Not Found") as gone:

@@ -1,4 +1,4 @@
-"""Engine, HTTP, store and sinks together, against a sandbox process over real sockets."""
+"""The engine with its real ports: HTTP, store and sinks together, against a sandbox process over sockets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def platform(sandbox: Sandbox) -> AsyncIterator[HTTPPlatform]:
 
 
 class Run:
-    """One apply with everything real."""
+    """One apply with real ports."""
 
     def __init__(self, platform: HTTPPlatform, root: Path, store: Store, journal: StoreJournal) -> None:
         self.platform, self.root, self.store, self.journal = platform, root, store, journal

@@ -1,4 +1,4 @@
-"""What answers mean, apart from the wire."""
+"""Failures by method, status and code of a response, without requests."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_text_of_an_error_has_status_code_and_operation(status: int, body: A
 def test_method_status_and_code_decide_whether_a_request_is_repeated(
     method: str, status: int, code: str, kind: type[Failure], waits: bool
 ) -> None:
-    """And only what may be repeated takes over how long the platform asked to wait."""
+    """Only a failure that may be retried has the wait that the platform requested."""
     failure = failure_of(method, status, {"error_code": code, "msg": "no"}, retry_after=7.0)
     assert (type(failure), failure.code, failure.status) == (kind, code, status)
     assert (isinstance(failure, Transient) and failure.retry_after == 7.0) is waits
@@ -130,7 +130,7 @@ def test_a_date_without_a_time_zone_is_read_as_utc() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("plain", "plain"),
         ("a\nb\tc", "a b c"),
@@ -141,8 +141,8 @@ def test_a_date_without_a_time_zone_is_read_as_utc() -> None:
         ("x" * 600, "x" * 499 + "…"),
     ],
 )
-def test_control_characters_of_a_text_are_removed(text: str, shown: str) -> None:
-    assert sanitize(text) == shown
+def test_control_characters_of_a_text_are_removed(text: str, expected: str) -> None:
+    assert sanitize(text) == expected
 
 
 def test_retry_after_a_date_is_counted_from_now() -> None:

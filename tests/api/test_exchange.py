@@ -1,4 +1,4 @@
-"""One request and its response over any transport, and what the errors of the real one mean."""
+"""One request and its response: limits of time and size, over a scripted transport and over sockets."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from reconciler.api.errors import Unreachable
 from reconciler.api.exchange import NoResponse, Response, ask, open_connection
 from reconciler.api.origin import Origin
 from reconciler.engine.ports import Failure, Lost, Refused, Transient
-from tests.api.certificates import serving
-from tests.api.wire import CUT, Serve, answer, listening, wire
+from tests.api.certificates import server_context
+from tests.api.wire import CUT, Serve, answer, listen, wire
 
 ORIGIN = Origin.parse("https://api.example.com")
 WHERE: Any = SimpleNamespace(host="proxy.example", port=3128, ssl=None)
 
 
 class Scripted(httpx.AsyncBaseTransport):
-    """A transport that answers with chunks, or raises."""
+    """A transport that returns chunks, or raises."""
 
     def __init__(self, *chunks: bytes | Exception) -> None:
         self._chunks = chunks
@@ -46,36 +46,36 @@ class Scripted(httpx.AsyncBaseTransport):
         self.closed += 1
 
 
-async def sent(through: Scripted, largest: int, **more: Any) -> Response:
-    async with open_connection(ORIGIN, seconds=5, transport=through, **more) as connection:
+async def send(scripted: Scripted, largest: int, **more: Any) -> Response:
+    async with open_connection(ORIGIN, seconds=5, transport=scripted, **more) as connection:
         return await connection.send("POST", f"{ORIGIN}/x", httpx.Headers(), b"", largest=largest)
 
 
 async def test_a_body_above_the_size_limit_is_refused() -> None:
-    assert (await sent(Scripted(b"12", b"34"), 4)).content == b"1234"
+    assert (await send(Scripted(b"12", b"34"), 4)).content == b"1234"
     with pytest.raises(NoResponse) as failed:
-        await sent(Scripted(b"12", b"345", b"6"), 4)
+        await send(Scripted(b"12", b"345", b"6"), 4)
     assert str(failed.value) == "the response of https://api.example.com is larger than 0 MB"
     assert (failed.value.sent, failed.value.lasting) == (True, True)
 
 
 async def test_a_body_is_read_up_to_the_size_limit() -> None:
-    through = Scripted(b"12", b"345", b"6")
+    scripted = Scripted(b"12", b"345", b"6")
     with pytest.raises(NoResponse, match="larger than 0 MB"):
-        await sent(through, 4)
-    assert (through.read, through.closed) == (2, 1)
-    through = Scripted(b"12")
-    assert ((await sent(through, 0)).content, through.read, through.closed) == (b"", 0, 1)
+        await send(scripted, 4)
+    assert (scripted.read, scripted.closed) == (2, 1)
+    scripted = Scripted(b"12")
+    assert ((await send(scripted, 0)).content, scripted.read, scripted.closed) == (b"", 0, 1)
 
 
 async def test_an_error_names_the_peer_and_the_connection_is_closed() -> None:
-    through = Scripted(b"12", ConnectionResetError(errno.ECONNRESET, "x"))
+    scripted = Scripted(b"12", ConnectionResetError(errno.ECONNRESET, "x"))
     with pytest.raises(NoResponse) as failed:
-        await sent(through, 9, peer="Vault at here")
+        await send(scripted, 9, peer="Vault at here")
     assert str(failed.value.as_failure("POST")) == "lost the connection to Vault at here: connection reset by peer"
-    assert (failed.value.sent, failed.value.lasting, through.closed) == (True, False, 1)
+    assert (failed.value.sent, failed.value.lasting, scripted.closed) == (True, False, 1)
     with pytest.raises(NoResponse) as failed:
-        await sent(Scripted(aiohttp.ClientConnectorError(WHERE, OSError(errno.ECONNREFUSED, "x"))), 9)
+        await send(Scripted(aiohttp.ClientConnectorError(WHERE, OSError(errno.ECONNREFUSED, "x"))), 9)
     assert str(failed.value.as_failure("POST")) == "cannot reach https://api.example.com: connection refused"
     assert failed.value.sent is False
 
@@ -115,29 +115,29 @@ def test_the_outcome_of_a_change_is_unknown_only_if_it_may_have_been_sent(
 SECRET = "/hook/canaryOfTheAddress"
 
 
-async def asked(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Response:
+async def ask_in_thread(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Response:
     origin = Origin.parse(base_url)
     return await asyncio.to_thread(
         ask, origin, "POST", f"{base_url}{SECRET}?x=%2F", {"X-Mark": "1"}, b"{}", seconds=seconds, largest=largest
     )
 
 
-async def failing(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Failure:
+async def ask_and_fail(base_url: str, *, largest: int = 2**20, seconds: float = 10.0) -> Failure:
     with pytest.raises(Failure) as failed:
-        await asked(base_url, largest=largest, seconds=seconds)
+        await ask_in_thread(base_url, largest=largest, seconds=seconds)
     assert "canary" not in str(failed.value)
     return failed.value
 
 
 async def test_a_response_is_returned_whatever_its_status() -> None:
-    async with wire(answer({"x": 1}, 302, Location="http://127.0.0.1:1/")) as there:
-        said = await asked(there.base_url)
-    assert (said.status, said.is_success, said.content) == (302, False, b'{"x": 1}')
-    (request,) = there.asked
+    async with wire(answer({"x": 1}, 302, Location="http://127.0.0.1:1/")) as server:
+        response = await ask_in_thread(server.base_url)
+    assert (response.status, response.is_success, response.content) == (302, False, b'{"x": 1}')
+    (request,) = server.requests
     assert (request.method, request.body, request.headers["x-mark"]) == ("POST", b"{}", "1")
 
 
-def dripping(head: bytes, drop: bytes) -> Serve:
+def send_drops(head: bytes, drop: bytes) -> Serve:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\n" + head)
         while True:
@@ -149,16 +149,18 @@ def dripping(head: bytes, drop: bytes) -> Serve:
 
 
 @pytest.mark.parametrize(
-    "serve", [dripping(b"Content-Length: 100000\r\n\r\n", b" "), dripping(b"", b"x: y\r\n")], ids=["body", "headers"]
+    "serve",
+    [send_drops(b"Content-Length: 100000\r\n\r\n", b" "), send_drops(b"", b"x: y\r\n")],
+    ids=["body", "headers"],
 )
 async def test_a_response_that_never_ends_is_ended_by_the_timeout(serve: Serve) -> None:
-    async with listening(serve) as port:
-        failure = await failing(f"http://127.0.0.1:{port}", seconds=0.4)
+    async with listen(serve) as port:
+        failure = await ask_and_fail(f"http://127.0.0.1:{port}", seconds=0.4)
     assert isinstance(failure, Transient)
     assert str(failure) == f"no response from http://127.0.0.1:{port} within 0.4 s"
 
 
-async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def send_endlessly(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
     while True:
         writer.write(b"10000\r\n" + b" " * 2**16 + b"\r\n")
@@ -166,36 +168,36 @@ async def pouring(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 async def test_an_endless_response_is_ended_at_the_size_limit() -> None:
-    async with listening(pouring) as port:
-        failure = await failing(f"http://127.0.0.1:{port}", largest=2**20)
+    async with listen(send_endlessly) as port:
+        failure = await ask_and_fail(f"http://127.0.0.1:{port}", largest=2**20)
     assert isinstance(failure, Refused)
     assert str(failure) == f"the response of http://127.0.0.1:{port} is larger than 1 MB"
 
 
 async def test_a_body_is_not_read_if_no_content_is_requested() -> None:
-    async with listening(pouring) as port:
-        said = await asked(f"http://127.0.0.1:{port}", largest=0)
-    assert (said.status, said.content) == (200, b"")
+    async with listen(send_endlessly) as port:
+        response = await ask_in_thread(f"http://127.0.0.1:{port}", largest=0)
+    assert (response.status, response.content) == (200, b"")
 
 
 @pytest.mark.parametrize("content", [CUT, b"not http at all\r\n\r\n" + CUT])
 async def test_a_lost_connection_is_reported_without_the_path(content: bytes) -> None:
-    async with wire(content) as there:
-        failure = await failing(there.base_url)
+    async with wire(content) as server:
+        failure = await ask_and_fail(server.base_url)
     assert isinstance(failure, Transient)
-    assert str(failure).startswith(f"lost the connection to {there.base_url}: ")
+    assert str(failure).startswith(f"lost the connection to {server.base_url}: ")
 
 
 async def test_an_untrusted_certificate_is_reported(tmp_path: Path) -> None:
-    async with wire(answer({}), tls=serving(tmp_path, issuer="localhost")) as there:
-        failure = await failing(f"https://localhost:{there.port}")
+    async with wire(answer({}), tls=server_context(tmp_path, issuer="localhost")) as server:
+        failure = await ask_and_fail(f"https://localhost:{server.port}")
     assert isinstance(failure, Refused)
     assert str(failure) == (
-        f"cannot reach https://localhost:{there.port}: its certificate is not trusted: self-signed certificate; "
+        f"cannot reach https://localhost:{server.port}: its certificate is not trusted: self-signed certificate; "
         "set SSL_CERT_FILE to a file with the certificate of its authority"
     )
 
 
 async def test_unreadable_certificates_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/absent.pem")
-    assert "SSL_CERT_FILE or SSL_CERT_DIR cannot be read" in str(await failing("https://localhost:1"))
+    assert "SSL_CERT_FILE or SSL_CERT_DIR cannot be read" in str(await ask_and_fail("https://localhost:1"))

@@ -26,13 +26,13 @@ async def test_a_secret_is_encrypted_with_the_key_of_github(
     assert github.secrets == {}  # the secret that the check wrote is deleted
     assert [write.rpartition("/")[2] for write in github.writes()] == [PROBE, PROBE]
     await sink.deliver(delivery, TOKEN, overwrites=False)
-    await sink.check(delivery, overwrites=True)  # proven already
+    await sink.check(delivery, overwrites=True)  # already checked
     assert github.secrets == {(environment, "AGENT"): "canary-token-4Hs8"}
     assert len(github.writes()) == 3
 
 
 async def test_an_existing_secret_of_github_is_overwritten_only_if_approved(github: GitHubServer) -> None:
-    github.secrets["", "AGENT"] = "of somebody else"
+    github.secrets["", "AGENT"] = "of another user"
     sink = GitHubSecrets(github.environ)
     for act in (sink.check(TO_GITHUB, overwrites=False), sink.deliver(TO_GITHUB, TOKEN, overwrites=False)):
         with pytest.raises(Undeliverable, match="exists and was not written by this project"):
@@ -100,7 +100,7 @@ class OddGitHub(GitHubServer):
     odd: dict[str, Answer] = field(default_factory=dict)
 
     def answer(self, method: str, path: str, headers: Any, body: Any) -> Answer:
-        found = next((told for part, told in self.odd.items() if f"{method} {path}".startswith(part)), None)
+        found = next((response for start, response in self.odd.items() if f"{method} {path}".startswith(start)), None)
         return found or super().answer(method, path, headers, body)
 
 
@@ -108,7 +108,7 @@ OF_WEB = "/repos/acme/web/actions/secrets"
 
 
 @pytest.mark.parametrize(
-    ("request_", "told", "text"),
+    ("request_", "response", "text"),
     [
         (f"GET {OF_WEB}/public-key", (200, {"key": "x"}), "returned a public key that cannot be used"),
         (f"GET {OF_WEB}/public-key", (200, {"key": "AAAA"}), "returned a public key that cannot be used"),
@@ -122,8 +122,8 @@ OF_WEB = "/repos/acme/web/actions/secrets"
         (f"GET {OF_WEB}/AGENT", (308, {}), "the GitHub repository acme/web was renamed"),
     ],
 )
-async def test_an_unexpected_response_of_github_fails_the_check(request_: str, told: Answer, text: str) -> None:
-    server = OddGitHub(odd={request_: told})
+async def test_an_unexpected_response_of_github_fails_the_check(request_: str, response: Answer, text: str) -> None:
+    server = OddGitHub(odd={request_: response})
     with serving(server), pytest.raises(Undeliverable) as caught:
         await GitHubSecrets(server.environ).check(TO_GITHUB, overwrites=False)
     assert text in str(caught.value)

@@ -93,28 +93,28 @@ def test_a_damaged_body_is_refused(content: bytes, why: str) -> None:
 @pytest.mark.parametrize("encoding", NOT_ACCEPTED)
 async def test_an_encoding_that_was_not_accepted_is_refused_by_every_client(encoding: str) -> None:
     content = answer(gzip.compress(gzip.compress(b"{}")), Content_Encoding=encoding)
-    async with wire(content) as there:
-        async with open_platform(there.account()) as platform:
+    async with wire(content) as server:
+        async with open_platform(server.account()) as platform:
             with pytest.raises(Refused) as refused:
                 await platform.get("/x")
             assert "only gzip, once, is accepted" in str(refused.value)
             with pytest.raises(Lost):
                 await platform.send("POST", "/x", {})
-        async with open_connection(Origin.parse(there.base_url), seconds=5) as connection:
+        async with open_connection(Origin.parse(server.base_url), seconds=5) as connection:
             import httpx
 
             with pytest.raises(NoResponse):
-                await connection.send("GET", f"{there.base_url}/x", httpx.Headers(), largest=100)
+                await connection.send("GET", f"{server.base_url}/x", httpx.Headers(), largest=100)
         with pytest.raises(Failure):
-            await asyncio.to_thread(GitHub(there.base_url, Secret("key", "test"), "octo/infra", 1).find_comment, bool)
-    accepted = {request.headers.get("accept-encoding") for request in there.asked}
+            await asyncio.to_thread(GitHub(server.base_url, Secret("key", "test"), "octo/infra", 1).find_comment, bool)
+    accepted = {request.headers.get("accept-encoding") for request in server.requests}
     assert accepted == {"gzip", None}
 
 
 async def test_a_damaged_body_is_read_again() -> None:
     damaged = answer(gzip.compress(b'{"id": "x"}')[:-4], Content_Encoding="gzip")
-    async with wire(damaged, answer({"id": "x"})) as there, open_platform(there.account()) as platform:
+    async with wire(damaged, answer({"id": "x"})) as server, open_platform(server.account()) as platform:
         assert await platform.get("/x") == {"id": "x"}
-    async with wire(damaged) as there, open_platform(there.account()) as platform:
+    async with wire(damaged) as server, open_platform(server.account()) as platform:
         with pytest.raises((Transient, Lost)):
             await platform.send("DELETE", "/x")

@@ -1,4 +1,4 @@
-"""The budget of requests: never more than allowed in any window, in the order they came."""
+"""The budget of requests: never exceeded in any window, and used in the order of the requests."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from reconciler.engine.ports import Transient
 from tests.harness.engine import VirtualClock
 
 
-async def sent(limiter: Limiter, clock: VirtualClock, count: int, takes: float = 0.0) -> list[tuple[float, int]]:
-    """When each request left, in the order they left."""
-    left: list[tuple[float, int]] = []
+async def send(limiter: Limiter, clock: VirtualClock, count: int, takes: float = 0.0) -> list[tuple[float, int]]:
+    """The time and number of each request, in the order in which they were sent."""
+    starts: list[tuple[float, int]] = []
 
     async def one(number: int) -> None:
         async with limiter.slot():
-            left.append((clock.now(), number))
+            starts.append((clock.now(), number))
             await clock.sleep(takes)
 
     await asyncio.gather(*(one(number) for number in range(count)))
-    return left
+    return starts
 
 
 async def test_no_window_has_more_requests_than_the_budget() -> None:
     clock = VirtualClock()
-    times = [time for time, _ in await sent(Limiter(120, clock), clock, 1000, takes=0.3)]
+    times = [time for time, _ in await send(Limiter(120, clock), clock, 1000, takes=0.3)]
     for start in times:
         assert sum(start <= time < start + 60 for time in times) <= 120
     assert clock.now() == pytest.approx(8 * 60, abs=10)
@@ -34,25 +34,25 @@ async def test_no_window_has_more_requests_than_the_budget() -> None:
 
 async def test_a_request_counts_until_a_window_after_its_response() -> None:
     clock = VirtualClock()
-    assert [time for time, _ in await sent(Limiter(1, clock), clock, 3, takes=5)] == [0, 65, 130]
+    assert [time for time, _ in await send(Limiter(1, clock), clock, 3, takes=5)] == [0, 65, 130]
 
 
 async def test_requests_are_sent_in_their_order() -> None:
     clock = VirtualClock()
-    numbers = [number for _, number in await sent(Limiter(3, clock), clock, 20)]
+    numbers = [number for _, number in await send(Limiter(3, clock), clock, 20)]
     assert numbers == list(range(20))
 
 
 async def test_requests_without_a_budget_do_not_wait() -> None:
     clock = VirtualClock()
-    await sent(Limiter(0, clock), clock, 1000)
+    await send(Limiter(0, clock), clock, 1000)
     assert clock.now() == 0
 
 
 async def test_waits_are_reported() -> None:
     clock = VirtualClock()
     waits: list[float] = []
-    await sent(Limiter(2, clock, on_wait=waits.append), clock, 3)
+    await send(Limiter(2, clock, on_wait=waits.append), clock, 3)
     assert waits == [60]
 
 
@@ -60,33 +60,33 @@ async def test_a_cancelled_request_does_not_use_the_budget() -> None:
     clock = VirtualClock()
     limiter = Limiter(1, clock)
     async with limiter.slot():
-        waiting = asyncio.ensure_future(sent(limiter, clock, 1))
+        waiting = asyncio.ensure_future(send(limiter, clock, 1))
         await asyncio.sleep(0)
         waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
+    assert [time for time, _ in await send(limiter, clock, 1)] == [60]
 
 
 async def test_requests_of_other_tasks_count_until_a_window_after_them() -> None:
     clock = VirtualClock()
     clock.time = 1000.0
     limiter = Limiter(4, clock, spent=[(20.0, 1), (50.0, 2), (70.0, 9)])
-    assert [time - 1000 for time, _ in await sent(limiter, clock, 4)] == [0, 10, 10, 40]
+    assert [time - 1000 for time, _ in await send(limiter, clock, 4)] == [0, 10, 10, 40]
 
 
 async def test_an_unknown_number_of_requests_counts_as_the_whole_budget() -> None:
     clock = VirtualClock()
     limiter = Limiter(3, clock, spent=[(15.0, 1_000_000_000), (5.0, 1_000_000_000)])
-    assert [time for time, _ in await sent(limiter, clock, 4)] == [55, 55, 55, 115]
+    assert [time for time, _ in await send(limiter, clock, 4)] == [55, 55, 55, 115]
     unlimited = Limiter(0, clock, spent=[(0.0, 1_000_000_000)])
-    assert [time - 115 for time, _ in await sent(unlimited, clock, 1)] == [0]
+    assert [time - 115 for time, _ in await send(unlimited, clock, 1)] == [0]
 
 
 async def test_a_hold_delays_all_requests() -> None:
     clock = VirtualClock()
     limiter = Limiter(0, clock)
     limiter.hold(9)
-    assert [time for time, _ in await sent(limiter, clock, 2)] == [9, 9]
+    assert [time for time, _ in await send(limiter, clock, 2)] == [9, 9]
 
 
 async def test_a_hold_above_the_longest_wait_fails_at_once() -> None:
@@ -94,14 +94,14 @@ async def test_a_hold_above_the_longest_wait_fails_at_once() -> None:
     limiter = Limiter(0, clock)
     limiter.hold(3600)
     with pytest.raises(Transient, match="asks for a wait of 3600 s"):
-        await sent(limiter, clock, 1)
+        await send(limiter, clock, 1)
     assert clock.now() == 0
 
 
 async def test_a_slot_of_two_requests_waits_for_both() -> None:
     clock = VirtualClock()
     limiter = Limiter(3, clock)
-    await sent(limiter, clock, 2)
+    await send(limiter, clock, 2)
     async with limiter.slot(2):
         assert clock.now() == 60
     async with limiter.slot():
@@ -123,12 +123,12 @@ async def test_the_longest_hold_applies() -> None:
     limiter = Limiter(0, clock)
     limiter.hold(10)
     limiter.hold(5)
-    assert [time for time, _ in await sent(limiter, clock, 1)] == [10]
+    assert [time for time, _ in await send(limiter, clock, 1)] == [10]
     limiter.hold(300)
-    assert [time for time, _ in await sent(limiter, clock, 1)] == [310]
+    assert [time for time, _ in await send(limiter, clock, 1)] == [310]
     limiter.hold(300.5)
     with pytest.raises(Transient) as refused:
-        await sent(limiter, clock, 1)
+        await send(limiter, clock, 1)
     assert (refused.value.status, refused.value.retry_after) == (429, 300.5)
 
 
@@ -149,14 +149,14 @@ async def test_both_requests_of_a_slot_count() -> None:
     limiter = Limiter(3, clock)
     async with limiter.slot(2):
         pass
-    assert [time for time, _ in await sent(limiter, clock, 3)] == [0, 60, 60]
+    assert [time for time, _ in await send(limiter, clock, 3)] == [0, 60, 60]
 
 
 async def test_waits_for_running_requests_are_not_reported_and_those_for_the_budget_are() -> None:
     clock = VirtualClock()
     waits: list[float] = []
     limiter = Limiter(2, clock, window=10, on_wait=waits.append)
-    assert [time for time, _ in await sent(limiter, clock, 3, takes=4)] == [0, 0, 14]
+    assert [time for time, _ in await send(limiter, clock, 3, takes=4)] == [0, 0, 14]
     assert waits == [10]
 
 
@@ -166,15 +166,15 @@ async def test_a_slot_that_fails_counts_as_sent() -> None:
     with pytest.raises(ValueError, match="broken"):
         async with limiter.slot():
             raise ValueError("broken")
-    assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
+    assert [time for time, _ in await send(limiter, clock, 1)] == [60]
 
 
 async def test_a_request_cancelled_during_its_wait_does_not_count_as_sent() -> None:
     clock = VirtualClock()
     limiter = Limiter(1, clock)
-    await sent(limiter, clock, 1)
-    waiting = asyncio.ensure_future(sent(limiter, clock, 1))
+    await send(limiter, clock, 1)
+    waiting = asyncio.ensure_future(send(limiter, clock, 1))
     await clock.sleep(30)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
-    assert [time for time, _ in await sent(limiter, clock, 1)] == [60]
+    assert [time for time, _ in await send(limiter, clock, 1)] == [60]

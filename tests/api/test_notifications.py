@@ -1,4 +1,4 @@
-"""Webhooks and mails: what is sent to whom, which addresses are refused, and why a mail was not delivered."""
+"""Webhooks and mails: their content, the addresses that are refused, and the reasons why a mail was not delivered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.api.wire import answer, wire
 
 @dataclass
 class MailServer:
-    """A mail server that answers each command as `replies` says, by the command's beginning; others with 250."""
+    """A mail server that answers a command with the entry of `replies` that it starts with, and others with 250."""
 
     replies: dict[str, str] = field(default_factory=dict)
     greeting: str = "220 here"
@@ -31,40 +31,40 @@ class MailServer:
 
     def serve(self, listener: socket.socket) -> None:
         try:
-            taken = listener.accept()[0]
+            connection = listener.accept()[0]
         except OSError:
             return
-        with taken, taken.makefile("rwb") as stream:
+        with connection, connection.makefile("rwb") as stream:
             if not self.greeting:
                 return
-            self._say(stream, self.greeting)
+            self._send(stream, self.greeting)
             while line := stream.readline():
                 command = line.decode().strip()
                 self.commands.append(command)
-                told = next((text for begin, text in self.replies.items() if command.upper().startswith(begin)), "")
-                if told == "hang up":
+                reply = next((text for begin, text in self.replies.items() if command.upper().startswith(begin)), "")
+                if reply == "hang up":
                     return
-                self._say(stream, told or {"DATA": "354 go on", "QUIT": "221 bye"}.get(command.upper(), "250 fine"))
-                if command.upper() == "DATA" and not told:
+                self._send(stream, reply or {"DATA": "354 go on", "QUIT": "221 bye"}.get(command.upper(), "250 fine"))
+                if command.upper() == "DATA" and not reply:
                     lines = list(iter(stream.readline, b".\r\n"))
                     self.message = b"".join(lines)
-                    self._say(stream, self.replies.get(".", "250 taken"))
+                    self._send(stream, self.replies.get(".", "250 taken"))
                 if command.upper() == "QUIT":
                     return
 
     @staticmethod
-    def _say(stream: object, text: str) -> None:
+    def _send(stream: object, text: str) -> None:
         stream.write(f"{text}\r\n".encode())  # type: ignore[attr-defined]
         stream.flush()  # type: ignore[attr-defined]
 
     @property
-    def parsed(self) -> Message:
+    def received_mail(self) -> Message:
         return email.message_from_bytes(self.message, policy=default)
 
 
 @contextmanager
 def mail_server(greeting: str = "220 here", **replies: str) -> Iterator[MailServer]:
-    server = MailServer({("." if name == "end" else name.upper()): told for name, told in replies.items()}, greeting)
+    server = MailServer({("." if name == "end" else name.upper()): reply for name, reply in replies.items()}, greeting)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server.port = listener.getsockname()[1]
         thread = threading.Thread(target=server.serve, args=(listener,), daemon=True)
@@ -77,7 +77,7 @@ def mail(server: MailServer, *recipients: str, login: str = "") -> Mail:
     return Mail(f"smtp://{login}127.0.0.1:{server.port}", "drift@example.com", recipients or ("ops@example.com",))
 
 
-def failing(server: MailServer, *recipients: str, login: str = "") -> Failure:
+def send_and_fail(server: MailServer, *recipients: str, login: str = "") -> Failure:
     with pytest.raises(Failure) as failed:
         mail(server, *recipients, login=login).send("subject", "text")
     return failed.value
@@ -86,21 +86,21 @@ def failing(server: MailServer, *recipients: str, login: str = "") -> Failure:
 def test_a_mail_is_sent_to_each_recipient_with_its_subject_on_one_line() -> None:
     with mail_server() as server:
         mail(server, "a@example.com", "b@example.com").send("two\n lines", "text\nü")
-    told = [command for command in server.commands if command.lower().startswith(("mail", "rcpt"))]
-    assert [command.partition("<")[2].partition(">")[0] for command in told] == [
+    envelope = [command for command in server.commands if command.lower().startswith(("mail", "rcpt"))]
+    assert [command.partition("<")[2].partition(">")[0] for command in envelope] == [
         "drift@example.com",
         "a@example.com",
         "b@example.com",
     ]
-    assert (server.parsed["Subject"], server.parsed["From"]) == ("two lines", "drift@example.com")
-    assert server.parsed["To"] == "a@example.com, b@example.com"
-    assert server.parsed.get_content().splitlines() == ["text", "ü"]  # type: ignore[attr-defined]
+    assert (server.received_mail["Subject"], server.received_mail["From"]) == ("two lines", "drift@example.com")
+    assert server.received_mail["To"] == "a@example.com, b@example.com"
+    assert server.received_mail.get_content().splitlines() == ["text", "ü"]  # type: ignore[attr-defined]
     assert not any(command.upper().startswith(("STARTTLS", "AUTH")) for command in server.commands)
 
 
 def test_a_rejected_recipient_is_named() -> None:
     with mail_server(**{"rcpt to:<b": "550 who"}) as server:
-        failure = failing(server, "a@example.com", "b@example.com")
+        failure = send_and_fail(server, "a@example.com", "b@example.com")
     assert type(failure) is Refused
     assert str(failure) == "mail to a@example.com, b@example.com: the server rejected the recipients b@example.com"
     assert server.message
@@ -137,20 +137,20 @@ BEGIN = "mail to ops@example.com: the server cannot be reached or rejected the m
 )
 def test_a_rejected_mail_is_reported_without_the_text_of_the_server(replies: dict[str, str], why: str) -> None:
     with mail_server(**replies) as server:
-        failure = failing(server)
+        failure = send_and_fail(server)
     assert (type(failure), str(failure)) == (Transient, BEGIN + why)
 
 
 def test_no_login_is_sent_to_a_server_that_does_not_support_it() -> None:
     with mail_server() as server:
-        failure = failing(server, login="robot:word@")
+        failure = send_and_fail(server, login="robot:word@")
     assert str(failure) == f"{BEGIN}it does not support STARTTLS or authentication"
     assert "word" not in " ".join(server.commands)
 
 
 def test_a_rejected_login_is_not_retried() -> None:
     with mail_server(ehlo="250-here\r\n250 AUTH PLAIN", auth="535 no") as server:
-        failure = failing(server, login="ro%40bot:wo%3Ard@")
+        failure = send_and_fail(server, login="ro%40bot:wo%3Ard@")
     assert type(failure) is Refused
     assert str(failure) == "mail to ops@example.com: the server does not accept the user or password"
     assert [command for command in server.commands if command.startswith("AUTH")] == [
@@ -161,7 +161,7 @@ def test_a_rejected_login_is_not_retried() -> None:
 def test_an_unreachable_mail_server_is_transient() -> None:
     with mail_server() as server:
         mail(server).send("subject", "text")
-    failure = failing(server)
+    failure = send_and_fail(server)
     assert (type(failure), str(failure)) == (Transient, f"{BEGIN}connection refused")
 
 
@@ -207,16 +207,16 @@ def test_the_address_of_a_mail_server_has_a_scheme_and_a_host(server: str, is_va
 
 @pytest.mark.parametrize("key", [b"key", None])
 async def test_a_webhook_receives_the_body_and_with_a_key_a_signature(key: bytes | None) -> None:
-    async with wire(answer(None, 204)) as there:
-        hook = Webhook(f"{there.base_url}/hook?x=1", key)
+    async with wire(answer(None, 204)) as server:
+        hook = Webhook(f"{server.base_url}/hook?x=1", key)
         hook.check()
-        assert str(hook) == there.base_url
+        assert str(hook) == server.base_url
         await asyncio.to_thread(hook.post, '{"a":"ü"}', 1700000000.9)
-    (request,) = there.asked
+    (request,) = server.requests
     assert (request.method, request.target, request.body) == ("POST", "/hook?x=1", '{"a":"ü"}'.encode())
     assert request.headers["content-type"] == "application/json"
-    signed = signature(request.body, b"key", 1700000000) if key else None
-    assert request.headers.get(SIGNATURE.lower()) == signed
+    expected = signature(request.body, b"key", 1700000000) if key else None
+    assert request.headers.get(SIGNATURE.lower()) == expected
 
 
 def test_a_signature_covers_time_and_body() -> None:
@@ -225,15 +225,15 @@ def test_a_signature_covers_time_and_body() -> None:
 
 @pytest.mark.parametrize("status", [200, 299, 300, 302, 404, 500])
 async def test_a_webhook_succeeds_only_with_a_2xx(status: int) -> None:
-    async with wire(answer(None, status, Location="/x")) as there:
-        hook = Webhook(f"{there.base_url}/hook-canary")
+    async with wire(answer(None, status, Location="/x")) as server:
+        hook = Webhook(f"{server.base_url}/hook-canary")
         if status < 300:
             await asyncio.to_thread(hook.post, "{}", 0.0)
         else:
             with pytest.raises(Refused) as refused:
                 await asyncio.to_thread(hook.post, "{}", 0.0)
-            assert (refused.value.status, str(refused.value)) == (status, f"{there.base_url} returned status {status}")
-    assert len(there.asked) == 1
+            assert (refused.value.status, str(refused.value)) == (status, f"{server.base_url} returned status {status}")
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Events that an observer of requests receives."""
+"""The events that an observer of requests receives."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from tests.api.wire import CUT, answer, wire
 from tests.harness.engine import VirtualClock
 
 
-class Noting:
+class Recorder:
     """An observer that records its events."""
 
     def __init__(self) -> None:
-        self.noted: list[Any] = []
+        self.events: list[Any] = []
 
     @contextmanager
-    def watch_request(self, method: str, path: str) -> Iterator[Noting]:
-        self.noted.append((method, path))
+    def watch_request(self, method: str, path: str) -> Iterator[Recorder]:
+        self.events.append((method, path))
         yield self
 
     @contextmanager
     def watch_list(self, path: str) -> Iterator[None]:
-        self.noted.append(f"list {path}")
+        self.events.append(f"list {path}")
         yield
-        self.noted.append("end")
+        self.events.append("end")
 
     def on_response(self, status: int) -> None:
-        self.noted.append(status)
+        self.events.append(status)
 
     def on_failure(self, failure: Exception) -> None:
-        self.noted.append(type(failure))
+        self.events.append(type(failure))
 
     def on_wait(self, seconds: float) -> None:
-        self.noted.append(f"wait {seconds:g}")
+        self.events.append(f"wait {seconds:g}")
 
 
 async def test_an_observer_receives_requests_and_waits_without_content() -> None:
-    observer, clock, waits = Noting(), VirtualClock(), list[float]()
+    observer, clock, waits = Recorder(), VirtualClock(), list[float]()
     answers = (answer({"bot_users": []}), answer({}, 404), answer({"id": "x"}), CUT)
     account = {"observer": observer, "requests_per_minute": 3}
     async with (
-        wire(*answers) as there,
-        open_platform(there.account(**account), clock=clock, on_wait=waits.append) as platform,
+        wire(*answers) as server,
+        open_platform(server.account(**account), clock=clock, on_wait=waits.append) as platform,
     ):
         assert [page async for page in platform.pages("/bot_users?limit=9", "bot_users")] == [[]]
         with pytest.raises(Gone):
@@ -55,7 +55,7 @@ async def test_an_observer_receives_requests_and_waits_without_content() -> None
         await platform.send("POST", "/x", {"secret": 1})
         with pytest.raises(Lost):
             await platform.send("POST", "/x", {})
-    assert observer.noted == [
+    assert observer.events == [
         "list /bot_users", ("GET", "/bot_users"), 200, "end",
         ("DELETE", "/x"), 404, Gone,
         ("POST", "/x"), 200,
@@ -65,9 +65,9 @@ async def test_an_observer_receives_requests_and_waits_without_content() -> None
 
 
 async def test_an_observer_receives_waits_without_a_callback() -> None:
-    observer, clock = Noting(), VirtualClock()
+    observer, clock = Recorder(), VirtualClock()
     account = {"observer": observer, "requests_per_minute": 1}
-    async with wire(answer({})) as there, open_reader(there.account(**account), clock=clock) as reader:
+    async with wire(answer({})) as server, open_reader(server.account(**account), clock=clock) as reader:
         for _ in range(2):
             await reader.get("/x")
-    assert observer.noted == [("GET", "/x"), 200, "wait 60", ("GET", "/x"), 200]
+    assert observer.events == [("GET", "/x"), 200, "wait 60", ("GET", "/x"), 200]

@@ -1,4 +1,4 @@
-"""Where the key may go."""
+"""The origin to which the key may be sent, and the addresses that are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reconciler.engine.ports import Refused
 
 
 @pytest.mark.parametrize(
-    ("address", "shown"),
+    ("address", "origin"),
     [
         ("https://api.example.com", "https://api.example.com"),
         ("https://API.example.com:443/", "https://api.example.com"),
@@ -25,8 +25,8 @@ from reconciler.engine.ports import Refused
         (f"https://{'a' * 63}.example.com", f"https://{'a' * 63}.example.com"),
     ],
 )
-def test_a_base_url_has_one_origin(address: str, shown: str) -> None:
-    assert str(Origin.parse(address)) == shown
+def test_a_base_url_has_one_origin(address: str, origin: str) -> None:
+    assert str(Origin.parse(address)) == origin
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_a_next_page_on_the_same_origin_is_followed(base: str, address: str, fol
     ],
 )
 def test_a_next_page_on_another_origin_is_refused_with_the_origin(address: str) -> None:
-    shown = address if ":" in address else f":{address}"
+    named = address if ":" in address else f":{address}"
     with pytest.raises(Refused) as refused:
         Origin.parse("https://api.example.com").follow(f"{address}/secret?x=1")
     assert str(refused.value) == (
-        f"the platform's next_page_uri leads to {shown}, not to https://api.example.com; it was not followed, "
+        f"the platform's next_page_uri leads to {named}, not to https://api.example.com; it was not followed, "
         "and the key was not sent there"
     )
 

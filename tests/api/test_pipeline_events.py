@@ -1,4 +1,4 @@
-"""What the jobs of both code hosts say about their request and their push."""
+"""The request and the push of a job at both code hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from reconciler.api.pipeline_events import Push, UnusableEvent, read_push, read_request
 from reconciler.model.plan import Request
 
-HEAD, BEFORE, AFTER, NOBODY = "a" * 40, "b" * 40, "c" * 40, "0" * 40
+HEAD, BEFORE, AFTER, ZERO = "a" * 40, "b" * 40, "c" * 40, "0" * 40
 GITHUB = {
     "GITHUB_REPOSITORY": "octo/infra",
     "GITHUB_EVENT_NAME": "push",
@@ -45,7 +45,7 @@ def test_a_push_has_the_former_tip_of_its_branch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "is_new"), [(NOBODY, True), (None, False), ("", False), ("main", False), (1, False), ("--help", False)]
+    ("before", "is_new"), [(ZERO, True), (None, False), ("", False), ("main", False), (1, False), ("--help", False)]
 )
 def test_a_former_tip_that_is_no_commit_is_unknown(tmp_path: Path, before: Any, is_new: bool) -> None:
     push = read_push(github(tmp_path, {**PUSHED, "before": before}))
@@ -67,7 +67,7 @@ def test_other_events_are_refused(tmp_path: Path) -> None:
         github(tmp_path, PUSHED, GITHUB_EVENT_NAME="pull_request"),
         github(tmp_path, {**PUSHED, "ref": "refs/tags/v1"}),
         github(tmp_path, {**PUSHED, "after": BEFORE}),  # the event of another run
-        github(tmp_path, {**PUSHED, "after": NOBODY}, GITHUB_SHA=NOBODY),  # a deleted branch
+        github(tmp_path, {**PUSHED, "after": ZERO}, GITHUB_SHA=ZERO),  # a deleted branch
         github(tmp_path, "[]"),
         github(tmp_path, "{"),
         github(tmp_path, "[" * 100_000),

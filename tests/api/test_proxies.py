@@ -1,4 +1,4 @@
-"""Whoever has to go by a proxy says so in the environment. A real one stands between, and counts what came by."""
+"""Requests through the proxy of the environment, a real one that records its requests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from reconciler.api.platform import open_platform, open_reader
 from reconciler.api.proxies import proxy_of
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
-from tests.api.certificates import authority, serving
-from tests.api.wire import KEY, answer, listening, wire
+from tests.api.certificates import authority, server_context
+from tests.api.wire import KEY, answer, listen, wire
 from tests.harness.engine import VirtualClock
 
 PLATFORM = "platform.example"
@@ -32,34 +32,34 @@ QUOTED = "canary%2Fp%40ss"
 
 @dataclass
 class Tunnel:
-    """A proxy that knows CONNECT. Wherever it is asked to lead, it leads to `target`."""
+    """A proxy that supports CONNECT and connects each client to `target`."""
 
     target: int = 0
     refusal: bytes = b""
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.asked.append(head.splitlines()[0])
+        self.requests.append(head.splitlines()[0])
         self.logins += [line.split(": ")[1] for line in head.splitlines() if _is_login(line)]
         if self.refusal:
             writer.write(self.refusal)
             await writer.drain()
             return
-        there, back = await asyncio.open_connection("127.0.0.1", self.target)
+        target_reader, target_writer = await asyncio.open_connection("127.0.0.1", self.target)
         writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         try:
-            await asyncio.gather(_copied(reader, back), _copied(there, writer))
+            await asyncio.gather(_copy(reader, target_writer), _copy(target_reader, writer))
         finally:
-            back.close()
+            target_writer.close()
 
 
 def _is_login(line: str) -> bool:
     return line.lower().startswith("proxy-authorization: ")
 
 
-async def _copied(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+async def _copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
     while chunk := await source.read(65536):
         sink.write(chunk)
         await sink.drain()
@@ -68,13 +68,13 @@ async def _copied(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> N
 
 @asynccontextmanager
 async def tunnel(target: int = 0, refusal: bytes = b"") -> AsyncIterator[tuple[Tunnel, int]]:
-    made = Tunnel(target, refusal)
-    async with listening(made.serve) as port:
-        yield made, port
+    proxy = Tunnel(target, refusal)
+    async with listen(proxy.serve) as port:
+        yield proxy, port
 
 
 @pytest.fixture(autouse=True)
-def _no_proxy_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def _remove_proxies_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "REQUEST_METHOD"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -85,66 +85,69 @@ async def test_requests_use_the_proxy_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
-    async with wire(answer({"id": "x"}), tls=serving(tmp_path, PLATFORM)) as there, tunnel(there.port) as (by, port):
+    async with (
+        wire(answer({"id": "x"}), tls=server_context(tmp_path, PLATFORM)) as server,
+        tunnel(server.port) as (proxy, port),
+    ):
         monkeypatch.setenv(variable, f"http://ops:{QUOTED}@127.0.0.1:{port}")
         async with open_platform(Account(f"https://{PLATFORM}:4443", Secret(KEY, "test"))) as platform:
             assert await platform.get("/x") == {"id": "x"}
             assert await platform.send("POST", "/x", {}) == {"id": "x"}
-    assert by.asked == [f"CONNECT {PLATFORM}:4443 HTTP/1.1"]  # one connection, which was kept
-    assert by.logins == [f"Basic {b64encode(f'ops:{PASSWORD}'.encode()).decode()}"]
-    assert [request.method for request in there.asked] == ["GET", "POST"]
-    assert all("proxy-authorization" not in request.headers for request in there.asked)
+    assert proxy.requests == [f"CONNECT {PLATFORM}:4443 HTTP/1.1"]  # one connection, which was reused
+    assert proxy.logins == [f"Basic {b64encode(f'ops:{PASSWORD}'.encode()).decode()}"]
+    assert [request.method for request in server.requests] == ["GET", "POST"]
+    assert all("proxy-authorization" not in request.headers for request in server.requests)
 
 
 @pytest.mark.parametrize(
-    "spelt", ["*", "example", ".example", PLATFORM, f"{PLATFORM}:4443", f"other.example,{PLATFORM}"]
+    "value", ["*", "example", ".example", PLATFORM, f"{PLATFORM}:4443", f"other.example,{PLATFORM}"]
 )
-def test_hosts_in_no_proxy_need_no_proxy(monkeypatch: pytest.MonkeyPatch, spelt: str) -> None:
+def test_hosts_in_no_proxy_need_no_proxy(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     origin = Origin.parse(f"https://{PLATFORM}:4443")
     assert proxy_of(origin) is not None
-    monkeypatch.setenv("NO_PROXY", spelt)
+    monkeypatch.setenv("NO_PROXY", value)
     assert proxy_of(origin) is None
 
 
 async def test_hosts_on_this_machine_need_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain http by a proxy would show it the key."""
-    async with tunnel() as (by, port), wire(answer({})) as there:
+    """A proxy of plain HTTP would receive the key."""
+    async with tunnel() as (proxy, port), wire(answer({})) as server:
         for name in ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
-        async with open_reader(there.account()) as reader:
+        async with open_reader(server.account()) as reader:
             await reader.get("/x")
-        await asyncio.to_thread(Webhook(f"{there.base_url}/hook").post, "{}", 0.0)
+        await asyncio.to_thread(Webhook(f"{server.base_url}/hook").post, "{}", 0.0)
         with pytest.raises(Refused):
-            await asyncio.to_thread(GitHub(there.base_url, Secret(KEY, "test"), "octo/infra", 1).find_comment, bool)
-    assert by.asked == []
-    assert len(there.asked) > 2
+            await asyncio.to_thread(GitHub(server.base_url, Secret(KEY, "test"), "octo/infra", 1).find_comment, bool)
+    assert proxy.requests == []
+    assert len(server.requests) > 2
 
 
-async def failing(refusal: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Failure, Tunnel]:
-    async with tunnel(refusal=refusal) as (by, port):
+async def send_and_fail(refusal: bytes, monkeypatch: pytest.MonkeyPatch) -> tuple[Failure, Tunnel]:
+    async with tunnel(refusal=refusal) as (proxy, port):
         monkeypatch.setenv("HTTPS_PROXY", f"http://ops:{QUOTED}@127.0.0.1:{port}")
         account = Account(f"https://{PLATFORM}", Secret(KEY, "test"))
         async with open_platform(account, clock=VirtualClock()) as platform:
             with pytest.raises(Failure) as failed:
                 await platform.send("POST", "/x", {})
-    return failed.value, by
+    return failed.value, proxy
 
 
 async def test_a_login_rejected_by_the_proxy_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = f"HTTP/1.1 407 {PASSWORD} is wrong\r\nContent-Length: 0\r\n\r\n".encode()
-    failure, by = await failing(said, monkeypatch)
+    refusal = f"HTTP/1.1 407 {PASSWORD} is wrong\r\nContent-Length: 0\r\n\r\n".encode()
+    failure, proxy = await send_and_fail(refusal, monkeypatch)
     assert isinstance(failure, Refused)
     assert str(failure) == (
         f"cannot reach https://{PLATFORM}: the proxy returned 407 Proxy Authentication Required; "
         "check the user and password in HTTPS_PROXY"
     )
-    assert len(by.asked) == 1
+    assert len(proxy.requests) == 1
 
 
 async def test_a_503_of_the_proxy_is_transient(monkeypatch: pytest.MonkeyPatch) -> None:
-    failure, _ = await failing(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", monkeypatch)
-    assert isinstance(failure, Unreachable)  # not Lost: the create never left
+    failure, _ = await send_and_fail(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n", monkeypatch)
+    assert isinstance(failure, Unreachable)  # not Lost: the create was not sent
     assert str(failure) == f"cannot reach https://{PLATFORM}: the proxy returned 503 Service Unavailable"
 
 
@@ -236,12 +239,12 @@ def test_the_default_scheme_of_a_proxy_is_http(monkeypatch: pytest.MonkeyPatch) 
 
 async def test_webhooks_and_code_hosts_use_the_same_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     hook, review = Webhook("https://hooks.example/x"), "https://api.example"
-    async with tunnel(refusal=b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") as (by, port):
+    async with tunnel(refusal=b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") as (proxy, port):
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{port}")
-        for told in (
+        for send in (
             lambda: hook.post("{}", 0.0),
             lambda: GitHub(review, Secret(KEY, "test"), "octo/infra", 1).find_comment(bool),
         ):
             with pytest.raises(Refused, match=r"cannot reach .*: the proxy returned 403 Forbidden"):
-                await asyncio.to_thread(told)
-    assert by.asked == ["CONNECT hooks.example:443 HTTP/1.1", "CONNECT api.example:443 HTTP/1.1"]
+                await asyncio.to_thread(send)
+    assert proxy.requests == ["CONNECT hooks.example:443 HTTP/1.1", "CONNECT api.example:443 HTTP/1.1"]

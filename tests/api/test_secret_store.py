@@ -50,7 +50,7 @@ async def test_an_interrupt_ends_the_retries(vault: VaultServer, monkeypatch: py
 async def test_each_pause_is_longer_and_at_least_the_requested_one(
     github: GitHubServer, monkeypatch: pytest.MonkeyPatch, fault: Any, waits: list[tuple[float, float]] | None
 ) -> None:
-    """None: an answer that another attempt would not change."""
+    """None: a response that a retry would not change."""
     paused: list[float] = []
 
     async def pause(_: Any, seconds: float, why: str) -> None:
@@ -72,15 +72,17 @@ async def test_each_pause_is_longer_and_at_least_the_requested_one(
 
 @pytest.mark.parametrize("text", ["", " ", "a b", "a\nb", "tök", "a\x7f"])
 def test_a_token_that_is_invalid_in_a_header_is_refused(text: str) -> None:
-    with pytest.raises(Undeliverable, match="THERE is empty or contains characters that no token has"):
-        secret_store.read_token(text, "THERE")
+    with pytest.raises(Undeliverable, match="TOKEN_VARIABLE is empty or contains characters that no token has"):
+        secret_store.read_token(text, "TOKEN_VARIABLE")
 
 
 def test_a_line_break_after_a_token_or_an_address_is_ignored() -> None:
-    assert secret_store.read_token(" token\n", "THERE").reveal() == "token"
-    assert str(secret_store.read_origin(" https://vault.example.com\n", "THERE")) == "https://vault.example.com"
-    with pytest.raises(Undeliverable, match="THERE: it is not a URL"):
-        secret_store.read_origin("vault.example.com", "THERE")
+    assert secret_store.read_token(" token\n", "TOKEN_VARIABLE").reveal() == "token"
+    assert (
+        str(secret_store.read_origin(" https://vault.example.com\n", "TOKEN_VARIABLE")) == "https://vault.example.com"
+    )
+    with pytest.raises(Undeliverable, match="TOKEN_VARIABLE: it is not a URL"):
+        secret_store.read_origin("vault.example.com", "TOKEN_VARIABLE")
 
 
 @pytest.mark.parametrize("stops", [False, True])
@@ -91,12 +93,12 @@ async def test_a_pause_ends_after_its_time_or_with_the_run(
     stop = asyncio.Event()
     store = Vault(vault.environ, stop)
     if not stops:
-        await store.pause(0.001, "away")
-        await Vault(vault.environ).pause(0.001, "away")
+        await store.pause(0.001, "unavailable")
+        await Vault(vault.environ).pause(0.001, "unavailable")
         return
     asyncio.get_running_loop().call_soon(stop.set)
-    with pytest.raises(secret_store.Unavailable, match="away, and the run was interrupted"):
-        await asyncio.wait_for(store.pause(60, "away"), 5)
+    with pytest.raises(secret_store.Unavailable, match="unavailable, and the run was interrupted"):
+        await asyncio.wait_for(store.pause(60, "unavailable"), 5)
 
 
 async def test_a_response_that_is_no_json_object_is_refused(github: GitHubServer) -> None:
@@ -165,8 +167,8 @@ async def test_a_delivery_is_sent_to_its_store_and_overwrites_only_if_approved(
 async def test_a_plan_finds_the_targets_that_exist(vault: VaultServer, github: GitHubServer) -> None:
     vault.set("secret/agents/berlin", {"token": "x"})
     other = replace(TO_VAULT, settings={**TO_VAULT.settings, "key": "other"})
-    there, free, denied = (Address("TunnelCredential", name) for name in ("there", "free", "denied"))
-    deliveries = {free: other, denied: TO_GITHUB, there: TO_VAULT}
-    assert await find_existing(deliveries, {**vault.environ, "GITHUB_TOKEN": "wrong"}) == {there}
+    existing, free, denied = (Address("TunnelCredential", name) for name in ("existing", "free", "denied"))
+    deliveries = {free: other, denied: TO_GITHUB, existing: TO_VAULT}
+    assert await find_existing(deliveries, {**vault.environ, "GITHUB_TOKEN": "wrong"}) == {existing}
     github.secrets["", "AGENT"] = "x"
-    assert await find_existing(deliveries, {**vault.environ, **github.environ}) == {there, denied}
+    assert await find_existing(deliveries, {**vault.environ, **github.environ}) == {existing, denied}

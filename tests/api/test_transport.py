@@ -1,4 +1,4 @@
-"""A certificate that will not do, or a port without TLS: told in words, once, and nothing was sent. Real sockets."""
+"""Reasons of failed connections: certificates, TLS, proxies, sockets; and the effect of a client on its process."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ from reconciler.api.errors import Unreachable
 from reconciler.api.platform import open_platform, open_reader
 from reconciler.engine.ports import Failure, Refused
 from reconciler.model.value import Secret
-from tests.api.certificates import authority, serving
-from tests.api.wire import KEY, answer, listening, wire
+from tests.api.certificates import authority, server_context
+from tests.api.wire import KEY, answer, listen, wire
 from tests.harness.engine import VirtualClock
 
 
-async def failing(base_url: str, method: str = "POST") -> Failure:
+async def connect_and_fail(base_url: str, method: str = "POST") -> Failure:
     clock = VirtualClock()
     async with open_platform(Account(base_url, Secret(KEY, "test")), clock=clock) as platform:
         with pytest.raises(Failure) as failed:
             await (platform.get("/x") if method == "GET" else platform.send(method, "/x", {}))
-    assert clock.slept == []  # another try would find the same
+    assert clock.slept == []  # a retry would fail in the same way
     return failed.value
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_a_self_signed_certificate_is_reported(tmp_path: Path, method: str) -> None:
-    async with wire(answer({}), tls=serving(tmp_path, issuer="localhost")) as there:
-        base_url = f"https://localhost:{there.port}"
-        failure = await failing(base_url, method)
+    async with wire(answer({}), tls=server_context(tmp_path, issuer="localhost")) as server:
+        base_url = f"https://localhost:{server.port}"
+        failure = await connect_and_fail(base_url, method)
     assert isinstance(failure, Refused)
     assert str(failure) == (
         f"cannot reach {base_url}: its certificate is not trusted: self-signed certificate; "
         "set SSL_CERT_FILE to a file with the certificate of its authority"
     )
-    assert there.asked == []
+    assert server.requests == []
 
 
 async def test_an_authority_in_ssl_cert_file_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with wire(answer({"id": "x"}), tls=serving(tmp_path)) as there:
-        account = Account(f"https://localhost:{there.port}", Secret(KEY, "test"))
-        failure = await failing(account.base_url, "GET")
+    async with wire(answer({"id": "x"}), tls=server_context(tmp_path)) as server:
+        account = Account(f"https://localhost:{server.port}", Secret(KEY, "test"))
+        failure = await connect_and_fail(account.base_url, "GET")
         assert (
             "unable to get local issuer certificate; set SSL_CERT_FILE to a file with the certificate of its authority"
             in str(failure)
@@ -74,41 +74,41 @@ async def test_an_invalid_certificate_is_reported_without_the_remedy_of_an_autho
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, days: int, why: str
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(authority(tmp_path)))
-    async with wire(answer({}), tls=serving(tmp_path, name, days=days)) as there:
-        failure = await failing(f"https://localhost:{there.port}")
+    async with wire(answer({}), tls=server_context(tmp_path, name, days=days)) as server:
+        failure = await connect_and_fail(f"https://localhost:{server.port}")
     assert isinstance(failure, Refused)
     assert str(failure).endswith(f": its certificate is not trusted: {why}")
 
 
-async def plain(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """As servers of plain http answer what they cannot read."""
+async def respond_without_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Responds as servers of plain HTTP do to a request that they cannot read."""
     await reader.read(1)
     writer.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
     await writer.drain()
 
 
 async def test_a_plain_http_port_is_reported_as_without_tls() -> None:
-    async with listening(plain) as port:
-        failure = await failing(f"https://127.0.0.1:{port}", "GET")
+    async with listen(respond_without_tls) as port:
+        failure = await connect_and_fail(f"https://127.0.0.1:{port}", "GET")
         assert isinstance(failure, Refused)
         assert str(failure) == f"cannot reach https://127.0.0.1:{port}: it does not speak TLS"
 
 
 async def test_an_agent_without_tls_is_reported_in_the_same_words() -> None:
-    async with listening(plain) as port, open_agent(f"https://127.0.0.1:{port}", read_only=False) as agent:
+    async with listen(respond_without_tls) as port, open_agent(f"https://127.0.0.1:{port}", read_only=False) as agent:
         assert agent is not None
         with pytest.raises(Refused, match=f"cannot reach the agent at https://127.0.0.1:{port}: it does not speak TLS"):
             await agent.send("POST", "/api/tunnels", {})
 
 
-async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def close_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.readexactly(200)
     writer.close()
 
 
 async def test_a_server_that_closes_the_connection_is_transient() -> None:
     async with (
-        listening(closing) as port,
+        listen(close_connection) as port,
         open_platform(Account(f"https://127.0.0.1:{port}", Secret(KEY, "t"))) as platform,
     ):
         with pytest.raises(Unreachable, match=r"cannot reach .*: (it closed the connection|connection reset by peer)$"):
@@ -116,18 +116,18 @@ async def test_a_server_that_closes_the_connection_is_transient() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "message"),
     [
         ("absent.pem", "SSL_CERT_FILE or SSL_CERT_DIR cannot be read: no such file or directory"),
         ("empty.pem", "the file in SSL_CERT_FILE contains no certificate"),
     ],
 )
 async def test_unreadable_certificates_are_reported(
-    file: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    file: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "empty.pem").write_text("")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / file))
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused, match=message):
         async with open_reader(Account("https://localhost:1", Secret(KEY, "test"))):
             pass
 
@@ -227,7 +227,7 @@ def test_the_error_of_a_certificate_is_shortened() -> None:
 _UNCHANGED = """
 import asyncio, gc, os, signal, ssl, sys
 before = ({**vars(ssl.SSLContext)}, {**os.environ}, gc.get_threshold(), [*sys.meta_path], os.getcwd(),
-    [signal.getsignal(each) for each in signal.valid_signals()])
+    [signal.getsignal(number) for number in signal.valid_signals()])
 from reconciler.api.client import Account
 from reconciler.api.platform import open_platform
 from reconciler.engine.ports import Failure
@@ -240,7 +240,7 @@ async def main():
             assert "cannot reach" in str(failure), failure
 asyncio.run(main())
 assert before == ({**vars(ssl.SSLContext)}, {**os.environ}, gc.get_threshold(), [*sys.meta_path], os.getcwd(),
-    [signal.getsignal(each) for each in signal.valid_signals()])
+    [signal.getsignal(number) for number in signal.valid_signals()])
 import aiohttp.connector
 for context in (aiohttp.connector._SSL_CONTEXT_VERIFIED, ssl.create_default_context()):
     assert context.cert_store_stats() == ssl.create_default_context().cert_store_stats()
@@ -256,7 +256,7 @@ lean_imports.install()
 before = {**vars(ssl.SSLContext)}
 import reconciler.api.transport
 assert before == {**vars(ssl.SSLContext)}
-assert not any(type(each).__module__ == lean_imports.__name__ for each in sys.meta_path)
+assert not any(type(finder).__module__ == lean_imports.__name__ for finder in sys.meta_path)
 import aiohttp.connector
 assert aiohttp.connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509"] == 0
 assert not {"rich", "pygments"} & set(sys.modules)

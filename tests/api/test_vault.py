@@ -19,12 +19,12 @@ pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 async def test_a_token_is_written_as_one_key_of_a_vault_secret(vault: VaultServer) -> None:
-    vault.set("secret/agents/berlin", {"other": "stays", "number": 3})
+    vault.set("secret/agents/berlin", {"other": "unchanged", "number": 3})
     sink = Vault(vault.environ)
     await sink.check(TO_VAULT, overwrites=False)
-    assert vault.writes() == ["POST /v1/sys/capabilities-self"]  # which reads
+    assert vault.writes() == ["POST /v1/sys/capabilities-self"]  # a request that reads
     await sink.deliver(TO_VAULT, TOKEN, overwrites=False)
-    assert vault.value("secret/agents/berlin") == {"other": "stays", "number": 3, "token": "canary-token-4Hs8"}
+    assert vault.value("secret/agents/berlin") == {"other": "unchanged", "number": 3, "token": "canary-token-4Hs8"}
 
 
 @pytest.mark.parametrize("former", [[], [None], [{"token": "old"}, None]], ids=["new", "destroyed", "deleted"])
@@ -38,17 +38,17 @@ async def test_a_new_secret_of_vault_is_created(vault: VaultServer, former: list
 
 
 async def test_concurrent_deliveries_to_one_secret_of_vault_lose_no_key(vault: VaultServer) -> None:
-    sinks = [Vault(vault.environ), Vault(vault.environ)]  # of two runs
+    sinks = [Vault(vault.environ), Vault(vault.environ)]  # those of two runs
     keys = [f"key{number}" for number in range(8)]
     deliveries = [Delivery("to_vault", TO_VAULT.target, settings={**TO_VAULT.settings, "key": key}) for key in keys]
     await asyncio.gather(
-        *(sinks[number % 2].deliver(each, TOKEN, overwrites=False) for number, each in enumerate(deliveries))
+        *(sinks[number % 2].deliver(delivery, TOKEN, overwrites=False) for number, delivery in enumerate(deliveries))
     )
     assert sorted(vault.value("secret/agents/berlin")) == keys
 
 
 async def test_an_existing_key_of_vault_is_overwritten_only_if_approved(vault: VaultServer) -> None:
-    vault.set("secret/agents/berlin", {"token": "of somebody else"})
+    vault.set("secret/agents/berlin", {"token": "of another user"})
     sink = Vault(vault.environ)
     for act in (sink.check(TO_VAULT, overwrites=False), sink.deliver(TO_VAULT, TOKEN, overwrites=False)):
         with pytest.raises(Undeliverable, match=r"exists and was not written by this project.*--allow overwrite"):
@@ -56,7 +56,7 @@ async def test_an_existing_key_of_vault_is_overwritten_only_if_approved(vault: V
     assert await sink.exists(TO_VAULT)
     await sink.check(TO_VAULT, overwrites=True)
     await sink.deliver(TO_VAULT, TOKEN, overwrites=True)
-    assert vault.versions["secret/agents/berlin"] == [{"token": "of somebody else"}, {"token": "canary-token-4Hs8"}]
+    assert vault.versions["secret/agents/berlin"] == [{"token": "of another user"}, {"token": "canary-token-4Hs8"}]
 
 
 @pytest.mark.parametrize(
@@ -139,17 +139,17 @@ async def test_the_token_of_vault_can_be_in_a_file(vault: VaultServer, tmp_path:
     )
 
 
-# --- answers that no server of theirs gives ---------------------------------------------------------------------------
+# --- unexpected responses ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class OddVault(VaultServer):
-    """Answers requests whose path contains a key of `odd` with its value."""
+    """Answers a request that starts with a key of `odd` with its value."""
 
     odd: dict[str, Answer] = field(default_factory=dict)
 
     def answer(self, method: str, path: str, headers: Any, body: Any) -> Answer:
-        found = next((told for part, told in self.odd.items() if f"{method} {path}".startswith(part)), None)
+        found = next((response for start, response in self.odd.items() if f"{method} {path}".startswith(start)), None)
         return found or super().answer(method, path, headers, body)
 
 
@@ -158,7 +158,7 @@ KV = {"path": "secret/", "type": "kv", "options": {"version": "2"}}
 
 
 @pytest.mark.parametrize(
-    ("request_", "told", "text"),
+    ("request_", "response", "text"),
     [
         (MOUNTS, (200, {"data": {**KV, "type": "pki"}}), "has no KV engine of version 2 at secret/"),
         (MOUNTS, (200, {"data": {**KV, "path": "sec/"}}), "has no KV engine of version 2 at secret/"),
@@ -178,8 +178,8 @@ KV = {"path": "secret/", "type": "kv", "options": {"version": "2"}}
         ("POST /v1/sys/capabilities-self", (200, {"data": {}}), "its policy must allow `create`"),
     ],
 )
-async def test_an_unexpected_response_of_vault_fails_the_check(request_: str, told: Answer, text: str) -> None:
-    server = OddVault(odd={request_: told})
+async def test_an_unexpected_response_of_vault_fails_the_check(request_: str, response: Answer, text: str) -> None:
+    server = OddVault(odd={request_: response})
     with serving(server), pytest.raises(Undeliverable) as caught:
         await Vault(server.environ).check(TO_VAULT, overwrites=False)
     assert text in str(caught.value)

@@ -1,4 +1,4 @@
-"""A bare HTTP server on a loopback port that answers, byte for byte, what a test says, and remembers what was asked."""
+"""An HTTP server on a loopback port that returns given bytes and records the requests."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Request:
 
 @dataclass
 class Wire:
-    """`answers` are used up in order, the last one for ever."""
+    """Returns each of `answers` once, in order, and the last one from then on."""
 
     answers: list[Callable[[Wire], bytes | None] | bytes] = field(default_factory=list)
-    asked: list[Request] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     port: int = 0
     connections: int = 0
 
@@ -48,7 +48,7 @@ class Wire:
         number = self.connections
         try:
             while request := await self._request(reader, number):
-                self.asked.append(request)
+                self.requests.append(request)
                 answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
                 sent = answer(self) if callable(answer) else answer
                 if sent is None:
@@ -78,7 +78,7 @@ class Wire:
         return Request(method, target, headers, body, number)
 
 
-CUT = b"\0cut\0"  # end of what is sent: the server closes the connection
+CUT = b"\0cut\0"  # at the end of an answer: the server closes the connection
 RESET = b"\0reset\0"  # the same, with a reset
 
 
@@ -93,16 +93,16 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, An
 
 
 @asynccontextmanager
-async def listening(serve: Serve, tls: SSLContext | None = None) -> AsyncIterator[int]:
-    """A listener's port. At the end all its connections are closed, those as well that nobody has come to serve."""
+async def listen(serve: Serve, tls: SSLContext | None = None) -> AsyncIterator[int]:
+    """The port of a listener. At the end all its connections are closed, including those that are not served yet."""
     tasks: list[asyncio.Task[None]] = []
     writers: list[asyncio.StreamWriter] = []
 
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def serve_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
         tasks.append(asyncio.ensure_future(serve(reader, writer)))
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
+    server = await asyncio.start_server(serve_connection, "127.0.0.1", 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
@@ -119,5 +119,5 @@ async def listening(serve: Serve, tls: SSLContext | None = None) -> AsyncIterato
 @asynccontextmanager
 async def wire(*answers: Callable[[Wire], bytes | None] | bytes, tls: SSLContext | None = None) -> AsyncIterator[Wire]:
     served = Wire(list(answers))
-    async with listening(served.serve, tls) as served.port:
+    async with listen(served.serve, tls) as served.port:
         yield served

@@ -22,7 +22,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from tests.api.certificates import serving
+from tests.api.certificates import server_context
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, resource
 
@@ -232,7 +232,7 @@ def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.1)
     port, closing = listener.getsockname()[1], threading.Event()
-    context = serving(tmp_path)
+    context = server_context(tmp_path)
 
     def serve() -> None:
         while not closing.is_set():

@@ -55,7 +55,7 @@ class Listener:
 async def listening(*listeners: Listener) -> AsyncIterator[None]:
     async with AsyncExitStack() as open_:
         for listener in listeners:
-            listener.port = await open_.enter_async_context(wire.listening(listener.serve))
+            listener.port = await open_.enter_async_context(wire.listen(listener.serve))
         yield
 
 
