@@ -31,7 +31,7 @@ def test_no_file_and_a_file_without_entries_approve_nothing(tmp_path: Path, text
     assert (read_approvals(tmp_path, None) if text is None else read(tmp_path, text)) == ()
 
 
-def test_an_entry_counts_only_for_its_environment(tmp_path: Path) -> None:
+def test_an_entry_applies_to_its_environment_only(tmp_path: Path) -> None:
     text = f"approvals:\n- {ENTRY}\n- {ENTRY[:-1]}, env: prod}}\n- {ENTRY[:-1].replace('d1', 'd3')}, env: test}}\n"
     found = {name: [item.position for item in read(tmp_path, text, name)] for name in (None, "prod", "test", "dev")}
     assert {name: [place.line for place in places if place] for name, places in found.items()} == {

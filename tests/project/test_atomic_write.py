@@ -66,7 +66,7 @@ def mode_of(file: Path) -> int:
     return stat.S_IMODE(file.lstat().st_mode)
 
 
-def test_a_file_is_replaced_with_the_mode_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_file_is_replaced_with_the_requested_mode(tmp_path: Path) -> None:
     file = tmp_path / "out"
     for mode in (0o600, 0o644, 0o640):
         atomic_write.write(file, f"é\r\n{mode}", mode)
@@ -84,7 +84,7 @@ def test_a_file_with_a_long_name_is_written(tmp_path: Path) -> None:
     assert file.read_text() == "text"
 
 
-def test_a_write_that_fails_leaves_the_file_and_no_other(tmp_path: Path) -> None:
+def test_a_failed_write_changes_no_file_and_adds_none(tmp_path: Path) -> None:
     file = tmp_path / "out"
     file.write_text("before")
     with pytest.raises(UnicodeEncodeError):
@@ -125,7 +125,7 @@ def test_a_device_pipe_or_socket_is_written_into_and_never_replaced(tmp_path: Pa
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_a_link_of_ones_own_is_replaced(tmp_path: Path) -> None:
+def test_a_link_to_a_file_or_to_nothing_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "target").write_text("before")
     for name, target in (("link", "target"), ("dangling", "absent")):
         (tmp_path / name).symlink_to(target)

@@ -117,7 +117,7 @@ def load_with(root: Path, budget: Budget, monkeypatch: pytest.MonkeyPatch) -> Lo
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(100), deadline=None)
 @given(PROJECTS)
-def test_nothing_larger_is_produced_than_was_charged(
+def test_no_value_is_larger_than_what_was_charged_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, project: dict[str, Any]
 ) -> None:
     write(tmp_path, project)
@@ -168,7 +168,7 @@ CHARGES: list[tuple[str, int, Callable[[Budget], None]]] = [
 
 
 @pytest.mark.parametrize(("name", "number", "charge"), CHARGES, ids=map(str, range(len(CHARGES))))
-def test_what_exceeds_a_limit_by_one_is_refused(name: str, number: int, charge: Callable[[Budget], None]) -> None:
+def test_a_project_one_above_a_limit_is_refused(name: str, number: int, charge: Callable[[Budget], None]) -> None:
     budget = Budget()
     setattr(budget, name, number)
     charge(budget)

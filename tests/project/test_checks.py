@@ -86,7 +86,7 @@ def test_the_api_key_is_not_shown() -> None:
     assert not exposed(POLICY, {}, "another-key", key="a-long-key")
 
 
-def test_a_short_value_is_not_shown_if_it_comes_from_where_a_secret_comes_from(tmp_path: Path) -> None:
+def test_a_short_value_is_not_shown_if_its_source_is_that_of_a_secret(tmp_path: Path) -> None:
     shown = SHOWN.replace("'%s'", "{from_env: HIDDEN}")
     assert exposed(HIDDEN + shown, {"HIDDEN": "no"}) == [
         f"a.yaml:7:21: IPPolicy/a.description: the environment variable HIDDEN {TEXT}"
@@ -155,7 +155,7 @@ def shared(by_environment: Mapping[str | None, list[Declaration]]) -> list[tuple
         ),
     ],
 )
-def test_environments_that_deliver_to_one_target_are_warned_of_with_a_patch(
+def test_a_target_that_environments_share_is_a_warning_with_a_patch(
     delivery: str, other: str, target: str, patch: str
 ) -> None:
     problems = shared({None: declared(delivery), "prod": declared(delivery), "test": declared(other)})
@@ -184,7 +184,7 @@ def test_a_kubernetes_secret_that_shares_file_and_key_is_one_problem() -> None:
     assert [names for _, names in shared({"x": both, "y": both})] == [["x", "y"]]
 
 
-def test_a_secret_of_github_is_shared_however_its_name_is_written() -> None:
+def test_a_github_secret_is_shared_in_any_spelling_of_its_name() -> None:
     one = declared("to_github_secret: {repository: Acme/web, name: a, environment: Prod}")
     other = declared("to_github_secret: {repository: acme/Web, name: A, environment: prod}")
     assert [names for _, names in shared({"x": one, "y": other})] == [["x", "y"]]
@@ -195,7 +195,7 @@ def test_deliveries_within_one_environment_are_not_shared_between_environments()
     assert shared({"x": declared(command % "a", command % "b")}) == []
 
 
-def test_deliveries_to_files_of_a_runner_are_warned_of() -> None:
+def test_deliveries_to_files_of_a_ci_runner_are_warnings() -> None:
     found = list(
         find_deliveries_to_runner(
             declared(
@@ -215,7 +215,7 @@ def test_deliveries_to_files_of_a_runner_are_warned_of() -> None:
     assert found[1].text == ("delivered to the entry A of .env on a CI runner, which deletes its files after the job")
 
 
-def test_a_one_time_secret_without_a_target_is_warned_of_unless_nothing_is_created() -> None:
+def test_a_created_one_time_secret_without_a_sink_is_a_warning() -> None:
     credential = "kind: TunnelCredential\nname: %s\n%s\n---\n"
     text = "".join(
         credential % (name, more) for name, more in {"a": "", "b": "id: cr_1", "c": "ensure: absent"}.items()
@@ -277,7 +277,7 @@ NAMES = "abcd"
 
 
 @given(st.sets(st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)), max_size=8))
-def test_every_circular_reference_is_reported_and_without_their_first_references_none_is_left(
+def test_removing_the_reported_references_leaves_no_circular_reference(
     edges: set[tuple[str, str]],
 ) -> None:
     def is_circular(left: set[tuple[str, str]]) -> bool:
@@ -306,7 +306,7 @@ def test_every_circular_reference_is_reported_and_without_their_first_references
 # --- retired kinds ----------------------------------------------------------------------------------------------------
 
 
-def test_a_retired_kind_is_warned_of_once_at_its_first_declaration() -> None:
+def test_a_retired_kind_is_one_warning_at_its_first_declaration() -> None:
     edge = "{kind: TLSEdge, name: %s}"
     texts = [edge % "gone" + "", edge % "a", edge % "b", "{kind: TCPEdge, name: c}", "{kind: IPPolicy, name: d}"]
     texts[0] = "{kind: TLSEdge, name: gone, ensure: absent}"
@@ -332,7 +332,7 @@ def metadata(text: str) -> list[str]:
     return [problem.text for problem in check_metadata(group_by_kind([declaration]), "prod")]
 
 
-def test_metadata_may_have_exactly_the_room_that_is_left() -> None:
+def test_metadata_may_fill_the_room_beside_the_owner_record() -> None:
     (text,) = metadata("x" * 4000)
     room = int(text.partition("; ")[2].partition(" ")[0])
     assert 3900 < room < 4000

@@ -33,7 +33,7 @@ def told(root: Path, text: str, environ: Mapping[str, str] | None = None) -> lis
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_everything_that_is_written_is_read(tmp_path: Path) -> None:
+def test_all_settings_of_a_project_file_are_read(tmp_path: Path) -> None:
     read = load(tmp_path, FULL, {"KEY": "k"})
     assert read.stack == "prod"
     assert read.connection() == ("https://api.example.com", Secret("k", "env:KEY"))
@@ -44,7 +44,7 @@ def test_everything_that_is_written_is_read(tmp_path: Path) -> None:
     assert read.variables == {"team": "payments", "replicas": 3}
 
 
-def test_the_stack_alone_is_enough_to_work_offline(tmp_path: Path) -> None:
+def test_only_the_stack_is_required_to_work_offline(tmp_path: Path) -> None:
     read = load(tmp_path, "stack: prod\n")
     assert (read.manifests, read.limits, read.guards) == (("manifests",), Limits(), Guards())
 
@@ -68,11 +68,11 @@ def test_an_empty_variable_of_the_environment_overrides_nothing(tmp_path: Path) 
     assert (read.store, read.agent_url) == ("state/x.db", "http://127.0.0.1:4999")
 
 
-def test_the_key_does_not_print(tmp_path: Path) -> None:
+def test_the_repr_of_settings_does_not_contain_the_key(tmp_path: Path) -> None:
     assert "hunter2" not in repr(load(tmp_path, FULL, {"KEY": "hunter2"}))
 
 
-def test_a_missing_key_is_told_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_a_missing_key_is_reported_when_the_connection_needs_it(tmp_path: Path) -> None:
     read = load(tmp_path, FULL)
     with pytest.raises(Rejected) as caught:
         read.connection()
@@ -100,7 +100,7 @@ def test_line_breaks_at_its_end_are_not_part_of_the_key(tmp_path: Path, variable
         ("\n", "is empty"),
     ],
 )
-def test_a_key_that_no_header_can_hold_is_told_without_a_word_of_it(tmp_path: Path, key: str, what: str) -> None:
+def test_a_key_with_an_invalid_character_is_reported_without_quoting_it(tmp_path: Path, key: str, what: str) -> None:
     (tmp_path / "key.txt").write_text(key)
     written = FULL.replace("{from_env: KEY}", "{from_file: key.txt}")
     for text, environ, named in (
@@ -117,7 +117,7 @@ def test_a_key_that_no_header_can_hold_is_told_without_a_word_of_it(tmp_path: Pa
         )
 
 
-def test_an_address_and_key_that_nobody_gave_are_told_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_a_missing_url_and_key_are_reported_when_the_connection_needs_them(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load(tmp_path, "stack: prod\n").connection()
     assert [str(problem) for problem in caught.value.problems] == [
@@ -131,7 +131,7 @@ def test_an_address_and_key_that_nobody_gave_are_told_when_they_are_asked_for(tm
 @pytest.mark.parametrize(
     "address", ["http://localhost:8000", "http://127.0.0.1", "http://[::1]:80", "https://x.example"]
 )
-def test_plain_http_is_for_loopback(tmp_path: Path, address: str) -> None:
+def test_http_is_accepted_for_loopback_addresses(tmp_path: Path, address: str) -> None:
     assert load(tmp_path, f"stack: p\nplatform: {{base_url: '{address}'}}").base_url == address
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
     ]
 
 
-def test_a_folder_without_a_project_says_so(tmp_path: Path) -> None:
+def test_a_folder_without_a_project_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load_config(tmp_path, {})
     remedy = f"`reconciler init` creates one in {tmp_path}; --project selects another directory"

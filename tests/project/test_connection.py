@@ -46,7 +46,7 @@ PLAIN = "would send the API key unencrypted; use https (http is accepted for loo
         ("http://0.0.0.0", PLAIN),
     ],
 )
-def test_a_url_to_which_no_key_may_be_sent_is_refused(url: str, wrong: str | None) -> None:
+def test_a_url_that_is_unsafe_for_a_key_is_refused(url: str, wrong: str | None) -> None:
     assert check_platform_url(url) == wrong
 
 
@@ -64,7 +64,7 @@ def test_the_url_of_an_agent_is_checked_in_terms_of_the_agent(url: str, wrong: s
     assert check_agent_url(url) == wrong
 
 
-def test_overrides_are_those_that_are_set_and_wrong_ones_name_their_variable() -> None:
+def test_only_set_variables_override_and_invalid_ones_are_named() -> None:
     environ = {
         "RECONCILER_BASE_URL": "https://a.example?x",
         "RECONCILER_AGENT_URL": "nowhere",
@@ -87,7 +87,7 @@ def test_the_base_url_is_the_configured_one_or_that_of_the_profile() -> None:
     assert connection.resolve_base_url(None, "specification") is None
 
 
-def test_a_key_loses_line_breaks_at_its_end_only_and_an_unresolved_one_is_none() -> None:
+def test_only_line_breaks_at_the_end_of_a_key_are_removed() -> None:
     assert connection.parse_key(Secret("\nk \r\n\n", "file:key")) == Secret("\nk ", "file:key")
     assert connection.parse_key("k") is None
     assert connection.parse_key(Sealed("env:KEY")) is None
@@ -107,7 +107,9 @@ def test_a_key_loses_line_breaks_at_its_end_only_and_an_unresolved_one_is_none()
         ("canary\x7f", "a control character"),
     ],
 )
-def test_a_key_that_no_header_can_hold_is_named_by_its_source(source: str, named: str, key: str, what: str) -> None:
+def test_a_key_with_an_invalid_character_is_reported_by_its_source(
+    source: str, named: str, key: str, what: str
+) -> None:
     problem = connection.check_key(Secret(key, source), Places("reconciler.yaml", None, array("Q", [0])))
     assert problem is not None
     assert problem.text == f"{named} contains a character that API keys do not have ({what})"

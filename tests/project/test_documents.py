@@ -43,7 +43,7 @@ def document(text: str, file: str = "a.yaml") -> Document:
         (" x \n", True, None),
     ],
 )
-def test_an_environment_variable_is_read_as_it_is_or_refused(
+def test_an_environment_variable_is_read_unchanged_or_refused(
     tmp_path: Path, text: str | None, is_secret: bool, problem: str | None
 ) -> None:
     outside = Outside(tmp_path, {} if text is None else {"NAME": text})
@@ -90,7 +90,7 @@ def test_a_file_is_read_once_and_one_that_is_not_text_is_refused_at_its_byte(tmp
         outside.read("from_file", "larger", is_secret=False)
 
 
-def test_a_source_exists_if_it_is_a_file_or_a_link_or_was_given(tmp_path: Path) -> None:
+def test_a_source_exists_if_it_is_a_file_a_link_or_included(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "link").symlink_to("nowhere")
     outside = Outside(tmp_path, {"file": "x"})
@@ -185,7 +185,7 @@ def test_a_reference_names_a_declared_resource_and_one_of_its_outputs(
         ("Zzz/a", "`reconciler kinds` lists all kinds", {}),
     ],
 )
-def test_the_remedy_for_a_wrong_reference_names_what_was_probably_meant(
+def test_the_remedy_for_an_invalid_reference_suggests_the_closest_match(
     text: str, remedy: str, values: dict[str, str]
 ) -> None:
     with pytest.raises(Unresolved) as raised:
@@ -209,7 +209,7 @@ def test_an_unknown_target_is_accepted_while_a_file_could_not_be_read() -> None:
         references(left_out=left_out).find("IPPolicy/b", ())
 
 
-def test_of_two_declarations_with_one_address_the_first_counts() -> None:
+def test_the_first_of_two_declarations_with_one_address_is_used() -> None:
     known = Declared()
     known.add(Address("IPPolicy", "a"), PRESENT)
     known.add(Address("IPPolicy", "a"), ABSENT)
@@ -228,7 +228,7 @@ def test_a_duration_is_a_number_of_seconds(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "7", "s", "7y", "-7s", "1.5h", "7 s", "1234567s", "7s "])
-def test_other_texts_are_no_durations(text: str) -> None:
+def test_texts_of_another_form_are_not_durations(text: str) -> None:
     assert durations.check_duration(text) == f"{text!r} is not a duration; write a duration, as in 90d or 24h"
 
 
@@ -298,7 +298,7 @@ def test_paths_words_and_suggestions_are_formatted() -> None:
     assert phrases.with_suggestion("field", "zzz", ["hostports"]) == {"field": "zzz"}
 
 
-def test_no_suggestion_is_searched_for_among_very_many_or_for_a_very_long_word() -> None:
+def test_very_many_candidates_and_very_long_words_have_no_suggestion() -> None:
     many = [f"name{number}" for number in range(999)]
     assert phrases.closest("nam1", [*many, "x"]) == "name1"
     assert phrases.closest("nam1", [*many, "x", "y"]) == ""
@@ -342,7 +342,7 @@ def charge_nothing(value: Any) -> None:
         ("format('{0} {2}', 1, 2)", "format has no argument for {2}", "number the arguments from {0}"),
     ],
 )
-def test_a_wrong_call_says_what_to_write(expression: str, problem: str, remedy: str) -> None:
+def test_an_invalid_call_is_reported_with_a_valid_one(expression: str, problem: str, remedy: str) -> None:
     values = {"x.y": "Y", "x.z": "Z", "x.list": ["a"], "x.lists": [["a"]]}
     with pytest.raises(functions.InvalidCall) as raised:
         functions.evaluate(expression, values.__getitem__, charge_nothing)
@@ -384,7 +384,7 @@ def test_a_result_may_have_exactly_the_largest_length() -> None:
             functions.evaluate(expression, texts.__getitem__, charge_nothing)
 
 
-def test_calls_are_told_from_references_and_name_their_arguments() -> None:
+def test_calls_are_distinguished_from_references_and_list_their_arguments() -> None:
     assert [text for text in ("lower(a)", "a_1 (", "lower", "(a)", "1(a)", "A/b(c)") if functions.is_call(text)] == [
         "lower(a)",
         "a_1 (",
@@ -396,7 +396,7 @@ def test_calls_are_told_from_references_and_name_their_arguments() -> None:
 # --- layers -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_map_that_several_layers_set_has_the_position_of_the_manifest_or_else_the_lowest() -> None:
+def test_a_map_of_several_layers_has_the_position_in_the_manifest_or_the_lowest_layer() -> None:
     below = document("\n\nspec: {a: {x: 1}, b: {x: 1}, c: {x: 1}, f: {x: 1}}\n", "defaults.yaml")
     own = document("\nspec: {a: {y: 2}, d: {y: 2}, f: 3}\n", "manifest.yaml")
     above = document("spec: {a: {z: 3}, b: {z: 3}, d: {z: 3}, e: {z: 3}, f: {z: 3}}\n", "environment.yaml")
@@ -433,7 +433,7 @@ def test_a_map_that_several_layers_set_has_the_position_of_the_manifest_or_else_
     assert layers_of({}) == ()
 
 
-def test_a_place_below_a_grafted_value_is_in_the_document_that_it_came_from() -> None:
+def test_a_position_below_a_grafted_value_is_in_its_source_document() -> None:
     items, manifest = document("list: [{a: 1}]\n", "items.yaml"), document("kind: K\nspec: {x: here, y: {a: 1}}\n")
     layer = Layer(
         Role.MANIFEST, manifest.value, manifest.places, (), {("spec", "y"): SourceLocation(items.places, ("list", 0))}
@@ -461,7 +461,7 @@ def test_a_place_below_a_grafted_value_is_in_the_document_that_it_came_from() ->
         (("x",), ({"a": [{"b": 1}], "n": None}, False)),
     ],
 )
-def test_a_path_leads_to_its_value_or_as_far_as_it_exists(path: Any, found: tuple[Any, bool]) -> None:
+def test_a_path_is_followed_as_far_as_it_exists(path: Any, found: tuple[Any, bool]) -> None:
     assert find_path({"a": [{"b": 1}], "n": None}, path) == found
 
 

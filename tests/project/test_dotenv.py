@@ -38,7 +38,7 @@ LINES = st.sampled_from(
         ("\ufeffTOKEN=old\n", "\ufeffTOKEN=new\n"),
     ],
 )
-def test_an_entry_is_set_wherever_it_stands_and_the_rest_stays(before: str, after: str) -> None:
+def test_an_entry_is_set_and_all_other_text_is_unchanged(before: str, after: str) -> None:
     assert dotenv.with_entry(before, "TOKEN", "new") == after
 
 
@@ -52,7 +52,7 @@ def test_an_entry_is_set_wherever_it_stands_and_the_rest_stays(before: str, afte
         ("TOKEN=\n", ""),
     ],
 )
-def test_the_value_of_an_entry_is_what_a_reader_of_the_file_gets(text: str, value: str) -> None:
+def test_the_value_of_an_entry_is_the_one_that_programs_read(text: str, value: str) -> None:
     assert dotenv.entry(text, "TOKEN") == value
 
 
@@ -69,7 +69,7 @@ def test_a_quote_that_is_not_closed_is_refused_with_its_line(text: str) -> None:
     "line",
     ["B=$'a", 'B=foo"', "B=it's", "B=`id", "B=$(id", "B=(", "cat <<EOF", "B=$(cat <<-'EOF')", "B=a\\", "C=1; B='a"],
 )
-def test_what_a_shell_reads_on_in_the_next_line_is_refused(line: str) -> None:
+def test_a_value_that_a_shell_continues_on_the_next_line_is_refused(line: str) -> None:
     for text in (f"A=1\n{line}\nTOKEN=x'\n", f"A=1\n{line}"):
         with pytest.raises(
             Undeliverable, match=r"line 2 has an unclosed quote, bracket or here-document, .*; quote the whole"
@@ -80,7 +80,7 @@ def test_what_a_shell_reads_on_in_the_next_line_is_refused(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["TOKEN=my old", "TOKEN=old B=1", "TOKEN=old;1", "TOKEN='a'b", 'TOKEN=a"b #c"', "export TOKEN=a && id"]
 )
-def test_what_may_belong_to_the_value_is_neither_cut_off_nor_left(line: str) -> None:
+def test_text_that_may_be_part_of_the_value_is_refused(line: str) -> None:
     why = "line 2 has more than a comment after the value of TOKEN; quote"
     with pytest.raises(Undeliverable, match=why):
         dotenv.with_entry(f"\n{line}\n", "TOKEN", "new")
@@ -92,12 +92,12 @@ def test_what_may_belong_to_the_value_is_neither_cut_off_nor_left(line: str) -> 
     "line",
     ["TOKEN=a#b # the berlin agent", "TOKEN = a#b\t# c", "TOKEN='a#b' # c", 'TOKEN="a#b" # c', "export TOKEN=a#b B=1"],
 )
-def test_what_stands_behind_a_value_is_not_part_of_it(line: str) -> None:
+def test_text_after_a_value_is_not_part_of_it(line: str) -> None:
     assert dotenv.entry(f"{line}\n", "TOKEN") == "a#b"
 
 
 @given(lines=st.lists(LINES), newline=st.sampled_from(["\n", "\r\n"]))
-def test_what_was_set_is_found_and_set_again_it_stays(lines: list[str], newline: str) -> None:
+def test_a_set_entry_reads_back_and_setting_it_again_changes_nothing(lines: list[str], newline: str) -> None:
     once = dotenv.with_entry(newline.join(lines), "TOKEN", "new")
     assert (dotenv.entry(once, "TOKEN"), dotenv.with_entry(once, "TOKEN", "new")) == ("new", once)
     assert dotenv.entry(once, "OTHER") == dotenv.entry(newline.join(lines), "OTHER")

@@ -49,20 +49,20 @@ def test_the_layout_is_that_of_fmt(value: Any) -> None:
 
 
 @pytest.mark.parametrize("text", ["no", "on", "1e3", "2020-01-01", "12:30:45", "0o17", "~", "=", "<<", "y", "1_000"])
-def test_what_another_reader_may_take_for_something_else_is_quoted(text: str) -> None:
+def test_text_that_yaml_1_1_reads_as_another_type_is_quoted(text: str) -> None:
     assert emit.scalar(text) == f'"{text}"'
     assert yaml_1_1.safe_load(spelt({"a": text})) == {"spec": {"a": text}}
 
 
-def test_plain_words_stay_plain() -> None:
+def test_plain_words_are_not_quoted() -> None:
     assert emit.scalar("Agent of the Berlin site") == "Agent of the Berlin site"
 
 
-def test_several_lines_stand_below_each_other() -> None:
+def test_text_of_several_lines_is_a_block() -> None:
     assert spelt({"body": "one\n  two\n"}) == "spec:\n  body: |\n    one\n      two\n"
 
 
-def test_what_cannot_be_seen_is_spelt_out() -> None:
+def test_invisible_characters_are_escaped() -> None:
     assert emit.scalar("a\u202eb\x1b\U000e0001") == '"a\\u202Eb\\e\\U000E0001"'
 
 
@@ -75,7 +75,7 @@ JOINED = [
 
 
 @pytest.mark.parametrize("text", JOINED)
-def test_what_joins_letters_and_emoji_stays(text: str) -> None:
+def test_joiners_within_letters_and_emoji_are_not_escaped(text: str) -> None:
     assert emit.scalar(text) == f'"{text}"'
     assert list(emit.block({"a": f"{text}\n{text}"})) == ["a: |-", f"  {text}", f"  {text}"]
     written = spelt({"a": text, "b": f"{text}\n{text}"})
@@ -83,11 +83,11 @@ def test_what_joins_letters_and_emoji_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["\u200d", "a\u200db", " \u200c", "\u0645\u200c\u200c"])
-def test_what_joins_nothing_is_spelt_out(text: str) -> None:
+def test_joiners_that_join_nothing_are_escaped(text: str) -> None:
     assert "\\u200" in emit.scalar(text)
 
 
-def test_a_reference_stands_on_one_line() -> None:
+def test_a_reference_is_rendered_on_one_line() -> None:
     assert spelt({"backend_id": {"ref": "TunnelGroupBackend/a"}}) == (
         "spec:\n  backend_id: {ref: TunnelGroupBackend/a}\n"
     )

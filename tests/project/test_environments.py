@@ -17,7 +17,7 @@ from tests.project.texts import ProjectFolder
 # --- environments -----------------------------------------------------------------------------------------------------
 
 
-def test_an_environment_is_laid_over_the_project_and_its_manifests(project: ProjectFolder) -> None:
+def test_an_environment_overrides_settings_and_manifests(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nguards: {max_delete_percent: 20, max_update_percent: 20}\n")
     project.write(
         "environments/prod.yaml",
@@ -33,7 +33,7 @@ def test_an_environment_is_laid_over_the_project_and_its_manifests(project: Proj
     assert str(office.at("description")) == "manifests/a.yaml:3:21"
 
 
-def test_the_environment_variable_chooses_where_no_flag_does(project: ProjectFolder) -> None:
+def test_the_environment_variable_selects_an_environment_unless_a_flag_does(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "stack: shop-prod\n")
     project.write("environments/test.yaml", "stack: shop-test\n")
     assert project.config(None, {"RECONCILER_ENV": "prod"}).stack == "shop-prod"
@@ -41,19 +41,19 @@ def test_the_environment_variable_chooses_where_no_flag_does(project: ProjectFol
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "{}\n", "IPPolicy/office: {}\n", "IPPolicy/office: {spec: {}}\n"])
-def test_an_environment_that_says_nothing_changes_nothing(project: ProjectFolder, text: str) -> None:
+def test_an_empty_environment_changes_nothing(project: ProjectFolder, text: str) -> None:
     project.write("environments/prod.yaml", text)
     plain, laid = project.declarations()["IPPolicy/office"], project.declarations("prod")["IPPolicy/office"]
     assert (laid.spec, laid.lifecycle, laid.position) == (plain.spec, plain.lifecycle, plain.position)
     assert laid.at("description") == plain.at("description")
 
 
-def test_a_resource_can_be_left_out(project: ProjectFolder) -> None:
+def test_an_environment_can_leave_out_a_resource(project: ProjectFolder) -> None:
     project.write("environments/dev.yaml", "IPPolicy/office: null\n")
     assert project.declarations("dev") == {}
 
 
-def test_an_unknown_environment_is_told_with_the_nearest(project: ProjectFolder) -> None:
+def test_an_unknown_environment_is_reported_with_the_closest_name(project: ProjectFolder) -> None:
     project.write("environments/production.yaml", "")
     assert project.problem_lines("prodution") == [
         "unknown environment prodution: there is no file environments/prodution.yaml; did you mean production?"
@@ -61,18 +61,18 @@ def test_an_unknown_environment_is_told_with_the_nearest(project: ProjectFolder)
     assert "is not a valid environment name" in project.problem_lines("../../etc/passwd")[0]
 
 
-def test_an_environment_that_cannot_be_read_is_told_as_that(project: ProjectFolder) -> None:
+def test_an_unreadable_environment_is_not_reported_as_unknown(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", " " * (1024 * 1024 + 1))
     assert project.problem_lines("prod") == ["environments/prod.yaml is larger than 1 MiB; use a smaller file"]
 
 
-def test_the_digest_of_the_manifests_is_that_of_given_variables_too(project: ProjectFolder) -> None:
+def test_the_digest_of_the_manifests_covers_variables_set_by_flags(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {x: one}\n")
     assert len({project.load(**given).manifest.digest for given in ({}, {"x": "two"}, {"x": "three"})}) == 3
     assert project.load(x="two").manifest.digest == project.load(x="two").manifest.digest
 
 
-def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: ProjectFolder) -> None:
+def test_the_digest_of_the_manifests_covers_the_environment(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: a}}\n")
     first = project.load("prod").manifest.digest
     project.write("environments/prod.yaml", "IPPolicy/office: {spec: {metadata: b}}\n")
@@ -85,7 +85,7 @@ def test_the_digest_of_the_manifests_is_that_of_the_environment_too(project: Pro
 TYPED = "stack: shop\nvariables:\n  text: {type: string, default: a}\n  size: {type: integer, default: 3}\n"
 
 
-def test_a_flag_wins_over_an_environment_and_that_over_a_default(project: ProjectFolder) -> None:
+def test_a_flag_overrides_an_environment_which_overrides_a_default(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {description: '${{ var.text }}'}\n")
     project.write("environments/prod.yaml", "variables: {text: b}\n")
@@ -101,7 +101,7 @@ def test_a_value_of_the_wrong_type_is_reported_with_its_flag(project: ProjectFol
     ]
 
 
-def test_a_wrong_value_of_a_flag_is_told_once(project: ProjectFolder) -> None:
+def test_an_invalid_value_of_a_flag_is_reported_once(project: ProjectFolder) -> None:
     """And not at each use."""
     project.write("reconciler.yaml", "stack: p\nvariables:\n  towns: {type: map}\n")
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: 'p-${{ each.key }}'\nfor_each: '${{ var.towns }}'\n")
@@ -109,7 +109,7 @@ def test_a_wrong_value_of_a_flag_is_told_once(project: ProjectFolder) -> None:
     assert project.problem_lines(towns="{berlin: ") == wrong
 
 
-def test_a_flag_for_a_variable_that_nobody_declared_is_refused(project: ProjectFolder) -> None:
+def test_a_flag_for_an_undeclared_variable_is_refused(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", TYPED)
     assert project.problem_lines(sise="4", region="eu") == [
         "--var region: unknown variable; define it under variables: in reconciler.yaml",
@@ -145,7 +145,7 @@ def test_a_list_variable_is_inserted_as_a_list(project: ProjectFolder) -> None:
 # --- defaults ---------------------------------------------------------------------------------------------------------
 
 
-def test_defaults_lie_below_every_manifest_of_their_kind(project: ProjectFolder) -> None:
+def test_manifests_override_the_defaults_of_their_kind(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml",
         "stack: shop\n"
@@ -181,7 +181,7 @@ spec:
 """
 
 
-def test_a_manifest_stands_for_one_resource_per_item(project: ProjectFolder) -> None:
+def test_for_each_declares_one_resource_per_item(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", RULES)
     declared = project.declarations()
     assert [*declared] == ["IPPolicy/office-berlin", "IPPolicy/office-oslo", "IPPolicyRule/lan", "IPPolicyRule/vpn"]
@@ -193,7 +193,7 @@ def test_a_manifest_stands_for_one_resource_per_item(project: ProjectFolder) -> 
     assert str(declared["IPPolicyRule/vpn"].at("action")) == "manifests/a.yaml:14:11"
 
 
-def test_an_instance_is_called_by_its_name_in_an_environment(project: ProjectFolder) -> None:
+def test_an_environment_patches_an_instance_by_its_name(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", RULES)
     project.write(
         "environments/prod.yaml", "IPPolicy/office-oslo: {spec: {description: Oslo}}\nIPPolicyRule/lan: null\n"
@@ -204,7 +204,7 @@ def test_an_instance_is_called_by_its_name_in_an_environment(project: ProjectFol
     assert "IPPolicyRule/lan" not in declared
 
 
-def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable(project: ProjectFolder) -> None:
+def test_a_number_of_an_item_or_variable_becomes_text_in_a_text_field(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {n: {type: number}, l: {type: list}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.l }}'", "${{ each.value }}"))
     assert project.declarations(l="[x, 3]", n="3")["IPPolicy/x-3"].spec == {"description": "3"}
@@ -212,7 +212,7 @@ def test_a_number_is_text_where_text_belongs_whether_of_an_item_or_of_a_variable
     assert project.declarations(l="[]", n="3")["IPPolicy/x-a"].spec == {"description": "3"}
 
 
-def test_the_items_may_come_from_a_variable(project: ProjectFolder) -> None:
+def test_the_items_may_be_the_value_of_a_variable(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: shop\nvariables: {offices: {type: list, default: []}}\n")
     project.write("environments/prod.yaml", "variables: {offices: [rome]}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.offices }}'", "${{ each.value }}"))
@@ -221,12 +221,12 @@ def test_the_items_may_come_from_a_variable(project: ProjectFolder) -> None:
     assert [*project.declarations("prod", offices="[a, b]")] == ["IPPolicy/x-a", "IPPolicy/x-b"]
 
 
-def test_an_item_that_looks_like_each_is_not_filled_in_again(project: ProjectFolder) -> None:
+def test_an_item_with_the_text_of_an_expression_is_not_resolved_again(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", EACH % ("{a: '$${{ each.key }}'}", "${{ each.value }}"))
     assert project.declarations()["IPPolicy/x-a"].spec == {"description": "${{ each.key }}"}
 
 
-def test_what_for_each_expands_to_is_bounded(project: ProjectFolder) -> None:
+def test_the_number_of_instances_is_limited(project: ProjectFolder) -> None:
     numbers = ", ".join(str(each) for each in range(budget.MAX_INSTANCES // 2 + 1))
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
@@ -237,7 +237,7 @@ def test_what_for_each_expands_to_is_bounded(project: ProjectFolder) -> None:
     )
 
 
-def test_a_large_item_cannot_be_repeated_without_end(project: ProjectFolder) -> None:
+def test_the_size_of_repeated_items_is_limited(project: ProjectFolder) -> None:
     many, text = ", ".join(f"k{each}" for each in range(200)), "x" * 500_000
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{many: [{many}]}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.many }}'", "${{ each.key }}" + text))
@@ -250,7 +250,7 @@ ITEMS = st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True), st
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(ITEMS)
-def test_the_order_of_items_means_nothing(project: ProjectFolder, items: dict[str, int]) -> None:
+def test_the_order_of_items_changes_nothing(project: ProjectFolder, items: dict[str, int]) -> None:
     def declared(pairs: list[tuple[str, int]]) -> dict[str, Any]:
         written = ", ".join(f"{key}: {{n: {value}}}" for key, value in pairs)
         project.write("manifests/a.yaml", EACH % (f"{{{written}}}", "${{ each.value.n }}!"))

@@ -25,7 +25,7 @@ def test_a_symlink_within_the_root_is_followed(tmp_path: Path) -> None:
     assert files.read(tmp_path, "b.txt", 100) == b"x"
 
 
-def test_a_symlink_out_of_the_root_is_refused(tmp_path: Path) -> None:
+def test_a_symlink_to_a_file_outside_the_root_is_refused(tmp_path: Path) -> None:
     (tmp_path / "root").mkdir()
     (tmp_path / "secret").write_bytes(b"x")
     (tmp_path / "root/a").symlink_to("../secret")
@@ -34,7 +34,7 @@ def test_a_symlink_out_of_the_root_is_refused(tmp_path: Path) -> None:
     assert told(tmp_path / "root", "d/secret") == "d/secret is a symlink to a place outside the project"
 
 
-def test_a_symlink_that_leads_round_in_a_ring_is_refused(tmp_path: Path) -> None:
+def test_a_circular_symlink_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert told(tmp_path, "a") == "a cannot be read: too many levels of symbolic links"
@@ -55,7 +55,7 @@ def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     assert told(tmp_path, "a", 2048) == "a is larger than 2 KiB"
 
 
-def test_manifests_come_sorted_and_without_hidden_ones(tmp_path: Path) -> None:
+def test_manifests_are_sorted_and_hidden_ones_are_skipped(tmp_path: Path) -> None:
     for name in ("b/z.yaml", "a.yml", "b/.hidden.yaml", ".git/c.yaml", "notes.txt", "b/a.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -63,7 +63,7 @@ def test_manifests_come_sorted_and_without_hidden_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "~/x", "", "a\0b"])
-def test_a_path_that_leads_out_is_refused_before_anything_is_looked_up(path: str) -> None:
+def test_a_path_outside_the_root_is_refused_before_the_disk_is_read(path: str) -> None:
     with pytest.raises(Unreadable):
         files.path_inside(path)
 
@@ -83,7 +83,7 @@ def test_a_path_inside_is_normalized(path: str, normal: str) -> None:
         ("a/..", "a/.. contains '..'", "only paths below the project's root are allowed"),
     ],
 )
-def test_a_path_that_leads_out_is_told_with_a_remedy(path: str, told: str, remedy: str) -> None:
+def test_a_path_outside_the_root_is_reported_with_a_remedy(path: str, told: str, remedy: str) -> None:
     with pytest.raises(Unreadable) as refused:
         files.path_inside(path)
     assert (str(refused.value), refused.value.remedy, refused.value.code) == (told, remedy, "path-outside-project")
@@ -96,13 +96,13 @@ def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "size"), [(2**20 - 1, "1023 KiB"), (2**20, "1 MiB"), (3 * 2**20, "3 MiB")])
-def test_the_limit_is_told_in_its_largest_unit(tmp_path: Path, limit: int, size: str) -> None:
+def test_the_limit_is_reported_in_its_largest_unit(tmp_path: Path, limit: int, size: str) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(limit + 1)
     assert told(tmp_path, "a", limit) == f"a is larger than {size}"
 
 
-def test_what_cannot_be_read_is_told_with_a_remedy(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_reported_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     (tmp_path / "up").symlink_to("..")
     for path, text, remedy, code in (
@@ -136,7 +136,7 @@ def test_reading_leaves_no_file_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("swapped", ["a", "a/b", "a/b/c"])
-def test_what_becomes_a_symlink_after_the_check_is_not_followed(
+def test_a_file_replaced_by_a_symlink_after_the_check_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"

@@ -36,7 +36,7 @@ def problems(folder: Path, text: str) -> list[str]:
     return [f"{problem} [{problem.code}]" for problem in found]
 
 
-def test_a_whole_file(folder: Path) -> None:
+def test_all_fields_of_a_fleet_file_are_read(folder: Path) -> None:
     (folder / "fleet.yaml").write_text(
         """\
 version: 1
@@ -96,7 +96,7 @@ def test_a_last_wave_without_selector_is_the_last(folder: Path) -> None:
     assert [wave.name for wave in load_fleet(folder).waves] == ["one", "two"]
 
 
-def test_no_message_repeats_a_key(folder: Path) -> None:
+def test_no_message_contains_a_key(folder: Path) -> None:
     for key in ("Zx9secret", "{from_env: Zx9-secret}", "{key: Zx9secret}", "{from_env: [Zx9secret]}", "[Zx9secret]"):
         found = problems(folder, f"version: 1\nfleet: shops\napi_key: {key}\n{TWO}")
         assert found
@@ -120,7 +120,7 @@ YAML = """\
 
 
 @pytest.mark.parametrize(("name", "text"), [("m.csv", CSV), ("m.json", JSON), ("m.yaml", YAML), ("deep/m.csv", CSV)])
-def test_members_of_a_file(folder: Path, name: str, text: str) -> None:
+def test_members_are_read_from_csv_json_and_yaml(folder: Path, name: str, text: str) -> None:
     (folder / "deep").mkdir()
     (folder / name).write_text(text)
     (folder / "fleet.yaml").write_text(f"{HEAD}members: {name}\n")
@@ -135,7 +135,7 @@ def test_members_of_a_file(folder: Path, name: str, text: str) -> None:
     ("name", "text", "line", "column"),
     [("m.csv", CSV, 4, 1), ("m.json", JSON, 11, 2), ("m.yaml", YAML, 2, 3), ("fleet.yaml", HEAD + TWO, 4, 49)],
 )
-def test_members_know_their_position(folder: Path, name: str, text: str, line: int, column: int) -> None:
+def test_a_member_has_the_position_of_its_entry(folder: Path, name: str, text: str, line: int, column: int) -> None:
     (folder / "fleet.yaml").write_text(f"{HEAD}members: {name}\n")
     (folder / name).write_text(text)
     assert load_fleet(folder).members["paris"].position == Position(name, line, column)
@@ -280,7 +280,7 @@ def test_a_mistake_in_a_file_of_members_has_its_line(folder: Path, name: str, te
     assert [one.replace("\\n", " ") for one in found] == [expected]
 
 
-def test_what_spreadsheets_add_is_ignored(folder: Path) -> None:
+def test_byte_order_marks_and_empty_cells_of_spreadsheets_are_ignored(folder: Path) -> None:
     (folder / "m.csv").write_bytes(b"\xef\xbb\xbfname,labels.tier,,\r\na,gold,,\r\n,,,\r\n")
     (folder / "fleet.yaml").write_text(f"{HEAD}members: m.csv\n")
     assert {name: one.labels for name, one in load_fleet(folder).members.items()} == {"a": {"tier": "gold"}}
@@ -298,7 +298,7 @@ def test_a_project_is_not_behind_a_symlink_that_leads_outside(
     ]
 
 
-def test_there_are_at_most_a_hundred_projects_and_waves(folder: Path) -> None:
+def test_a_fleet_has_at_most_100_waves(folder: Path) -> None:
     waves = "".join(f"  - {{name: w{n}, percent: 1}}\n" for n in range(101))
     assert problems(folder, f"{HEAD}{TWO}waves:\n{waves}") == [
         "fleet.yaml:106:5: waves[100]: more than 100 waves; remove some, or split the fleet [limit-exceeded]"
@@ -324,7 +324,7 @@ def test_loading_takes_steps_in_proportion_to_the_members(folder: Path) -> None:
 # --- waves ------------------------------------------------------------------------------------------------------------
 
 
-def test_waves_take_shares_in_an_order_of_their_own(folder: Path) -> None:
+def test_members_of_a_wave_are_drawn_in_a_stable_order(folder: Path) -> None:
     (folder / "m.csv").write_text(
         "name,labels.tier\n" + "".join(f"m{n:03},{'gold' if n < 5 else ''}\n" for n in range(100))
     )
@@ -341,7 +341,7 @@ def test_waves_take_shares_in_an_order_of_their_own(folder: Path) -> None:
     assert assign_waves(fleet, list(reversed(members))) == assigned
 
 
-def test_waves_of_a_selection(folder: Path) -> None:
+def test_a_selection_of_members_is_assigned_to_waves(folder: Path) -> None:
     (folder / "fleet.yaml").write_text(f"{HEAD}{TWO}waves: [{{name: a, percent: 1}}]\n")
     fleet = load_fleet(folder)
     assert sorted(assign_waves(fleet, list(fleet.members.values())).values()) == [0, 1]
@@ -429,7 +429,7 @@ def test_members_with_one_key_may_have_different_projects(folder: Path) -> None:
     assert problems(folder, head + projects) == []
 
 
-def test_at_most_twenty_shared_keys_are_told(folder: Path) -> None:
+def test_at_most_20_shared_keys_are_reported(folder: Path) -> None:
     members = ", ".join(f"{{name: m{n}, labels: {{t: 'v{n // 2}'}}}}" for n in range(44))
     text = f"version: 1\nfleet: shops\napi_key: {{from_env: 'K_${{{{ member.labels.t }}}}'}}\nmembers: [{members}]\n"
     assert len(problems(folder, text)) == 20
@@ -442,7 +442,7 @@ def test_at_most_twenty_shared_keys_are_told(folder: Path) -> None:
         ("workers", "{{select: {{name: '*'}}, needs: n{0}}}"),
     ],
 )
-def test_a_hundred_entries_of_a_section_are_accepted(folder: Path, section: str, entry: str) -> None:
+def test_a_section_has_at_most_100_entries(folder: Path, section: str, entry: str) -> None:
     for count in (100, 101):
         entries = "".join(f"  - {entry.format(number)}\n" for number in range(count))
         found = problems(folder, f"{HEAD}{TWO}{section}:\n{entries}")
@@ -490,7 +490,7 @@ SOURCES = [
 
 
 @pytest.mark.parametrize(("key", "place"), SOURCES)
-def test_where_the_key_of_a_member_is(folder: Path, key: str, place: str) -> None:
+def test_the_location_of_a_key_is_derived_from_its_member(folder: Path, key: str, place: str) -> None:
     (folder / "fleet.yaml").write_text(
         f"version: 1\nfleet: shops\napi_key: {key}\nmembers: [{{name: a.1, labels: {{t: eu-1}}}}]\n"
     )
@@ -568,7 +568,7 @@ MORE_FILES = [
 @pytest.mark.parametrize(
     ("name", "text", "expected"), MORE_FILES, ids=[str(number) for number in range(len(MORE_FILES))]
 )
-def test_files_of_members_are_read_whole_or_told_with_a_line(
+def test_an_invalid_file_of_members_is_reported_with_its_lines(
     folder: Path, name: str, text: str, expected: list[str]
 ) -> None:
     (folder / name).write_text(text)
@@ -579,13 +579,13 @@ def test_files_of_members_are_read_whole_or_told_with_a_line(
 
 
 @pytest.mark.parametrize("name", ["m.csv", "m.json"])
-def test_a_file_of_members_is_text(folder: Path, name: str) -> None:
+def test_a_file_of_members_that_is_not_text_is_reported(folder: Path, name: str) -> None:
     (folder / name).write_bytes(b"name\n\xff\n")
     (found,) = problems(folder, f"{HEAD}members: {name}\n")
     assert found.startswith(f"{name}:")
 
 
-def test_cells_are_text_without_space_and_empty_ones_set_nothing(folder: Path) -> None:
+def test_cells_are_trimmed_and_empty_cells_are_unset(folder: Path) -> None:
     (folder / "m.csv").write_text('name,labels.t,variables.x,variables.y\n a , u ,"1, 2 ",\nb,,, \n')
     (folder / "fleet.yaml").write_text(f"{HEAD}members: m.csv\n")
     members = load_fleet(folder).members

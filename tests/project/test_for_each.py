@@ -70,7 +70,7 @@ def specs(items: str, spec: str, kind: str = "IPPolicy", **settings: Json) -> li
         ("{k: {}}", "${{ default(each.value.a, var.x) }}", "${{ default(null,var.x) }}"),
     ],
 )
-def test_a_text_is_filled_with_the_item(item: str, text: str, value: Any) -> None:
+def test_expressions_of_a_text_are_replaced_by_the_item(item: str, text: str, value: Any) -> None:
     spec = f"{{description: '{text}', hostports: ['{text}']}}"
     (found,) = specs(item, spec)
     assert found["description"] == value
@@ -78,7 +78,7 @@ def test_a_text_is_filled_with_the_item(item: str, text: str, value: Any) -> Non
 
 
 @pytest.mark.parametrize("text", ["${{ each.value }}", "${{ default(each.value, 1) }}"])
-def test_a_number_becomes_text_only_where_text_belongs(text: str) -> None:
+def test_a_number_becomes_text_only_in_a_text_field(text: str) -> None:
     spec = f"{{status_code: '{text}', body: '{text}', unknown: '{text}'}}"
     assert specs("{k: 503}", spec, "HTTPResponseBackend") == [{"status_code": 503, "body": "503", "unknown": 503}]
     assert specs("{k: 503}", spec, "Unknown") == [{"status_code": 503, "body": 503, "unknown": 503}]
@@ -86,7 +86,7 @@ def test_a_number_becomes_text_only_where_text_belongs(text: str) -> None:
     assert flag == {"pooling_enabled": True, "url": "true"}
 
 
-def test_a_value_outside_the_spec_keeps_its_type_but_a_name_is_text() -> None:
+def test_values_beside_the_spec_have_their_type_and_a_name_is_text() -> None:
     text = "kind: IPPolicy\nname: '${{ each.value.n }}'\nfor_each: {a: {n: 5, p: true}}\n"
     documents, findings = expand(f"{text}lifecycle: {{protect: '${{{{ each.value.p }}}}'}}\n")
     assert findings == []
@@ -121,7 +121,7 @@ def test_a_value_outside_the_spec_keeps_its_type_but_a_name_is_text() -> None:
         ("{k: {a: 1}}", "${{ default(var.x, each.value) }}", "each.value is a map; use it without var in one call"),
     ],
 )
-def test_a_text_that_cannot_be_filled_is_reported_at_its_path(item: str, text: str, problem: str) -> None:
+def test_an_expression_that_cannot_be_resolved_is_reported_at_its_path(item: str, text: str, problem: str) -> None:
     name = "'n-${{ each.value.a }}'" if item.startswith("[") else "'n-${{ each.key }}'"
     quoted = text.replace("'", "''")
     documents, findings = expand(f"kind: IPPolicy\nname: {name}\nfor_each: {item}\nspec: {{description: '{quoted}'}}\n")
@@ -129,7 +129,7 @@ def test_a_text_that_cannot_be_filled_is_reported_at_its_path(item: str, text: s
     assert [finding[: len(problem) + 18] for finding in findings] == [f"spec.description: {problem}"]
 
 
-def test_a_problem_of_every_item_is_reported_once_and_problems_of_one_item_apart() -> None:
+def test_a_problem_of_all_items_is_reported_once_and_of_some_for_each() -> None:
     text = HEAD % ("IPPolicy", "{a: {}, b: {}, c: {x: 1}}")
     _, findings = expand(f"{text}spec: {{description: '${{{{ each.id }}}}', metadata: '${{{{ each.value.x }}}}'}}\n")
     assert [finding.partition(";")[0] for finding in findings] == [
@@ -162,7 +162,7 @@ def test_no_function_is_evaluated_in_a_secret_field(text: str) -> None:
         ("a-${{ each.value }}", None),
     ],
 )
-def test_a_name_depends_on_the_item(name: str, problem: str | None) -> None:
+def test_a_name_must_depend_on_the_item(name: str, problem: str | None) -> None:
     _, findings = expand(f"kind: IPPolicy\nname: '{name}'\nfor_each: [a]\n")
     assert findings == ([f"name: {problem}"] if problem else [])
 
@@ -194,7 +194,7 @@ def test_items_are_a_list_or_a_map(items: str, problem: str) -> None:
     assert expand(HEAD % ("IPPolicy", items), {"list": ["a"], "text": "t"}) == ([], [problem])
 
 
-def test_a_variable_without_a_value_gives_neither_instances_nor_problems() -> None:
+def test_items_of_an_unset_variable_are_neither_instances_nor_problems() -> None:
     text = HEAD % ("IPPolicy", "' ${{ var.x }} '")
     assert expand(text, {"x": None}) == (None, [])
     assert expand(text, {"x": PENDING}) == (None, [])

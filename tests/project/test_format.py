@@ -53,21 +53,21 @@ name: y
 """
 
 
-def test_keys_come_in_order_with_their_comments() -> None:
+def test_keys_are_sorted_together_with_their_comments() -> None:
     assert format_text(UNTIDY, "f.yaml") == TIDY
 
 
-def test_a_formatted_text_stays_the_same() -> None:
+def test_a_formatted_text_is_unchanged() -> None:
     assert format_text(TIDY, "f.yaml") == TIDY
 
 
-def test_a_file_with_problems_is_not_touched() -> None:
+def test_a_file_with_problems_is_not_formatted() -> None:
     with pytest.raises(Rejected, match=r"^f\.yaml:2:1: duplicate key 'a'"):
         format_text("a: 1\na: 2\n", "f.yaml")
 
 
 @pytest.mark.parametrize("text", ["a: 1\n...\n", "%YAML 1.2\n---\na: 1\n"])
-def test_directives_are_not_lost_but_refused(text: str) -> None:
+def test_a_file_with_directives_is_refused(text: str) -> None:
     with pytest.raises(Rejected, match=r"directives and '\.\.\.' are not supported by fmt"):
         format_text(text, "f.yaml")
 
@@ -93,7 +93,7 @@ def test_directives_are_not_lost_but_refused(text: str) -> None:
         ),
     ],
 )
-def test_what_cannot_be_laid_out_is_told_at_its_place(text: str, problem: str) -> None:
+def test_text_that_cannot_be_formatted_is_reported_at_its_position(text: str, problem: str) -> None:
     with pytest.raises(Rejected) as caught:
         format_text(text, "f.yaml")
     assert [str(problem) for problem in caught.value.problems] == [problem]
@@ -107,12 +107,12 @@ def test_what_cannot_be_laid_out_is_told_at_its_place(text: str, problem: str) -
         'a: "\U0001f469\u200d\U0001f4bb \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"\n',
     ],
 )
-def test_what_cannot_be_seen_stays_spelt_out_but_within_words_and_emoji(text: str) -> None:
+def test_invisible_characters_remain_escaped_except_within_words_and_emoji(text: str) -> None:
     assert format_text(text, "f.yaml") == text
 
 
 @pytest.mark.parametrize("text", ["a: !!str 2024\n", 'a: !!str "b"\n'])
-def test_tags_stay(text: str) -> None:
+def test_tags_are_unchanged(text: str) -> None:
     assert format_text(text, "f.yaml") == text
 
 
@@ -129,16 +129,16 @@ LINE = "# yaml-language-server: $schema=s\n"
         ("\ufeffa: 1\n", f"\ufeff{LINE}a: 1\n"),
     ],
 )
-def test_each_document_has_the_line_for_editors_once(text: str, told: str) -> None:
+def test_the_modeline_is_added_to_each_document_once(text: str, told: str) -> None:
     assert add_modeline(text, "s") == told
     assert add_modeline(told, "s") == told
 
 
-def test_a_comment_beside_a_marker_stays_with_the_document_that_it_begins() -> None:
+def test_a_comment_beside_a_document_marker_remains_in_its_document() -> None:
     assert format_text("a: 1\n--- # two\nb: 2\n", "f.yaml") == "a: 1\n---\n# two\nb: 2\n"
 
 
-def test_nothing_but_comments_stays() -> None:
+def test_a_file_of_comments_is_unchanged() -> None:
     assert format_text("# later\n", "f.yaml") == "# later\n"
 
 
@@ -149,7 +149,7 @@ DOCUMENT = st.lists(st.sampled_from(ORDER), unique=True, min_size=1).flatmap(
 
 @settings(max_examples=examples(40))  # ruamel.yaml is slow, and hypothesis' default a hundred
 @given(st.lists(DOCUMENT, min_size=1, max_size=2))
-def test_a_second_time_changes_nothing_and_the_meaning_stays(documents: list[dict]) -> None:
+def test_formatting_is_idempotent_and_preserves_values(documents: list[dict]) -> None:
     out = StringIO()
     writer = YAML(typ="safe", pure=True)
     writer.default_flow_style = False
@@ -237,5 +237,5 @@ LINE = "# yaml-language-server: $schema=s\n"
         ("# yaml-language-server:\na: 1\n", f"{LINE}# yaml-language-server:\na: 1\n"),
     ],
 )
-def test_a_document_without_the_line_for_editors_gets_it(text: str, after: str) -> None:
+def test_the_modeline_is_added_to_a_document_without_one(text: str, after: str) -> None:
     assert add_modeline(text, "s") == after

@@ -15,7 +15,7 @@ from reconciler.project.settings.config import Config, load_config
 from tests.project.texts import ProjectFolder, deliver_each, load, load_one, load_texts, problem_lines
 
 
-def test_a_declaration_holds_what_was_written() -> None:
+def test_all_keys_of_a_manifest_are_read() -> None:
     declared = load_one("""\
         kind: TunnelCredential
         name: berlin
@@ -83,7 +83,7 @@ def test_each_instance_delivers_its_secret_to_a_file_of_its_own() -> None:
     assert len(load(text).manifest.declarations) == 2
 
 
-def test_what_goes_to_a_command_or_nowhere_is_in_nobody_s_way() -> None:
+def test_commands_entries_and_absent_resources_share_no_target() -> None:
     entries = [f"to_dotenv: {{file: .env, name: {name}}}" for name in "AB"]
     text = deliver_each(*(f"to_command: {{run: [put, {name}]}}" for name in "ab"), *entries, "to_file: token")
     gone = "kind: TunnelCredential\nname: gone\nensure: absent\ndeliver: {token: {to_file: token}}\n"
@@ -114,7 +114,7 @@ def linked(root: Path, credential: str, more: str = "") -> Config:
         ("words", "settings, which read it with from_file"),
     ],
 )
-def test_a_place_is_the_project_s_own_by_a_link_too(tmp_path: Path, target: str, what: str) -> None:
+def test_a_delivery_to_a_linked_file_of_the_project_is_refused(tmp_path: Path, target: str, what: str) -> None:
     (tmp_path / "words").write_text("ours")
     read = linked(tmp_path, target, "variables: {words: {from_file: words}}")
     with pytest.raises(
@@ -124,12 +124,12 @@ def test_a_place_is_the_project_s_own_by_a_link_too(tmp_path: Path, target: str,
         load_manifests(read, {})
 
 
-def test_a_new_api_key_may_go_where_the_present_one_is_read(tmp_path: Path) -> None:
+def test_a_delivery_may_replace_the_file_of_the_api_key(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("k")
     assert load_manifests(linked(tmp_path, "key", "platform: {api_key: {from_file: key}}"), {}).manifest.declarations
 
 
-def test_a_tombstone_needs_no_fields() -> None:
+def test_an_absent_resource_needs_no_fields() -> None:
     assert load_one("kind: ReservedDomain\nname: a\nensure: absent\n").ensure is Ensure.ABSENT
 
 
@@ -137,7 +137,7 @@ def test_a_route_named_by_id_needs_no_match() -> None:
     assert load_one("kind: HTTPSEdgeRoute\nname: r\nid: edghtsrt_1\nspec: {edge_id: edghts_1}").id == "edghtsrt_1"
 
 
-def test_a_secret_that_is_left_to_others_need_not_be_told() -> None:
+def test_an_ignored_secret_is_not_required() -> None:
     text = """
         kind: EventDestination
         name: vendor
@@ -148,7 +148,7 @@ def test_a_secret_that_is_left_to_others_need_not_be_told() -> None:
     assert load_one(text).spec == {"target": {"metrics": {"service": "edge"}}}
 
 
-def test_a_credential_that_is_named_by_id_needs_no_place_for_its_token() -> None:
+def test_a_credential_with_an_id_needs_no_sink() -> None:
     assert load("{kind: TunnelCredential, name: agent, id: cr_1, spec: {}}").warnings == ()
 
 
@@ -169,7 +169,7 @@ def write_project(root: Path, files: Mapping[str, str]) -> Config:
     return Config(root, "prod")
 
 
-def test_folders_are_read_whole_and_in_order(tmp_path: Path) -> None:
+def test_folders_of_manifests_are_read_recursively_and_in_order(tmp_path: Path) -> None:
     config = write_project(
         tmp_path,
         {
@@ -187,7 +187,7 @@ def test_folders_are_read_whole_and_in_order(tmp_path: Path) -> None:
     assert loaded.files == ("manifests/a/z.yml", "manifests/b.yaml")
 
 
-def test_an_empty_tree_is_an_empty_manifest_with_a_warning(tmp_path: Path) -> None:
+def test_a_folder_without_manifests_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "manifests").mkdir()
     loaded = load_manifests(Config(tmp_path, "prod"), {})
     assert loaded.manifest.is_empty
@@ -207,7 +207,7 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     )
 
 
-def test_a_manifest_that_is_a_symlink_out_is_refused(tmp_path: Path) -> None:
+def test_a_manifest_that_links_outside_the_project_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.yaml").write_text("kind: IPPolicy\nname: a\n")
     config = write_project(tmp_path / "root", {"manifests/b.yaml": "kind: IPPolicy\nname: b\n"})
     (tmp_path / "root/manifests/a.yaml").symlink_to(tmp_path / "other.yaml")
@@ -248,7 +248,7 @@ spec:
 B = Address("IPPolicyRule", "b")
 
 
-def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> None:
+def test_released_positions_are_read_again_from_the_file(tmp_path: Path) -> None:
     again = load_manifests(write_project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
     kept = load_texts({"manifests/a.yaml": TWO.encode()}, "prod", {}).manifest.declarations
     for address, each in kept.items():
@@ -258,7 +258,7 @@ def test_places_that_were_let_go_are_those_that_were_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("text", ["\n" + TWO, "a: [", "", None], ids=["moved", "broken", "empty", "gone"])
-def test_of_a_file_that_is_another_by_now_only_the_start_is_told(tmp_path: Path, text: str | None) -> None:
+def test_a_changed_file_has_only_the_position_of_its_document(tmp_path: Path, text: str | None) -> None:
     declaration = load_manifests(write_project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations[B]
     file = tmp_path / "manifests/a.yaml"
     file.unlink() if text is None else file.write_text(text)
@@ -287,13 +287,13 @@ def test_an_unknown_target_is_an_error_only_if_every_document_could_be_read() ->
         assert any(unknown in line for line in lines) == is_reported, other
 
 
-def test_a_nested_key_is_not_taken_for_one_beside_the_spec() -> None:
+def test_a_nested_unknown_key_is_not_reported_as_one_beside_the_spec() -> None:
     assert problem_lines("kind: TLSEdge\nname: a\nspec: {backend: {backend_id: bkdfo_1, name: x}}\n") == [
         "a.yaml:3:39: TLSEdge/a.backend.name: unknown field; use enabled or backend_id"
     ]
 
 
-def test_a_patch_is_no_error_while_its_resource_may_be_in_a_file_that_cannot_be_read(project: ProjectFolder) -> None:
+def test_a_patch_of_a_resource_in_an_unreadable_file_is_no_error(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "IPPolicy/zzz: {}\n")
     assert [line for line in project.problem_lines("prod") if "not declared in any manifest" in line]
     project.write("manifests/b.yaml", "kind: [\n")

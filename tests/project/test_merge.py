@@ -37,23 +37,23 @@ def reordered(value: Any) -> Any:
 
 
 @given(MAPS)
-def test_an_overlay_of_nothing_is_nothing(value: Any) -> None:
+def test_an_empty_patch_changes_nothing(value: Any) -> None:
     assert apply_patch(value, {}) == (value if not (len(value) == 1 and "ref" in value) else {})
 
 
 @given(MAPS, MAPS)
-def test_the_order_of_keys_means_nothing(value: Any, patch: Any) -> None:
+def test_the_order_of_keys_does_not_change_a_merge(value: Any, patch: Any) -> None:
     assert apply_patch(value, patch) == apply_patch(reordered(value), reordered(patch))
 
 
 @given(MAPS, MAPS)
-def test_what_was_patched_once_stays_so(value: Any, patch: Any) -> None:
+def test_applying_a_patch_twice_changes_nothing(value: Any, patch: Any) -> None:
     once = apply_patch(value, patch)
     assert apply_patch(once, patch) == once
 
 
 @given(MAPS, MAPS, MAPS)
-def test_every_value_is_found_where_it_was_written(below: Any, own: Any, above: Any) -> None:
+def test_each_value_has_the_position_where_it_was_written(below: Any, own: Any, above: Any) -> None:
     document = woven(below, own, above)
     files = {"DEFAULTS.yaml": below, "MANIFEST.yaml": own, "ENVIRONMENT.yaml": above}
     for path in document.places:
@@ -64,15 +64,15 @@ def test_every_value_is_found_where_it_was_written(below: Any, own: Any, above: 
 
 
 @given(MAPS, MAPS, MAPS)
-def test_every_value_has_a_place(below: Any, own: Any, above: Any) -> None:
+def test_each_value_has_a_position(below: Any, own: Any, above: Any) -> None:
     document = woven(below, own, above)
     assert set(document.places) == set(layer(Role.MANIFEST, document.value, "all.yaml").places)
 
 
-def test_a_reference_is_replaced_whole() -> None:
+def test_a_reference_is_replaced_as_a_whole() -> None:
     assert apply_patch({"id": {"ref": "IPPolicy/a"}}, {"id": {"from_env": "ID"}}) == {"id": {"from_env": "ID"}}
 
 
-def test_null_takes_away_and_what_a_document_says_of_itself_stays() -> None:
+def test_null_removes_the_value_of_a_lower_layer() -> None:
     document = woven({"a": 1, "b": 2}, {"a": None, "c": None}, {"b": None, "d": None})
     assert document.value == {"c": None}

@@ -108,7 +108,7 @@ def report(root: Path, topic: str, mistake: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_mistake_is_reported_as_its_last_comment_says(tmp_path: Path, name: str) -> None:
+def test_a_mistake_is_reported_as_in_its_last_comment(tmp_path: Path, name: str) -> None:
     file = FOLDER / name
     mistake, expected = split_expected(file.read_bytes().decode())
     reported = report(tmp_path, name.split("/", maxsplit=1)[0], mistake)

@@ -77,7 +77,7 @@ def test_a_field_that_takes_a_number_gets_the_number(tmp_path: Path, spelled: st
 
 
 @pytest.mark.parametrize("spelled", ["1.10", "1e3", "-2.50"])
-def test_a_patch_of_an_environment_keeps_the_spelling_inside_a_policy(tmp_path: Path, spelled: str) -> None:
+def test_a_number_in_a_patch_of_a_policy_has_its_spelling(tmp_path: Path, spelled: str) -> None:
     (tmp_path / "environments").mkdir()
     patch = f"{{on_http_request: [{{actions: [{{type: log, config: {{metadata: {{v: {spelled}}}}}}}]}}]}}"
     (tmp_path / "environments/prod.yaml").write_text(

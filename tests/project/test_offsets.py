@@ -58,7 +58,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("how", WRITTEN)
-def test_a_mistake_is_told_at_its_place_in_the_manifest(how: str) -> None:
+def test_a_mistake_in_a_policy_is_reported_at_its_position_in_the_manifest(how: str) -> None:
     text = HEAD + WRITTEN[how]
     (only,) = problems(text)
     assert only.code == "traffic-member"
@@ -66,20 +66,20 @@ def test_a_mistake_is_told_at_its_place_in_the_manifest(how: str) -> None:
 
 
 @pytest.mark.parametrize("written", [SETTING.format("bodi: a"), " |" + SETTING.format("bodi: a")])
-def test_an_unknown_setting_is_told_at_its_key(written: str) -> None:
+def test_an_unknown_setting_of_an_action_is_reported_at_its_key(written: str) -> None:
     text = HEAD + written
     (only,) = problems(text)
     assert (only.code, only.position) == ("traffic-setting", Position("m.yaml", *place_of(text, "bodi")))
 
 
-def test_a_policy_in_a_file_of_its_own_is_told_of_in_that_file(tmp_path: Path) -> None:
+def test_a_mistake_in_an_included_policy_is_reported_in_its_file(tmp_path: Path) -> None:
     policy = "on_http_request:\n  - expressions:\n      - req.mehtod == 'GET'\n    actions: [{type: deny}]\n"
     (tmp_path / "policy.yaml").write_text(policy)
     (only,) = problems(f"{HEAD} {{from_file: policy.yaml}}\n", tmp_path)
     assert only.position == Position("policy.yaml", *place_of(policy, "mehtod"))
 
 
-def test_where_the_place_cannot_be_told_the_problem_says_where_in_the_text_it_is() -> None:
+def test_a_mistake_in_an_escaped_text_is_reported_with_its_column_in_the_text() -> None:
     (only,) = problems(HEAD + RULE.format('"\\x72eq.mehtod == 1"'))
     assert only.position is not None
     assert only.position.line == 8
@@ -87,7 +87,7 @@ def test_where_the_place_cannot_be_told_the_problem_says_where_in_the_text_it_is
 
 
 @given(st.text("ab\n é'\"\\#:{}", max_size=20), st.sampled_from(["|", "|+", "json", "quotes"]))
-def test_wherever_the_expression_stands_in_the_document_its_place_is_within_the_file(more: str, how: str) -> None:
+def test_the_position_of_any_expression_is_within_the_file(more: str, how: str) -> None:
     rules = [{"name": more, "expressions": ["req.mehtod == 'x'"], "actions": [{"type": "deny"}]}]
     document = json.dumps({"on_http_request": rules}, indent=1, ensure_ascii=how == "json")
     written = json.dumps(document) if how in ("quotes", "json") else f"{how}\n{indent(document, '    ')}"
@@ -100,7 +100,7 @@ def test_wherever_the_expression_stands_in_the_document_its_place_is_within_the_
         assert only.position.line == 5
 
 
-def test_a_place_in_a_file_is_told_only_if_the_file_still_holds_the_text(tmp_path: Path) -> None:
+def test_line_breaks_at_the_end_of_an_included_policy_keep_its_positions(tmp_path: Path) -> None:
     """The text of a file may differ from what was read: a line break at its end is left out, another text is not."""
     policy = "on_http_request:\n  - expressions:\n      - req.mehtod == 'GET'\n    actions: [{type: deny}]"
     for end in ("", "\n", "\r\n"):
@@ -121,7 +121,7 @@ def test_a_place_in_a_file_is_told_only_if_the_file_still_holds_the_text(tmp_pat
         ),
     ],
 )
-def test_a_mistake_in_a_quoted_document_is_told_in_the_file_or_in_the_text(
+def test_a_mistake_in_a_quoted_document_is_reported_in_the_file_or_the_text(
     written: str, place: tuple[int, int], where: str
 ) -> None:
     (only,) = problems(f"{HEAD} {written}\n")
@@ -129,7 +129,7 @@ def test_a_mistake_in_a_quoted_document_is_told_in_the_file_or_in_the_text(
     assert only.text == f"on_http_request[0].expressions[0]: req has no member 'mehtod'{where}"
 
 
-def test_a_mistake_at_the_very_beginning_of_a_text_is_told_at_the_text() -> None:
+def test_a_mistake_at_the_start_of_a_text_has_the_position_of_the_text() -> None:
     text = HEAD + RULE.format('"\\x6eope == 1"')
     (only,) = problems(text)
     assert only.position == Position("m.yaml", *place_of(text, '"\\x6e'))
@@ -137,7 +137,7 @@ def test_a_mistake_at_the_very_beginning_of_a_text_is_told_at_the_text() -> None
 
 
 @pytest.mark.parametrize("start", ["", " |"])
-def test_a_wrong_value_of_a_document_is_told_at_the_value_and_not_at_its_key(start: str) -> None:
+def test_an_invalid_value_in_a_policy_is_reported_at_the_value(start: str) -> None:
     text = HEAD + start + RULE.format("'true'").replace("type: deny", "type: deni")
     (only,) = problems(text)
     assert only.position == Position("m.yaml", *place_of(text, "deni"))
@@ -166,7 +166,7 @@ def test_a_wrong_value_of_a_document_is_told_at_the_value_and_not_at_its_key(sta
         (["a: ''"], (1, 4), "", 0, (1, 4)),
     ],
 )
-def test_a_character_of_a_text_has_its_place_in_the_file(
+def test_a_character_of_a_text_has_a_position_in_the_file(
     lines: list[str], start: tuple[int, int], text: str, offset: int, place: tuple[int, int]
 ) -> None:
     assert offsets.place(lines, Position("f", *start), text, offset) == Position("f", *place)

@@ -98,29 +98,29 @@ def changed(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]
         ("region", "no", ['+   region: "no"']),
     ],
 )
-def test_only_what_has_to_changes(path: str, value: Any, lines: list[str]) -> None:
+def test_a_patch_changes_only_the_necessary_lines(path: str, value: Any, lines: list[str]) -> None:
     assert changed(path, value) == lines
 
 
-def test_the_last_key_of_a_document_is_followed_by_a_new_one_before_the_comments_that_end_it() -> None:
+def test_a_key_is_added_before_the_comments_at_the_end_of_a_document() -> None:
     after = patch.patch_text(FILE, 6, ("spec", "region"), "eu")
     assert after.endswith("    b\n  region: eu\n# The end.\n")
 
 
-def test_a_comment_inside_what_goes_is_not_thrown_away() -> None:
+def test_a_patch_that_would_remove_a_comment_inside_a_value_is_refused() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n    # why\n    c: 2\n"
     with pytest.raises(Unpatchable, match="a comment inside the value would be lost"):
         patch.patch_text(text, 1, ("spec", "a"), "x")
 
 
 @pytest.mark.parametrize("path", [("spec", "a"), ("spec", "b")])
-def test_what_an_alias_repeats_is_not_changed_in_one_place(path: tuple[str, ...]) -> None:
+def test_a_value_that_an_alias_repeats_is_not_patched(path: tuple[str, ...]) -> None:
     text = "kind: a\nspec:\n  a: &x {c: 1, d: 2}\n  b: *x\n"
     with pytest.raises(Unpatchable):
         patch.patch_text(text, 1, path, {"c": 2, "d": 2})
 
 
-def test_the_last_key_of_a_map_leaves_an_empty_map() -> None:
+def test_removing_the_last_key_of_a_map_leaves_an_empty_map() -> None:
     text = "kind: a\nspec:\n  a:\n    b: 1\n  c: 2\n"
     assert patch.patch_text(text, 1, ("spec", "a", "b"), OMITTED) == "kind: a\nspec:\n  a: {}\n  c: 2\n"
 
@@ -138,15 +138,15 @@ def test_without_a_document_or_a_path_nothing_is_changed(text: str, path: tuple[
         patch.patch_text(text, 1, path, 1)
 
 
-def test_a_value_on_a_line_of_its_own_in_brackets_stays_there() -> None:
+def test_a_value_in_brackets_is_patched_on_its_own_line() -> None:
     assert patch.patch_text("a: {b:\n  1}\n", 1, ("a", "b"), 2) == "a: {b:\n  2}\n"
 
 
-def test_what_has_no_value_gets_one() -> None:
+def test_a_key_without_a_value_is_set() -> None:
     assert patch.patch_text("kind: a\nspec:\n", 1, ("spec",), {"a": 1}) == "kind: a\nspec:\n  a: 1\n"
 
 
-def test_lines_that_end_in_carriage_returns_go_on_to() -> None:
+def test_a_patch_uses_the_line_breaks_of_the_file() -> None:
     text = "kind: a\r\nspec:\r\n  a: [1]\r\n"
     after = "kind: a\r\nspec:\r\n  a: [1]\r\n  b:\r\n    - x\r\n    - c: 2\r\n"
     assert patch.patch_text(text, 1, ("spec", "b"), ["x", {"c": 2}]) == after
@@ -176,7 +176,7 @@ def as_json(spec: Any) -> str:
 @given(
     st.sampled_from([block, flow, as_json]), SPECS, st.lists(KEYS, min_size=1, max_size=3), VALUES | st.just(OMITTED)
 )
-def test_whatever_is_handed_out_says_what_was_asked_for(spell: Any, spec: Any, keys: list[str], value: Any) -> None:
+def test_a_patched_text_has_the_requested_value(spell: Any, spec: Any, keys: list[str], value: Any) -> None:
     text = f"# before\n{block({})}---\n{spell(spec)}---\nkind: after\n"
     line = text.splitlines().index("---") + 2
     path = ("spec", *keys)
@@ -221,7 +221,7 @@ NOTES = st.sampled_from(["", " # of {}", "\n    # above {}"])
     st.lists(NOTES, min_size=1, max_size=4),
     st.data(),
 )
-def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
+def test_a_comment_remains_with_its_line_or_is_removed_with_it(
     layout: str, kinds: list[str], data: st.DataObject
 ) -> None:
     names = [f"v{each}" for each in range(len(kinds))]
@@ -247,7 +247,7 @@ def test_what_is_said_of_a_line_stays_with_it_or_goes_with_it(
             assert [line for line in after.splitlines() if f"# of {name}" in line] == of_it
 
 
-def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> None:
+def test_an_item_of_a_list_is_removed_with_its_comment() -> None:
     text = "kind: K\nspec:\n  ids: [\n    {ref: A/p1},  # the office\n    {ref: A/p2},  # the contractor\n  ]\n"
     assert patch.patch_text(text, 1, ("spec", "ids"), [{"ref": "A/p1"}]) == text.replace(
         "    {ref: A/p2},  # the contractor\n", ""
@@ -265,13 +265,13 @@ def test_of_a_list_over_several_lines_each_item_takes_its_comment_with_it() -> N
         "kind: K\nspec:\n  a: [\n    {b: 1}  # one\n    # two\n    ]\n",
     ],
 )
-def test_a_comment_beside_what_goes_is_not_thrown_away(text: str) -> None:
+def test_a_comment_beside_a_removed_value_remains(text: str) -> None:
     value: list[Any] = [{"c": 2}] if "c: 2" in text else []
     with pytest.raises(Unpatchable, match="a comment inside the value would be lost"):
         patch.patch_text(text, 1, ("spec", "a"), value)
 
 
-def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
+def test_an_emptied_value_has_only_the_comment_of_its_own_line() -> None:
     text = "kind: K\nspec:\n  a:\n    - 1  # of the one\n  b:  # why\n"
     after = "kind: K\nspec:\n  a: []\n  b:  # why\n"
     assert patch.patch_text(text, 1, ("spec", "a"), []) == after
@@ -286,13 +286,13 @@ def test_what_is_emptied_keeps_the_comment_of_its_own_line_alone() -> None:
         ("\n    [\n      1\n    ] # why", [], " [] # why"),
     ],
 )
-def test_what_is_emptied_keeps_the_comment_behind_its_bracket(before: str, value: Any, after: str) -> None:
+def test_an_emptied_value_has_the_comment_after_its_bracket(before: str, value: Any, after: str) -> None:
     text = "kind: K\nspec:\n  a:{}\n"
     path = ("spec", "a")
     assert patch.patch_text(text.format(before), 1, path, value) == text.format(after)
 
 
-def test_documents_are_told_apart_whatever_ends_their_lines() -> None:
+def test_documents_are_found_with_any_line_breaks() -> None:
     text = "kind: a\r\nspec: {b: 1}\r\n---\r\nkind: c\r\nspec: {b: 1}\r\n"
     assert patch.patch_text(text, 4, ("spec", "b"), 2) == text[:-4] + "2}\r\n"
 
@@ -312,7 +312,7 @@ def test_a_list_in_a_list_is_replaced_as_a_whole(before: str, value: Any, after:
 
 
 @given(SPECS, st.data())
-def test_in_our_own_layout_any_value_of_a_map_can_be_replaced(spec: Any, data: st.DataObject) -> None:
+def test_any_value_of_a_generated_map_can_be_patched(spec: Any, data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(spec)))
     value = data.draw(VALUES)
     after = patch.patch_text(block(spec), 1, ("spec", key), value)
@@ -325,7 +325,7 @@ WEIGHTS = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 3), min_size=1
 
 
 @given(WEIGHTS, WEIGHTS, st.booleans(), st.data())
-def test_maps_are_paired_by_their_key_and_comments_stay_with_it(
+def test_maps_in_a_list_are_matched_by_key_and_have_their_comments(
     old: dict[str, int], weights: dict[str, int], below: bool, data: st.DataObject
 ) -> None:
     new = dict(data.draw(st.permutations([*weights.items()])))
@@ -352,7 +352,7 @@ def test_maps_are_paired_by_their_key_and_comments_stay_with_it(
 
 
 @given(st.lists(st.integers(0, 5), unique=True), st.lists(st.integers(0, 5), unique=True))
-def test_what_was_there_keeps_its_order_and_spelling(old: list[int], new: list[int]) -> None:
+def test_existing_items_have_their_order_and_spelling(old: list[int], new: list[int]) -> None:
     pairs = {at: new.index(item) for at, item in enumerate(old) if item in new}
     spelt = [{"ref": f"K/{item}"} for item in old]
     after = patch.patch_unordered(block({"list": spelt}), 1, ("spec", "list"), spelt, new, pairs)
@@ -453,7 +453,7 @@ def test_what_was_there_keeps_its_order_and_spelling(old: list[int], new: list[i
         ("\u00e9: 1 # \u00e9\U0001f600\nb: 2\n", "b", 3, "\u00e9: 1 # \u00e9\U0001f600\nb: 3\n"),
     ],
 )
-def test_a_value_is_changed_in_its_own_layout(before: str, path: str, value: Any, after: str) -> None:
+def test_a_value_is_patched_in_its_own_layout(before: str, path: str, value: Any, after: str) -> None:
     steps = tuple(int(part) if part.isdigit() else part for part in path.split("."))
     assert patch_text(before, 1, steps, value) == after
 
@@ -480,7 +480,7 @@ def test_a_value_is_changed_in_its_own_layout(before: str, path: str, value: Any
         ("- - 1\n  - 2\n", "0", [2], "its layout does not allow it"),
     ],
 )
-def test_a_change_that_would_lose_something_is_refused(before: str, path: str, value: Any, reason: str) -> None:
+def test_a_patch_that_would_lose_text_is_refused(before: str, path: str, value: Any, reason: str) -> None:
     steps = tuple(int(part) if part.isdigit() else part for part in path.split("."))
     with pytest.raises(Unpatchable, match=reason):
         patch_text(before, 1, steps, value)
@@ -490,14 +490,14 @@ DOCUMENTS = "a: 1\n---\n# x\na: 1\n--- # y\na: 1\nb: '\n ---'\n---a: 1\n"
 
 
 @pytest.mark.parametrize(("line", "changed"), [(1, 1), (3, 4), (4, 4), (6, 6), (8, 6)])
-def test_the_document_of_the_line_is_changed(line: int, changed: int) -> None:
+def test_the_document_at_the_line_is_patched(line: int, changed: int) -> None:
     lines = DOCUMENTS.splitlines(keepends=True)
     lines[changed - 1] = lines[changed - 1].replace("1", "2")
     assert patch_text(DOCUMENTS, line, ("a",), 2) == "".join(lines)
 
 
 @given(st.lists(st.integers(0, 4), min_size=1), st.lists(st.integers(0, 4), min_size=1), st.booleans())
-def test_any_list_becomes_any_other_and_items_that_stay_keep_their_comments(
+def test_a_list_is_patched_to_any_other_and_remaining_items_have_their_comments(
     old: list[int], new: list[int], is_flow: bool
 ) -> None:
     items = "\n".join(f"  {item}, # of {item}" if is_flow else f"  - {item} # of {item}" for item in old)
@@ -524,7 +524,7 @@ def test_any_list_becomes_any_other_and_items_that_stay_keep_their_comments(
         ("a:\n- k: x\n  v: 1 # x\n", [{"k": "q", "v": 1}], {}, "a:\n- {k: q, v: 1}\n"),
     ],
 )
-def test_items_of_the_file_stay_where_they_are_and_new_ones_follow(
+def test_items_of_the_file_remain_in_order_and_new_ones_are_added_after_them(
     before: str, new: list[Any], pairs: dict[int, int], after: str
 ) -> None:
     old = yaml.read(before.encode(), "f").documents[0].value["a"]

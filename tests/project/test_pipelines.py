@@ -109,7 +109,7 @@ def test_the_extra_for_the_store_is_added_once(package: str, expected: str) -> N
     assert pipelines.with_store(package) == expected
 
 
-def test_only_a_name_is_looked_up_in_an_index() -> None:
+def test_only_a_package_name_is_searched_in_an_index() -> None:
     assert [
         package
         for package in ("", "reconciler", "ours~=1", "a/r.whl", "https://e.com/r", "r @ https://e.com/r")
@@ -181,7 +181,7 @@ NAMES = st.one_of(
 @example(["production", "production-eu"])
 @example(["production-eu", "eu-production", "production.us", "production"])
 @example(["a-previous", "previous"])
-def test_each_environment_has_a_part_of_its_own_whatever_its_name(names: list[str]) -> None:
+def test_each_environment_has_its_own_part_with_any_name(names: list[str]) -> None:
     assert [environments.check_name(name) for name in names] == [None] * len(names)
     files = pipelines.read_pipelines("github", "", names)
     read = {path.rpartition("/")[2]: yaml.safe_load(text) for path, text in files.items()}

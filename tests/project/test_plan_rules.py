@@ -130,7 +130,7 @@ VALID = {
 
 
 @pytest.mark.parametrize("plan", VALID.values(), ids=VALID)
-def test_a_plan_that_keeps_the_rules_has_no_problem(plan: Plan) -> None:
+def test_a_plan_within_the_rules_has_no_problem(plan: Plan) -> None:
     assert [str(problem) for problem in plan_rules.find_problems(plan)] == []
 
 
@@ -287,7 +287,7 @@ BROKEN: dict[str, tuple[Plan, str]] = {
 
 
 @pytest.mark.parametrize(("plan", "told"), BROKEN.values(), ids=BROKEN)
-def test_a_plan_that_asks_for_more_is_refused(plan: Plan, told: str) -> None:
+def test_a_plan_that_exceeds_the_rules_is_refused(plan: Plan, told: str) -> None:
     found = [str(problem) for problem in plan_rules.find_problems(plan)]
     assert len([text for text in found if told in text]) == 1, found
 
@@ -324,7 +324,7 @@ def test_the_deletion_of_a_resource_declared_absent_needs_a_listed_approval() ->
     assert len(list(plan_rules.find_problems(with_change(absent, protected=True)))) == 1
 
 
-def test_every_problem_is_told_with_its_resource_and_a_remedy() -> None:
+def test_each_problem_has_its_resource_and_a_remedy() -> None:
     plan = replace(UPDATED, calls=(*CREATED.calls, *DOMAIN_DELETED.calls), observed={})
     found = list(plan_rules.find_problems(edit(plan, owner=None)))
     assert [(problem.subject, problem.code) for problem in found] == [

@@ -39,7 +39,7 @@ def test_a_project_without_policies_has_none(tmp_path: Path) -> None:
     assert load(tmp_path, None) == ()
 
 
-def test_a_folder_that_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
+def test_a_listed_folder_of_policies_must_exist(tmp_path: Path) -> None:
     with pytest.raises(Rejected) as caught:
         load(tmp_path, None, "policies: [rules]\n")
     assert str(caught.value) == "reconciler.yaml:3:12: there is no file rules; paths are relative to the project's root"
@@ -50,14 +50,14 @@ def test_a_policy_outside_the_project_is_not_read(tmp_path: Path) -> None:
         load(tmp_path, None, "policies: [../rules]\n")
 
 
-def test_a_rule_knows_what_it_speaks_of(tmp_path: Path) -> None:
+def test_a_rule_records_the_variables_that_it_uses(tmp_path: Path) -> None:
     (rule,) = load(tmp_path)
     assert (rule.name, rule.uses) == ("a", frozenset({"resource"}))
     assert (rule.needs_plan, rule.is_about_resources) == (False, True)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=12))
-def test_every_character_of_a_quoted_or_literal_text_is_found_where_it_stands(text: str) -> None:
+def test_each_character_of_a_quoted_or_literal_text_has_its_position(text: str) -> None:
     single = "a: '" + text.replace("'", "''") + "'\n"
     double = 'a: "' + text.replace("\\", "\\\\").replace('"', '\\"') + '"\n'
     literal = f"a: |2-\n  {text}\n"
@@ -72,11 +72,11 @@ def test_every_character_of_a_quoted_or_literal_text_is_found_where_it_stands(te
             assert shown.startswith((sign, "\\" + sign)) or where == document.places[("a",)]
 
 
-def test_what_is_behind_the_end_stands_behind_it() -> None:
+def test_an_offset_after_the_end_of_a_text_has_the_position_after_it() -> None:
     assert offsets.place(["a: bc"], Position("f", 1, 4), "bc", 2) == Position("f", 1, 6)
 
 
-def test_the_schema_takes_the_starter_set_and_refuses_what_reading_refuses() -> None:
+def test_the_schema_accepts_the_examples_and_refuses_invalid_policies() -> None:
     root = Path(__file__).parents[2]
     schema = jsonschema.Draft202012Validator(json.loads((root / "schemas/policy.json").read_text(encoding="utf-8")))
     for file in (root / "examples/policies/policies").iterdir():
@@ -141,7 +141,7 @@ def test_a_policy_is_read_with_all_its_parts(tmp_path: Path) -> None:
     )
 
 
-def test_a_policy_of_the_least_parts_has_defaults(tmp_path: Path) -> None:
+def test_a_policy_of_required_fields_has_defaults(tmp_path: Path) -> None:
     (rule,) = load(tmp_path, "policy: a\ncheck: 'true'\nmessage: m\n")
     assert (rule.severity, rule.remedy, rule.field, rule.message) == ("error", "", "", ("m",))
     assert (rule.kinds, rule.addresses, rule.actions, rule.exemptions) == ((), (), (), ())
@@ -151,7 +151,7 @@ def test_a_policy_of_the_least_parts_has_defaults(tmp_path: Path) -> None:
     ("name", "is_valid"),
     [("a" * 100, True), ("a" * 101, False), ("1._-", True), ("-a", False), (".a", False), ("a/b", False)],
 )
-def test_the_name_of_a_policy_is_short_and_plain(tmp_path: Path, name: str, is_valid: bool) -> None:
+def test_the_name_of_a_policy_has_up_to_100_plain_characters(tmp_path: Path, name: str, is_valid: bool) -> None:
     text = f"policy: {name}\ncheck: 'true'\nmessage: m\n"
     if is_valid:
         assert [rule.name for rule in load(tmp_path, text)] == [name]
@@ -160,7 +160,7 @@ def test_the_name_of_a_policy_is_short_and_plain(tmp_path: Path, name: str, is_v
         assert "is not a valid name; use up to 100 letters" in line
 
 
-def test_policies_come_from_every_listed_file_once_and_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_policies_are_read_once_from_each_listed_file_and_sorted_by_name(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more/x.yaml").write_text(GOOD.replace("policy: a", "policy: c"), encoding="utf-8")
     text = f"{GOOD.replace('policy: a', 'policy: d')}---\n{GOOD.replace('policy: a', 'policy: b')}"
@@ -168,7 +168,7 @@ def test_policies_come_from_every_listed_file_once_and_in_the_order_of_their_nam
     assert [rule.name for rule in load(tmp_path, text, settings)] == ["b", "c", "d"]
 
 
-def test_a_file_of_policies_that_cannot_be_read_is_reported_where_it_is_listed(tmp_path: Path) -> None:
+def test_an_unreadable_file_of_policies_is_reported_where_it_is_listed(tmp_path: Path) -> None:
     load(tmp_path)
     (tmp_path / "policies/a.yaml").write_text(" " * (5 * 1024 * 1024 + 1), encoding="utf-8")
     for settings, where in (("", "reconciler.yaml:1:1"), ("policies: [policies]\n", "reconciler.yaml:3:12")):

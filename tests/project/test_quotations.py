@@ -89,6 +89,6 @@ def test_a_message_quotes_at_most_a_line(tmp_path: Path, place: str) -> None:
             assert len(json.dumps(dict(problem.values))) < 5000, what
 
 
-def test_a_short_quotation_and_a_long_list_stay_as_they_are() -> None:
+def test_short_quotations_and_long_lists_are_not_cut() -> None:
     text = f"{'x' * 80!r} is the platform's; use {', '.join(['name'] * 60)}, as the user's"
     assert Problem(text, text, code="invalid-value").text == text

@@ -26,12 +26,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("delivery", [FILE, ENTRY], ids=lambda delivery: delivery.way)
 @given(text=SECRETS)
-async def test_what_was_delivered_is_read_back(root: Path, delivery: Delivery, text: str) -> None:
+async def test_a_delivered_secret_is_read_back(root: Path, delivery: Delivery, text: str) -> None:
     await ProjectSinks(root).deliver(delivery, Secret(text, "test"), overwrites=True)
     assert read_back.read_secret(root, delivery).reveal() == text
 
 
-def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -> None:
+def test_a_dotenv_entry_is_read_back_in_any_spelling(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/.env").write_text("# TOKEN=no\nTOKEN_OLD=no\n export TOKEN = 'yes' \nOTHER='\nTOKEN=no'\n")
     assert read_back.read_secret(tmp_path, ENTRY).reveal() == "yes"
@@ -47,7 +47,7 @@ def test_an_entry_is_found_among_others_however_it_was_written(tmp_path: Path) -
         (Delivery("to_command", "vault"), None, "a secret delivered with to_command cannot be read back"),
     ],
 )
-def test_what_is_not_there_is_told_with_its_place(
+def test_a_missing_secret_is_reported_with_its_place(
     tmp_path: Path, delivery: Delivery, text: str | None, why: str
 ) -> None:
     (tmp_path / "secrets").mkdir()

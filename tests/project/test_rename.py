@@ -76,7 +76,7 @@ lifecycle: {{ref: IPPolicy/a}}
 @pytest.mark.parametrize(
     ("name", "new"), [("a", "b"), ("'a'", "'b'"), ('"a"', '"b"')], ids=["plain", "single", "double"]
 )
-def test_names_and_references_are_changed_and_every_other_character_stays(name: str, new: str) -> None:
+def test_names_and_references_are_renamed_and_all_other_text_is_unchanged(name: str, new: str) -> None:
     after = rename.rename_in_manifests(MANIFEST.format(name=name), renaming())
     expected = MANIFEST.format(name=f"{new}   # the name\nmoved: [IPPolicy/a]").replace("a]   # the name", "a]")
     for old, put in (
@@ -129,7 +129,7 @@ def test_a_resource_without_an_object_has_no_former_address() -> None:
 
 
 @pytest.mark.parametrize("name", ["no", "1", "1.5", "null"])
-def test_a_name_that_is_no_text_without_quotes_gets_quotes(name: str) -> None:
+def test_a_new_name_that_is_not_plain_text_is_quoted(name: str) -> None:
     after = rename.rename_in_manifests("kind: IPPolicy\nname: a\n", renaming(new=Address("IPPolicy", name)))
     assert after.splitlines()[1] == f'name: "{name}"'
 
@@ -173,7 +173,7 @@ def test_a_text_that_cannot_be_changed_in_place_is_refused(text: str, reason: st
         rename.rename_in_manifests(text, renaming())
 
 
-def test_a_byte_order_mark_stays_where_it_is() -> None:
+def test_a_byte_order_mark_is_unchanged() -> None:
     text = "\ufeff{kind: IPPolicy, name: a}\n"
     assert rename.rename_in_manifests(text, renaming()) == "\ufeff{kind: IPPolicy, name: b, moved: [IPPolicy/a]}\n"
     text = "\ufeffspec: {x: {ref: IPPolicy/a}, y: '${{ IPPolicy/a.id }}'}\nkind: X\n"
@@ -221,7 +221,7 @@ def test_patches_defaults_and_known_drift_of_settings_are_renamed() -> None:
     "text",
     ["", "[IPPolicy/a]\n", "drift: IPPolicy/a\n", "drift: {ignore: IPPolicy/a}\n", "drift: {ignore: [a, {b: 1}]}\n"],
 )
-def test_settings_without_the_resource_stay(text: str) -> None:
+def test_settings_without_the_resource_are_unchanged(text: str) -> None:
     assert rename.rename_in_settings(text, renaming()) == text
 
 
@@ -268,7 +268,7 @@ def renamed(value: Any) -> Any:
 
 
 @given(VALUES, st.booleans())
-def test_in_any_value_exactly_the_references_change(value: Any, is_flow: bool) -> None:
+def test_only_the_references_of_a_value_are_renamed(value: Any, is_flow: bool) -> None:
     spec = emit.flow(value) if is_flow else None
     text = f"kind: X\nspec: {spec}\n" if is_flow else "\n".join(emit.block({"kind": "X", "spec": value})) + "\n"
     (document,) = yaml.read(rename.rename_in_manifests(text, renaming()).encode(), "f").documents

@@ -75,7 +75,7 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
 
 
 @pytest.mark.parametrize("target", FREE)
-async def test_other_places_are_free(tmp_path: Path, target: str) -> None:
+async def test_other_places_are_not_reserved(tmp_path: Path, target: str) -> None:
     read = project(tmp_path, target)
     assert load_manifests(read, {}).manifest.declarations
     await ProjectSinks(tmp_path, lambda: own_places(read)).deliver(Delivery("to_file", target), TOKEN)
@@ -95,14 +95,14 @@ async def test_another_name_of_an_own_file_is_refused_when_it_is_written(tmp_pat
     assert (tmp_path / "common/all.yaml").read_text(encoding="utf-8") == ""
 
 
-def test_a_link_into_git_is_told_with_the_manifests(tmp_path: Path) -> None:
+def test_a_link_into_git_is_reported_with_the_manifests(tmp_path: Path) -> None:
     (tmp_path / ".git/hooks").mkdir(parents=True)
     (tmp_path / "secrets").symlink_to(".git/hooks")
     with pytest.raises(Rejected, match="delivered to secrets/token, which is reserved: it belongs to Git's own data"):
         load_manifests(project(tmp_path, "secrets/token"), {})
 
 
-def test_a_project_within_a_reserved_folder_delivers_nothing_there(tmp_path: Path) -> None:
+def test_a_project_within_a_reserved_folder_delivers_no_file_to_it(tmp_path: Path) -> None:
     root = tmp_path / ".github/infra"
     root.mkdir(parents=True)
     with pytest.raises(Rejected, match="part of the CI configuration"):

@@ -39,12 +39,12 @@ def described(expression: str) -> str:
         ("{from_env: WORDS}", "some words"),
     ],
 )
-def test_an_expression_means(written: str, meant: object) -> None:
+def test_an_expression_is_resolved(written: str, meant: object) -> None:
     spec = load_one(described(written), {"WORDS": "some words"}, variables={"team": "x", "size": 3}).spec
     assert spec == {"description": meant}
 
 
-def test_what_comes_from_the_environment_is_told_where_it_is_not_hidden() -> None:
+def test_an_environment_variable_in_a_shown_field_is_a_warning() -> None:
     shown = load(described("{from_env: WORDS}"), {"WORDS": "some words"}).warnings
     assert [(str(problem.position), problem.subject, problem.text, problem.remedy) for problem in shown] == [
         (
@@ -76,7 +76,7 @@ def test_an_empty_environment_variable_is_no_secret() -> None:
     ]
 
 
-def test_a_value_that_plans_show_is_checked_like_any_other() -> None:
+def test_a_value_of_an_environment_variable_is_validated() -> None:
     said = problem_lines(described("{from_env: LONG}"), {"LONG": "x" * 256})
     assert "a.yaml:4:16: IPPolicy/a.description: 256 bytes, and at most 255 are allowed; shorten it" in said
 
@@ -101,7 +101,7 @@ spec:
         ("'${{ var.hook }}'", "manifest:HTTPSEdgeRoute/r.webhook_verification.secret"),
     ],
 )
-def test_what_is_sensitive_is_a_secret_wherever_it_comes_from(tmp_path: Path, written: str, source: str) -> None:
+def test_a_sensitive_value_of_any_source_is_a_secret(tmp_path: Path, written: str, source: str) -> None:
     (tmp_path / "hook").write_text("hunter2\n")
     declared = load_one(ROUTE % written, {"HOOK": "hunter2"}, variables={"hook": "hunter2"}, root=tmp_path)
     secret = declared.spec["webhook_verification"]["secret"]
@@ -122,12 +122,12 @@ def test_a_map_of_labels_may_hold_any_key_and_its_values_are_expressions() -> No
     assert load_one(text, {"TEAM": "x"}).spec == {"labels": {"ref": "plain", "team": "x"}}
 
 
-def test_a_number_may_come_from_the_environment() -> None:
+def test_a_number_is_read_from_an_environment_variable() -> None:
     text = "kind: HTTPResponseBackend\nname: b\nspec: {status_code: {from_env: STATUS}}"
     assert load_one(text, {"STATUS": "503"}).spec == {"status_code": 503}
 
 
-def test_a_policy_may_come_from_a_file_whole_and_keeps_the_platforms_braces(tmp_path: Path) -> None:
+def test_a_policy_is_read_from_a_file_without_resolving_expressions(tmp_path: Path) -> None:
     policy = '{"on_http_request": [{"actions": [{"type": "deny", "config": {"x": "${{ not ours }}"}}]}]}'
     (tmp_path / "policy.json").write_text(policy)
     text = (
@@ -136,7 +136,7 @@ def test_a_policy_may_come_from_a_file_whole_and_keeps_the_platforms_braces(tmp_
     assert load_one(text, root=tmp_path).spec["traffic_policy"] == policy
 
 
-def test_a_file_is_named_from_the_root_of_the_project(tmp_path: Path) -> None:
+def test_the_path_of_a_file_is_relative_to_the_project(tmp_path: Path) -> None:
 
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep/words").write_text("two\nlines\n")
@@ -145,7 +145,7 @@ def test_a_file_is_named_from_the_root_of_the_project(tmp_path: Path) -> None:
     assert declared.spec == {"description": "two\nlines\n"}
 
 
-def test_the_longest_declared_name_wins() -> None:
+def test_a_reference_is_to_the_longest_declared_name() -> None:
     text = described("{ref: ReservedAddress/na.me.addr}") + "---\nkind: ReservedAddress\nname: na.me.addr\n"
     declared = load(text).manifest.declarations[Address("IPPolicy", "a")]
     assert declared.spec == {"description": Ref(Address("ReservedAddress", "na.me.addr"))}
@@ -200,7 +200,7 @@ def test_an_expression_has_the_type_of_its_field(kind: str, field: str, written:
     assert (found[field], type(found[field]), problems) == (value, type(value), [])
 
 
-def test_a_spec_without_expressions_is_returned_as_it_is() -> None:
+def test_a_spec_without_expressions_is_returned_unchanged() -> None:
     specs: list[tuple[str, dict[str, Any]]] = [
         ("IPPolicy", {"description": "a", "metadata": "{}"}),
         ("IPPolicy", {}),
@@ -248,7 +248,9 @@ def test_a_text_that_cannot_be_resolved_is_reported(text: str, problem: str) -> 
         ("a${{ var.given }}$${{", "ag${{", "manifest:Secret/a.value", []),
     ],
 )
-def test_a_secret_stays_secret_and_names_its_source(written: Any, text: str, source: str, problems: list[str]) -> None:
+def test_a_resolved_secret_is_hidden_and_has_its_source(
+    written: Any, text: str, source: str, problems: list[str]
+) -> None:
     spec = {"name": "n", "value": written}
     given = {**VARIABLES, "given": "g"}
     found, told = resolve("Secret", spec, {"S": "canary"}, variables=given, sources={"given": "--var"})
@@ -267,7 +269,7 @@ def test_the_remedy_for_a_secret_in_plain_text_names_its_field() -> None:
 @pytest.mark.parametrize(
     "written", ["x ${{ IPPolicy/p }}", "canary ${{ var.x }}", "${{ lower('canary') }}", "canary ${{", "${{ canary }}"]
 )
-def test_a_secret_that_cannot_be_resolved_is_not_repeated(written: str) -> None:
+def test_a_secret_that_cannot_be_resolved_is_not_quoted(written: str) -> None:
     found, problems = resolve("Secret", {"name": "n", "value": written}, variables=VARIABLES)
     assert (found["value"], problems) == (Template(()), ["value: invalid expression ${{ … }}"])
 
@@ -283,7 +285,7 @@ def test_a_secret_that_cannot_be_resolved_is_not_repeated(written: str) -> None:
         ("MONKEY", "from_env is for secrets, but plans, reports and snapshots show this field"),
     ],
 )
-def test_an_environment_variable_in_a_visible_field_is_warned_of(name: str, warning: str) -> None:
+def test_an_environment_variable_in_a_visible_field_has_a_warning(name: str, warning: str) -> None:
     _, problems = resolve("IPPolicy", {"description": {"from_env": name}}, {name: "x"})
     assert problems == [f"description: {warning}"]
     sources = {"v": f"env:{name}"}
@@ -292,7 +294,7 @@ def test_an_environment_variable_in_a_visible_field_is_warned_of(name: str, warn
     assert resolve("AgentConfig", {"region": {"from_env": name}}, {name: "x"})[1] == []
 
 
-def test_an_address_where_an_id_belongs_is_reported_and_other_texts_are_ids() -> None:
+def test_an_address_in_a_field_for_ids_is_reported() -> None:
     def backend(text: str) -> list[str]:
         return resolve("TLSEdge", {"backend": {"backend_id": text}})[1]
 

@@ -18,7 +18,7 @@ def write(root: Path, **files: str) -> None:
         file.write_text(text)
 
 
-def test_a_project_that_does_not_exist_yet_has_the_default_files(tmp_path: Path) -> None:
+def test_a_missing_project_has_the_default_files(tmp_path: Path) -> None:
     assert list_rule_files(tmp_path) == DEFAULTS
 
 
@@ -54,7 +54,7 @@ def test_a_fleet_has_a_list_of_members_and_projects_with_files_of_their_own(tmp_
 @pytest.mark.parametrize(
     "text", ["[", "- x", "", "policies: 7\nstack: [", "\xff", "policies: ['', /etc, '..', a b, '*']"]
 )
-def test_of_settings_that_cannot_be_read_the_default_files_are_named(tmp_path: Path, text: str) -> None:
+def test_the_default_files_are_listed_for_unreadable_settings(tmp_path: Path, text: str) -> None:
     for name in ("reconciler.yaml", "fleet.yaml"):
         (tmp_path / name).write_bytes(text.encode("latin-1"))
     found = list_rule_files(tmp_path)

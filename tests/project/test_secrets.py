@@ -54,7 +54,7 @@ def tree(root: Path) -> list[str]:
         ("a b", "a b"),
     ],
 )
-def test_names_that_may_be_one_file_are_folded_to_one(place: str, folded: str) -> None:
+def test_names_that_may_be_the_same_file_are_folded(place: str, folded: str) -> None:
     assert fold(place) == folded
 
 
@@ -86,7 +86,7 @@ def test_a_place_is_reserved_for_its_nearest_use(target: str, use: str | None) -
     assert Reserved("/p", {"/p/own": "a", "/p/own/inner": "b"}).use(target) == use
 
 
-def test_a_file_is_reserved_by_whatever_name_it_was_opened(root: Path) -> None:
+def test_a_reserved_file_is_recognized_by_each_of_its_names(root: Path) -> None:
     (root / "own").write_text("")
     (root / "other").write_text("")
     reserved = Reserved(str(root), {str(root / "missing"): "x", str(root / "own"): "settings"})
@@ -95,7 +95,7 @@ def test_a_file_is_reserved_by_whatever_name_it_was_opened(root: Path) -> None:
     assert reserved.use_of((root / "other").stat()) is None
 
 
-def test_a_folder_is_reserved_by_whatever_path_leads_to_it(root: Path) -> None:
+def test_a_reserved_folder_is_recognized_by_each_path_to_it(root: Path) -> None:
     """The own folder is known by a path through a link, the target by its real one."""
     (root / "real/deep").mkdir(parents=True)
     (root / "link").symlink_to("real")
@@ -110,7 +110,7 @@ def test_a_folder_is_reserved_by_whatever_path_leads_to_it(root: Path) -> None:
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_created_where_a_file_is_only_read_or_tried(root: Path) -> None:
+def test_reading_or_checking_a_target_creates_no_file(root: Path) -> None:
     assert files.read(root, "a/b/c") is None
     files.prove(root, "a/b/c", put("x"))
     assert tree(root) == []
@@ -123,7 +123,7 @@ def test_nothing_is_created_where_a_file_is_only_read_or_tried(root: Path) -> No
     assert tree(root) == ["a"]
 
 
-def test_a_file_is_written_with_what_its_content_makes_of_the_present_text(root: Path) -> None:
+def test_a_file_is_written_with_content_derived_from_its_text(root: Path) -> None:
     files.write(root, "a/b", put("one"))
     files.write(root, "./a//b", put("two"))
     assert files.read(root, "a/b") == "onetwo"
@@ -132,7 +132,7 @@ def test_a_file_is_written_with_what_its_content_makes_of_the_present_text(root:
     assert tree(root) == ["a", "a/b"]
 
 
-def test_trying_asks_for_the_content_with_the_present_text(root: Path) -> None:
+def test_a_check_derives_the_content_from_the_current_text(root: Path) -> None:
     asked = []
 
     def content(present: str | None) -> str:
@@ -148,7 +148,7 @@ def test_trying_asks_for_the_content_with_the_present_text(root: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1])
-def test_a_file_of_up_to_a_mebibyte_is_added_to(root: Path, size: int) -> None:
+def test_an_entry_is_added_to_a_file_of_up_to_1_mib(root: Path, size: int) -> None:
     (root / "file").write_bytes(b"x" * size)
     if size <= 1 << 20:
         assert files.read(root, "file") == "x" * size
@@ -157,14 +157,14 @@ def test_a_file_of_up_to_a_mebibyte_is_added_to(root: Path, size: int) -> None:
             files.read(root, "file")
 
 
-def test_a_name_that_no_file_can_have_is_refused_before_anything_is_created(root: Path) -> None:
+def test_an_invalid_file_name_is_refused_before_a_file_is_created(root: Path) -> None:
     for target in ("x" * 300, f"a/{'x' * 300}", f"{'x' * 300}/a", f"a/{'x' * 300}/b"):
         with pytest.raises(Undeliverable, match="File name too long"):
             files.prove(root, target, put("x"))
     assert tree(root) == []
 
 
-def test_a_link_in_the_place_of_a_missing_folder_is_no_folder(root: Path) -> None:
+def test_a_dangling_link_is_not_used_as_a_folder(root: Path) -> None:
     (root / "dangling").symlink_to("nowhere")
     for act in (files.prove, files.write):
         with pytest.raises(Undeliverable, match="dangling is a symbolic link or not a directory; use a real directory"):
@@ -172,7 +172,9 @@ def test_a_link_in_the_place_of_a_missing_folder_is_no_folder(root: Path) -> Non
     assert tree(root) == ["dangling"]
 
 
-def test_a_file_that_another_program_keeps_creating_is_given_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_delivery_fails_if_another_program_recreates_the_file_each_time(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each time, the other program has created the file just before, and removed it after."""
     tried = []
 
@@ -264,7 +266,7 @@ ENTRY = Delivery("to_dotenv", ".env", settings={"name": "TOKEN"})
         ("TOKEN=' '\n", "TOKEN", True),
     ],
 )
-def test_an_entry_is_taken_if_any_line_gives_it_a_value(root: Path, text: str, name: str, is_taken: bool) -> None:
+def test_an_entry_exists_if_any_line_sets_a_value(root: Path, text: str, name: str, is_taken: bool) -> None:
     assert dotenv.has_value(text, name) == is_taken
     (root / ".env").write_text(text)
     delivery = Delivery("to_dotenv", ".env", settings={"name": name})
@@ -290,7 +292,7 @@ def test_a_refused_dotenv_file_is_reported_with_the_line(text: str, line: int) -
             act(text, "TOKEN")
 
 
-def test_a_value_that_no_reader_can_decode_is_read_as_none_but_not_overwritten() -> None:
+def test_a_value_that_cannot_be_decoded_is_not_overwritten() -> None:
     assert dotenv.entry('TOKEN="a\\qb"\n', "TOKEN") == ""
     assert dotenv.has_value('TOKEN="a\\qb"\n', "TOKEN")
     assert dotenv.entry('TOKEN="a\nb"\n', "TOKEN") == "a\nb"
@@ -352,7 +354,7 @@ def test_a_folder_that_was_replaced_is_another_checkout(root: Path) -> None:
     assert place(root / "none", ENTRY) == place(root / "none", ENTRY) != place(root, ENTRY)
 
 
-def test_commands_get_what_they_are_promised_and_none_of_our_settings() -> None:
+def test_commands_have_the_documented_variables_and_no_settings_of_reconciler() -> None:
     given = ("PATH", "HOME", "LANG", "LANGUAGE", "LC_ALL", "LC_", "VAULT_TOKEN", "OTHER", "RECONCILER_API_KEY", "XLC_A")
     environ = {name: name.lower() for name in given}
     passed = ("VAULT_TOKEN", "NONE", "RECONCILER_API_KEY")
@@ -383,7 +385,7 @@ async def test_a_command_and_its_check_see_the_variables_that_are_passed(root: P
     assert (root / "ran").read_text() == "a-\na\n"
 
 
-async def test_a_command_is_searched_for_in_the_path_that_it_gets(root: Path) -> None:
+async def test_a_command_is_found_in_the_path_that_is_passed_to_it(root: Path) -> None:
     (root / "bin").mkdir()
     script(root, "bin/own-command", "exit 0")
     delivery = Delivery("to_command", "own-command", settings={"run": ["own-command"]})

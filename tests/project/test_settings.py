@@ -41,7 +41,7 @@ def test_a_setting_from_an_unset_environment_variable_is_reported(project: Proje
     assert problem.startswith(line)
 
 
-def test_limits_and_known_drift_may_be_at_their_bounds(project: ProjectFolder) -> None:
+def test_settings_at_their_bounds_are_accepted(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml",
         f"stack: {'a' * 63}\nlimits: {{requests_per_minute: 2, concurrency: 256, settle_seconds: 600}}\n"
@@ -62,7 +62,7 @@ def test_defaults_of_the_settings_are_those_of_the_documentation(project: Projec
     assert (read.snapshots.public_key, read.known_drift, read.warnings, read.unmet != ()) == (None, (), (), True)
 
 
-def test_a_wrong_override_is_reported_before_what_is_wrong_in_the_file(project: ProjectFolder) -> None:
+def test_an_invalid_override_is_reported_before_problems_of_the_file(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: a b\nlimits: {concurrency: 0}\nstore: {from_env: NONE}\n")
     with pytest.raises(Rejected) as caught:
         project.config(environ={"RECONCILER_AGENT_URL": "nowhere"})
@@ -74,7 +74,7 @@ def test_a_wrong_override_is_reported_before_what_is_wrong_in_the_file(project: 
     ]
 
 
-def test_one_empty_environment_and_settings_file_differ(project: ProjectFolder) -> None:
+def test_an_environment_may_be_empty_and_a_project_file_may_not(project: ProjectFolder) -> None:
     assert told(project, "# nothing\n") == ["1:1: expected a map, found nothing; begin with version: 1"]
     project.write("reconciler.yaml", "stack: shop\n")
     for nothing in ("# nothing\n", "---\n", "null\n"):
@@ -88,7 +88,7 @@ def test_one_empty_environment_and_settings_file_differ(project: ProjectFolder) 
         project.config("x")
 
 
-def test_settings_with_a_missing_source_stay_unset_where_that_is_asked_for(project: ProjectFolder) -> None:
+def test_settings_from_a_missing_source_are_unset_with_a_placeholder(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml",
         "stack: shop\nstore: {from_env: NONE}\nplatform: {account: {from_env: NONE}, base_url: 'https://a.example'}\n"
@@ -121,7 +121,7 @@ def test_settings_with_a_missing_source_stay_unset_where_that_is_asked_for(proje
         ("{api_key: {from_env: KEY}, base_url: 'https://a.example'}", []),
     ],
 )
-def test_a_key_in_plain_text_is_warned_of_unless_it_is_that_of_a_sandbox(
+def test_a_literal_key_is_a_warning_unless_the_platform_is_local(
     project: ProjectFolder, platform: str, codes: list[str]
 ) -> None:
     project.write("reconciler.yaml", f"stack: shop\nplatform: {platform}\n")
@@ -141,9 +141,7 @@ def test_a_key_in_plain_text_is_warned_of_unless_it_is_that_of_a_sandbox(
         ("{from_env: STORE}", []),
     ],
 )
-def test_a_password_of_the_store_in_plain_text_is_warned_of(
-    project: ProjectFolder, store: str, codes: list[str]
-) -> None:
+def test_a_literal_password_of_the_store_is_a_warning(project: ProjectFolder, store: str, codes: list[str]) -> None:
     project.write("reconciler.yaml", f"stack: shop\nstore: {store}\n")
     warnings = project.config(environ={"STORE": "state/x.db"}).warnings
     assert [(warning.code, warning.subject, str(warning.position)) for warning in warnings] == [
@@ -257,7 +255,7 @@ def test_a_variable_is_a_value_or_a_declaration(
     assert project.config().variables == ({} if value is None else {"v": value})
 
 
-def test_a_variable_knows_its_source_and_position(project: ProjectFolder) -> None:
+def test_a_variable_has_its_source_and_position(project: ProjectFolder) -> None:
     project.write("note", "n")
     project.write(
         "reconciler.yaml",
@@ -335,7 +333,7 @@ def test_text_of_the_command_line_is_converted_to_the_type(kind: str, text: str,
 
 
 @pytest.mark.parametrize(("kind", "value"), [("integer", 3), ("boolean", True), ("list", ["a"])])
-def test_a_value_that_a_program_gives_is_taken_as_it_is(kind: str, value: Any) -> None:
+def test_a_value_set_by_a_program_is_not_converted(kind: str, value: Any) -> None:
     assert variables.convert(value, kind) == (value, None)
 
 
@@ -357,7 +355,7 @@ def test_values_of_the_command_line_are_settled_with_their_problems() -> None:
     assert settings["t"].value == "a"
 
 
-def test_a_given_value_counts_in_the_digest_and_differs_between_stacks(project: ProjectFolder) -> None:
+def test_the_digest_covers_values_set_by_flags_and_the_stack(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: s\nvariables: {x: one}\n")
     first, plain = project.load(x="two").manifest.digest, project.load().manifest.digest
     assert first != plain
@@ -399,7 +397,7 @@ def test_environments_are_listed_by_name(project: ProjectFolder) -> None:
         ("..", False),
     ],
 )
-def test_the_name_of_an_environment_is_one_of_a_file(tmp_path: Path, name: str, is_valid: bool) -> None:
+def test_the_name_of_an_environment_is_a_file_name(tmp_path: Path, name: str, is_valid: bool) -> None:
     assert (environments.check_name(name) is None) == is_valid
     with pytest.raises(Rejected) as caught:
         environments.read_environment(tmp_path, name)
@@ -418,7 +416,7 @@ def test_an_unknown_environment_is_reported_with_the_known_ones(project: Project
     assert remedy() == f"known environments: {', '.join(f'e{number:02}' for number in range(20))}"
 
 
-def test_a_resource_that_must_be_absent_takes_no_defaults(project: ProjectFolder) -> None:
+def test_an_absent_resource_has_no_defaults(project: ProjectFolder) -> None:
     project.write(
         "reconciler.yaml", "stack: s\ndefaults: {IPPolicy: {lifecycle: {protect: true}, spec: {metadata: m}}}\n"
     )
@@ -449,12 +447,12 @@ def test_expressions_in_defaults_are_resolved_in_each_manifest(project: ProjectF
     assert [each.reveal() for each in secrets_in(list(found.values())[1].spec)] == ["canary"]
 
 
-def test_a_wrong_variable_is_reported_before_what_is_wrong_in_a_manifest(project: ProjectFolder) -> None:
+def test_an_invalid_variable_is_reported_before_problems_of_manifests(project: ProjectFolder) -> None:
     project.write("manifests/a.yaml", POLICY.replace("description", "descripton"))
     assert [line.partition(":")[0] for line in project.problem_lines(zzz="1")] == ["--var zzz", "manifests/a.yaml"]
 
 
-def test_manifests_can_be_loaded_together_with_those_that_do_not_exist_yet(project: ProjectFolder) -> None:
+def test_manifests_are_loaded_together_with_planned_ones(project: ProjectFolder) -> None:
     added = {"more/b.yaml": b"kind: IPPolicy\nname: b\nspec: {description: {from_file: note}}\n"}
     included = {"note": b"text\n"}
     project.write("reconciler.yaml", "stack: s\nmanifests: [manifests, more]\n")
@@ -469,6 +467,6 @@ def test_manifests_can_be_loaded_together_with_those_that_do_not_exist_yet(proje
         load_manifests_with(project.config(), {}, None, added, included)
 
 
-def test_manifests_are_found_where_the_settings_say_and_read_once(project: ProjectFolder) -> None:
+def test_listed_manifests_are_read_once(project: ProjectFolder) -> None:
     project.write("reconciler.yaml", "stack: s\nmanifests: [manifests/a.yaml, ./manifests]\n")
     assert load_manifests(project.config(), {}).files == ("manifests/a.yaml",)

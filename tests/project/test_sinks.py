@@ -47,13 +47,13 @@ async def test_the_file_holds_the_secret_and_only_its_owner_may_read_it(root: Pa
     assert [path.name for path in root.iterdir()] == ["agent.token"]
 
 
-async def test_a_missing_directory_is_made_for_the_owner_only(root: Path) -> None:
+async def test_a_missing_directory_is_created_for_its_owner_only(root: Path) -> None:
     await ProjectSinks(root).deliver(to("secrets/berlin/agent.token"), TOKEN)
     assert stat.S_IMODE((root / "secrets").stat().st_mode) == 0o700
     assert (root / "secrets/berlin/agent.token").read_text() == "canary-token"
 
 
-async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Path) -> None:
+async def test_an_existing_file_is_replaced_with_a_mode_for_its_owner_only(root: Path) -> None:
     file = root / "agent.token"
     file.write_text("a longer token from before")
     file.chmod(0o644)
@@ -63,7 +63,7 @@ async def test_an_older_file_is_replaced_whole_and_loses_its_loose_mode(root: Pa
     assert file.stat().st_ino != before
 
 
-async def test_proving_leaves_nothing_behind(root: Path) -> None:
+async def test_a_check_leaves_no_file(root: Path) -> None:
     (root / "kept.token").write_text("old")
     for target in ("agent.token", "secrets/berlin/agent.token", "kept.token"):
         await ProjectSinks(root).check(to(target), overwrites=True)
@@ -71,7 +71,7 @@ async def test_proving_leaves_nothing_behind(root: Path) -> None:
     assert (root / "kept.token").read_text() == "old"
 
 
-async def test_proving_one_does_not_take_the_folder_from_under_another(root: Path) -> None:
+async def test_a_check_does_not_remove_the_folder_of_another_delivery(root: Path) -> None:
     sinks = ProjectSinks(root)
     for number in range(20):
         targets = [to(f"secrets/{number}/{name}") for name in "abcd"]
@@ -80,7 +80,7 @@ async def test_proving_one_does_not_take_the_folder_from_under_another(root: Pat
     assert len([*root.glob("secrets/*/?")]) == 80
 
 
-async def test_proving_takes_no_folder_from_under_another_process(root: Path) -> None:
+async def test_a_check_does_not_remove_a_folder_of_another_process(root: Path) -> None:
     folder, failures, stop = root / "secrets/berlin", list[OSError](), threading.Event()
 
     def use() -> None:
@@ -107,7 +107,7 @@ async def test_proving_takes_no_folder_from_under_another_process(root: Path) ->
     assert failures == []
 
 
-async def test_proving_creates_no_folder_and_still_tells_a_path_that_cannot_be(root: Path) -> None:
+async def test_a_check_reports_an_impossible_path_without_creating_folders(root: Path) -> None:
     with pytest.raises(Undeliverable, match="File name too long"):
         await ProjectSinks(root).check(to(f"secrets/{'x' * 300}/token"))
     (root / "locked").mkdir(mode=0o500)
@@ -119,7 +119,7 @@ async def test_proving_creates_no_folder_and_still_tells_a_path_that_cannot_be(r
 
 
 @pytest.mark.parametrize("target", ["../x", "a/../../x", "/etc/x", "", ".", "a/..", "/", "a\0b"])
-async def test_a_path_out_of_the_project_is_refused(root: Path, target: str) -> None:
+async def test_a_path_outside_the_project_is_refused(root: Path, target: str) -> None:
     for act in (ProjectSinks(root).check(to(target)), ProjectSinks(root).deliver(to(target), TOKEN)):
         with pytest.raises(Undeliverable, match="is not below"):
             await act
@@ -140,7 +140,7 @@ async def test_a_symbolic_link_is_never_followed(root: Path, tmp_path: Path) -> 
     assert (outside / "file").read_text() == "untouched"
 
 
-async def test_a_directory_or_a_pipe_in_its_place_is_refused(root: Path) -> None:
+async def test_a_directory_or_pipe_as_target_is_refused(root: Path) -> None:
     (root / "directory").mkdir()
     os.mkfifo(root / "pipe")
     for target in ("directory", "pipe"):
@@ -154,17 +154,17 @@ async def test_a_file_where_a_directory_should_be_is_refused(root: Path) -> None
         await ProjectSinks(root).check(to("file/agent.token"))
 
 
-async def test_a_root_that_is_not_there_is_told(tmp_path: Path) -> None:
+async def test_a_missing_root_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Undeliverable, match="No such file"):
         await ProjectSinks(tmp_path / "nowhere").check(to("agent.token"))
 
 
-async def test_another_way_is_refused(root: Path) -> None:
+async def test_an_unknown_sink_is_refused(root: Path) -> None:
     with pytest.raises(Undeliverable, match="to_pigeon"):
         await ProjectSinks(root).check(Delivery("to_pigeon", "x"))
 
 
-async def test_a_message_never_holds_the_secret(root: Path) -> None:
+async def test_a_message_never_contains_the_secret(root: Path) -> None:
     (root / "directory").mkdir()
     with pytest.raises(Undeliverable) as failed:
         await ProjectSinks(root).deliver(to("directory"), TOKEN)
@@ -175,14 +175,14 @@ def dotenv(name: str = "AGENT_TOKEN") -> Delivery:
     return Delivery("to_dotenv", ".env", settings={"name": name})
 
 
-async def test_a_dotenv_entry_is_added_and_other_lines_stay(root: Path) -> None:
+async def test_a_dotenv_entry_is_added_and_other_lines_are_unchanged(root: Path) -> None:
     (root / ".env").write_text("# ours\nOTHER=1")
     await ProjectSinks(root).deliver(dotenv(), TOKEN)
     assert (root / ".env").read_text() == "# ours\nOTHER=1\nAGENT_TOKEN=canary-token\n"
     assert stat.S_IMODE((root / ".env").stat().st_mode) == 0o600
 
 
-async def test_a_dotenv_entry_is_set_anew_in_its_place(root: Path) -> None:
+async def test_a_dotenv_entry_is_updated_on_its_line(root: Path) -> None:
     (root / ".env").write_text("export AGENT_TOKEN='old'\nAGENT_TOKEN_2=kept\n")
     await ProjectSinks(root).deliver(dotenv(), TOKEN, overwrites=True)
     assert (root / ".env").read_text() == "export AGENT_TOKEN=canary-token\nAGENT_TOKEN_2=kept\n"
@@ -195,7 +195,7 @@ async def test_entries_of_one_dotenv_file_do_not_overwrite_each_other(root: Path
     assert sorted(line.partition("=")[0] for line in (root / ".env").read_text().splitlines()) == sorted(names)
 
 
-def test_processes_that_add_entries_to_one_file_keep_each_other_s(root: Path) -> None:
+def test_processes_add_entries_to_one_file_at_the_same_time(root: Path) -> None:
     """The file is read, changed and replaced: without a lock the later of two would undo the earlier."""
     script = f"""
 import asyncio, sys
@@ -223,7 +223,7 @@ asyncio.run(run())
         (b"A='open\n", "line 1 has an unclosed quote"),
     ],
 )
-async def test_a_file_that_no_entry_can_be_added_to_is_told_before_anything_is_created(
+async def test_a_file_that_accepts_no_entry_is_reported_before_an_object_is_created(
     root: Path, present: bytes, why: str
 ) -> None:
     (root / ".env").write_bytes(present)
@@ -260,9 +260,7 @@ KUBERNETES = Delivery("to_kubernetes_secret", "a.yaml", settings={"name": "a", "
     ],
     ids=lambda each: each.way if isinstance(each, Delivery) else "",
 )
-async def test_what_is_there_is_replaced_only_where_that_is_allowed(
-    root: Path, delivery: Delivery, present: str
-) -> None:
+async def test_an_existing_secret_is_replaced_only_if_allowed(root: Path, delivery: Delivery, present: str) -> None:
     file = root / delivery.target
     assert target_exists(root, delivery) is False
     await ProjectSinks(root).check(delivery)
@@ -278,7 +276,7 @@ async def test_what_is_there_is_replaced_only_where_that_is_allowed(
 
 
 @pytest.mark.parametrize("present", ["", "AGENT_TOKEN=\nB=1\n", "AGENT_TOKEN=''\n", 'AGENT_TOKEN=""\n'])
-async def test_an_empty_place_holds_nothing_to_lose(root: Path, present: str) -> None:
+async def test_an_empty_target_may_be_replaced(root: Path, present: str) -> None:
     delivery = dotenv() if present else to(".env")
     (root / ".env").write_text(present)
     assert target_exists(root, delivery) is False
@@ -286,9 +284,7 @@ async def test_an_empty_place_holds_nothing_to_lose(root: Path, present: str) ->
     assert "canary-token" in (root / ".env").read_text()
 
 
-async def test_a_file_that_comes_to_exist_in_the_middle_of_a_delivery_is_not_replaced(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_created_during_a_delivery_is_not_replaced(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = os.link
 
     def late(source: str, name: str, **more: Any) -> None:
@@ -302,7 +298,7 @@ async def test_a_file_that_comes_to_exist_in_the_middle_of_a_delivery_is_not_rep
     assert [path.read_text() for path in root.iterdir()] == ["theirs"]
 
 
-def test_a_place_tells_two_folders_of_one_machine_apart(root: Path) -> None:
+def test_a_place_distinguishes_two_folders_of_one_machine(root: Path) -> None:
     other = root.parent / "other"
     other.mkdir()
     assert place(root, to("a")) == place(root / "." / "", to("a"))
@@ -315,12 +311,12 @@ def command(*run: str, check: tuple[str, ...] = ()) -> Delivery:
     return Delivery("to_command", run[0], settings={"run": list(run), "check": list(check)})
 
 
-async def test_a_command_takes_the_secret_from_its_standard_input(root: Path) -> None:
+async def test_a_command_reads_the_secret_from_its_standard_input(root: Path) -> None:
     await ProjectSinks(root).deliver(command("sh", "-c", "cat > taken"), TOKEN)
     assert (root / "taken").read_text() == "canary-token"
 
 
-async def test_a_command_does_not_see_our_own_settings(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_command_has_no_settings_of_reconciler(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECONCILER_API_KEY", "canary-key")
     await ProjectSinks(root).deliver(command("sh", "-c", "env > seen"), TOKEN)
     assert "canary-key" not in (root / "seen").read_text()
@@ -347,7 +343,7 @@ async def child_of(root: Path, work: asyncio.Future[None]) -> Path:
     return root / "child"
 
 
-async def test_a_command_and_all_that_it_started_is_killed_once_the_run_is_interrupted(
+async def test_a_command_and_its_children_are_killed_when_the_run_is_interrupted(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sinks_module, "GRACE", 0.1)
@@ -360,14 +356,14 @@ async def test_a_command_and_all_that_it_started_is_killed_once_the_run_is_inter
     assert await is_killed(child)
 
 
-async def test_a_command_that_ends_soon_after_the_interrupt_has_taken_the_secret(root: Path) -> None:
+async def test_a_command_that_ends_soon_after_an_interrupt_has_succeeded(root: Path) -> None:
     stop = asyncio.Event()
     stop.set()
     await ProjectSinks(root, stop=stop).deliver(command("sh", "-c", "sleep 0.2; cat > taken"), TOKEN)
     assert (root / "taken").read_text() == "canary-token"
 
 
-async def test_a_command_is_killed_at_once_when_the_run_does_not_wait_any_more(root: Path) -> None:
+async def test_a_command_is_killed_when_its_delivery_is_cancelled(root: Path) -> None:
     work = asyncio.ensure_future(ProjectSinks(root).deliver(command(*SLEEPING), TOKEN))
     child = await child_of(root, work)
     work.cancel()
@@ -386,7 +382,7 @@ def running_in(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("turns", range(1, 10))
-async def test_a_command_that_is_just_being_started_is_killed_too(root: Path, turns: int) -> None:
+async def test_a_command_that_is_starting_is_killed(root: Path, turns: int) -> None:
     """The run is cancelled after so many turns of the event loop, some of them before the start is known to us."""
     work = asyncio.ensure_future(ProjectSinks(root).deliver(command(*SLEEPING), TOKEN))
     for _ in range(turns):
@@ -409,7 +405,7 @@ async def test_a_command_that_takes_too_long_is_killed(root: Path, monkeypatch: 
     assert await is_killed(root / "child")
 
 
-async def test_a_command_that_fails_has_not_taken_it_and_its_words_are_not_repeated(root: Path) -> None:
+async def test_the_output_of_a_failed_command_is_not_quoted(root: Path) -> None:
     with pytest.raises(
         Undeliverable,
         match=(
@@ -421,13 +417,13 @@ async def test_a_command_that_fails_has_not_taken_it_and_its_words_are_not_repea
     assert "canary" not in str(told.value)
 
 
-async def test_a_command_that_is_not_there_is_told_before_anything_is_created(root: Path) -> None:
+async def test_a_missing_command_is_reported_before_an_object_is_created(root: Path) -> None:
     with pytest.raises(Undeliverable, match="command no-such-thing not found"):
         await ProjectSinks(root).check(command("no-such-thing"))
 
 
 @pytest.mark.parametrize("run", ["./store", "bin/../store"])
-async def test_a_program_of_the_project_is_found_from_anywhere(
+async def test_a_program_of_the_project_is_found_from_any_directory(
     root: Path, monkeypatch: pytest.MonkeyPatch, run: str
 ) -> None:
     (root / "bin").mkdir()
@@ -441,7 +437,7 @@ async def test_a_program_of_the_project_is_found_from_anywhere(
         (root / "taken").unlink()
 
 
-async def test_a_program_beside_the_process_is_none_of_the_project(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_program_in_the_current_directory_is_not_used(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root.parent / "store").write_text("#!/bin/sh\n")
     (root.parent / "store").chmod(0o700)
     monkeypatch.chdir(root.parent)
@@ -449,12 +445,12 @@ async def test_a_program_beside_the_process_is_none_of_the_project(root: Path, m
         await ProjectSinks(root).check(command("./store"))
 
 
-async def test_a_check_that_fails_is_told_before_anything_is_created(root: Path) -> None:
+async def test_a_failed_check_is_reported_before_an_object_is_created(root: Path) -> None:
     with pytest.raises(Undeliverable, match="false failed with exit code 1"):
         await ProjectSinks(root).check(command("sh", check=("false",)))
 
 
-async def test_what_a_killed_process_left_half_written_goes_with_the_next_delivery(root: Path) -> None:
+async def test_a_partial_file_of_a_killed_process_is_removed_by_the_next_delivery(root: Path) -> None:
     """And with it nothing else: not what belongs to another target, nor a file of the user's whose name is like it."""
     kept = [".agent.token.0123456789ab", ".reconciler-unfinished-backup"]
     for name in kept:
@@ -482,7 +478,7 @@ def _interrupt(root: Path, target: str) -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 9
 
 
-async def test_a_name_of_any_length_that_a_file_can_have_is_written(root: Path) -> None:
+async def test_a_file_with_a_name_of_any_valid_length_is_written(root: Path) -> None:
     await ProjectSinks(root).deliver(to("é" * 127), TOKEN)
     assert (root / ("é" * 127)).read_text(encoding="utf-8") == "canary-token"
 
@@ -497,7 +493,7 @@ async def test_a_name_of_any_length_that_a_file_can_have_is_written(root: Path) 
         ("a\nb", '"a\\nb"'),
     ],
 )
-async def test_what_a_reader_of_dotenv_would_cut_or_interpret_is_quoted(root: Path, token: str, written: str) -> None:
+async def test_a_dotenv_value_with_special_characters_is_quoted(root: Path, token: str, written: str) -> None:
     await ProjectSinks(root).deliver(dotenv("TOKEN"), Secret(token, "test"))
     text = (root / ".env").read_text()
     assert text == f"TOKEN={written}\n".replace("\t", "\\t")

@@ -39,7 +39,7 @@ def refusal(text: str, public_key: str | None = PUBLIC) -> str:
     return str(problem)
 
 
-def test_a_signed_snapshot_is_read_by_whom_has_the_public_key() -> None:
+def test_a_signed_snapshot_is_read_with_its_public_key() -> None:
     text = snapshots.write(TAKEN, PRIVATE)
     assert text.endswith("}\n")
     assert snapshots.read(text, "s.json", PUBLIC) == TAKEN
@@ -55,7 +55,7 @@ def replace_key(text: str) -> Secret:
     return Secret(text, "env:KEY")
 
 
-def test_an_unsigned_snapshot_is_read_only_where_no_signature_is_demanded() -> None:
+def test_an_unsigned_snapshot_is_read_only_if_no_signature_is_required() -> None:
     text = snapshots.write(TAKEN, None)
     assert snapshots.read(text, "s.json", None) == TAKEN
     assert refusal(text) == ("s.json cannot be used: it is not signed; take a new one with RECONCILER_SNAPSHOT_KEY set")
@@ -80,11 +80,11 @@ def test_a_snapshot_that_was_changed_is_refused(name: str, value: object, told: 
 
 
 @pytest.mark.parametrize("text", ["", "{", '"text"', "[]", "3", "{}", "[" * 100_000])
-def test_something_else_is_no_snapshot(text: str) -> None:
+def test_a_file_of_another_format_is_no_snapshot(text: str) -> None:
     assert refusal(text, None).endswith("; take a new one with `reconciler snapshot`")
 
 
-def test_a_signature_of_other_content_does_not_count() -> None:
+def test_a_signature_of_other_content_is_refused() -> None:
     """With an integrity that fits, as whoever changes the file can write it."""
     signed = json.loads(snapshots.write(TAKEN, PRIVATE))
     other = json.loads(snapshots.write(replace(TAKEN, stack="dev"), None))
@@ -120,7 +120,7 @@ def test_a_snapshot_of_another_stack_account_or_time_is_refused(
     assert f"s.json cannot be used: {told}" in str(rejected.value)
 
 
-def test_an_account_without_a_name_is_told_as_such() -> None:
+def test_an_account_without_a_name_is_described() -> None:
     with pytest.raises(Rejected, match=r"the account \(no name\), not main"):
         snapshots.refuse_stale(replace(TAKEN, account=None), "s.json", "prod", "main", 1000.0, 60)
 
@@ -143,7 +143,7 @@ def test_an_account_without_a_name_is_told_as_such() -> None:
         (3 * 86400 + 5, "3 days"),
     ],
 )
-def test_an_age_is_told_in_its_largest_unit(seconds: float, text: str) -> None:
+def test_an_age_is_described_in_its_largest_unit(seconds: float, text: str) -> None:
     assert snapshots.format_age(seconds) == text
 
 

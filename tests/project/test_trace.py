@@ -76,7 +76,7 @@ def test_a_value_has_an_origin_in_each_layer_that_sets_it(project: ProjectFolder
     )
 
 
-def test_a_value_that_nothing_sets_has_its_default(project: ProjectFolder) -> None:
+def test_an_unset_value_has_its_default_as_origin(project: ProjectFolder) -> None:
     tunnel = "kind: AgentTunnel\nname: t\nspec: {name: t, proto: http, addr: '80'}\n"
     bot = "kind: BotUser\nname: b\nspec: {name: b}\n"
     project.write("manifests/a.yaml", f"kind: IPPolicy\nname: a\n---\n{tunnel}---\n{bot}")
@@ -177,5 +177,5 @@ HIDDEN = Hidden("")
         ("HTTPSEdgeRoute", ("oidc",), "text", HIDDEN),
     ],
 )
-def test_only_what_may_be_shown_is_shown(kind: str, path: Any, value: Any, shown: Any) -> None:
+def test_hidden_values_are_not_shown(kind: str, path: Any, value: Any, shown: Any) -> None:
     assert show_value(kind, path, value) == shown

@@ -111,7 +111,7 @@ def findings(value: Any) -> list[str]:
         ({"text": 1, "flag": 2}, ["text: expected text, found a whole", "flag: expected true or false, found a whole"]),
     ],
 )
-def test_a_wrong_value_is_one_finding_with_a_remedy(value: Any, lines: list[str]) -> None:
+def test_an_invalid_value_is_one_finding_with_a_remedy(value: Any, lines: list[str]) -> None:
     found = findings(value)
     if "mixed" in value and isinstance(value["mixed"], list):
         assert {each.partition(":")[0] for each in found} <= {"mixed", "mixed.0"}
@@ -119,7 +119,7 @@ def test_a_wrong_value_is_one_finding_with_a_remedy(value: Any, lines: list[str]
     assert [each[: len(line)] for each, line in zip(found, lines, strict=True)] == lines
 
 
-def test_a_rule_that_fails_for_a_secret_does_not_repeat_it() -> None:
+def test_a_failed_rule_does_not_quote_a_secret() -> None:
     for secret in (Secret("abc", "env:X"), Sealed("env:X")):
         with pytest.raises(ValidationError) as raised:
             Sample.model_validate({"even": "abc"})
@@ -192,7 +192,7 @@ def test_findings_beyond_a_hundred_of_one_resource_are_counted_not_listed() -> N
         ("descripton: x", "descripton: unknown field; did you mean description?"),
     ],
 )
-def test_a_key_that_belongs_beside_the_spec_is_reported_as_that(text: str, line: str) -> None:
+def test_a_key_of_the_envelope_inside_the_spec_is_reported_as_that(text: str, line: str) -> None:
     assert problem_lines(f"kind: IPPolicy\nname: a\nspec: {{{text}}}\n") == [f"a.yaml:3:8: IPPolicy/a.{line}"]
 
 
@@ -208,7 +208,7 @@ def test_a_key_that_belongs_beside_the_spec_is_reported_as_that(text: str, line:
         ("ensure: absent\nspec: {backend: {}}", False),
     ],
 )
-def test_required_fields_are_those_of_an_object_that_must_exist(more: str, is_complete: bool) -> None:
+def test_fields_are_required_if_the_object_must_exist(more: str, is_complete: bool) -> None:
     text = f"kind: HTTPSEdgeRoute\nname: r\n{more}\n"
     if is_complete:
         load_one(text)

@@ -45,14 +45,14 @@ def test_keys_that_do_not_apply_are_not_written() -> None:
     assert "  ignore: [a, b]\n" in ignoring
 
 
-def test_documents_are_appended_without_a_change_to_those_before() -> None:
+def test_appending_a_document_does_not_change_those_before() -> None:
     assert write.append("", "x\n") == "x\n"
     assert write.append("\n", "x\n") == "\nx\n"
     assert write.append("a\n", "x\n") == "a\n---\nx\n"
     assert write.append("a", "x\n") == "a\n---\nx\n"
 
 
-def test_children_are_in_the_file_of_their_parent_after_it() -> None:
+def test_children_are_written_after_their_parent() -> None:
     catalog = {kind.name: kind for kind in kinds.declarable()}
     members = [
         imported({}, "IPPolicyRule", name="a"),

@@ -58,7 +58,7 @@ def value(text: str) -> object:
         ("! 1", "1"),
     ],
 )
-def test_a_scalar_means_what_the_core_schema_says(written: str, meant: object) -> None:
+def test_a_scalar_is_read_by_the_core_schema(written: str, meant: object) -> None:
     read = value(f"a: {written}")
     assert isinstance(read, dict)
     assert to_plain(read["a"]) == meant
@@ -110,7 +110,7 @@ def test_a_scalar_means_what_the_core_schema_says(written: str, meant: object) -
         (b"\xff\xfea\x00", ["f.yaml:1:1: not UTF-8: byte 0xff at offset 0; save the file as UTF-8"]),
     ],
 )
-def test_what_is_wrong_is_one_line_that_says_where_and_what_to_do(text: str | bytes, lines: list[str]) -> None:
+def test_invalid_yaml_is_reported_with_a_position_and_a_remedy(text: str | bytes, lines: list[str]) -> None:
     assert told(text) == lines
 
 
@@ -124,7 +124,7 @@ def test_documents_before_a_syntax_error_are_read() -> None:
     assert not reading.complete
 
 
-def test_an_alias_repeats_what_its_anchor_names() -> None:
+def test_an_alias_repeats_the_value_of_its_anchor() -> None:
     assert value("a: &x {b: [1]}\nc: *x\nd: &y t\n*y : *x") == {
         "a": {"b": [1]},
         "c": {"b": [1]},
@@ -133,7 +133,7 @@ def test_an_alias_repeats_what_its_anchor_names() -> None:
     }
 
 
-def test_an_anchor_inside_another_is_one_of_its_own() -> None:
+def test_an_anchor_may_be_inside_another() -> None:
     assert value("a: &x {b: &y [1], c: 2}\nd: *y\ne: *x") == {
         "a": {"b": [1], "c": 2},
         "d": [1],
@@ -151,13 +151,13 @@ def test_an_alias_of_a_quoted_merge_key_is_text() -> None:
     assert value("a: &x '<<'\n*x : 1") == {"a": "<<", "<<": 1}
 
 
-def test_an_item_that_a_list_does_not_have_has_the_place_of_the_list() -> None:
+def test_a_missing_item_has_the_position_of_its_list() -> None:
     places = yaml.read(b"a:\n  - 1\n", "f.yaml").documents[0].places
     for index in (1, 2, 5):
         assert places.nearest(("a", index)) == places[("a",)]
 
 
-def test_an_anchor_is_known_in_its_own_document_only() -> None:
+def test_an_anchor_is_defined_in_its_own_document_only() -> None:
     assert told("a: &x 1\n---\nb: *x") == [
         "f.yaml:3:4: undefined alias (*); define the anchor first, or quote the text"
     ]
@@ -176,7 +176,7 @@ def _seconds(text: bytes) -> float:
     return time.process_time() - began
 
 
-def test_a_bomb_is_refused_at_once() -> None:
+def test_a_bomb_of_aliases_is_refused_quickly() -> None:
     ordinary = min(_seconds(b"a: [" + b"x," * 100_000 + b"]") for _ in range(3))
     assert min(_seconds(_bomb()) for _ in range(3)) < ordinary
     tracemalloc.start()
@@ -189,7 +189,7 @@ def test_a_bomb_is_refused_at_once() -> None:
     assert peak < 50_000_000
 
 
-def test_a_chain_of_aliases_is_as_deep_as_what_it_expands_to() -> None:
+def test_a_chain_of_aliases_has_the_depth_of_its_expansion() -> None:
     text = "- &a0 [x]\n" + "".join(f"- &a{n} [*a{n - 1}]\n" for n in range(1, 80))
     assert told(text) == ["f.yaml:64:9: nested deeper than 64 levels; reduce the nesting"]
 
@@ -203,7 +203,7 @@ def test_a_file_of_too_many_values_is_refused() -> None:
     assert lines == ["f.yaml:1:1: more than 500,000 values in one file; split the file"]
 
 
-def test_each_value_knows_its_place() -> None:
+def test_values_and_keys_have_positions() -> None:
     text = "kind: X\nspec:\n  a: [1, {b: 2}]\n  c:\n    - d\n  e: |\n    text\n"
     places = yaml.read(text.encode(), "f.yaml").documents[0].places
     assert {path: (where.line, where.column) for path, where in places.items()} == {
@@ -222,14 +222,14 @@ def test_each_value_knows_its_place() -> None:
     assert places.nearest(("spec", "nothing", 3)) == Position("f.yaml", 2, 1)
 
 
-def test_places_behind_an_alias_are_right() -> None:
+def test_values_after_an_alias_have_their_positions() -> None:
     places = yaml.read(b"a: &x [1, 2]\nb: *x\nc: 3\n", "f.yaml").documents[0].places
     assert places[("b",)] == Position("f.yaml", 2, 4)
     assert places[("b", 1)] == Position("f.yaml", 1, 11)
     assert places[("c",)] == Position("f.yaml", 3, 4)
 
 
-def test_the_collector_is_as_it_was_afterwards() -> None:
+def test_the_garbage_collector_is_enabled_after_reading() -> None:
     yaml.read(b"a: 1", "f.yaml")
     assert gc.isenabled()
 
@@ -252,7 +252,7 @@ def test_json_reads_back_equal(written: object) -> None:
 
 
 @given(JSON)
-def test_what_ruamel_writes_reads_back_equal(written: object) -> None:
+def test_yaml_written_by_ruamel_reads_back_equal(written: object) -> None:
     out = StringIO()
     writer = YAML(typ="safe", pure=True)
     writer.default_flow_style = False  # in flow style it writes some keys that it cannot read again itself
@@ -264,7 +264,7 @@ def test_what_ruamel_writes_reads_back_equal(written: object) -> None:
 
 
 @given(JSON)
-def test_every_place_points_at_what_stands_there(written: object) -> None:
+def test_each_position_points_at_its_value(written: object) -> None:
     text = json.dumps(written, ensure_ascii=False, indent=1)
     document = yaml.read(text.encode(), "f.yaml").documents[0]
     lines = text.split("\n")
@@ -278,13 +278,13 @@ def test_every_place_points_at_what_stands_there(written: object) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_told_about(text: bytes) -> None:
+def test_any_bytes_are_read_or_reported(text: bytes) -> None:
     reading = yaml.read(text, "f.yaml")
     assert reading.complete or reading.problems
 
 
 @given(st.text("[]{}:,-?&*!|>'\"%@` \nab1#<", max_size=30))
-def test_any_punctuation_is_read_or_told_about(text: str) -> None:
+def test_any_punctuation_is_read_or_reported(text: str) -> None:
     reading = yaml.read(text.encode(), "f.yaml")
     assert reading.complete or reading.problems
 
@@ -306,7 +306,9 @@ def test_any_punctuation_is_read_or_told_about(text: str) -> None:
         ('a: "\u00e9"\nb: c\u0085d', (2, 5), "line separator U+0085"),
     ],
 )
-def test_what_would_be_misread_is_refused_at_its_place(text: str, place: tuple[int, int], words: str) -> None:
+def test_text_that_libyaml_would_misread_is_refused_at_its_position(
+    text: str, place: tuple[int, int], words: str
+) -> None:
     reading = yaml.read(text.encode(), "a.yaml")
     (problem,) = reading.problems
     assert problem.position == Position("a.yaml", *place)
@@ -328,12 +330,12 @@ def test_what_would_be_misread_is_refused_at_its_place(text: str, place: tuple[i
         "a: 1 && *:x",
     ],
 )
-def test_what_only_looks_so_is_read(text: str) -> None:
+def test_text_similar_to_misread_text_is_read(text: str) -> None:
     assert yaml.read(text.encode(), "a.yaml").problems == []
 
 
 @given(st.from_regex(r"\A(?:[a-z]|[?:-][a-z])[a-z?:&*!|>'\"%@`-]{0,4}[a-z]\Z"))
-def test_a_plain_word_within_brackets_means_itself_or_is_refused(word: str) -> None:
+def test_a_plain_word_within_brackets_is_read_unchanged_or_refused(word: str) -> None:
     reading = yaml.read(f"[{word}]".encode(), "a.yaml")
     if not reading.problems:
         assert [document.value for document in reading.documents] == [[word]]
@@ -341,7 +343,7 @@ def test_a_plain_word_within_brackets_means_itself_or_is_refused(word: str) -> N
 
 @given(st.lists(st.sampled_from([*"ab?:-,&*#!|>[]{}'\" \n", ": ", "- ", "? ", "\n  "]), max_size=10).map("".join))
 @example("a: &b:c d")
-def test_what_two_parsers_read_they_read_alike(text: str) -> None:
+def test_two_parsers_read_the_same_values(text: str) -> None:
     reading = yaml.read(text.encode(), "a.yaml")
     if reading.problems or not all(document.sound for document in reading.documents):
         return
@@ -408,7 +410,7 @@ def test_what_two_parsers_read_they_read_alike(text: str) -> None:
         (b"a: &x 1\n---\nb: *x", ["3:4: undefined alias (*); define the anchor first, or quote the text"]),
     ],
 )
-def test_what_cannot_be_read_is_reported_at_its_place(text: bytes, problems: list[str]) -> None:
+def test_unreadable_text_is_reported_at_its_position(text: bytes, problems: list[str]) -> None:
     found = [str(problem) for problem in yaml.read(text, "f.yaml").problems]
     assert [each[: len(problem) + 7] for each, problem in zip(found, problems, strict=True)] == [
         f"f.yaml:{problem}" for problem in problems
@@ -439,7 +441,7 @@ def test_tags_and_aliases_have_their_values(text: str, value: Any) -> None:
     assert (found, repr(found)) == (value, repr(value))
 
 
-def test_values_of_aliases_have_the_position_of_the_alias_and_their_parts_that_of_the_anchor() -> None:
+def test_an_alias_has_its_own_position_and_its_parts_have_those_of_the_anchor() -> None:
     places = yaml.read(b"a: &x {b: 1, c: &y 2}\nd: *x\ne: [*y, 3]\nf: 4\n", "f").documents[0].places
     assert {path: (places[path].line, places[path].column) for path in places} == {
         (): (1, 1),
@@ -532,7 +534,7 @@ def test_a_map_below_its_key_has_the_position_of_the_key() -> None:
     assert places.key(("e", 0)) == places[("e", 0)] == Position("f", 5, 5)
 
 
-def test_released_positions_are_read_again_and_those_of_a_changed_file_are_the_start() -> None:
+def test_released_positions_of_a_changed_file_are_the_start() -> None:
     reading = yaml.read(b"a: 1\n---\nb:\n  c: 1\n", "f")
     second = reading.documents[1].places
     second.release(lambda: [document.places for document in yaml.read(b"a: 1\n---\nb:\n  c: 1\n", "f").documents])
