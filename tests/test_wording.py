@@ -33,7 +33,6 @@ NOT_YET = (
     "tests/mutation",
     "tests/operations",
     "tests/planning",
-    "tests/project",
     "tests/sandbox",
     "tests/security",
     "tests/simulation",

@@ -75,7 +75,7 @@ def test_a_file_is_replaced_with_the_requested_mode(tmp_path: Path) -> None:
     assert (file.read_bytes(), mode_of(file)) == (b"", 0o600)
     atomic_write.write_output(file, "text")
     assert (file.read_bytes(), mode_of(file)) == (b"text", 0o644)
-    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_a_file_with_a_long_name_is_written(tmp_path: Path) -> None:
@@ -89,14 +89,14 @@ def test_a_failed_write_changes_no_file_and_adds_none(tmp_path: Path) -> None:
     file.write_text("before")
     with pytest.raises(UnicodeEncodeError):
         atomic_write.write(file, "\ud800")
-    assert ([each.name for each in tmp_path.iterdir()], file.read_text()) == (["out"], "before")
+    assert ([path.name for path in tmp_path.iterdir()], file.read_text()) == (["out"], "before")
     folder = tmp_path / "folder"
     folder.mkdir()
     for write in (atomic_write.write, atomic_write.write_output):
         with pytest.raises(IsADirectoryError) as failed:
             write(folder, "text")
         assert failed.value.filename == str(folder)
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "out"]
 
 
 def test_a_device_pipe_or_socket_is_written_into_and_never_replaced(tmp_path: Path) -> None:

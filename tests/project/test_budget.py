@@ -1,4 +1,4 @@
-"""The budget of a project: whatever inserts whatever, nothing larger is produced than was charged."""
+"""The budget of a project: no insertion, repetition or function makes a value larger than what was charged for it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def measure(value: Any) -> tuple[int, int]:
     return sum(characters for characters, _ in inside), 1 + sum(values for _, values in inside)
 
 
-def unfolded(loaded: Loaded) -> tuple[int, int, int]:
+def measure_specs(loaded: Loaded) -> tuple[int, int, int]:
     sizes = [measure(declaration.spec) for declaration in loaded.manifest.declarations.values()]
     return sum(size for size, _ in sizes), sum(values for _, values in sizes), len(sizes)
 
@@ -123,7 +123,7 @@ def test_no_value_is_larger_than_what_was_charged_for_it(
     write(tmp_path, project)
     budget = Budget()
     loaded = load_with(tmp_path, budget, monkeypatch)
-    characters, values, _ = unfolded(loaded)
+    characters, values, _ = measure_specs(loaded)
     charged = Budget()
     assert characters <= charged.characters - budget.characters
     assert values <= charged.values - budget.values

@@ -28,7 +28,7 @@ SHOWN = "kind: IPPolicy\nname: a\nspec: {description: '%s'}\n"
 POLICY = SHOWN % "${{ var.x }}"
 
 
-def exposed(
+def find_exposed(
     text: str, environ: Mapping[str, str], x: str = "", key: str | None = None, root: Path = Path()
 ) -> list[str]:
     """The subjects and texts of the problems about exposed secrets; `x`: the value of the variable x."""
@@ -46,7 +46,7 @@ TEXT = "is used as a secret, but plans and the platform show this field"
 
 
 @pytest.mark.parametrize(
-    ("secret", "shown", "is_exposed"),
+    ("secret", "value", "is_exposed"),
     [
         ("12345678", "12345678", True),
         ("1234567", "1234567", False),  # so short that they may be equal by chance
@@ -59,10 +59,10 @@ TEXT = "is used as a secret, but plans and the platform show this field"
     ],
 )
 def test_a_value_that_is_a_secret_or_contains_a_long_one_is_not_shown(
-    secret: str, shown: str, is_exposed: bool
+    secret: str, value: str, is_exposed: bool
 ) -> None:
     expected = [f"a.yaml:7:21: IPPolicy/a.description: the variable x {TEXT}"] if is_exposed else []
-    assert exposed(HIDDEN + POLICY, {"HIDDEN": secret}, shown) == expected
+    assert find_exposed(HIDDEN + POLICY, {"HIDDEN": secret}, value) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,23 +78,23 @@ def test_a_value_that_is_a_secret_or_contains_a_long_one_is_not_shown(
     ],
 )
 def test_keys_of_this_program_and_tokens_of_secret_stores_are_not_shown(name: str, is_own: bool) -> None:
-    assert bool(exposed(POLICY, {name: "a-long-key"}, "a-long-key")) == is_own
+    assert bool(find_exposed(POLICY, {name: "a-long-key"}, "a-long-key")) == is_own
 
 
 def test_the_api_key_is_not_shown() -> None:
-    assert exposed(POLICY, {}, "a-long-key", key="a-long-key\n")
-    assert not exposed(POLICY, {}, "another-key", key="a-long-key")
+    assert find_exposed(POLICY, {}, "a-long-key", key="a-long-key\n")
+    assert not find_exposed(POLICY, {}, "another-key", key="a-long-key")
 
 
 def test_a_short_value_is_not_shown_if_its_source_is_that_of_a_secret(tmp_path: Path) -> None:
-    shown = SHOWN.replace("'%s'", "{from_env: HIDDEN}")
-    assert exposed(HIDDEN + shown, {"HIDDEN": "no"}) == [
+    text = SHOWN.replace("'%s'", "{from_env: HIDDEN}")
+    assert find_exposed(HIDDEN + text, {"HIDDEN": "no"}) == [
         f"a.yaml:7:21: IPPolicy/a.description: the environment variable HIDDEN {TEXT}"
     ]
     (tmp_path / "token").write_text("no", encoding="utf-8")
     file = SHOWN.replace("'%s'", "{from_file: ./token}") + "---\n"
-    assert exposed(file, {}, root=tmp_path) == []
-    assert exposed(file + HIDDEN.replace("from_env: HIDDEN", "from_file: token"), {}, root=tmp_path) == [
+    assert find_exposed(file, {}, root=tmp_path) == []
+    assert find_exposed(file + HIDDEN.replace("from_env: HIDDEN", "from_file: token"), {}, root=tmp_path) == [
         f"a.yaml:3:21: IPPolicy/a.description: the file token {TEXT}"
     ]
 
@@ -102,7 +102,7 @@ def test_a_short_value_is_not_shown_if_its_source_is_that_of_a_secret(tmp_path: 
 def test_a_field_with_several_exposed_values_is_reported_once() -> None:
     text = HIDDEN + SHOWN % "${{ var.x }} and ${{ var.x }}" + SHOWN.replace("name: a", "name: b") % "${{ var.x }}"
     text = text.replace("kind: IPPolicy\nname: b", "---\nkind: IPPolicy\nname: b")
-    assert exposed(text, {"HIDDEN": "12345678"}, "12345678") == [
+    assert find_exposed(text, {"HIDDEN": "12345678"}, "12345678") == [
         f"a.yaml:7:21: IPPolicy/a.description: the variable x {TEXT}",
         f"a.yaml:11:21: IPPolicy/b.description: the variable x {TEXT}",
     ]
@@ -111,11 +111,11 @@ def test_a_field_with_several_exposed_values_is_reported_once() -> None:
 # --- targets of deliveries --------------------------------------------------------------------------------------------
 
 
-def declared(*deliveries: str) -> list[Declaration]:
+def load_deliveries(*deliveries: str) -> list[Declaration]:
     return list(load(deliver_each(*deliveries)).manifest.declarations.values())
 
 
-def shared(by_environment: Mapping[str | None, list[Declaration]]) -> list[tuple[Problem, list[str | None]]]:
+def find_shared(by_environment: Mapping[str | None, list[Declaration]]) -> list[tuple[Problem, list[str | None]]]:
     return [(problem, [*names]) for problem, names in find_shared_targets(by_environment, "/project/{}".format)]
 
 
@@ -158,7 +158,9 @@ def shared(by_environment: Mapping[str | None, list[Declaration]]) -> list[tuple
 def test_a_target_that_environments_share_is_a_warning_with_a_patch(
     delivery: str, other: str, target: str, patch: str
 ) -> None:
-    problems = shared({None: declared(delivery), "prod": declared(delivery), "test": declared(other)})
+    problems = find_shared(
+        {None: load_deliveries(delivery), "prod": load_deliveries(delivery), "test": load_deliveries(other)}
+    )
     (problem, names), *more = problems
     assert (names, more if "kubernetes" not in delivery else []) == ([None, "prod"], [])
     where = f"{target} in several environments (the project without an environment, prod)"
@@ -174,31 +176,33 @@ def test_a_target_that_environments_share_is_a_warning_with_a_patch(
 
 def test_a_whole_file_is_shared_with_the_entries_of_another_environment() -> None:
     entry, whole, other = "to_dotenv: {file: a.env, name: A}", "to_file: A.env", "to_file: b.env"
-    assert [names for _, names in shared({"x": declared(entry), "y": declared(whole)})] == [["x", "y"]]
-    assert shared({"x": declared(entry), "y": declared(other)}) == []
-    assert shared({"x": declared(entry), "y": declared(entry.replace("name: A", "name: B"))}) == []
+    assert [names for _, names in find_shared({"x": load_deliveries(entry), "y": load_deliveries(whole)})] == [
+        ["x", "y"]
+    ]
+    assert find_shared({"x": load_deliveries(entry), "y": load_deliveries(other)}) == []
+    assert find_shared({"x": load_deliveries(entry), "y": load_deliveries(entry.replace("name: A", "name: B"))}) == []
 
 
 def test_a_kubernetes_secret_that_shares_file_and_key_is_one_problem() -> None:
-    both = declared("to_kubernetes_secret: {file: a.yml, name: n}")
-    assert [names for _, names in shared({"x": both, "y": both})] == [["x", "y"]]
+    both = load_deliveries("to_kubernetes_secret: {file: a.yml, name: n}")
+    assert [names for _, names in find_shared({"x": both, "y": both})] == [["x", "y"]]
 
 
 def test_a_github_secret_is_shared_in_any_spelling_of_its_name() -> None:
-    one = declared("to_github_secret: {repository: Acme/web, name: a, environment: Prod}")
-    other = declared("to_github_secret: {repository: acme/Web, name: A, environment: prod}")
-    assert [names for _, names in shared({"x": one, "y": other})] == [["x", "y"]]
+    one = load_deliveries("to_github_secret: {repository: Acme/web, name: a, environment: Prod}")
+    other = load_deliveries("to_github_secret: {repository: acme/Web, name: A, environment: prod}")
+    assert [names for _, names in find_shared({"x": one, "y": other})] == [["x", "y"]]
 
 
 def test_deliveries_within_one_environment_are_not_shared_between_environments() -> None:
     command = "to_command: {run: [put, %s]}"
-    assert shared({"x": declared(command % "a", command % "b")}) == []
+    assert find_shared({"x": load_deliveries(command % "a", command % "b")}) == []
 
 
 def test_deliveries_to_files_of_a_ci_runner_are_warnings() -> None:
     found = list(
         find_deliveries_to_runner(
-            declared(
+            load_deliveries(
                 "to_file: secrets/a",
                 "to_command: {run: [put]}",
                 "to_dotenv: {file: .env, name: A}",

@@ -27,7 +27,7 @@ def load(root: Path, text: str, environ: Mapping[str, str] | None = None) -> Con
     return load_config(root, environ or {})
 
 
-def told(root: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
+def problem_lines(root: Path, text: str, environ: Mapping[str, str] | None = None) -> list[str]:
     with pytest.raises(Rejected) as caught:
         load(root, text, environ)
     return [str(problem) for problem in caught.value.problems]
@@ -136,7 +136,7 @@ def test_http_is_accepted_for_loopback_addresses(tmp_path: Path, address: str) -
 
 
 def test_a_wrong_override_names_the_variable(tmp_path: Path) -> None:
-    assert told(tmp_path, "stack: p", {"RECONCILER_BASE_URL": "http://example.com"}) == [
+    assert problem_lines(tmp_path, "stack: p", {"RECONCILER_BASE_URL": "http://example.com"}) == [
         (
             "RECONCILER_BASE_URL: would send the API key unencrypted; use https "
             "(http is accepted for loopback addresses only)"

@@ -401,8 +401,8 @@ def test_a_map_of_several_layers_has_the_position_in_the_manifest_or_the_lowest_
     own = document("\nspec: {a: {y: 2}, d: {y: 2}, f: 3}\n", "manifest.yaml")
     above = document("spec: {a: {z: 3}, b: {z: 3}, d: {z: 3}, e: {z: 3}, f: {z: 3}}\n", "environment.yaml")
     layers = [
-        Layer(role, each.value, each.places)
-        for role, each in zip((Role.DEFAULTS, Role.MANIFEST, Role.ENVIRONMENT), (below, own, above), strict=True)
+        Layer(role, document.value, document.places)
+        for role, document in zip((Role.DEFAULTS, Role.MANIFEST, Role.ENVIRONMENT), (below, own, above), strict=True)
     ]
     merged = merge(layers, layers[1])
     files_of = {name: merged.places[("spec", name)].file.partition(".")[0] for name in "abcdef"}
@@ -429,7 +429,7 @@ def test_a_map_of_several_layers_has_the_position_in_the_manifest_or_the_lowest_
     ]
     assert object() not in merged.places
     assert layers_of(merged.places) == tuple(layers)
-    assert [each.value for each in layers_of(own.places)] == [own.value]
+    assert [layer.value for layer in layers_of(own.places)] == [own.value]
     assert layers_of({}) == ()
 
 
@@ -471,7 +471,7 @@ def test_a_path_is_followed_as_far_as_it_exists(path: Any, found: tuple[Any, boo
 def findings(more: str, kind: str = "TunnelCredential") -> list[str]:
     draft, found = envelope.read_draft("a.yaml", document(f"kind: {kind}\nname: a\n{more}\n"))
     assert draft.envelope is not None
-    return [f"{phrases.format_path(each.path)}: {each.text}; {each.remedy}" for each in found]
+    return [f"{phrases.format_path(finding.path)}: {finding.text}; {finding.remedy}" for finding in found]
 
 
 @pytest.mark.parametrize(

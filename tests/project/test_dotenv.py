@@ -1,4 +1,4 @@
-"""Setting an entry of a dotenv text: every other byte stays, and whoever reads the text finds what was set."""
+"""Entries of a dotenv text: setting one changes no other byte, and programs that read the text get its value."""
 
 from __future__ import annotations
 

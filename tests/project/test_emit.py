@@ -1,4 +1,4 @@
-"""Values as YAML: read back as they were, and laid out as `fmt` would."""
+"""Values rendered as YAML: they read back equal, and have the layout of `fmt`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.project.test_yaml import JSON
 TEXT = st.text() | st.sampled_from([*DESCRIPTIONS, *METADATA]) | st.text("ab \n#:-\t'\"|>", max_size=12)
 
 
-def spelt(value: Any) -> str:
+def render(value: Any) -> str:
     return "\n".join(emit.block({"spec": value})) + "\n"
 
 
@@ -32,26 +32,26 @@ def read(text: str) -> Any:
 @settings(max_examples=examples(200))
 @given(TEXT)
 def test_any_text_reads_back(text: str) -> None:
-    assert read(spelt({"a": text, "b": [text]})) == {"a": text, "b": [text]}
+    assert read(render({"a": text, "b": [text]})) == {"a": text, "b": [text]}
 
 
 @settings(max_examples=examples(100))
 @given(JSON)
 def test_any_value_reads_back(value: Any) -> None:
-    assert read(spelt(value)) == value
+    assert read(render(value)) == value
 
 
 @settings(max_examples=examples(40))  # ruamel.yaml is slow
 @given(st.dictionaries(st.sampled_from("abc"), TEXT | st.lists(TEXT, max_size=2), max_size=3))
 def test_the_layout_is_that_of_fmt(value: Any) -> None:
-    text = f"kind: IPPolicy\nname: x\n{spelt(value)}"
+    text = f"kind: IPPolicy\nname: x\n{render(value)}"
     assert format_text(text, "f.yaml") == text
 
 
 @pytest.mark.parametrize("text", ["no", "on", "1e3", "2020-01-01", "12:30:45", "0o17", "~", "=", "<<", "y", "1_000"])
 def test_text_that_yaml_1_1_reads_as_another_type_is_quoted(text: str) -> None:
     assert emit.scalar(text) == f'"{text}"'
-    assert yaml_1_1.safe_load(spelt({"a": text})) == {"spec": {"a": text}}
+    assert yaml_1_1.safe_load(render({"a": text})) == {"spec": {"a": text}}
 
 
 def test_plain_words_are_not_quoted() -> None:
@@ -59,7 +59,7 @@ def test_plain_words_are_not_quoted() -> None:
 
 
 def test_text_of_several_lines_is_a_block() -> None:
-    assert spelt({"body": "one\n  two\n"}) == "spec:\n  body: |\n    one\n      two\n"
+    assert render({"body": "one\n  two\n"}) == "spec:\n  body: |\n    one\n      two\n"
 
 
 def test_invisible_characters_are_escaped() -> None:
@@ -78,7 +78,7 @@ JOINED = [
 def test_joiners_within_letters_and_emoji_are_not_escaped(text: str) -> None:
     assert emit.scalar(text) == f'"{text}"'
     assert list(emit.block({"a": f"{text}\n{text}"})) == ["a: |-", f"  {text}", f"  {text}"]
-    written = spelt({"a": text, "b": f"{text}\n{text}"})
+    written = render({"a": text, "b": f"{text}\n{text}"})
     assert format_text(written, "f.yaml") == written
 
 
@@ -88,7 +88,7 @@ def test_joiners_that_join_nothing_are_escaped(text: str) -> None:
 
 
 def test_a_reference_is_rendered_on_one_line() -> None:
-    assert spelt({"backend_id": {"ref": "TunnelGroupBackend/a"}}) == (
+    assert render({"backend_id": {"ref": "TunnelGroupBackend/a"}}) == (
         "spec:\n  backend_id: {ref: TunnelGroupBackend/a}\n"
     )
 

@@ -1,4 +1,4 @@
-"""Environments, variables, defaults and `for_each`, as whole projects: what they declare, and what is told."""
+"""Environments, variables, defaults and `for_each` in whole projects. Invalid ones are in `mistakes`."""
 
 from __future__ import annotations
 
@@ -89,7 +89,9 @@ def test_a_flag_overrides_an_environment_which_overrides_a_default(project: Proj
     project.write("reconciler.yaml", TYPED)
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: office\nspec: {description: '${{ var.text }}'}\n")
     project.write("environments/prod.yaml", "variables: {text: b}\n")
-    found = [project.declarations(*each)["IPPolicy/office"].spec["description"] for each in ((), ("prod",))]
+    found = [
+        project.declarations(*environment)["IPPolicy/office"].spec["description"] for environment in ((), ("prod",))
+    ]
     found.append(project.declarations("prod", text="c")["IPPolicy/office"].spec["description"])
     assert found == ["a", "b", "c"]
 
@@ -227,7 +229,7 @@ def test_an_item_with_the_text_of_an_expression_is_not_resolved_again(project: P
 
 
 def test_the_number_of_instances_is_limited(project: ProjectFolder) -> None:
-    numbers = ", ".join(str(each) for each in range(budget.MAX_INSTANCES // 2 + 1))
+    numbers = ", ".join(str(number) for number in range(budget.MAX_INSTANCES // 2 + 1))
     one = f'kind: IPPolicy\nname: "%s-${{{{ each.key }}}}"\nfor_each: [{numbers}]\n'
     project.write("manifests/a.yaml", one % "a" + "---\n" + one % "b")
     (line,) = project.problem_lines()
@@ -238,7 +240,7 @@ def test_the_number_of_instances_is_limited(project: ProjectFolder) -> None:
 
 
 def test_the_size_of_repeated_items_is_limited(project: ProjectFolder) -> None:
-    many, text = ", ".join(f"k{each}" for each in range(200)), "x" * 500_000
+    many, text = ", ".join(f"k{number}" for number in range(200)), "x" * 500_000
     project.write("reconciler.yaml", f"stack: shop\nvariables: {{many: [{many}]}}\n")
     project.write("manifests/a.yaml", EACH % ("'${{ var.many }}'", "${{ each.key }}" + text))
     (line,) = project.problem_lines()
@@ -251,11 +253,11 @@ ITEMS = st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True), st
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(25))
 @given(ITEMS)
 def test_the_order_of_items_changes_nothing(project: ProjectFolder, items: dict[str, int]) -> None:
-    def declared(pairs: list[tuple[str, int]]) -> dict[str, Any]:
+    def specs_of(pairs: list[tuple[str, int]]) -> dict[str, Any]:
         written = ", ".join(f"{key}: {{n: {value}}}" for key, value in pairs)
         project.write("manifests/a.yaml", EACH % (f"{{{written}}}", "${{ each.value.n }}!"))
-        return {name: dict(each.spec) for name, each in project.declarations().items()}
+        return {name: dict(declaration.spec) for name, declaration in project.declarations().items()}
 
-    forwards = declared([*items.items()])
-    assert forwards == declared([*reversed(items.items())])
+    forwards = specs_of([*items.items()])
+    assert forwards == specs_of([*reversed(items.items())])
     assert forwards == {f"IPPolicy/x-{key}": {"description": f"{value}!"} for key, value in items.items()}

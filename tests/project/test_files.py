@@ -7,7 +7,7 @@ from reconciler.project import files
 from reconciler.project.files import Unreadable
 
 
-def told(root: Path, path: str, limit: int = 100) -> str:
+def problem_of(root: Path, path: str, limit: int = 100) -> str:
     with pytest.raises(Unreadable) as caught:
         files.read(root, path, limit)
     return str(caught.value)
@@ -30,29 +30,29 @@ def test_a_symlink_to_a_file_outside_the_root_is_refused(tmp_path: Path) -> None
     (tmp_path / "secret").write_bytes(b"x")
     (tmp_path / "root/a").symlink_to("../secret")
     (tmp_path / "root/d").symlink_to("..")
-    assert told(tmp_path / "root", "a") == "a is a symlink to a place outside the project"
-    assert told(tmp_path / "root", "d/secret") == "d/secret is a symlink to a place outside the project"
+    assert problem_of(tmp_path / "root", "a") == "a is a symlink to a place outside the project"
+    assert problem_of(tmp_path / "root", "d/secret") == "d/secret is a symlink to a place outside the project"
 
 
 def test_a_circular_symlink_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    assert told(tmp_path, "a") == "a cannot be read: too many levels of symbolic links"
+    assert problem_of(tmp_path, "a") == "a cannot be read: too many levels of symbolic links"
 
 
 def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert told(tmp_path, "pipe") == "pipe is not a regular file"
+    assert problem_of(tmp_path, "pipe") == "pipe is not a regular file"
 
 
 def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    assert told(tmp_path, "a") == "a is not a regular file"
+    assert problem_of(tmp_path, "a") == "a is not a regular file"
 
 
 def test_a_file_over_the_limit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 2049)
-    assert told(tmp_path, "a", 2048) == "a is larger than 2 KiB"
+    assert problem_of(tmp_path, "a", 2048) == "a is larger than 2 KiB"
 
 
 def test_manifests_are_sorted_and_hidden_ones_are_skipped(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_path_inside_is_normalized(path: str, normal: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "told", "remedy"),
+    ("path", "problem", "remedy"),
     [
         ("", "not a path", "write a path below the project's root"),
         ("a\0b", "not a path", "write a path below the project's root"),
@@ -83,23 +83,23 @@ def test_a_path_inside_is_normalized(path: str, normal: str) -> None:
         ("a/..", "a/.. contains '..'", "only paths below the project's root are allowed"),
     ],
 )
-def test_a_path_outside_the_root_is_reported_with_a_remedy(path: str, told: str, remedy: str) -> None:
+def test_a_path_outside_the_root_is_reported_with_a_remedy(path: str, problem: str, remedy: str) -> None:
     with pytest.raises(Unreadable) as refused:
         files.path_inside(path)
-    assert (str(refused.value), refused.value.remedy, refused.value.code) == (told, remedy, "path-outside-project")
+    assert (str(refused.value), refused.value.remedy, refused.value.code) == (problem, remedy, "path-outside-project")
 
 
 def test_a_file_of_exactly_the_limit_is_read(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"x" * 10)
     assert files.read(tmp_path, "a", 10) == b"x" * 10
-    assert told(tmp_path, "a", 9) == "a is larger than 9 bytes"
+    assert problem_of(tmp_path, "a", 9) == "a is larger than 9 bytes"
 
 
 @pytest.mark.parametrize(("limit", "size"), [(2**20 - 1, "1023 KiB"), (2**20, "1 MiB"), (3 * 2**20, "3 MiB")])
 def test_the_limit_is_reported_in_its_largest_unit(tmp_path: Path, limit: int, size: str) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.truncate(limit + 1)
-    assert told(tmp_path, "a", limit) == f"a is larger than {size}"
+    assert problem_of(tmp_path, "a", limit) == f"a is larger than {size}"
 
 
 def test_an_unreadable_file_is_reported_with_a_remedy(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_reading_leaves_no_file_open(tmp_path: Path) -> None:
     for _ in range(3):
         assert files.read(tmp_path, "a/b/c", 100) == b"x"
         for wrong in ("a/b", "a/b/d", "a/pipe", "a/x/c"):
-            told(tmp_path, wrong)
+            problem_of(tmp_path, wrong)
     assert set(Path("/dev/fd").iterdir()) == before
 
 
@@ -154,7 +154,7 @@ def test_a_file_replaced_by_a_symlink_after_the_check_is_not_followed(
 
     assert files.read(root, "a/b/c", 100) == b"ours"
     monkeypatch.setattr(os.path, "realpath", swap_afterwards)
-    assert told(root, "a/b/c").startswith("a/b/c cannot be read: ")
+    assert problem_of(root, "a/b/c").startswith("a/b/c cannot be read: ")
 
 
 def test_a_file_is_not_written_through_a_symlink(tmp_path: Path) -> None:

@@ -446,8 +446,8 @@ def test_a_section_has_at_most_100_entries(folder: Path, section: str, entry: st
     for count in (100, 101):
         entries = "".join(f"  - {entry.format(number)}\n" for number in range(count))
         found = problems(folder, f"{HEAD}{TWO}{section}:\n{entries}")
-        told = f"fleet.yaml:106:5: {section}[100]: more than 100 {section}; remove some, or split the fleet"
-        assert found == ([] if count == 100 else [f"{told} [limit-exceeded]"])
+        problem = f"fleet.yaml:106:5: {section}[100]: more than 100 {section}; remove some, or split the fleet"
+        assert found == ([] if count == 100 else [f"{problem} [limit-exceeded]"])
 
 
 VALUES = [

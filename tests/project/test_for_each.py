@@ -25,7 +25,7 @@ def expand(
     (document,) = yaml.read(text.encode(), "a.yaml").documents
     known = {name: Setting(value) for name, value in (settings or {}).items()}
     documents, findings = for_each.expand(document, known, budget or Budget())
-    return documents, [f"{'.'.join(map(str, each.path))}: {each.text}; {each.remedy}" for each in findings]
+    return documents, [f"{'.'.join(map(str, finding.path))}: {finding.text}; {finding.remedy}" for finding in findings]
 
 
 def specs(items: str, spec: str, kind: str = "IPPolicy", **settings: Json) -> list[Any]:

@@ -120,7 +120,7 @@ LINE = "# yaml-language-server: $schema=s\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "formatted"),
     [
         ("a: 1\n---\nb: 1\n", f"{LINE}a: 1\n---\n{LINE}b: 1\n"),
         ("---\na: 1\n", f"---\n{LINE}a: 1\n"),
@@ -129,9 +129,9 @@ LINE = "# yaml-language-server: $schema=s\n"
         ("\ufeffa: 1\n", f"\ufeff{LINE}a: 1\n"),
     ],
 )
-def test_the_modeline_is_added_to_each_document_once(text: str, told: str) -> None:
-    assert add_modeline(text, "s") == told
-    assert add_modeline(told, "s") == told
+def test_the_modeline_is_added_to_each_document_once(text: str, formatted: str) -> None:
+    assert add_modeline(text, "s") == formatted
+    assert add_modeline(formatted, "s") == formatted
 
 
 def test_a_comment_beside_a_document_marker_remains_in_its_document() -> None:

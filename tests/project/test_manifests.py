@@ -67,10 +67,10 @@ def test_variables_are_substituted_in_deliveries(tmp_path: Path) -> None:
     assert load("to_file: 'a/${{ var.city }}'", city="../../b") == [
         position + "a/../../b contains '..'; only paths below the project's root are allowed"
     ]
-    shown = load("to_file: 'a/${{ var.key }}'")
-    assert isinstance(shown, list)
-    assert shown
-    assert "a-key-of-the-platform" not in str(shown)
+    lines = load("to_file: 'a/${{ var.key }}'")
+    assert isinstance(lines, list)
+    assert lines
+    assert "a-key-of-the-platform" not in str(lines)
 
 
 def test_each_instance_delivers_its_secret_to_a_file_of_its_own() -> None:
@@ -90,12 +90,17 @@ def test_commands_entries_and_absent_resources_share_no_target() -> None:
     assert len(load(text + gone).manifest.declarations) == 6
 
 
-def linked(root: Path, credential: str, more: str = "") -> Config:
+def write_linked_project(root: Path, credential: str, more: str = "") -> Config:
     """One whose manifests are in `src`, by the link `manifests`, with a delivery of the credential."""
     for folder in ("src", "lib", "data"):
         (root / folder).mkdir()
-    for link, there in {"manifests": "src", "state": "data", "src/b.yaml": "../lib/b.yaml", "noted": "notes"}.items():
-        (root / link).symlink_to(there)
+    for link, target_path in {
+        "manifests": "src",
+        "state": "data",
+        "src/b.yaml": "../lib/b.yaml",
+        "noted": "notes",
+    }.items():
+        (root / link).symlink_to(target_path)
     (root / "lib/b.yaml").write_text("{kind: IPPolicy, name: b, spec: {description: {from_file: noted}}}")
     (root / "notes").write_text("ours")
     (root / "src/a.yaml").write_text(deliver_each(f"to_file: {credential}"))
@@ -116,7 +121,7 @@ def linked(root: Path, credential: str, more: str = "") -> Config:
 )
 def test_a_delivery_to_a_linked_file_of_the_project_is_refused(tmp_path: Path, target: str, what: str) -> None:
     (tmp_path / "words").write_text("ours")
-    read = linked(tmp_path, target, "variables: {words: {from_file: words}}")
+    read = write_linked_project(tmp_path, target, "variables: {words: {from_file: words}}")
     with pytest.raises(
         Rejected,
         match=f"delivered to {target}, which is reserved: it belongs to the project's {what}; use another file",
@@ -126,7 +131,9 @@ def test_a_delivery_to_a_linked_file_of_the_project_is_refused(tmp_path: Path, t
 
 def test_a_delivery_may_replace_the_file_of_the_api_key(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("k")
-    assert load_manifests(linked(tmp_path, "key", "platform: {api_key: {from_file: key}}"), {}).manifest.declarations
+    assert load_manifests(
+        write_linked_project(tmp_path, "key", "platform: {api_key: {from_file: key}}"), {}
+    ).manifest.declarations
 
 
 def test_an_absent_resource_needs_no_fields() -> None:
@@ -251,9 +258,9 @@ B = Address("IPPolicyRule", "b")
 def test_released_positions_are_read_again_from_the_file(tmp_path: Path) -> None:
     again = load_manifests(write_project(tmp_path, {"manifests/a.yaml": TWO}), {}).manifest.declarations
     kept = load_texts({"manifests/a.yaml": TWO.encode()}, "prod", {}).manifest.declarations
-    for address, each in kept.items():
-        assert dict(again[address].positions) == dict(each.positions)
-        assert again[address].position == each.position
+    for address, declaration in kept.items():
+        assert dict(again[address].positions) == dict(declaration.positions)
+        assert again[address].position == declaration.position
     assert again[B].at("cidr") == Position("manifests/a.yaml", 9, 9)
 
 

@@ -1,4 +1,4 @@
-"""Laws of laying layers over each other: what comes out, and where each value of it is said to come from."""
+"""Laws of merging layers: the values of the result, and the position of each."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def layer(role: Role, value: Any, file: str) -> Layer:
     return Layer(role, document.value, document.places)
 
 
-def woven(*values: Any) -> yaml.Document:
+def merge_layers(*values: Any) -> yaml.Document:
     roles = (Role.DEFAULTS, Role.MANIFEST, Role.ENVIRONMENT)
     layers = [layer(role, value, f"{role.name}.yaml") for role, value in zip(roles, values, strict=True)]
     return merge(layers, layers[1])
 
 
-def reordered(value: Any) -> Any:
+def reverse_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: reordered(item) for key, item in reversed(value.items())}
+        return {key: reverse_keys(item) for key, item in reversed(value.items())}
     return value
 
 
@@ -43,7 +43,7 @@ def test_an_empty_patch_changes_nothing(value: Any) -> None:
 
 @given(MAPS, MAPS)
 def test_the_order_of_keys_does_not_change_a_merge(value: Any, patch: Any) -> None:
-    assert apply_patch(value, patch) == apply_patch(reordered(value), reordered(patch))
+    assert apply_patch(value, patch) == apply_patch(reverse_keys(value), reverse_keys(patch))
 
 
 @given(MAPS, MAPS)
@@ -54,7 +54,7 @@ def test_applying_a_patch_twice_changes_nothing(value: Any, patch: Any) -> None:
 
 @given(MAPS, MAPS, MAPS)
 def test_each_value_has_the_position_where_it_was_written(below: Any, own: Any, above: Any) -> None:
-    document = woven(below, own, above)
+    document = merge_layers(below, own, above)
     files = {"DEFAULTS.yaml": below, "MANIFEST.yaml": own, "ENVIRONMENT.yaml": above}
     for path in document.places:
         here, value = files[document.places[path].file], document.value
@@ -65,7 +65,7 @@ def test_each_value_has_the_position_where_it_was_written(below: Any, own: Any, 
 
 @given(MAPS, MAPS, MAPS)
 def test_each_value_has_a_position(below: Any, own: Any, above: Any) -> None:
-    document = woven(below, own, above)
+    document = merge_layers(below, own, above)
     assert set(document.places) == set(layer(Role.MANIFEST, document.value, "all.yaml").places)
 
 
@@ -74,5 +74,5 @@ def test_a_reference_is_replaced_as_a_whole() -> None:
 
 
 def test_null_removes_the_value_of_a_lower_layer() -> None:
-    document = woven({"a": 1, "b": 2}, {"a": None, "c": None}, {"b": None, "d": None})
+    document = merge_layers({"a": 1, "b": 2}, {"a": None, "c": None}, {"b": None, "d": None})
     assert document.value == {"c": None}

@@ -1,4 +1,4 @@
-"""A number keeps its spelling on every way into a manifest; a field that takes a number gets the number."""
+"""A number is spelled the same on each way into a manifest; a field of a number has the number."""
 
 from __future__ import annotations
 

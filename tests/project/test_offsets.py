@@ -1,4 +1,4 @@
-"""What is wrong inside a traffic policy is told at its very place, however the policy was written."""
+"""Positions of mistakes inside a traffic policy, in each way in which a policy is written in a manifest."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_position_of_any_expression_is_within_the_file(more: str, how: str) 
 
 
 def test_line_breaks_at_the_end_of_an_included_policy_keep_its_positions(tmp_path: Path) -> None:
-    """The text of a file may differ from what was read: a line break at its end is left out, another text is not."""
+    """The value has no line break at its end, and the file may have one."""
     policy = "on_http_request:\n  - expressions:\n      - req.mehtod == 'GET'\n    actions: [{type: deny}]"
     for end in ("", "\n", "\r\n"):
         (tmp_path / "policy.yaml").write_bytes(f"{policy}{end}".encode())

@@ -1,4 +1,4 @@
-"""Values changed in YAML: the file says what was asked for, and nothing else in it moves."""
+"""Patches of YAML: the file has the requested value, and all other text is unchanged."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ spec:
 """
 
 
-def changed(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]:
+def diff_after(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]:
     """The lines that differ."""
-    steps = tuple(int(each) if each.isdigit() else each for each in path.split("."))
+    steps = tuple(int(part) if part.isdigit() else part for part in path.split("."))
     after = patch.patch_text(text, line, ("spec", *steps), value)
-    return [each for each in difflib.ndiff(text.splitlines(), after.splitlines()) if each[0] in "+-"]
+    return [line for line in difflib.ndiff(text.splitlines(), after.splitlines()) if line[0] in "+-"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def changed(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]
     ],
 )
 def test_a_patch_changes_only_the_necessary_lines(path: str, value: Any, lines: list[str]) -> None:
-    assert changed(path, value) == lines
+    assert diff_after(path, value) == lines
 
 
 def test_a_key_is_added_before_the_comments_at_the_end_of_a_document() -> None:
@@ -176,15 +176,15 @@ def as_json(spec: Any) -> str:
 @given(
     st.sampled_from([block, flow, as_json]), SPECS, st.lists(KEYS, min_size=1, max_size=3), VALUES | st.just(OMITTED)
 )
-def test_a_patched_text_has_the_requested_value(spell: Any, spec: Any, keys: list[str], value: Any) -> None:
-    text = f"# before\n{block({})}---\n{spell(spec)}---\nkind: after\n"
+def test_a_patched_text_has_the_requested_value(render: Any, spec: Any, keys: list[str], value: Any) -> None:
+    text = f"# before\n{block({})}---\n{render(spec)}---\nkind: after\n"
     line = text.splitlines().index("---") + 2
     path = ("spec", *keys)
     try:
         after = patch.patch_text(text, line, path, value)
     except Unpatchable:
         return
-    old, new = (yaml.read(each.encode(), "f") for each in (text, after))
+    old, new = (yaml.read(content.encode(), "f") for content in (text, after))
     assert new.problems == []
     assert [document.value for document in new.documents][::2] == [document.value for document in old.documents][::2]
     at = new.documents[1].value
@@ -196,7 +196,7 @@ def test_a_patched_text_has_the_requested_value(spell: Any, spec: Any, keys: lis
 
 
 def lines_of(texts: list[str], notes: list[str], layout: str) -> str:
-    """A list or map of these, a note behind each or none."""
+    """A list or map of these texts, each followed by its note."""
     commas = ["," if "flow" in layout else ""] * len(texts)
     if not layout.startswith("block"):
         commas[-1] = ""
@@ -224,14 +224,14 @@ NOTES = st.sampled_from(["", " # of {}", "\n    # above {}"])
 def test_a_comment_remains_with_its_line_or_is_removed_with_it(
     layout: str, kinds: list[str], data: st.DataObject
 ) -> None:
-    names = [f"v{each}" for each in range(len(kinds))]
+    names = [f"v{number}" for number in range(len(kinds))]
     is_map = "map" in layout or layout == "items"
     notes = [kind.format(name) for kind, name in zip(kinds, names, strict=True)]
-    if layout in ("one flow line", "tight flow list"):  # what is behind the last is behind the bracket
+    if layout in ("one flow line", "tight flow list"):  # the note of the last item is after the bracket
         notes = ["" if layout == "one flow line" else note for note in notes[:-1]] + [""]
     kept = [name for name in names if data.draw(st.booleans())]
     if layout == "items":
-        kept = kept or names[:1]  # what is said behind a dash is said of the item as well
+        kept = kept or names[:1]  # the comment after a dash is that of the item too
     before = "kind: K\nspec:\n" + lines_of([f"{name}: 1" if is_map else name for name in names], notes, layout)
     value: Any = dict.fromkeys(kept, 1) if is_map else kept
     try:
@@ -339,7 +339,7 @@ def test_maps_in_a_list_are_matched_by_key_and_have_their_comments(
 
     text = "kind: K\nlist:\n" + "".join(line(*item) for item in old.items()) + "# The end.\n"
     pairs = {at: [*new].index(key) for at, key in enumerate(old) if key in new}
-    was, wanted = ([{"id": key, "weight": weight} for key, weight in each.items()] for each in (old, new))
+    was, wanted = ([{"id": key, "weight": weight} for key, weight in weights.items()] for weights in (old, new))
     try:
         after = patch.patch_unordered(text, 1, ("list",), was, wanted, pairs, "id")
     except Unpatchable:
@@ -489,10 +489,10 @@ def test_a_patch_that_would_lose_text_is_refused(before: str, path: str, value: 
 DOCUMENTS = "a: 1\n---\n# x\na: 1\n--- # y\na: 1\nb: '\n ---'\n---a: 1\n"
 
 
-@pytest.mark.parametrize(("line", "changed"), [(1, 1), (3, 4), (4, 4), (6, 6), (8, 6)])
-def test_the_document_at_the_line_is_patched(line: int, changed: int) -> None:
+@pytest.mark.parametrize(("line", "diff_after"), [(1, 1), (3, 4), (4, 4), (6, 6), (8, 6)])
+def test_the_document_at_the_line_is_patched(line: int, diff_after: int) -> None:
     lines = DOCUMENTS.splitlines(keepends=True)
-    lines[changed - 1] = lines[changed - 1].replace("1", "2")
+    lines[diff_after - 1] = lines[diff_after - 1].replace("1", "2")
     assert patch_text(DOCUMENTS, line, ("a",), 2) == "".join(lines)
 
 

@@ -89,8 +89,8 @@ def test_owners_are_users_teams_or_mail_addresses(text: str, is_valid: bool) -> 
     ],
 )
 def test_a_package_is_a_requirement_without_secrets(text: str, wrong: str | None) -> None:
-    told = pipelines.check_package(text)
-    assert told == wrong or (wrong and told and told.startswith(wrong)), told
+    problem = pipelines.check_package(text)
+    assert problem == wrong or (wrong and problem and problem.startswith(wrong)), problem
 
 
 @pytest.mark.parametrize(
@@ -186,14 +186,14 @@ def test_each_environment_has_its_own_part_with_any_name(names: list[str]) -> No
     files = pipelines.read_pipelines("github", "", names)
     read = {path.rpartition("/")[2]: yaml.safe_load(text) for path, text in files.items()}
     jobs = _check_apply_jobs(read["apply.yml"]["jobs"], names)
-    assert [_selected(job["steps"], "Apply") for job in jobs] == [[name] for name in names]
+    assert [_select_lines(job["steps"], "Apply") for job in jobs] == [[name] for name in names]
     for file, job, step in (
         ("plan.yml", "plan", "Plan"),
         ("plan.yml", "fork", "Plan"),
         ("drift.yml", "drift", "Drift"),
         ("snapshot.yml", "snapshot", "Snapshot"),
     ):
-        assert _selected(read[file]["jobs"][job]["steps"], step) == names
+        assert _select_lines(read[file]["jobs"][job]["steps"], step) == names
     keys = re.findall(r"secrets\.(\w+) \|\| secrets\.RECONCILER_READ_KEY }}", files[".github/workflows/drift.yml"])
     assert len(set(keys)) == len(names)
 
@@ -218,6 +218,6 @@ def _check_apply_jobs(jobs: dict[str, Any], names: Sequence[str]) -> list[Any]:
     return list(jobs.values())
 
 
-def _selected(steps: Sequence[Any], name: str) -> list[str]:
+def _select_lines(steps: Sequence[Any], name: str) -> list[str]:
     """The environments that steps select: `Plan` stands for `Plan staging` and `Plan production`."""
     return [step["env"]["RECONCILER_ENV"] for step in steps if step.get("name", "").split(" ")[0] == name]

@@ -1,4 +1,4 @@
-"""What a plan file may ask for: each plan below keeps the rules, and each edit of one breaks the rule that it names."""
+"""Rules of plan files: each valid plan below is within the rules, each invalid one breaks the named rule."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def edit(plan: Plan, place: int = 0, **fields: Any) -> Plan:
 
 
 def with_change(plan: Plan, **fields: Any) -> Plan:
-    return replace(plan, changes=tuple(replace(each, **fields) for each in plan.changes))
+    return replace(plan, changes=tuple(replace(planned, **fields) for planned in plan.changes))
 
 
 OTHER = at("ReservedDomain/x")
@@ -286,10 +286,10 @@ BROKEN: dict[str, tuple[Plan, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("plan", "told"), BROKEN.values(), ids=BROKEN)
-def test_a_plan_that_exceeds_the_rules_is_refused(plan: Plan, told: str) -> None:
+@pytest.mark.parametrize(("plan", "problem"), BROKEN.values(), ids=BROKEN)
+def test_a_plan_that_exceeds_the_rules_is_refused(plan: Plan, problem: str) -> None:
     found = [str(problem) for problem in plan_rules.find_problems(plan)]
-    assert len([text for text in found if told in text]) == 1, found
+    assert len([text for text in found if problem in text]) == 1, found
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reading policies: what is wrong with one is told at its very place."""
+"""Policy files: their parts, defaults and positions. Invalid policies are in `mistakes/policies`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load(root: Path, text: str | None = GOOD, settings: str = "") -> tuple[Rule,
     return load_policies(load_config(root, {}))
 
 
-def refused(root: Path, text: str) -> list[str]:
+def problem_lines(root: Path, text: str) -> list[str]:
     with pytest.raises(Rejected) as caught:
         load(root, text)
     return [str(problem) for problem in caught.value.problems]
@@ -68,8 +68,8 @@ def test_each_character_of_a_quoted_or_literal_text_has_its_position(text: str) 
         lines = file.splitlines()
         for at, sign in enumerate(text):
             where = offsets.place(lines, document.places[("a",)], text, at)
-            shown = lines[where.line - 1][where.column - 1 :]
-            assert shown.startswith((sign, "\\" + sign)) or where == document.places[("a",)]
+            rest = lines[where.line - 1][where.column - 1 :]
+            assert rest.startswith((sign, "\\" + sign)) or where == document.places[("a",)]
 
 
 def test_an_offset_after_the_end_of_a_text_has_the_position_after_it() -> None:
@@ -124,7 +124,10 @@ def test_a_policy_is_read_with_all_its_parts(tmp_path: Path) -> None:
     )
     assert (rule.kinds, rule.addresses) == (("TLSEdge", "IPPolicy"), ("TLSEdge/a*",))
     assert [str(action) for action in rule.actions] == ["create", "replace"]
-    assert [(each.addresses, each.reason, str(each.until), str(each.position)) for each in rule.exemptions] == [
+    assert [
+        (exemption.addresses, exemption.reason, str(exemption.until), str(exemption.position))
+        for exemption in rule.exemptions
+    ] == [
         ("TLSEdge/a", "old", "2030-12-31", "policies/a.yaml:15:5"),
         ("*", "new", "2031-01-01", "policies/a.yaml:16:5"),
     ]
@@ -156,7 +159,7 @@ def test_the_name_of_a_policy_has_up_to_100_plain_characters(tmp_path: Path, nam
     if is_valid:
         assert [rule.name for rule in load(tmp_path, text)] == [name]
     else:
-        (line,) = refused(tmp_path, text)
+        (line,) = problem_lines(tmp_path, text)
         assert "is not a valid name; use up to 100 letters" in line
 
 

@@ -1,4 +1,4 @@
-"""Messages repeat at most a line of what a file says, wherever it says it."""
+"""Messages quote at most a line of a file, from each place that they quote."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ def test_a_message_quotes_at_most_a_line(tmp_path: Path, place: str) -> None:
             (tmp_path / file).parent.mkdir(exist_ok=True)
             (tmp_path / file).write_text(text.replace("%s", json.dumps(written)))
         for problem in problems(tmp_path):
-            said = str(problem)
-            assert len(said) < 700, (what, said[:1000])
-            assert "x" * (LONGEST_QUOTE + 1) not in said, what
-            assert "\n" not in said, what
+            message = str(problem)
+            assert len(message) < 700, (what, message[:1000])
+            assert "x" * (LONGEST_QUOTE + 1) not in message, what
+            assert "\n" not in message, what
             assert len(json.dumps(dict(problem.values))) < 5000, what
 
 

@@ -1,4 +1,4 @@
-"""One-time secrets are read back from where our own sinks put them, and from nowhere else."""
+"""One-time secrets are read back from files that sinks wrote, and from no file outside the project."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from reconciler.project.yaml.patch import Unpatchable
 OLD, NEW = Address("IPPolicy", "a"), Address("IPPolicy", "b")
 
 
-def renaming(old: Address = OLD, new: Address = NEW, more: Iterable[Address] = ()) -> Renaming:
+def make_renaming(old: Address = OLD, new: Address = NEW, more: Iterable[Address] = ()) -> Renaming:
     return Renaming(old, new, {old, *more})
 
 
 @pytest.mark.parametrize(
-    ("text", "renamed"),
+    ("text", "rename_references"),
     [
         ("IPPolicy/a", "IPPolicy/b"),
         ("IPPolicy/a.id", "IPPolicy/b.id"),
@@ -38,13 +38,13 @@ def renaming(old: Address = OLD, new: Address = NEW, more: Iterable[Address] = (
         ("a", None),
     ],
 )
-def test_a_reference_is_renamed_if_it_names_the_resource(text: str, renamed: str | None) -> None:
+def test_a_reference_is_renamed_if_it_names_the_resource(text: str, rename_references: str | None) -> None:
     more = [Address("IPPolicy", "a.x"), Address("Vault", "a")]
-    assert renaming(more=more).rename_reference(text) == renamed
+    assert make_renaming(more=more).rename_reference(text) == rename_references
 
 
 def test_a_name_with_dots_is_renamed_and_not_the_shorter_one() -> None:
-    dotted = renaming(Address("IPPolicy", "a.x"), NEW, [OLD])
+    dotted = make_renaming(Address("IPPolicy", "a.x"), NEW, [OLD])
     assert [dotted.rename_reference(f"IPPolicy/{name}") for name in ("a.x.id", "a.y", "a")] == [
         "IPPolicy/b.id",
         None,
@@ -77,7 +77,7 @@ lifecycle: {{ref: IPPolicy/a}}
     ("name", "new"), [("a", "b"), ("'a'", "'b'"), ('"a"', '"b"')], ids=["plain", "single", "double"]
 )
 def test_names_and_references_are_renamed_and_all_other_text_is_unchanged(name: str, new: str) -> None:
-    after = rename.rename_in_manifests(MANIFEST.format(name=name), renaming())
+    after = rename.rename_in_manifests(MANIFEST.format(name=name), make_renaming())
     expected = MANIFEST.format(name=f"{new}   # the name\nmoved: [IPPolicy/a]").replace("a]   # the name", "a]")
     for old, put in (
         ("not ${{ IPPolicy/a }}", "not ${{ IPPolicy/b }}"),
@@ -119,18 +119,18 @@ def test_names_and_references_are_renamed_and_all_other_text_is_unchanged(name: 
     ],
 )
 def test_the_former_address_is_added(text: str, after: str) -> None:
-    assert rename.rename_in_manifests(text, renaming()) == after
+    assert rename.rename_in_manifests(text, make_renaming()) == after
 
 
 def test_a_resource_without_an_object_has_no_former_address() -> None:
     old, new = Address("AgentConfig", "a"), Address("AgentConfig", "b")
     text = "kind: AgentConfig\nname: a\nspec: {}\n"
-    assert rename.rename_in_manifests(text, renaming(old, new)) == text.replace("name: a", "name: b")
+    assert rename.rename_in_manifests(text, make_renaming(old, new)) == text.replace("name: a", "name: b")
 
 
 @pytest.mark.parametrize("name", ["no", "1", "1.5", "null"])
 def test_a_new_name_that_is_not_plain_text_is_quoted(name: str) -> None:
-    after = rename.rename_in_manifests("kind: IPPolicy\nname: a\n", renaming(new=Address("IPPolicy", name)))
+    after = rename.rename_in_manifests("kind: IPPolicy\nname: a\n", make_renaming(new=Address("IPPolicy", name)))
     assert after.splitlines()[1] == f'name: "{name}"'
 
 
@@ -154,7 +154,7 @@ def test_a_new_name_that_is_not_plain_text_is_quoted(name: str) -> None:
 def test_a_file_declares_what_it_names_literally(text: str, is_declaring: bool) -> None:
     assert rename.declares(text, OLD) == is_declaring
     if not is_declaring:
-        assert rename.rename_in_manifests(text, renaming()) == text
+        assert rename.rename_in_manifests(text, make_renaming()) == text
 
 
 @pytest.mark.parametrize(
@@ -170,19 +170,19 @@ def test_a_file_declares_what_it_names_literally(text: str, is_declaring: bool) 
 )
 def test_a_text_that_cannot_be_changed_in_place_is_refused(text: str, reason: str) -> None:
     with pytest.raises(Unpatchable, match=reason):
-        rename.rename_in_manifests(text, renaming())
+        rename.rename_in_manifests(text, make_renaming())
 
 
 def test_a_byte_order_mark_is_unchanged() -> None:
     text = "\ufeff{kind: IPPolicy, name: a}\n"
-    assert rename.rename_in_manifests(text, renaming()) == "\ufeff{kind: IPPolicy, name: b, moved: [IPPolicy/a]}\n"
+    assert rename.rename_in_manifests(text, make_renaming()) == "\ufeff{kind: IPPolicy, name: b, moved: [IPPolicy/a]}\n"
     text = "\ufeffspec: {x: {ref: IPPolicy/a}, y: '${{ IPPolicy/a.id }}'}\nkind: X\n"
-    assert rename.rename_in_manifests(text, renaming()) == text.replace("IPPolicy/a", "IPPolicy/b")
+    assert rename.rename_in_manifests(text, make_renaming()) == text.replace("IPPolicy/a", "IPPolicy/b")
 
 
 def test_a_reference_that_an_alias_repeats_is_renamed_once() -> None:
     text = "kind: X\nspec:\n  a: &it {ref: IPPolicy/a}\n  b: *it\n"
-    assert rename.rename_in_manifests(text, renaming()) == text.replace("IPPolicy/a", "IPPolicy/b")
+    assert rename.rename_in_manifests(text, make_renaming()) == text.replace("IPPolicy/a", "IPPolicy/b")
 
 
 SETTINGS = """\
@@ -214,7 +214,7 @@ def test_patches_defaults_and_known_drift_of_settings_are_renamed() -> None:
     ):
         assert expected.count(old) == 1
         expected = expected.replace(old, old.replace("IPPolicy/a", "IPPolicy/b"))
-    assert rename.rename_in_settings(SETTINGS, renaming()) == expected
+    assert rename.rename_in_settings(SETTINGS, make_renaming()) == expected
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_patches_defaults_and_known_drift_of_settings_are_renamed() -> None:
     ["", "[IPPolicy/a]\n", "drift: IPPolicy/a\n", "drift: {ignore: IPPolicy/a}\n", "drift: {ignore: [a, {b: 1}]}\n"],
 )
 def test_settings_without_the_resource_are_unchanged(text: str) -> None:
-    assert rename.rename_in_settings(text, renaming()) == text
+    assert rename.rename_in_settings(text, make_renaming()) == text
 
 
 def test_lines_that_mention_the_address_are_found_but_not_those_of_former_addresses() -> None:
@@ -255,15 +255,15 @@ VALUES: Any = st.recursive(
 )
 
 
-def renamed(value: Any) -> Any:
+def rename_references(value: Any) -> Any:
     """The value as it is after the renaming."""
     if isinstance(value, dict):
         if [*value] == ["ref"]:
             known = {"IPPolicy/a": "IPPolicy/b", "IPPolicy/a.id": "IPPolicy/b.id"}
             return {"ref": known.get(value["ref"], value["ref"])}
-        return {key: renamed(item) for key, item in value.items()}
+        return {key: rename_references(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [renamed(item) for item in value]
+        return [rename_references(item) for item in value]
     return value.replace("${{ IPPolicy/a }}", "${{ IPPolicy/b }}")
 
 
@@ -271,5 +271,5 @@ def renamed(value: Any) -> Any:
 def test_only_the_references_of_a_value_are_renamed(value: Any, is_flow: bool) -> None:
     spec = emit.flow(value) if is_flow else None
     text = f"kind: X\nspec: {spec}\n" if is_flow else "\n".join(emit.block({"kind": "X", "spec": value})) + "\n"
-    (document,) = yaml.read(rename.rename_in_manifests(text, renaming()).encode(), "f").documents
-    assert document.value == {"kind": "X", "spec": renamed(value)}
+    (document,) = yaml.read(rename.rename_in_manifests(text, make_renaming()).encode(), "f").documents
+    assert document.value == {"kind": "X", "spec": rename_references(value)}

@@ -1,4 +1,4 @@
-"""Places that no secret is delivered to: at the check of the manifests, and again when a file is written."""
+"""Places to which no secret is delivered: checked with the manifests, and again before a file is written."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ async def test_a_reserved_place_is_refused_in_manifests_and_when_it_is_written(
     tmp_path: Path, target: str, use: str
 ) -> None:
     read = project(tmp_path, target)
-    with pytest.raises(Rejected) as told:
+    with pytest.raises(Rejected) as rejected:
         load_manifests(read, {})
-    (problem,) = (problem for problem in told.value.problems if problem.is_error)
+    (problem,) = (problem for problem in rejected.value.problems if problem.is_error)
     assert problem.code == "reserved-delivery-target"
     assert problem.text == f"delivered to {target}, which is reserved: {use}"
     sinks = ProjectSinks(tmp_path, lambda: own_places(read))

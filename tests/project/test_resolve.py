@@ -19,7 +19,7 @@ from tests.project.texts import load, load_one, load_texts, problem_lines
 DOMAIN = "\n---\nkind: ReservedAddress\nname: na.me\n---\nkind: IPPolicy\nname: office\n"
 
 
-def described(expression: str) -> str:
+def describe(expression: str) -> str:
     return f"kind: IPPolicy\nname: a\nspec:\n  description: {expression}{DOMAIN}"
 
 
@@ -40,13 +40,13 @@ def described(expression: str) -> str:
     ],
 )
 def test_an_expression_is_resolved(written: str, meant: object) -> None:
-    spec = load_one(described(written), {"WORDS": "some words"}, variables={"team": "x", "size": 3}).spec
+    spec = load_one(describe(written), {"WORDS": "some words"}, variables={"team": "x", "size": 3}).spec
     assert spec == {"description": meant}
 
 
 def test_an_environment_variable_in_a_shown_field_is_a_warning() -> None:
-    shown = load(described("{from_env: WORDS}"), {"WORDS": "some words"}).warnings
-    assert [(str(problem.position), problem.subject, problem.text, problem.remedy) for problem in shown] == [
+    warnings = load(describe("{from_env: WORDS}"), {"WORDS": "some words"}).warnings
+    assert [(str(problem.position), problem.subject, problem.text, problem.remedy) for problem in warnings] == [
         (
             "a.yaml:4:16",
             "IPPolicy/a.description",
@@ -63,7 +63,7 @@ def test_an_environment_variable_in_a_shown_field_is_a_warning() -> None:
 
 
 def test_an_environment_variable_that_is_not_set_is_reported() -> None:
-    assert problem_lines(described("{from_env: NOPE}")) == [
+    assert problem_lines(describe("{from_env: NOPE}")) == [
         "a.yaml:4:16: IPPolicy/a.description: the environment variable NOPE is not set; "
         "export NOPE where reconciler runs"
     ]
@@ -77,8 +77,8 @@ def test_an_empty_environment_variable_is_no_secret() -> None:
 
 
 def test_a_value_of_an_environment_variable_is_validated() -> None:
-    said = problem_lines(described("{from_env: LONG}"), {"LONG": "x" * 256})
-    assert "a.yaml:4:16: IPPolicy/a.description: 256 bytes, and at most 255 are allowed; shorten it" in said
+    lines = problem_lines(describe("{from_env: LONG}"), {"LONG": "x" * 256})
+    assert "a.yaml:4:16: IPPolicy/a.description: 256 bytes, and at most 255 are allowed; shorten it" in lines
 
 
 ROUTE = """\
@@ -146,7 +146,7 @@ def test_the_path_of_a_file_is_relative_to_the_project(tmp_path: Path) -> None:
 
 
 def test_a_reference_is_to_the_longest_declared_name() -> None:
-    text = described("{ref: ReservedAddress/na.me.addr}") + "---\nkind: ReservedAddress\nname: na.me.addr\n"
+    text = describe("{ref: ReservedAddress/na.me.addr}") + "---\nkind: ReservedAddress\nname: na.me.addr\n"
     declared = load(text).manifest.declarations[Address("IPPolicy", "a")]
     assert declared.spec == {"description": Ref(Address("ReservedAddress", "na.me.addr"))}
 
@@ -159,7 +159,7 @@ def resolve(
     declared.add(Address("ReservedAddress", "r"), Ensure.PRESENT)
     resolver = Resolver(Path(), environ or {}, given.get("variables", {}), declared, None, given.get("sources", {}))
     found = resolver.resolve(kinds.get(kind).spec, Address(kind, "a"), spec)
-    return found, [f"{'.'.join(map(str, each.path))}: {each.text}" for each in resolver.findings]
+    return found, [f"{'.'.join(map(str, finding.path))}: {finding.text}" for finding in resolver.findings]
 
 
 VARIABLES = {"t": "x", "n": 3, "f": True, "l": ["a", 1], "m": {"a": 1, "b": None}, "none": None, "e": ""}
@@ -253,9 +253,9 @@ def test_a_resolved_secret_is_hidden_and_has_its_source(
 ) -> None:
     spec = {"name": "n", "value": written}
     given = {**VARIABLES, "given": "g"}
-    found, told = resolve("Secret", spec, {"S": "canary"}, variables=given, sources={"given": "--var"})
+    found, lines = resolve("Secret", spec, {"S": "canary"}, variables=given, sources={"given": "--var"})
     assert isinstance(found["value"], Secret)
-    assert (found["value"].reveal(), found["value"].source, told) == (text, source, problems)
+    assert (found["value"].reveal(), found["value"].source, lines) == (text, source, problems)
 
 
 def test_the_remedy_for_a_secret_in_plain_text_names_its_field() -> None:

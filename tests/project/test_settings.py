@@ -1,4 +1,4 @@
-"""Settings of a project: own files, the digest, variables, environments and defaults, one value after the other."""
+"""Settings of a project: own files, the digest, variables, environments and defaults, one value at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from reconciler.project.settings.variables import Setting
 from tests.project.texts import POLICY, ProjectFolder
 
 
-def told(project: ProjectFolder, settings: str, environment: str | None = None) -> list[str]:
+def problem_lines(project: ProjectFolder, settings: str, environment: str | None = None) -> list[str]:
     project.write("reconciler.yaml", settings)
     with pytest.raises(Rejected) as caught:
         project.config(environment)
@@ -37,7 +37,7 @@ def told(project: ProjectFolder, settings: str, environment: str | None = None) 
     ],
 )
 def test_a_setting_from_an_unset_environment_variable_is_reported(project: ProjectFolder, text: str, line: str) -> None:
-    (problem,) = told(project, f"stack: a\n{text}")
+    (problem,) = problem_lines(project, f"stack: a\n{text}")
     assert problem.startswith(line)
 
 
@@ -75,7 +75,7 @@ def test_an_invalid_override_is_reported_before_problems_of_the_file(project: Pr
 
 
 def test_an_environment_may_be_empty_and_a_project_file_may_not(project: ProjectFolder) -> None:
-    assert told(project, "# nothing\n") == ["1:1: expected a map, found nothing; begin with version: 1"]
+    assert problem_lines(project, "# nothing\n") == ["1:1: expected a map, found nothing; begin with version: 1"]
     project.write("reconciler.yaml", "stack: shop\n")
     for nothing in ("# nothing\n", "---\n", "null\n"):
         project.write("environments/x.yaml", nothing)
@@ -265,8 +265,8 @@ def test_a_variable_has_its_source_and_position(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "variables: {a: z, c: {from_env: C}}\n")
     read = project.config("prod", {"E": "e", "C": "c"})
     found = {
-        name: (each.value, each.source, each.origin, str(each.spot and each.spot.position))
-        for name, each in read.settings.items()
+        name: (setting.value, setting.source, setting.origin, str(setting.spot and setting.spot.position))
+        for name, setting in read.settings.items()
     }
     assert found["a"] == ("z", "environment prod", "", "environments/prod.yaml:1:16")
     assert found["b"] == ("y", "default", "", "reconciler.yaml:4:16")
@@ -428,8 +428,8 @@ def test_an_absent_resource_has_no_defaults(project: ProjectFolder) -> None:
     project.write("environments/prod.yaml", "IPPolicy/b: {spec: {description: d}}\n")
     for environment in (None, "prod"):
         found = project.declarations(environment)
-        assert [each.lifecycle.protect for each in found.values()] == [True, False, False]
-        assert [each.spec.get("metadata") for each in found.values()] == ["m", None, None]
+        assert [declaration.lifecycle.protect for declaration in found.values()] == [True, False, False]
+        assert [declaration.spec.get("metadata") for declaration in found.values()] == ["m", None, None]
 
 
 def test_expressions_in_defaults_are_resolved_in_each_manifest(project: ProjectFolder) -> None:
@@ -440,11 +440,11 @@ def test_expressions_in_defaults_are_resolved_in_each_manifest(project: ProjectF
     )
     project.write("manifests/a.yaml", f"{POLICY}---\nkind: Secret\nname: s\n")
     found = load_manifests(project.config(), {"HIDDEN": "canary"}, {"v": "two"}).manifest.declarations
-    assert [dict(each.spec) for each in found.values()] == [
+    assert [dict(declaration.spec) for declaration in found.values()] == [
         {"description": "base", "metadata": "two"},
         {"vault_id": "vault_1", "name": "n", "value": Secret("canary", "env:HIDDEN")},
     ]
-    assert [each.reveal() for each in secrets_in(list(found.values())[1].spec)] == ["canary"]
+    assert [secret.reveal() for secret in secrets_in(list(found.values())[1].spec)] == ["canary"]
 
 
 def test_an_invalid_variable_is_reported_before_problems_of_manifests(project: ProjectFolder) -> None:
@@ -457,7 +457,9 @@ def test_manifests_are_loaded_together_with_planned_ones(project: ProjectFolder)
     included = {"note": b"text\n"}
     project.write("reconciler.yaml", "stack: s\nmanifests: [manifests, more]\n")
     loaded = load_manifests_with(project.config(), {}, None, added, included)
-    assert [(str(address), each.spec["description"]) for address, each in loaded.manifest.declarations.items()] == [
+    assert [
+        (str(address), declaration.spec["description"]) for address, declaration in loaded.manifest.declarations.items()
+    ] == [
         ("IPPolicy/office", "base"),
         ("IPPolicy/b", "text"),
     ]

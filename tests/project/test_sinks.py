@@ -258,7 +258,7 @@ KUBERNETES = Delivery("to_kubernetes_secret", "a.yaml", settings={"name": "a", "
         (dotenv(), "AGENT_TOKEN=theirs\nAGENT_TOKEN=\n"),
         (KUBERNETES, "kind: Secret\n"),
     ],
-    ids=lambda each: each.way if isinstance(each, Delivery) else "",
+    ids=lambda value: value.way if isinstance(value, Delivery) else "",
 )
 async def test_an_existing_secret_is_replaced_only_if_allowed(root: Path, delivery: Delivery, present: str) -> None:
     file = root / delivery.target
@@ -372,7 +372,7 @@ async def test_a_command_is_killed_when_its_delivery_is_cancelled(root: Path) ->
     assert await is_killed(child)
 
 
-def running_in(root: Path) -> list[str]:
+def find_processes(root: Path) -> list[str]:
     """The processes whose working directory it is. One that has ended has none."""
     found = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
@@ -392,10 +392,10 @@ async def test_a_command_that_is_starting_is_killed(root: Path, turns: int) -> N
     with pytest.raises(asyncio.CancelledError):
         await work
     for _ in range(100):
-        if not running_in(root):
+        if not find_processes(root):
             break
         await asyncio.sleep(0.02)
-    assert running_in(root) == []
+    assert find_processes(root) == []
 
 
 async def test_a_command_that_takes_too_long_is_killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,9 +412,9 @@ async def test_the_output_of_a_failed_command_is_not_quoted(root: Path) -> None:
             "sh failed with exit code 3; its output is hidden, since it may "
             "contain the secret: run it by hand to see it"
         ),
-    ) as told:
+    ) as refused:
         await ProjectSinks(root).deliver(command("sh", "-c", "cat >&2; exit 3"), TOKEN)
-    assert "canary" not in str(told.value)
+    assert "canary" not in str(refused.value)
 
 
 async def test_a_missing_command_is_reported_before_an_object_is_created(root: Path) -> None:

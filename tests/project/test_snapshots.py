@@ -1,4 +1,4 @@
-"""Snapshot files: which ones are read, and whose signature counts."""
+"""Snapshot files: which ones are read, and which signatures are accepted."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_an_unsigned_snapshot_is_read_only_if_no_signature_is_required() -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "problem"),
     [
         ("stack", "dev", "it was changed after it was written"),
         ("integrity", "blake2b:00", "it was changed after it was written"),
@@ -75,8 +75,8 @@ def test_an_unsigned_snapshot_is_read_only_if_no_signature_is_required() -> None
         ("signature", "ed25519:AAAA", "its signature does not match"),
     ],
 )
-def test_a_snapshot_that_was_changed_is_refused(name: str, value: object, told: str) -> None:
-    assert told in refusal(json.dumps({**json.loads(snapshots.write(TAKEN, PRIVATE)), name: value}))
+def test_a_snapshot_that_was_changed_is_refused(name: str, value: object, problem: str) -> None:
+    assert problem in refusal(json.dumps({**json.loads(snapshots.write(TAKEN, PRIVATE)), name: value}))
 
 
 @pytest.mark.parametrize("text", ["", "{", '"text"', "[]", "3", "{}", "[" * 100_000])
@@ -85,7 +85,7 @@ def test_a_file_of_another_format_is_no_snapshot(text: str) -> None:
 
 
 def test_a_signature_of_other_content_is_refused() -> None:
-    """With an integrity that fits, as whoever changes the file can write it."""
+    """With the checksum of the changed content, which anyone who changes the file can compute."""
     signed = json.loads(snapshots.write(TAKEN, PRIVATE))
     other = json.loads(snapshots.write(replace(TAKEN, stack="dev"), None))
     assert "its signature does not match" in refusal(json.dumps({**other, "signature": signed["signature"]}))
@@ -97,7 +97,7 @@ def test_a_snapshot_with_content_that_is_not_valid_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stack", "account", "now", "told"),
+    ("stack", "account", "now", "problem"),
     [
         ("prod", "main", 1000.0, ""),
         ("prod", None, 1000.0, ""),
@@ -110,14 +110,14 @@ def test_a_snapshot_with_content_that_is_not_valid_is_refused() -> None:
     ],
 )
 def test_a_snapshot_of_another_stack_account_or_time_is_refused(
-    stack: str, account: str | None, now: float, told: str
+    stack: str, account: str | None, now: float, problem: str
 ) -> None:
-    if not told:
+    if not problem:
         snapshots.refuse_stale(TAKEN, "s.json", stack, account, now, 60)
         return
     with pytest.raises(Rejected) as rejected:
         snapshots.refuse_stale(TAKEN, "s.json", stack, account, now, 60)
-    assert f"s.json cannot be used: {told}" in str(rejected.value)
+    assert f"s.json cannot be used: {problem}" in str(rejected.value)
 
 
 def test_an_account_without_a_name_is_described() -> None:

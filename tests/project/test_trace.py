@@ -146,7 +146,7 @@ HIDDEN = Hidden("")
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "value", "shown"),
+    ("kind", "path", "value", "text"),
     [
         ("IPPolicy", ("description",), "x", "x"),
         ("IPPolicy", ("description",), None, None),
@@ -177,5 +177,5 @@ HIDDEN = Hidden("")
         ("HTTPSEdgeRoute", ("oidc",), "text", HIDDEN),
     ],
 )
-def test_hidden_values_are_not_shown(kind: str, path: Any, value: Any, shown: Any) -> None:
-    assert show_value(kind, path, value) == shown
+def test_hidden_values_are_not_shown(kind: str, path: Any, value: Any, text: Any) -> None:
+    assert show_value(kind, path, value) == text

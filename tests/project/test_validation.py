@@ -51,7 +51,10 @@ def findings(value: Any) -> list[str]:
         Sample.model_validate(value)
     except ValidationError as error:
         found = validation.problems_of(error, value, fields_of(Sample))
-        return [f"{'.'.join(map(str, each.path))}: {each.text}; {each.remedy} ({each.code})" for each in found]
+        return [
+            f"{'.'.join(map(str, finding.path))}: {finding.text}; {finding.remedy} ({finding.code})"
+            for finding in found
+        ]
     return []
 
 
@@ -114,9 +117,9 @@ def findings(value: Any) -> list[str]:
 def test_an_invalid_value_is_one_finding_with_a_remedy(value: Any, lines: list[str]) -> None:
     found = findings(value)
     if "mixed" in value and isinstance(value["mixed"], list):
-        assert {each.partition(":")[0] for each in found} <= {"mixed", "mixed.0"}
+        assert {text.partition(":")[0] for text in found} <= {"mixed", "mixed.0"}
         return
-    assert [each[: len(line)] for each, line in zip(found, lines, strict=True)] == lines
+    assert [text[: len(line)] for text, line in zip(found, lines, strict=True)] == lines
 
 
 def test_a_failed_rule_does_not_quote_a_secret() -> None:

@@ -14,7 +14,7 @@ from reconciler.project.manifests import write
 from reconciler.project.yaml import reader as yaml
 
 
-def imported(spec: dict[str, Value], kind: str = "IPPolicy", **more: Any) -> Imported:
+def make_import(spec: dict[str, Value], kind: str = "IPPolicy", **more: Any) -> Imported:
     return Imported(Address(kind, more.pop("name", "a")), Live(kind, "id_1", {}), spec, **more)
 
 
@@ -25,7 +25,7 @@ def test_an_imported_object_is_written_as_a_manifest() -> None:
         "metadata": Attachment("long\ntext", "json"),
         "more": {"ref": Ref(Address("IPPolicy", "b")), "list": [Template(("a ", Ref(Address("Vault", "v"))))]},
     }
-    text = write.render_document(imported(spec, id="ipp_1", protect=True, ignore=("x.y",)), "manifests", included)
+    text = write.render_document(make_import(spec, id="ipp_1", protect=True, ignore=("x.y",)), "manifests", included)
     assert included == {"manifests/files/ip-policy/a.metadata.json": "long\ntext"}
     assert text == (
         "kind: IPPolicy\nname: a\nid: ipp_1\nlifecycle:\n  protect: true\n"
@@ -37,10 +37,10 @@ def test_an_imported_object_is_written_as_a_manifest() -> None:
 
 
 def test_keys_that_do_not_apply_are_not_written() -> None:
-    assert write.render_document(imported({}), ".", {}) == "kind: IPPolicy\nname: a\nspec: {}\n"
-    protected = write.render_document(imported({}, protect=True), ".", {})
+    assert write.render_document(make_import({}), ".", {}) == "kind: IPPolicy\nname: a\nspec: {}\n"
+    protected = write.render_document(make_import({}, protect=True), ".", {})
     assert protected == "kind: IPPolicy\nname: a\nlifecycle:\n  protect: true\nspec: {}\n"
-    ignoring = write.render_document(imported({}, ignore=("a", "b")), ".", {})
+    ignoring = write.render_document(make_import({}, ignore=("a", "b")), ".", {})
     assert "protect" not in ignoring
     assert "  ignore: [a, b]\n" in ignoring
 
@@ -55,15 +55,15 @@ def test_appending_a_document_does_not_change_those_before() -> None:
 def test_children_are_written_after_their_parent() -> None:
     catalog = {kind.name: kind for kind in kinds.declarable()}
     members = [
-        imported({}, "IPPolicyRule", name="a"),
-        imported({}, "IPPolicy", name="z"),
-        imported({}, "Vault", name="v"),
-        imported({}, "IPPolicy", name="b"),
+        make_import({}, "IPPolicyRule", name="a"),
+        make_import({}, "IPPolicy", name="z"),
+        make_import({}, "Vault", name="v"),
+        make_import({}, "IPPolicy", name="b"),
     ]
     manifests, _ = write.render_files(members, catalog, ".")
     assert [*manifests] == ["ip-policy.yaml", "vault.yaml"]
     found = [document.value for document in yaml.read(manifests["ip-policy.yaml"].encode(), "f").documents]
-    assert [(each["kind"], each["name"]) for each in found] == [
+    assert [(document["kind"], document["name"]) for document in found] == [
         ("IPPolicy", "b"),
         ("IPPolicy", "z"),
         ("IPPolicyRule", "a"),

@@ -25,7 +25,7 @@ from reconciler.project.yaml.errors import MAX_BYTES
 from reconciler.project.yaml.positions import Places
 
 
-def told(text: str | bytes) -> list[str]:
+def problem_lines(text: str | bytes) -> list[str]:
     return [str(problem) for problem in yaml.read(text.encode() if isinstance(text, str) else text, "f.yaml").problems]
 
 
@@ -111,7 +111,7 @@ def test_a_scalar_is_read_by_the_core_schema(written: str, meant: object) -> Non
     ],
 )
 def test_invalid_yaml_is_reported_with_a_position_and_a_remedy(text: str | bytes, lines: list[str]) -> None:
-    assert told(text) == lines
+    assert problem_lines(text) == lines
 
 
 def test_a_quoted_merge_key_is_text() -> None:
@@ -143,8 +143,8 @@ def test_an_anchor_may_be_inside_another() -> None:
 
 def test_the_tags_of_the_core_schema_may_be_written_out() -> None:
     assert value("a: !!map {b: !!seq [!!str 1]}") == {"a": {"b": ["1"]}}
-    assert "unknown tag" in told("a: !!seq {b: 1}")[0]
-    assert "unknown tag" in told("a: !!map [1]")[0]
+    assert "unknown tag" in problem_lines("a: !!seq {b: 1}")[0]
+    assert "unknown tag" in problem_lines("a: !!map [1]")[0]
 
 
 def test_an_alias_of_a_quoted_merge_key_is_text() -> None:
@@ -158,7 +158,7 @@ def test_a_missing_item_has_the_position_of_its_list() -> None:
 
 
 def test_an_anchor_is_defined_in_its_own_document_only() -> None:
-    assert told("a: &x 1\n---\nb: *x") == [
+    assert problem_lines("a: &x 1\n---\nb: *x") == [
         "f.yaml:3:4: undefined alias (*); define the anchor first, or quote the text"
     ]
 
@@ -191,15 +191,15 @@ def test_a_bomb_of_aliases_is_refused_quickly() -> None:
 
 def test_a_chain_of_aliases_has_the_depth_of_its_expansion() -> None:
     text = "- &a0 [x]\n" + "".join(f"- &a{n} [*a{n - 1}]\n" for n in range(1, 80))
-    assert told(text) == ["f.yaml:64:9: nested deeper than 64 levels; reduce the nesting"]
+    assert problem_lines(text) == ["f.yaml:64:9: nested deeper than 64 levels; reduce the nesting"]
 
 
 def test_a_file_that_is_too_large_is_refused() -> None:
-    assert told(b" " * (MAX_BYTES + 1)) == ["f.yaml:1:1: larger than 5 MiB; split the file"]
+    assert problem_lines(b" " * (MAX_BYTES + 1)) == ["f.yaml:1:1: larger than 5 MiB; split the file"]
 
 
 def test_a_file_of_too_many_values_is_refused() -> None:
-    lines = told("[" + "1," * (yaml.MAX_VALUES + 10) + "]")
+    lines = problem_lines("[" + "1," * (yaml.MAX_VALUES + 10) + "]")
     assert lines == ["f.yaml:1:1: more than 500,000 values in one file; split the file"]
 
 
@@ -412,7 +412,7 @@ def test_two_parsers_read_the_same_values(text: str) -> None:
 )
 def test_unreadable_text_is_reported_at_its_position(text: bytes, problems: list[str]) -> None:
     found = [str(problem) for problem in yaml.read(text, "f.yaml").problems]
-    assert [each[: len(problem) + 7] for each, problem in zip(found, problems, strict=True)] == [
+    assert [line[: len(problem) + 7] for line, problem in zip(found, problems, strict=True)] == [
         f"f.yaml:{problem}" for problem in problems
     ]
 
