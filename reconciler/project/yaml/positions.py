@@ -56,6 +56,8 @@ class Places(Mapping[Path, Position]):
         return self._written
 
     def __getitem__(self, path: Path) -> Position:
+        if not path:
+            return self.start
         index, key_index = self._find(path)
         _, marks, _ = self._read()
         mark = marks[index]
@@ -67,6 +69,8 @@ class Places(Mapping[Path, Position]):
 
     def key(self, path: Path) -> Position:
         """The position of the last key of the path."""
+        if not path:
+            return self.start
         index, key_index = self._find(path)
         _, marks, _ = self._read()
         return position(self._file, marks[index if key_index is None else key_index])
@@ -99,6 +103,8 @@ class Places(Mapping[Path, Position]):
         return position(self._file, self._start)
 
     def __contains__(self, path: object) -> bool:
+        if path == ():
+            return True
         try:
             self._find(path)  # type: ignore[arg-type]  # any object can be asked for
         except (KeyError, TypeError):
