@@ -69,6 +69,19 @@ def test_more_problems_than_the_limit_are_reported_as_such(shell: Shell) -> None
     assert len(result.splitlines()) < 10_100
 
 
+def test_a_project_with_more_invalid_values_than_are_searched_fails(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first problems of a resource are kept: their number alone does not end the search."""
+    monkeypatch.setattr("reconciler.project.manifests.load.MAX_INVALID_VALUES", 500)
+    values = ", ".join(map(str, range(200)))
+    wrong = f"---\nkind: TLSEdge\nname: a%d\nspec: {{hostports: [{values}]}}\n"
+    shell.write("manifests/one.yaml", "".join(wrong % number for number in range(10)))
+    log = shell("validate", "--log-format", "json").err
+    assert "more than 10,000 problems in this project; correct these first" in log
+    assert ("TLSEdge/a2" in log, "TLSEdge/a3" in log) == (True, False)
+
+
 def test_a_missing_file_of_a_field_that_is_not_secret_is_an_error(shell: Shell) -> None:
     shell.write("manifests/one.yaml", "kind: IPPolicy\nname: a\nspec: {description: {from_file: texts/a.txt}}\n")
     result = shell("validate")

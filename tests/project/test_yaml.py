@@ -542,3 +542,11 @@ def test_released_positions_of_a_changed_file_are_the_start() -> None:
     second.release(lambda: ())
     assert (second.nearest(("b", "c")), ("b",) in second) == (Position("f", 3, 1), False)
     assert Places("f", None, array("Q", [0])).start == Position("f", 1, 1)
+
+
+def test_the_position_of_a_document_is_known_without_reading_the_file_again() -> None:
+    def again() -> list[Places]:
+        raise AssertionError
+
+    unread = Places.unread("f", 0, 0, again)
+    assert (unread[()], unread.key(()), unread.nearest(()), () in unread) == (*[Position("f", 1, 1)] * 3, True)

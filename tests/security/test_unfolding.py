@@ -162,6 +162,13 @@ PROJECTS: Mapping[str, Mapping[str, str]] = {
         "reconciler.yaml": SETTINGS,
         **{f"manifests/a{n}.yaml": "- {a: 1}\n" * 120_000 for n in range(9)},
     },
+    "values in files of maps": {
+        "reconciler.yaml": SETTINGS,
+        **{
+            f"manifests/a{n}.yaml": f"kind: IPPolicy\nname: a{n}\nspec:\n  x:\n" + "  - {a: 1}\n" * 110_000
+            for n in range(9)
+        },
+    },
     "characters of four bytes": {
         "reconciler.yaml": SETTINGS + f"variables: {{big: '{'z' * 900_000}\U0001f600'}}\n",
         "manifests/a.yaml": responses('"x ${{ var.big }}"'),

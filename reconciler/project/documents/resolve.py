@@ -74,6 +74,7 @@ class Resolver:
         budget: Budget | None = None,
     ) -> None:
         self._budget = budget or Budget()
+        self.invalid_values = 0  # of all declarations; only the first ones of each are reported
         self._outside = Outside(root, environ)
         self._secret_values = frozenset(secret_sources.find_secret_values(environ))
         self._variables = variables

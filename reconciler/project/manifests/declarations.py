@@ -37,7 +37,7 @@ def declare(
     places = draft.document.places
     spec = resolver.resolve(kind.spec, address, draft.spec, draft.ensure)
     findings = resolver.findings
-    if spec_findings := _spec_findings(envelope, kind, spec):
+    if spec_findings := _spec_findings(envelope, kind, spec, resolver):
         findings, spec_findings = _join_terraform(findings, spec_findings)
         findings = findings + [
             _suggest_place(finding) for finding in spec_findings if validation.value_at(spec, finding.path) != PENDING
@@ -72,7 +72,7 @@ def declare(
     return declaration, problems
 
 
-def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> list[Finding]:
+def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value], resolver: Resolver) -> list[Finding]:
     needs_all = envelope.ensure is Ensure.PRESENT
     lacking = [
         validation.report_missing_field((name,), "set it, or set id: to the id of an existing object")
@@ -83,6 +83,7 @@ def _spec_findings(envelope: Envelope, kind: Kind, spec: dict[str, Value]) -> li
     try:
         valid = kind.spec.model_validate(spec)
     except ValidationError as error:
+        resolver.invalid_values += error.error_count()
         wrong = validation.problems_of(error, spec, fields_of(kind.spec))
         return lacking + [
             finding for finding in wrong if needs_all or finding.text != validation.MISSING or len(finding.path) > 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path as Folder
@@ -55,6 +55,7 @@ from reconciler.project.yaml.positions import Again, Places
 from reconciler.project.yaml.reader import Reading
 
 MAX_PROBLEMS: Final = 10_000  # of a project; each takes about half a KiB
+MAX_INVALID_VALUES: Final = 200_000  # of a project: to find so many takes seconds
 _TOO_MANY: Final = Problem(
     f"more than {MAX_PROBLEMS:,} problems in this project", "correct these first", code="too-many-problems"
 )
@@ -186,7 +187,7 @@ def _assemble(
     written = ChainMap(dict(texts), resolver.included_files, dict(config.sources))
     declarations, links = _declarations(drafts, resolver, written, problems)
     problems += config.warnings
-    if len(problems) > MAX_PROBLEMS:
+    if _are_too_many(problems, resolver):
         problems.append(_TOO_MANY)
     else:
         problems += find_exposed_secrets(config, environ, declarations, resolver)
@@ -301,7 +302,7 @@ def _declarations(
     declarations: dict[Address, Declaration] = {}
     links: dict[Address, list[tuple[Address, Path]]] = {}
     for draft in drafts:
-        if len(problems) > MAX_PROBLEMS:
+        if _are_too_many(problems, resolver):
             break
         if draft.envelope is None or draft.address is None or draft.kind is None:
             continue
@@ -313,6 +314,10 @@ def _declarations(
         elif resolver.links:
             links[draft.address] = resolver.links
     return declarations, links
+
+
+def _are_too_many(problems: Collection[Problem], resolver: Resolver) -> bool:
+    return len(problems) > MAX_PROBLEMS or resolver.invalid_values > MAX_INVALID_VALUES
 
 
 def _check_together(
