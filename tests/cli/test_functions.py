@@ -1,4 +1,4 @@
-"""The functions of `${{ … }}` in manifests: where they may be used, and their errors in `validate`."""
+"""The functions of `${{ … }}` in manifests, as `explain` and `validate` evaluate them. Errors are in `mistakes`."""
 
 from __future__ import annotations
 
@@ -54,33 +54,3 @@ def test_items_of_for_each_are_arguments(project: Shell) -> None:
     assert "none in EU" in explain(project, "IPPolicy/home-2.description")
     assert "}} ${{ x" in explain(project, "IPPolicy/office-1.metadata")
     assert "no label" in explain(project, "IPPolicy/home-2.metadata")
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("${{ lower(each.key) }}", "each.… is only available in a manifest with for_each"),
-        ("${{ lower(var.regio) }}", "unknown variable regio; did you mean region?"),
-        ("a ${{ split(var.hosts, ',') }}", "cannot be part of a text"),
-        ("${{ lower(IPPolicy/a) }}", "IPPolicy/a is a reference"),
-    ],
-)
-def test_errors_have_the_position_of_the_value(project: Shell, text: str, problem: str) -> None:
-    project.write("manifests/a.yaml", f'kind: IPPolicy\nname: a\nspec:\n  description: "{text}"\n')
-    answer = project("validate")
-    assert answer.code == 1
-    assert "manifests/a.yaml:4:" in answer.out + answer.err
-    assert problem in answer.out + answer.err
-
-
-@pytest.mark.parametrize("call", ["lower(var.region)", "lower(each.value)", "default(each.value, var.region)"])
-def test_functions_are_refused_in_secret_fields(project: Shell, call: str) -> None:
-    for_each = "for_each: {a: ABC}\n" if "each" in call else ""
-    name = "${{ each.key }}" if for_each else "a"
-    spec = f"spec:\n  name: x\n  value: ${{{{ {call} }}}}\n  vault_id: vault_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4\n"
-    project.write("manifests/a.yaml", f"kind: Secret\nname: {name}\n{for_each}{spec}")
-    answer = project("validate")
-    assert answer.code == 1
-    output = answer.out + answer.err
-    assert "functions are not available in secret fields" in output or "invalid expression ${{ … }}" in output
-    assert "abc" not in output.lower().replace("each", "")

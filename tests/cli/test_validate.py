@@ -327,63 +327,12 @@ def test_a_variable_named_like_a_secret_is_a_warning_in_a_visible_field(
 # --- ids --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("written", ["IPPolicy/office", "'${{ var.which }}'", "'${{ var.kind }}/office'", "Vault/x"])
-def test_an_address_instead_of_an_id_is_an_error_with_the_reference_to_write(shell: Shell, written: str) -> None:
-    shell.write("reconciler.yaml", "stack: s\nvariables: {which: IPPolicy/office, kind: IPPolicy}\n")
-    rule = "kind: IPPolicyRule\nname: r\nspec:\n  cidr: 10.0.0.0/8\n  action: allow\n  ip_policy_id: "
-    shell.write("manifests/rule.yaml", f"{rule}{written}\n")
-    result = shell("validate")
-    meant = "Vault/x" if written == "Vault/x" else "IPPolicy/office"
-    assert result.code == 1
-    assert result.err.startswith(
-        "manifests/rule.yaml:6:17: IPPolicyRule/r.ip_policy_id: expected an id, found the address "
-        f"{meant}; write {{ref: {meant}}}"
-    )
-
-
-def test_an_address_in_a_list_of_ids_is_reported_at_its_position(shell: Shell) -> None:
-    edge = "kind: TLSEdge\nname: t\nspec: {ip_restriction: {ip_policy_ids: [ipp_1, IPPolicy/office]}}\n"
-    shell.write("manifests/edge.yaml", edge)
-    assert (
-        "manifests/edge.yaml:3:48: TLSEdge/t.ip_restriction.ip_policy_ids[1]: expected an id" in shell("validate").err
-    )
-
-
 def test_text_with_a_slash_in_another_field_is_no_address(shell: Shell) -> None:
     shell.write("manifests/bot.yaml", BOT % "IPPolicy/office")
     assert shell("validate").code == 0
 
 
-# --- hints ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "remedy"),
-    [
-        ("manifests/x.yaml", BOT % "a" + "protect: true\n", "write it under lifecycle, as in lifecycle: {protect: …}"),
-        ("manifests/x.yaml", BOT % "a" + "ignore: [name]\n", "write it under lifecycle, as in lifecycle: {ignore: …}"),
-        ("manifests/x.yaml", BOT % "a" + "adopt: true\n", "write it under lifecycle, as in lifecycle: {adopt: …}"),
-        ("manifests/x.yaml", BOT % "a" + "after: 90d\n", "write it under rotate, as in rotate: {after: …}"),
-        ("manifests/x.yaml", BOT % "a" + "active: true\n", "write it under spec, as in spec: {active: …}"),
-        ("manifests/x.yaml", BOT % "a, moved: BotUser/y", "write it beside spec"),
-        ("manifests/x.yaml", BOT % "a, adopt: true", "write it under lifecycle, as in lifecycle: {adopt: …}"),
-        ("manifests/x.yaml", BOT % "{env: X}", "write {from_env: X}"),
-        ("manifests/x.yaml", SECRET % "{env: X}", "write {from_env: X}"),
-        ("manifests/x.yaml", SECRET % "{fromEnv: hunter2}", "write {from_env: …}"),
-        ("manifests/x.yaml", SECRET % "{secret: SG.hunter2.x}", "write {from_env: …}"),
-        ("manifests/x.yaml", SECRET % "{file: secrets/x}", "write {from_file: secrets/x}"),
-        ("manifests/x.yaml", BOT % "{reference: Vault/v.id}", "write {ref: Vault/v.id}"),
-        ("environments/e.yaml", "IPPolicy/office: {protect: true}\n", "write it under lifecycle, as in"),
-        ("environments/e.yaml", "IPPolicy/office: {description: a}\n", "write it under spec, as in"),
-        ("reconciler.yaml", "stack: s\ndefaults: {IPPolicy: {description: a}}\n", "write it under spec, as in"),
-    ],
-)
-def test_a_misplaced_key_is_reported_with_its_place(shell: Shell, file: str, text: str, remedy: str) -> None:
-    shell.write(file, text)
-    result = shell("validate")
-    assert result.code == 1
-    assert f"; {remedy}" in result.err
-    assert "hunter2" not in result.err
+# --- problems of several environments ---------------------------------------------------------------------------------
 
 
 def test_a_problem_of_all_instances_in_all_environments_is_reported_once(shell: Shell) -> None:
