@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reconciler.api import secret_store
-from tests.harness.secret_stores import GitHubServer, VaultServer, serving
+from tests.harness.secret_stores import GitHubServer, VaultServer, run_server
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def vault() -> Iterator[VaultServer]:
     server = VaultServer()
-    with serving(server):
+    with run_server(server):
         yield server
 
 
 @pytest.fixture
 def github() -> Iterator[GitHubServer]:
     server = GitHubServer()
-    with serving(server):
+    with run_server(server):
         yield server

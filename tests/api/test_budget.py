@@ -78,7 +78,7 @@ def statuses(sandbox: SandboxProcess) -> Counter[int]:
 
 
 async def test_a_plan_and_an_apply_right_after_it_get_no_429(counting: SandboxProcess, tmp_path: Path) -> None:
-    await open_stack(counting, tmp_path, "prod", 50).planned()
+    await open_stack(counting, tmp_path, "prod", 50).plan_again()
     applying = open_stack(counting, tmp_path, "prod", 50)
     started = time.monotonic()
     run = await applying.run()

@@ -12,7 +12,7 @@ from reconciler.api.github_secrets import PROBE, GitHubSecrets, github_place
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from tests.api.deliveries import TO_GITHUB, TO_PROD, TOKEN
-from tests.harness.secret_stores import Answer, GitHubServer, serving
+from tests.harness.secret_stores import Answer, GitHubServer, run_server
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -124,14 +124,14 @@ OF_WEB = "/repos/acme/web/actions/secrets"
 )
 async def test_an_unexpected_response_of_github_fails_the_check(request_: str, response: Answer, text: str) -> None:
     server = OddGitHub(odd={request_: response})
-    with serving(server), pytest.raises(Undeliverable) as caught:
+    with run_server(server), pytest.raises(Undeliverable) as caught:
         await GitHubSecrets(server.environ).check(TO_GITHUB, overwrites=False)
     assert text in str(caught.value)
 
 
 async def test_a_probe_that_another_run_deleted_passes_the_check() -> None:
     server = OddGitHub(odd={f"DELETE {OF_WEB}/{PROBE}": (404, {})})
-    with serving(server):
+    with run_server(server):
         sink = GitHubSecrets(server.environ)
         await sink.check(TO_GITHUB, overwrites=False)
         await sink.check(TO_GITHUB, overwrites=False)

@@ -13,7 +13,7 @@ from reconciler.api.vault import Vault, vault_place
 from reconciler.engine.ports import Undeliverable
 from reconciler.model.manifest import Delivery
 from tests.api.deliveries import DATA, TO_VAULT, TOKEN
-from tests.harness.secret_stores import Answer, VaultServer, serving
+from tests.harness.secret_stores import Answer, VaultServer, run_server
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -180,7 +180,7 @@ KV = {"path": "secret/", "type": "kv", "options": {"version": "2"}}
 )
 async def test_an_unexpected_response_of_vault_fails_the_check(request_: str, response: Answer, text: str) -> None:
     server = OddVault(odd={request_: response})
-    with serving(server), pytest.raises(Undeliverable) as caught:
+    with run_server(server), pytest.raises(Undeliverable) as caught:
         await Vault(server.environ).check(TO_VAULT, overwrites=False)
     assert text in str(caught.value)
 
@@ -191,7 +191,7 @@ async def test_the_check_of_vault_requires_the_rights_that_the_delivery_needs() 
         server = OddVault(policy={"default": [], DATA: ["read", needed]})
         for version in former:
             server.set("secret/agents/berlin", version)
-        with serving(server):
+        with run_server(server):
             await Vault(server.environ).check(TO_VAULT, overwrites=False)
             await Vault(server.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
         assert server.value("secret/agents/berlin")["token"] == "canary-token-4Hs8"
@@ -210,7 +210,7 @@ async def test_a_rejected_write_to_vault_is_retried_only_after_conflicts_and_out
     status: int, body: Any, text: str, writes: int
 ) -> None:
     server = OddVault(odd={f"POST /v1/{DATA}": (status, body)})
-    with serving(server), pytest.raises(Undeliverable) as caught:
+    with run_server(server), pytest.raises(Undeliverable) as caught:
         await Vault(server.environ).deliver(TO_VAULT, TOKEN, overwrites=False)
     assert text in str(caught.value)
     assert [method for method, _ in server.log].count("POST") == writes

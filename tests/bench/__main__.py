@@ -87,9 +87,9 @@ SECTIONS: dict[str, Callable[[Bench, bool], Iterator[Row]]] = {
 
 def _line(row: Row) -> str:
     if row.target is None:
-        return f"| {row.what} | {row.figure.shown(row.unit)} | | |"
+        return f"| {row.what} | {row.figure.format(row.unit)} | | |"
     target = f"{'≥' if row.at_least else '≤'} {measure.format_number(row.target)}"
-    return f"| {row.what} | {row.figure.shown(row.unit)} | {target} | {'yes' if row.holds else 'NO'} |"
+    return f"| {row.what} | {row.figure.format(row.unit)} | {target} | {'yes' if row.holds else 'NO'} |"
 
 
 def _write(out: Path, machine: dict[str, str], rows: list[Row]) -> None:
@@ -103,8 +103,8 @@ def _write(out: Path, machine: dict[str, str], rows: list[Row]) -> None:
         lines: dict[str, list[tuple[float, float]]] = {}
         for row in rows:
             if row.points:
-                whose = "terraform" if "terraform" in row.points else "reconciler"
-                lines.setdefault(whose, []).append((row.points["resources"], row.points[key]))
+                program = "terraform" if "terraform" in row.points else "reconciler"
+                lines.setdefault(program, []).append((row.points["resources"], row.points[key]))
         if lines:
             drawn = plots.log_log(f"A plan without changes: {name}", "resources", unit, lines)
             (out / f"{name}.svg").write_text(drawn)

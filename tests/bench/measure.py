@@ -50,8 +50,8 @@ class Figure:
     def of(cls, values: Sequence[float]) -> Figure:
         return cls(statistics.median(values), min(values), max(values))
 
-    def shown(self, unit: str) -> str:
-        low, median, high = (format_number(each) for each in (self.low, self.median, self.high))
+    def format(self, unit: str) -> str:
+        low, median, high = (format_number(number) for number in (self.low, self.median, self.high))
         return f"{median} {unit}".rstrip() + (f" ({low}–{high})" if low != high else "")
 
 
@@ -59,7 +59,7 @@ def format_number(number: float) -> str:
     return f"{number:,.0f}" if number >= 1_000 else f"{number:.3g}"
 
 
-# The kernel counts the memory of whoever starts a program as the program's own, so one that has next to none does it.
+# The kernel counts the memory of the starting process as the program's own, so a process with little memory starts it.
 _STARTER = """
 import json, os, subprocess, sys, time
 started = time.monotonic()
@@ -104,7 +104,7 @@ def peak_of(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
-def repeated(times: int, measure: Callable[[], Taken], *, warm_up: bool = True) -> list[Taken]:
+def measure_repeatedly(times: int, measure: Callable[[], Taken], *, warm_up: bool = True) -> list[Taken]:
     """Each run has the yardstick laid before and behind it. `warm_up`: one run before them, which does not count."""
     if warm_up:
         measure()

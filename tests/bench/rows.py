@@ -57,7 +57,7 @@ class Bench:
     def world(self, resources: int) -> SizedProject:
         if resources not in self._worlds:
             root = self._folder / f"project-{resources}"
-            self._worlds[resources] = worlds.populated(
+            self._worlds[resources] = worlds.populate(
                 worlds.project(root, resources), self._folder / f"sandbox-{resources}.db"
             )
         return self._worlds[resources]
@@ -73,9 +73,9 @@ class Bench:
             with SandboxProcess(db=database, latency_ms=round(latency * 1000)) as sandbox:
                 yield sandbox
 
-    def _repeated(self, run: Callable[[], Taken], *, slow: bool) -> list[Taken]:
+    def _measure(self, run: Callable[[], Taken], *, slow: bool) -> list[Taken]:
         """A slow run is repeated less often, and without one that warms the caches."""
-        return measure.repeated(min(self.times, SLOW_TIMES) if slow else self.times, run, warm_up=not slow)
+        return measure.measure_repeatedly(min(self.times, SLOW_TIMES) if slow else self.times, run, warm_up=not slow)
 
     # --- plans ----------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Bench:
         for size in sizes:
             world = self.world(size)
             with self.account(world) as sandbox:
-                runs = measure.repeated(self.times, lambda: self._plan(world, sandbox))  # noqa: B023 - called at once
+                runs = measure.measure_repeatedly(self.times, lambda: self._plan(world, sandbox))  # noqa: B023 - called at once
             cpu, peak = Figure.of([run.cpu for run in runs]), Figure.of([run.peak for run in runs])
             points = {"resources": size, "seconds": cpu.median, "MB": peak.median}
             named = size == 10_000
@@ -110,7 +110,7 @@ class Bench:
         world = self.world(size)
         with self.account(world) as sandbox:
             words = [sys.executable, "-m", "tests.bench.warm_run", str(world.root), sandbox.base_url, "20"]
-            runs = measure.repeated(self.times, lambda: measure.run(words))
+            runs = measure.measure_repeatedly(self.times, lambda: measure.run(words))
         figures = [statistics.median(json.loads(run.output.splitlines()[-1])) for run in runs]
         yield Row(f"warm plan of {size} resources, CPU", Figure.of(figures), "s", 0.060)
 
@@ -120,7 +120,7 @@ class Bench:
         with self.account(world) as sandbox:
             sandbox.forget_log()
             self._plan(world, sandbox)
-            log = [f"{each['method']} {each['path']}" for each in sandbox.log()]
+            log = [f"{entry['method']} {entry['path']}" for entry in sandbox.log()]
         held = Counter(call.address.kind for call in worlds.all_creates(world).calls)
         tops = {kind.path: held[kind.name] for kind in kinds.every() if kind.parent is None}
         least = sum(max(1, -(-number // 100)) for number in tops.values())
@@ -131,9 +131,11 @@ class Bench:
         """Against the longest chain of pages, each of which cannot be asked for before the last one is there."""
         world = self.world(size)
         with self.account(world) as sandbox:
-            own = Figure.of([taken.wall for taken in measure.repeated(self.times, lambda: self._plan(world, sandbox))])
+            own = Figure.of(
+                [taken.wall for taken in measure.measure_repeatedly(self.times, lambda: self._plan(world, sandbox))]
+            )
         with self.account(world, LATENCY) as sandbox:
-            walls = [taken.wall for taken in measure.repeated(self.times, lambda: self._plan(world, sandbox))]
+            walls = [taken.wall for taken in measure.measure_repeatedly(self.times, lambda: self._plan(world, sandbox))]
         longest = max(Counter(call.address.kind for call in worlds.all_creates(world).calls).values())
         limit = -(-longest // 100) * LATENCY + own.median
         what = f"plan of {size:,} at {LATENCY * 1000:.0f} ms, of the longest chain of pages + own time"
@@ -146,7 +148,7 @@ class Bench:
         for size in sizes:
             world, large = self.world(size), size >= 5_000
             least: list[Taken] = []
-            runs = self._repeated(lambda: self._applies(world, least), slow=large)  # noqa: B023 - called at once
+            runs = self._measure(lambda: self._applies(world, least), slow=large)  # noqa: B023 - called at once
             limit = max(DEPTH * LATENCY, size * LATENCY / AT_ONCE)
             cpu = Figure.of([run.cpu / size * 1000 for run in runs])
             wall = Figure.of([run.wall / limit for run in runs])
@@ -168,23 +170,23 @@ class Bench:
             store = [f"{folder}/store.db"] if by == "engine_run" else []
             words = [str(world.root), sandbox.base_url, *store, str(AT_ONCE)]
             taken = measure.run([sys.executable, "-m", f"tests.bench.{by}", *words])
-        told = json.loads(taken.output.splitlines()[-1])
-        return dataclasses.replace(taken, wall=told["wall"], cpu=told["cpu"])
+        run = json.loads(taken.output.splitlines()[-1])
+        return dataclasses.replace(taken, wall=run["wall"], cpu=run["cpu"])
 
     def updates(self, size: int = 1_540) -> Iterator[Row]:
         """Updates with their ownership checks, and after each run the same without any check."""
         world = self.world(size)
         changed = worlds.with_new_descriptions(world, self._folder / f"changed-{size}")
-        told: list[dict[str, float]] = []
+        runs: list[dict[str, float]] = []
 
         def run() -> Taken:
             taken, figures = self._update(changed, [])
-            told.append(figures)
-            told.append(self._update(changed, ["unchecked"])[1])
+            runs.append(figures)
+            runs.append(self._update(changed, ["unchecked"])[1])
             return taken
 
-        self._repeated(run, slow=True)
-        checked, unchecked = told[::2], told[1::2]
+        self._measure(run, slow=True)
+        checked, unchecked = runs[::2], runs[1::2]
         calls, requests = checked[0]["calls"], checked[0]["requests"]
         pairs = list(zip(checked, unchecked, strict=True))
         wall = Figure.of([ours["wall"] / bare["wall"] for ours, bare in pairs])
@@ -210,7 +212,7 @@ class Bench:
             return self._apply(world, from_file=True)
 
         few = self._apply(self.world(small), from_file=True).cpu
-        runs = self._repeated(run, slow=True)
+        runs = self._measure(run, slow=True)
         cpu = Figure.of([run.cpu for run in runs])
         beside = Figure.of([file.cpu / other.cpu for file, other in zip(runs, fresh, strict=True)])
         slope = log10(cpu.median / few) / log10(size / small)
@@ -236,7 +238,7 @@ class Bench:
     def start_up(self) -> Iterator[Row]:
         theirs = None
         if terraform.is_here():
-            theirs = Figure.of([taken.cpu for taken in measure.repeated(self.times, self._terraform_version)])
+            theirs = Figure.of([taken.cpu for taken in measure.measure_repeatedly(self.times, self._terraform_version)])
             yield Row("`terraform version`, CPU", theirs, "s")
         completion = {"_RECONCILER_COMPLETE": "bash_complete", "COMP_WORDS": "reconciler pl", "COMP_CWORD": "1"}
         for name, words, environment in (
@@ -244,7 +246,7 @@ class Bench:
             ("`reconciler --help`", ["--help"], {}),
             ("completion of a command", [], completion),
         ):
-            runs = measure.repeated(self.times, lambda: measure.run(measure.reconciler(*words), environment))  # noqa: B023
+            runs = measure.measure_repeatedly(self.times, lambda: measure.run(measure.reconciler(*words), environment))  # noqa: B023
             cpu = Figure.of([run.cpu for run in runs])
             target = 2 * theirs.median if theirs else 0.062
             yield Row(f"{name}, CPU", cpu, "s", target, ratio=_ratio(runs))
@@ -255,7 +257,7 @@ class Bench:
     def validates(self) -> Iterator[Row]:
         for size, target in ((10, 0.25), (100, 0.35), (10_000, 1.0)):
             words = measure.reconciler("validate", "--project", str(self.world(size).root))
-            runs = measure.repeated(self.times, lambda: measure.run(words, {"RECONCILER_API_KEY": "k"}))  # noqa: B023
+            runs = measure.measure_repeatedly(self.times, lambda: measure.run(words, {"RECONCILER_API_KEY": "k"}))  # noqa: B023
             cpu = Figure.of([run.cpu for run in runs])
             yield Row(f"validate {size:,}, CPU", cpu, "s", target, ratio=_ratio(runs))
             if size == 10_000:
@@ -287,12 +289,12 @@ class Bench:
         posts = [wire.request("POST", "/ip_policies", worlds.KEY, body) for body in bodies]
         with SandboxProcess() as sandbox:
             wire.press(sandbox.base_url, posts, AT_ONCE)
-            first = "/ip_policies?limit=100"
-            ids = [policy["id"] for policy in sandbox.get(first)["ip_policies"]]
+            first_page = "/ip_policies?limit=100"
+            ids = [policy["id"] for policy in sandbox.get(first_page)["ip_policies"]]
             deep = self._deep(sandbox, ids[-1], count)
-            times = [(self._page(sandbox, first), self._page(sandbox, deep)) for _ in range(self.times)]
+            times = [(self._page(sandbox, first_page), self._page(sandbox, deep)) for _ in range(self.times)]
         what = f"sandbox, the last page of {count:,} in times of the first"
-        yield Row(what, Figure.of([there / here for here, there in times]), "×", 1.5)
+        yield Row(what, Figure.of([last / first for first, last in times]), "×", 1.5)
 
     def sandbox_accounts(self, count: int, objects: int = 20) -> Iterator[Row]:
         """Memory of a sandbox with many accounts, after the creates and a list of each account, with its budget."""
@@ -328,7 +330,7 @@ class Bench:
                 self._plan(world, sandbox)
                 times = min(self.times, SLOW_TIMES) if large else self.times
                 pairs = [(self._terraform_plan(folder), self._plan(world, sandbox)) for _ in range(times)]
-            cpu, peak = Figure.of([each.cpu for each, _ in pairs]), Figure.of([each.peak for each, _ in pairs])
+            cpu, peak = Figure.of([taken.cpu for taken, _ in pairs]), Figure.of([taken.peak for taken, _ in pairs])
             points = {"resources": size, "seconds": cpu.median, "MB": peak.median, "terraform": 1.0}
             yield Row(f"terraform, no-op plan of {size:,}, CPU", cpu, "s", points=points)
             yield Row(f"terraform, no-op plan of {size:,}, peak memory", peak, "MB")
@@ -355,14 +357,14 @@ def _ratio(runs: list[Taken]) -> float:
 
 def _pages(log: list[str]) -> int:
     lists = {kind.path for kind in kinds.every() if kind.parent is None}
-    return sum(each.removeprefix("GET ").partition("?")[0] in lists for each in log if each.startswith("GET "))
+    return sum(request.removeprefix("GET ").partition("?")[0] in lists for request in log if request.startswith("GET "))
 
 
 def _slopes(points: list[dict[str, float]]) -> Iterator[Row]:
     first, last = points[0], points[-1]
     decades = log10(last["resources"] / first["resources"])
     slope = (log10(last["seconds"]) - log10(first["seconds"])) / decades
-    each = (last["MB"] - first["MB"]) * 1024 / (last["resources"] - first["resources"])
+    per_resource = (last["MB"] - first["MB"]) * 1024 / (last["resources"] - first["resources"])
     span = f"from {first['resources']:,.0f} to {last['resources']:,.0f}"
     yield Row(f"no-op plan, slope of CPU {span} (log-log)", Figure.of([slope]), "", 1.1)
-    yield Row(f"no-op plan, memory {span}", Figure.of([each]), "KB a resource", 6)
+    yield Row(f"no-op plan, memory {span}", Figure.of([per_resource]), "KB a resource", 6)

@@ -19,8 +19,8 @@ def is_here() -> bool:
 
 
 def version() -> str:
-    told = subprocess.run(["terraform", "version", "-json"], capture_output=True, text=True, check=True).stdout
-    return str(json.loads(told)["terraform_version"])
+    version = subprocess.run(["terraform", "version", "-json"], capture_output=True, text=True, check=True).stdout
+    return str(json.loads(version)["terraform_version"])
 
 
 def project(root: Path, resources: int, *, applied: bool) -> Path:
@@ -28,8 +28,8 @@ def project(root: Path, resources: int, *, applied: bool) -> Path:
     root.mkdir(parents=True)
     text, state = [], []
     for number in range(resources):
-        needs = [f"r{number - number % 10 + each}" for each in _NEEDS.get(number % 10, ())]
-        refs = "".join(f", terraform_data.{each}.id" for each in needs)
+        needs = [f"r{number - number % 10 + offset}" for offset in _NEEDS.get(number % 10, ())]
+        refs = "".join(f", terraform_data.{need}.id" for need in needs)
         text.append(f'resource "terraform_data" "r{number}" {{\n  input = ["value of {number}"{refs}]\n}}\n')
         state.append(_state(number, needs))
     (root / "main.tf").write_text("\n".join(text))
@@ -49,7 +49,7 @@ def project(root: Path, resources: int, *, applied: bool) -> Path:
 
 
 def _state(number: int, needs: list[str]) -> dict[str, Any]:
-    values = [f"value of {number}", *(_id(int(each[1:])) for each in needs)]
+    values = [f"value of {number}", *(_id(int(need[1:])) for need in needs)]
     typed = {"value": values, "type": ["tuple", ["string"] * len(values)]}
     return {
         "mode": "managed",
@@ -61,7 +61,7 @@ def _state(number: int, needs: list[str]) -> dict[str, Any]:
                 "schema_version": 0,
                 "attributes": {"id": _id(number), "input": typed, "output": typed, "triggers_replace": None},
                 "sensitive_attributes": [],
-                "dependencies": [f"terraform_data.{each}" for each in needs],
+                "dependencies": [f"terraform_data.{need}" for need in needs],
             }
         ],
     }

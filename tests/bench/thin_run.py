@@ -29,7 +29,7 @@ async def main(project: str, url: str, at_once: int) -> None:
 
     async def connection() -> None:
         nonlocal left
-        async with wire.connected(url) as exchange:
+        async with wire.connect(url) as exchange:
             while left:
                 if (call := schedule.take()) is None:
                     ended.clear()

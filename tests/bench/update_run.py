@@ -75,7 +75,7 @@ class _Unchecked:
 
 
 async def main(project: str, url: str, where: str, at_once: int, *, checked: bool) -> None:
-    manifest = worlds.loaded(SizedProject(0, Path(project))).manifest
+    manifest = worlds.load(SizedProject(0, Path(project))).manifest
     count = _RequestCount()
     account = Account(url, Secret(worlds.KEY, "bench"), connections=at_once, observer=count)
     async with store.open_store(where) as memory, open_platform(account) as platform:

@@ -33,13 +33,13 @@ async def _press(url: str, requests: Sequence[bytes], connections: int) -> float
 
 
 async def _send_all(url: str, left: Iterator[bytes]) -> None:
-    async with connected(url) as exchange:
-        for each in left:
-            await exchange(each)
+    async with connect(url) as exchange:
+        for body in left:
+            await exchange(body)
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[Callable[[bytes], Awaitable[bytes]]]:
+async def connect(url: str) -> AsyncIterator[Callable[[bytes], Awaitable[bytes]]]:
     """A connection: send a request, get the body of the answer. AssertionError if it is refused."""
     address = urlsplit(url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)

@@ -52,7 +52,7 @@ def project(root: Path, resources: int, *, seed: int = 7) -> SizedProject:
     )
     services = resources // PER_SERVICE
     for first in range(0, services, SERVICES_PER_FILE):
-        texts = (_service(random, each) for each in range(first, min(first + SERVICES_PER_FILE, services)))
+        texts = (_service(random, number) for number in range(first, min(first + SERVICES_PER_FILE, services)))
         (root / "manifests" / f"services-{first:06}.yaml").write_text("---\n".join(texts))
     return SizedProject(resources, root)
 
@@ -179,19 +179,19 @@ def with_new_descriptions(world: SizedProject, root: Path) -> SizedProject:
     return SizedProject(world.resources, root, world.database)
 
 
-def loaded(world: SizedProject) -> Loaded:
+def load(world: SizedProject) -> Loaded:
     return load_manifests(load_config(world.root, {"RECONCILER_API_KEY": KEY}), {})
 
 
 def all_creates(world: SizedProject) -> Plan:
     """The plan of the project against an empty account."""
     empty = Snapshot({kind.name: Listing() for kind in kinds.every()})
-    plan = planner.plan(loaded(world).manifest, empty, kinds.every(), PlanOptions())
+    plan = planner.plan(load(world).manifest, empty, kinds.every(), PlanOptions())
     assert not plan.errors, plan.errors[0]
     return plan
 
 
-def populated(world: SizedProject, database: Path, *, seed: int = 7) -> SizedProject:
+def populate(world: SizedProject, database: Path, *, seed: int = 7) -> SizedProject:
     """The same project, with all of it in a sandbox's database: what a run of `apply` would have left there."""
     plan, random = all_creates(world), Random(seed)
     known, by_name = ResolvedValues(plan), {kind.name: kind for kind in kinds.every()}

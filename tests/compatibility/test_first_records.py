@@ -52,11 +52,11 @@ class _Account:
         yield self._lists.get(path, {}).get(key, [])
 
 
-def declared() -> Manifest:
+def load_declared() -> Manifest:
     return load_manifests(load_config(FIRST, ENVIRON), ENVIRON, {}).manifest
 
 
-async def _remembered(where: str) -> tuple[dict[Address, Binding], frozenset[str], list[str]]:
+async def _read_store(where: str) -> tuple[dict[Address, Binding], frozenset[str], list[str]]:
     async with store.open_store(where) as memory:
         bindings = dict(await memory.bindings(STACK))
         receipts = await memory.receipts(STACK)
@@ -71,26 +71,28 @@ def where(tmp_path: Path) -> str:
 
 
 def snapshot(where: str) -> Snapshot:
-    bindings, receipts, _ = asyncio.run(_remembered(where))
+    bindings, receipts, _ = asyncio.run(_read_store(where))
     found = observe(_Account(ACCOUNT), kinds.list_planned(), bindings=bindings, receipts=receipts)
     return asyncio.run(found)
 
 
-def planned(where: str, manifest: Manifest | None = None) -> Plan:
-    return plan(manifest or declared(), snapshot(where), kinds.list_planned(), PlanOptions())
+def plan_again(where: str, manifest: Manifest | None = None) -> Plan:
+    return plan(manifest or load_declared(), snapshot(where), kinds.list_planned(), PlanOptions())
 
 
-def test_every_record_is_read_and_nothing_is_to_be_changed(where: str) -> None:
+def test_earlier_owner_records_are_read_and_in_sync(where: str) -> None:
     seen = snapshot(where)
     lives = [live for listing in seen.listings.values() for live in listing.objects]
     owned = {live.owner.address for live in lives if live.owner is not None}
-    assert owned >= {declaration for declaration in declared().declarations if kinds.get(declaration.kind).keeps_owner}
-    made = planned(where)
+    assert owned >= {
+        declaration for declaration in load_declared().declarations if kinds.get(declaration.kind).keeps_owner
+    }
+    made = plan_again(where)
     assert [*made.errors, *made.changes, *made.calls] == []
 
 
-def test_the_store_is_opened_and_what_it_remembers_is_read(where: str) -> None:
-    bindings, receipts, left = asyncio.run(_remembered(where))
+def test_an_earlier_store_is_opened_and_read(where: str) -> None:
+    bindings, receipts, left = asyncio.run(_read_store(where))
     assert {"BotUser/ci", "EventSource/all", "TLSEdge/pay"} <= set(map(str, bindings))
     assert len(receipts) == 1
     assert left == ["BotUser/left"]
@@ -107,7 +109,7 @@ def test_the_store_is_opened_and_what_it_remembers_is_read(where: str) -> None:
         ("/edges/https", "routes.request_headers.remove", [], "HTTPSEdgeRoute/web"),
     ],
 )
-def test_what_changed_on_the_platform_since_is_told_from_what_changed_in_git(
+def test_changes_on_the_platform_and_in_git_are_distinguished(
     collection: str, path: str, value: Json, address: str, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed = json.loads(json.dumps(ACCOUNT))
@@ -120,11 +122,11 @@ def test_what_changed_on_the_platform_since_is_told_from_what_changed_in_git(
                 part = part[name]
             part[steps[-1]] = value
     monkeypatch.setattr("tests.compatibility.test_first_records.ACCOUNT", changed)
-    change = change_of(planned(where), address)
+    change = change_of(plan_again(where), address)
     assert {field.changed_by for field in change.fields} == {ChangedBy.PLATFORM}
 
 
-def test_a_secret_recorded_without_salt_makes_no_object_anew() -> None:
+def test_a_secret_recorded_without_salt_replaces_no_object() -> None:
     """The first version recorded a sensitive value that a reference brought in by the digest of its plain text."""
     key = (FIRST / "own.key").read_text().strip()
     spec = {"certificate_pem": (FIRST / "own.pem").read_text(), "private_key_pem": builders.secret(key)}

@@ -14,7 +14,7 @@ import pytest
 
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project
-from tests.harness.secret_stores import GitHubServer, VaultServer, serving
+from tests.harness.secret_stores import GitHubServer, VaultServer, run_server
 from tests.harness.tiers import first_of_each
 
 LAUNCH = Path(__file__).parents[1] / "faults/kills/launch.py"
@@ -38,14 +38,14 @@ def credential(store: str) -> dict[str, Any]:
 @pytest.fixture
 def vault() -> Iterator[VaultServer]:
     server = VaultServer()
-    with serving(server):
+    with run_server(server):
         yield server
 
 
 @pytest.fixture
 def github() -> Iterator[GitHubServer]:
     server = GitHubServer()
-    with serving(server):
+    with run_server(server):
         yield server
 
 

@@ -33,12 +33,12 @@ def world() -> EngineHarness:
     return EngineHarness(MemoryPlatform(kinds.every()))
 
 
-async def made(world: EngineHarness) -> Ended:
-    return (await world.ended(Plan("prod", calls=(MAKE, COMPLETE))))[MAKE.id]
+async def create_credential(world: EngineHarness) -> Ended:
+    return (await world.end_events(Plan("prod", calls=(MAKE, COMPLETE))))[MAKE.id]
 
 
-async def test_the_token_is_delivered_before_the_record_says_so(world: EngineHarness) -> None:
-    ended = await made(world)
+async def test_the_token_is_delivered_before_the_owner_record_is_completed(world: EngineHarness) -> None:
+    ended = await create_credential(world)
     (credential,) = world.platform.all("/credentials")
     assert world.sinks.delivered == {"secrets/agent.token": f"{ended.id}_secret"}
     pending = [
@@ -52,48 +52,52 @@ async def test_the_token_is_delivered_before_the_record_says_so(world: EngineHar
     assert world.journal.receipts == {record.intent}
 
 
-async def test_the_store_knows_of_the_credential_before_its_token_is_delivered(world: EngineHarness) -> None:
+async def test_the_credential_is_recorded_before_its_token_is_delivered(world: EngineHarness) -> None:
     known: list[object] = []
 
     def look(point: str, call: Call) -> None:
         if point == "before deliver":
             known.append([intent.object for intent in world.journal.open.values()])
 
-    ended = await world.ended(Plan("prod", calls=(MAKE, COMPLETE)), on_checkpoint=look)
+    ended = await world.end_events(Plan("prod", calls=(MAKE, COMPLETE)), on_checkpoint=look)
     assert known == [[ended[MAKE.id].id]]
 
 
-async def test_nothing_is_created_when_there_is_nowhere_to_deliver(world: EngineHarness) -> None:
+async def test_no_credential_is_created_if_its_sink_is_not_writable(world: EngineHarness) -> None:
     world.sinks.proves = "the disk is full"
-    ended = await made(world)
+    ended = await create_credential(world)
     assert (ended.outcome, world.platform.log, world.journal.open) == (Outcome.FAILED, [], {})
     assert "nothing was created" in ended.why
     assert "the disk is full" in ended.why
 
 
-async def test_a_credential_that_cannot_be_delivered_is_revoked(world: EngineHarness) -> None:
+async def test_a_credential_that_cannot_be_delivered_is_deleted(world: EngineHarness) -> None:
     world.sinks.delivers = "the disk is full"
-    ended = await made(world)
+    ended = await create_credential(world)
     assert (ended.outcome, world.platform.all("/credentials")) == (Outcome.FAILED, [])
     assert list(world.journal.concluded.values()) == [None]
     assert world.journal.receipts == set()
 
 
-async def test_a_revocation_is_repeated_and_says_so_when_it_fails(world: EngineHarness) -> None:
+async def test_the_delete_of_an_undelivered_credential_is_retried_and_its_failure_is_reported(
+    world: EngineHarness,
+) -> None:
     world.sinks.delivers = "the disk is full"
     world.platform.faults = [Fault("DELETE", "/credentials", Transient("502", status=502), times=3)]
-    await made(world)
+    await create_credential(world)
     assert world.platform.all("/credentials") == []
     world.platform.faults = [Fault("DELETE", "/credentials", Transient("502", status=502), times=99)]
-    ended = await made(world)
+    ended = await create_credential(world)
     assert "/credentials/cr_0002 exists, its secret was not delivered" in ended.why
     assert len(world.journal.open) == 1
 
 
 @pytest.mark.parametrize("losses", [1, 3])
-async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(world: EngineHarness, losses: int) -> None:
+async def test_a_credential_is_replaced_if_the_response_with_its_token_is_lost(
+    world: EngineHarness, losses: int
+) -> None:
     world.platform.faults = [Fault("POST", "/credentials", Lost("reset"), effect=True, times=losses)]
-    ended = await made(world)
+    ended = await create_credential(world)
     (credential,) = world.platform.all("/credentials")
     assert (ended.outcome, ended.id) == (Outcome.DONE, credential["id"])
     assert world.sinks.delivered == {"secrets/agent.token": f"{credential['id']}_secret"}
@@ -101,38 +105,38 @@ async def test_a_token_lost_with_the_answer_is_replaced_by_a_new_credential(worl
     assert len(world.journal.receipts) == 1
 
 
-async def test_a_token_that_is_lost_each_time_leaves_no_credential(world: EngineHarness) -> None:
+async def test_no_credential_remains_if_each_response_with_a_token_is_lost(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/credentials", Lost("reset"), effect=True, times=99)]
-    ended = await made(world)
+    ended = await create_credential(world)
     assert (ended.outcome, world.platform.all("/credentials"), world.sinks.delivered) == (Outcome.FAILED, [], {})
     assert ended.why == "the response with its secret was lost, so the object was deleted; creating it again"
-    assert len(world.platform.sent("POST")) == RetryPolicy().attempts
+    assert len(world.platform.requests("POST")) == RetryPolicy().attempts
     assert (world.journal.open, set(world.journal.concluded.values())) == ({}, {None})
 
 
-async def test_a_credential_whose_lost_token_cannot_be_replaced_stays_open(world: EngineHarness) -> None:
+async def test_an_intent_remains_open_if_a_credential_without_token_cannot_be_deleted(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/credentials", Lost("reset"), effect=True),
         Fault("DELETE", "/credentials", Refused("still in use", status=400)),
     ]
-    ended = await made(world)
+    ended = await create_credential(world)
     assert ended.why == (
         "/credentials/cr_0001 exists, its secret was not delivered (the response with it was lost), and it cannot be "
         "deleted: still in use; the next apply replaces it"
     )
-    assert (len(world.platform.sent("POST")), len(world.journal.open)) == (1, 1)
+    assert (len(world.platform.requests("POST")), len(world.journal.open)) == (1, 1)
 
 
-async def test_an_answer_without_the_token_counts_as_undelivered(world: EngineHarness) -> None:
+async def test_a_response_without_a_token_counts_as_undelivered(world: EngineHarness) -> None:
     address = MAKE.address._replace(kind="TLSEdge")
     call = replace(MAKE, address=address, path="/edges/tls", owner=OwnerDraft(address, pending=True))
-    (ended,) = (await world.ended(Plan("prod", calls=(call,)))).values()
+    (ended,) = (await world.end_events(Plan("prod", calls=(call,)))).values()
     assert "has no token" in ended.why
     assert world.platform.all("/edges/tls") == []
 
 
 @pytest.mark.parametrize("overwrites", [False, True])
-async def test_an_existing_target_is_overwritten_only_if_the_plan_says_so(
+async def test_an_existing_target_is_overwritten_only_if_the_plan_allows_it(
     world: EngineHarness, overwrites: bool
 ) -> None:
     sinks = NotingSinks()
@@ -163,15 +167,15 @@ class EmptyTokens(MemoryPlatform):
 
 async def test_an_empty_token_counts_as_undelivered() -> None:
     world = EngineHarness(EmptyTokens(kinds.every()))
-    ended = await made(world)
+    ended = await create_credential(world)
     assert (ended.outcome, "has no token" in ended.why) == (Outcome.FAILED, True)
     assert (world.platform.all("/credentials"), world.sinks.delivered) == ([], {})
 
 
-async def test_a_credential_that_is_gone_by_its_revocation_is_concluded(world: EngineHarness) -> None:
+async def test_an_undelivered_credential_that_was_deleted_already_is_concluded(world: EngineHarness) -> None:
     world.sinks.delivers = "the disk is full"
     world.platform.faults = [Fault("DELETE", "/credentials", Gone("not found", status=404))]
-    ended = await made(world)
+    ended = await create_credential(world)
     assert "created and deleted again" in ended.why
     assert list(world.journal.concluded.values()) == [None]
 

@@ -52,7 +52,7 @@ async def test_one_list_per_collection_and_no_get_per_object() -> None:
     assert snapshot.of("BotUser").complete
 
 
-async def test_children_come_out_of_their_parents_body() -> None:
+async def test_children_are_read_from_the_body_of_their_parent() -> None:
     reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_1", "match": "/"}]}]]})
     snapshot = await observe(reader, some("HTTPSEdgeRoute"))
     (route,) = snapshot.of("HTTPSEdgeRoute").objects
@@ -61,7 +61,7 @@ async def test_children_come_out_of_their_parents_body() -> None:
     assert list(snapshot.listings) == ["HTTPSEdgeRoute"]
 
 
-async def test_children_are_listed_where_the_parent_does_not_show_them() -> None:
+async def test_children_are_listed_if_the_parent_does_not_show_them() -> None:
     reader = Scripted(
         {
             "/event_subscriptions": [
@@ -85,7 +85,7 @@ async def test_children_are_listed_where_the_parent_does_not_show_them() -> None
     assert len(reader.asked) == 3
 
 
-async def test_a_kind_with_fixed_values_keeps_only_what_is_of_its_kind() -> None:
+async def test_a_kind_with_fixed_values_lists_only_its_own_objects() -> None:
     reader = Scripted({"/endpoints": [[{"id": "ep_1", "type": "cloud"}, {"id": "ep_2", "type": "ephemeral"}]]})
     snapshot = await observe(reader, some("CloudEndpoint"))
     assert [live.id for live in snapshot.of("CloudEndpoint").objects] == ["ep_1"]
@@ -101,38 +101,38 @@ async def test_a_page_that_fails_leaves_the_list_incomplete(failure: Failure) ->
     assert snapshot.of("BotUser").complete
 
 
-async def test_a_collection_that_is_not_there_is_unknown_and_not_empty() -> None:
+async def test_a_collection_that_does_not_exist_is_unknown_and_not_empty() -> None:
     snapshot = await observe(Scripted({}), some("TLSEdge", "HTTPSEdgeRoute"))
     assert snapshot.of("TLSEdge").why == "the platform does not offer /edges/tls"
     assert not snapshot.of("HTTPSEdgeRoute").complete
 
 
-async def test_an_object_without_an_id_makes_the_list_incomplete() -> None:
+async def test_a_list_with_an_object_without_id_is_incomplete() -> None:
     snapshot = await observe(Scripted({"/bot_users": [[{"name": "x"}]]}), some("BotUser"))
     assert "has no id" in snapshot.of("BotUser").why
 
 
-async def test_a_key_that_is_not_accepted_ends_the_look() -> None:
+async def test_an_invalid_key_ends_the_refresh() -> None:
     reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("bad key", status=401)]})
     with pytest.raises(Refused, match="bad key"):
         await observe(reader, some("TLSEdge", "BotUser"))
 
 
-async def test_a_key_that_may_read_nothing_ends_the_look() -> None:
+async def test_a_key_that_may_read_nothing_ends_the_refresh() -> None:
     denied = Refused("bad key", status=403)
     with pytest.raises(Refused, match="bad key"):
         await observe(Scripted({"/edges/tls": [denied], "/bot_users": [denied]}), some("TLSEdge", "BotUser"))
 
 
 @pytest.mark.parametrize("how", ["expected", "bindings"])
-async def test_a_key_that_may_not_read_what_it_is_wanted_for_ends_the_look(how: str) -> None:
+async def test_a_key_that_may_not_read_a_declared_kind_ends_the_refresh(how: str) -> None:
     reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("not yours", status=403)]})
     wanted: Any = {Address("BotUser", "a"): Binding("bot_1")}
     with pytest.raises(Refused, match="not yours"):
         await observe(reader, some("TLSEdge", "BotUser"), **{how: wanted})
 
 
-async def test_what_a_key_may_not_read_and_nobody_wants_is_unknown() -> None:
+async def test_an_undeclared_kind_that_the_key_may_not_read_is_unknown() -> None:
     reader = Scripted({"/edges/tls": [[]], "/bot_users": [Refused("not yours", status=403)]})
     snapshot = await observe(reader, some("TLSEdge", "BotUser"), expected=[Address("TLSEdge", "a")])
     assert snapshot.of("BotUser") == Listing(complete=False, why="not yours", denied=True)
@@ -177,7 +177,7 @@ async def test_ids_in_paths_are_one_segment_each() -> None:
     assert reader.asked[1:] == ["/event_subscriptions/e%2F1/sources/a%20b.v0"]
 
 
-async def test_an_object_that_slipped_to_the_next_page_counts_once() -> None:
+async def test_an_object_on_two_pages_is_listed_once() -> None:
     reader = Scripted({"/bot_users": [[{"id": "bot_2"}, {"id": "bot_1"}], [{"id": "bot_1", "name": "fresher"}]]})
     snapshot = await observe(reader, some("BotUser"))
     assert [live.id for live in snapshot.of("BotUser").objects] == ["bot_2", "bot_1"]
@@ -194,7 +194,7 @@ UNSET: dict[str, Any] = {
 }
 
 
-async def test_a_route_named_by_id_is_read_module_by_module_and_every_way_of_unset_counts() -> None:
+async def test_a_route_by_id_is_read_module_by_module() -> None:
     reader = Scripted({"/edges/https": [[]]}, UNSET)
     by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
     snapshot = await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)
@@ -204,7 +204,7 @@ async def test_a_route_named_by_id_is_read_module_by_module_and_every_way_of_uns
     assert set(route.body) == {"id", *kinds.get("HTTPSEdgeRoute").modules_by_id}
 
 
-async def test_a_route_that_the_edge_shows_needs_no_further_request() -> None:
+async def test_a_route_in_the_body_of_its_edge_is_not_read_again() -> None:
     reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_9"}]}]]})
     await observe(reader, some("HTTPSEdgeRoute"), by_id={"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]})
     assert reader.asked == ["/edges/https https_edges"]
@@ -221,7 +221,7 @@ async def test_a_module_that_cannot_be_read_leaves_the_list_incomplete(answer: A
     assert (listing.objects, listing.complete, why in listing.why) == ((), False, True)
 
 
-async def test_a_response_with_another_object_is_not_the_bound_one() -> None:
+async def test_a_response_with_another_id_is_not_the_bound_object() -> None:
     reader = Scripted({"/bot_users": [[]]}, {"/bot_users/bot_1": {"id": "bot_2", "name": "berlin"}})
     address = Address("BotUser", "b")
     snapshot = await observe(reader, some("BotUser"), bindings={address: Binding("bot_1")}, expected=[address])
@@ -235,7 +235,7 @@ async def test_a_response_with_another_object_is_not_the_bound_one() -> None:
     [(Refused("not yours", status=403), True), (Refused("odd", status=400), False), (Transient("away"), False)],
     ids=["denied", "refused", "away"],
 )
-async def test_a_bound_object_that_cannot_be_read_is_not_taken_for_gone(failure: Failure, ends: bool) -> None:
+async def test_a_bound_object_that_cannot_be_read_is_not_deleted(failure: Failure, ends: bool) -> None:
     reader = Scripted({"/bot_users": [[]]}, {"/bot_users/bot_1": failure})
     address = Address("BotUser", "b")
     reading = observe(reader, some("BotUser"), bindings={address: Binding("bot_1")}, expected=[address])
@@ -247,7 +247,7 @@ async def test_a_bound_object_that_cannot_be_read_is_not_taken_for_gone(failure:
     assert (listing.objects, listing.complete, listing.why) == ((), False, str(failure))
 
 
-async def test_no_more_lists_are_read_at_once_than_allowed() -> None:
+async def test_at_most_the_allowed_number_of_lists_are_read_at_once() -> None:
     running, most = 0, 0
 
     class Counting(Scripted):
@@ -277,7 +277,7 @@ async def test_no_more_lists_are_read_at_once_than_allowed() -> None:
         assert most == limit
 
 
-async def test_the_snapshot_keeps_what_the_store_knows() -> None:
+async def test_the_snapshot_contains_bindings_and_receipts() -> None:
     bindings = {Address("BotUser", "b"): Binding("bot_1")}
     receipts = frozenset({"intent"})
     snapshot = await observe(Scripted({"/bot_users": [[]]}), some("BotUser"), bindings=bindings, receipts=receipts)
@@ -286,7 +286,7 @@ async def test_the_snapshot_keeps_what_the_store_knows() -> None:
     assert (snapshot.bindings, snapshot.receipts) == ({}, frozenset())
 
 
-async def test_a_bound_object_that_the_list_does_not_show_yet_is_there() -> None:
+async def test_a_bound_object_that_the_list_lacks_is_read_by_id() -> None:
     """Else it would be created a second time."""
     reader = Scripted(
         {"/bot_users": [[{"id": "bot_2"}]], "/event_subscriptions": [[{"id": "esb_1", "sources": []}]]},
@@ -324,7 +324,7 @@ async def test_a_response_without_the_bound_object_leaves_the_list_incomplete(bo
     assert (listing.complete, listing.why) == (False, "the response to GET /bot_users/bot_1 is not that object")
 
 
-async def test_modules_are_read_of_declared_routes_that_no_list_shows_and_of_each_once() -> None:
+async def test_modules_of_each_unlisted_declared_route_are_read_once() -> None:
     reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_1"}]}]], "/bot_users": [[]]})
     ids: list[tuple[str, str | None]] = [
         ("edghtsrt_1", "edghts_1"),
@@ -338,13 +338,13 @@ async def test_modules_are_read_of_declared_routes_that_no_list_shows_and_of_eac
     assert reader.asked[2:] == [f"{ROUTE}/{name}" for name in modules]
     listing = snapshot.of("HTTPSEdgeRoute")
     unset = Live("HTTPSEdgeRoute", "edghtsrt_9", {"id": "edghtsrt_9", **dict.fromkeys(modules)}, "edghts_1")
-    shown = Live("HTTPSEdgeRoute", "edghtsrt_1", {"id": "edghtsrt_1"}, "edghts_1")
-    assert listing == Listing((shown, unset))
+    listed = Live("HTTPSEdgeRoute", "edghtsrt_1", {"id": "edghtsrt_1"}, "edghts_1")
+    assert listing == Listing((listed, unset))
     assert list(snapshot.listings) == ["HTTPSEdgeRoute", "BotUser"]
     assert snapshot.of("BotUser") == Listing()
 
 
-async def test_a_list_that_was_cut_off_stays_so_when_further_routes_are_read() -> None:
+async def test_an_incomplete_list_is_incomplete_after_routes_are_read_by_id() -> None:
     reader = Scripted({"/edges/https": [Transient("away")]}, UNSET | {f"{ROUTE}/saml": Transient("later")})
     by_id = {"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]}
     listing = (await observe(reader, some("HTTPSEdgeRoute"), by_id=by_id)).of("HTTPSEdgeRoute")
@@ -355,7 +355,7 @@ async def test_a_list_that_was_cut_off_stays_so_when_further_routes_are_read() -
 
 
 @pytest.mark.parametrize(("status", "ends"), [(401, True), (403, True), (400, False)])
-async def test_a_key_that_may_not_read_a_module_ends_the_reading(status: int, ends: bool) -> None:
+async def test_a_key_that_may_not_read_a_module_ends_the_refresh(status: int, ends: bool) -> None:
     reader = Scripted({"/edges/https": [[]]}, UNSET | {f"{ROUTE}/saml": Refused("not yours", status=status)})
     reading = observe(reader, some("HTTPSEdgeRoute"), by_id={"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]})
     if ends:
@@ -367,7 +367,7 @@ async def test_a_key_that_may_not_read_a_module_ends_the_reading(status: int, en
 
 
 @pytest.mark.parametrize("odd", [{"id": 7}, {"id": ""}, {"id": None}, "bot_9", None])
-async def test_an_odd_object_hides_no_other_one(odd: Any) -> None:
+async def test_a_malformed_object_hides_no_other_object(odd: Any) -> None:
     reader = Scripted({"/bot_users": [[{"id": "bot_2"}, odd, {"id": "bot_1"}], Transient("away")]})
     listing = (await observe(reader, some("BotUser"))).of("BotUser")
     assert [live.id for live in listing.objects] == ["bot_2", "bot_1"]
@@ -376,7 +376,7 @@ async def test_an_odd_object_hides_no_other_one(odd: Any) -> None:
     assert (listing.complete, listing.why) == (False, "an object in the platform's list of bot_users has no id")
 
 
-async def test_a_key_that_is_not_accepted_ends_the_other_lists_at_once() -> None:
+async def test_an_invalid_key_ends_the_other_lists_at_once() -> None:
     ended: list[str] = []
 
     class Hanging(Scripted):
@@ -395,7 +395,7 @@ async def test_a_key_that_is_not_accepted_ends_the_other_lists_at_once() -> None
     assert sorted(ended) == ["/edges/tls", "/vaults"]
 
 
-async def test_the_reason_is_that_of_the_first_children_that_cannot_be_read() -> None:
+async def test_the_reported_reason_is_that_of_the_first_unreadable_children() -> None:
     denied = Refused("not yours", status=403)
     pages: dict[str, list[Any]] = {
         "/event_subscriptions": [[{"id": "esb_1", "sources": [{"type": "a.v0"}]}, {"id": "esb_2"}, {"id": "esb_3"}]],
@@ -428,7 +428,7 @@ async def test_a_404_on_a_later_page_does_not_mean_that_the_collection_is_not_of
     assert listing.why == "a later page of /edges/tls: no such page (status 404)"
 
 
-async def test_a_parent_deleted_during_the_reading_does_not_mean_that_its_children_are_not_offered() -> None:
+async def test_children_are_offered_although_a_parent_was_deleted_during_the_refresh() -> None:
     sources = [[{"type": "ip_policy_created.v0"}]]
     reader = Scripted(
         {

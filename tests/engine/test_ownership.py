@@ -99,7 +99,7 @@ each_call = pytest.mark.parametrize("call", CALLS, ids=["record", "update", "mod
     [Transient("503", status=503, retry_after=3.0), Transient("429", status=429), Lost("reset")],
     ids=["retry-after", "budget", "lost"],
 )
-async def test_an_object_handed_over_between_two_attempts_is_left_alone(
+async def test_an_object_that_another_stack_owns_before_a_retry_is_unchanged(
     world: EngineHarness, call: Call, failure: Failure
 ) -> None:
     def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
@@ -109,7 +109,7 @@ async def test_an_object_handed_over_between_two_attempts_is_left_alone(
         return failure
 
     world.platform.refuse = hand_over
-    (ended,) = (await world.ended(plan(call))).values()
+    (ended,) = (await world.end_events(plan(call))).values()
     assert (ended.outcome, "is now TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
     assert edge(world) == {
         "id": "edgtls_1",
@@ -117,36 +117,36 @@ async def test_an_object_handed_over_between_two_attempts_is_left_alone(
         "metadata": owners.write("", THEIRS),
         "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
     }
-    assert len(world.platform.sent("PATCH", "PUT", "DELETE")) == 1
+    assert len(world.platform.requests("PATCH", "PUT", "DELETE")) == 1
 
 
 @each_call
-async def test_an_attempt_that_finds_the_object_unchanged_succeeds(world: EngineHarness, call: Call) -> None:
+async def test_a_retry_succeeds_if_the_owner_record_is_unchanged(world: EngineHarness, call: Call) -> None:
     failure = Transient("503", status=503)
     world.platform.faults = [Fault(method, PATH, failure, times=3) for method in ("PATCH", "PUT", "DELETE")]
-    (ended,) = (await world.ended(plan(call))).values()
+    (ended,) = (await world.end_events(plan(call))).values()
     assert ended.outcome is Outcome.DONE
     assert [method for method, _ in world.platform.log].count("GET") == 4
 
 
-async def test_a_repeated_delete_finds_that_the_lost_one_took_effect(world: EngineHarness) -> None:
+async def test_a_lost_delete_that_was_effective_succeeds_on_retry(world: EngineHarness) -> None:
     world.platform.faults = [Fault("DELETE", PATH, Lost("reset"), effect=True)]
-    (ended,) = (await world.ended(plan(CALLS[-1]))).values()
+    (ended,) = (await world.end_events(plan(CALLS[-1]))).values()
     assert ended.outcome is Outcome.ALREADY
-    assert len(world.platform.sent("DELETE")) == 1
+    assert len(world.platform.requests("DELETE")) == 1
 
 
-async def test_letting_go_of_an_object_may_be_repeated_although_its_record_is_gone(world: EngineHarness) -> None:
+async def test_a_forget_is_retried_after_its_owner_record_was_removed(world: EngineHarness) -> None:
     world.platform.faults = [Fault("PATCH", PATH, Lost("reset"), effect=True)]
     forget = update(str(EDGE), PATH, {"metadata": ""}, target="edgtls_1")
     seen = Observed("edgtls_1", {}, f"prod {EDGE}")
     changes = (Change(EDGE, Action.FORGET, Reason.FORGOTTEN, "edgtls_1"),)
-    (ended,) = (await world.ended(replace(plan(forget), changes=changes, observed={EDGE: seen}))).values()
+    (ended,) = (await world.end_events(replace(plan(forget), changes=changes, observed={EDGE: seen}))).values()
     assert ended.outcome is Outcome.DONE
     assert edge(world)["metadata"] == ""
 
 
-async def test_a_reading_that_a_change_of_this_run_overtook_confirms_nothing(world: EngineHarness) -> None:
+async def test_a_response_older_than_a_change_of_this_run_confirms_nothing(world: EngineHarness) -> None:
     call = update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=ours())
     registry = {kind.name: kind for kind in kinds.every()}
     ownership = OwnershipCheck(plan(call), world.platform, world.clock, registry)
@@ -169,7 +169,7 @@ def ownership_of(world: EngineHarness, call: Call) -> OwnershipCheck:
     return OwnershipCheck(plan(call), world.platform, world.clock, {kind.name: kind for kind in kinds.every()})
 
 
-async def test_a_reading_that_began_before_an_answer_of_this_run_confirms_nothing(world: EngineHarness) -> None:
+async def test_a_read_that_began_before_a_write_response_confirms_nothing(world: EngineHarness) -> None:
     ownership = ownership_of(world, CALLS[0])
     check = ownership.check(CALLS[0], PATH)
     assert check is not None
@@ -184,7 +184,7 @@ async def test_a_reading_that_began_before_an_answer_of_this_run_confirms_nothin
     assert check.is_due()
 
 
-async def test_the_newest_reading_counts_whichever_answer_comes_first(world: EngineHarness) -> None:
+async def test_the_newest_read_is_used_in_either_order_of_responses(world: EngineHarness) -> None:
     ownership = ownership_of(world, CALLS[0])
     slow, quick = (ownership.check(CALLS[0], PATH) for _ in range(2))
     assert slow is not None
@@ -204,7 +204,7 @@ async def test_the_newest_reading_counts_whichever_answer_comes_first(world: Eng
     assert newest.owner == THEIRS
 
 
-async def test_an_answer_confirms_an_object_from_when_its_request_left(
+async def test_a_response_confirms_an_object_from_the_time_of_its_request(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     module = replace(CALLS[2], needs=(CALLS[0].id,))
@@ -215,7 +215,7 @@ async def test_an_answer_confirms_an_object_from_when_its_request_left(
         assert reads(world) == gets
 
 
-async def test_an_answer_confirms_an_object_for_longer_than_the_reading_before_it(
+async def test_a_write_response_confirms_an_object_for_longer_than_the_read_before_it(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     """The module is sent eight seconds after the reading, and four after the update."""
@@ -242,7 +242,7 @@ def updates(world: EngineHarness, count: int) -> Plan:
 
 
 def reads(world: EngineHarness) -> int:
-    return len(world.platform.sent("GET"))
+    return len(world.platform.requests("GET"))
 
 
 @pytest.mark.parametrize(("queue", "gets"), [(4.9, 0), (5.1, 20)])
@@ -255,7 +255,7 @@ async def test_a_list_confirms_an_object_for_five_seconds_and_then_the_object_is
     assert reads(world) == 1 + gets
 
 
-async def test_an_object_handed_over_while_its_request_waits_is_left_alone(
+async def test_an_object_that_another_stack_owns_while_a_request_waits_is_unchanged(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     made = updates(world, 20)
@@ -287,25 +287,23 @@ class SleepingPlatform(DelayingPlatform):
 
 
 @each_call
-async def test_an_object_handed_over_while_the_process_slept_over_its_reading_is_left_alone(
-    world: EngineHarness, call: Call
-) -> None:
+async def test_an_object_that_another_stack_owns_after_a_suspend_is_unchanged(world: EngineHarness, call: Call) -> None:
     platform = SleepingPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
     platform.meanwhile = lambda: edge(world).update(metadata=owners.write("", THEIRS))
     world.platform = platform
-    (ended,) = (await world.ended(plan(call))).values()
+    (ended,) = (await world.end_events(plan(call))).values()
     assert (ended.outcome, "is now TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
     assert edge(world)["description"] == "before"
-    assert platform.sent("PATCH", "PUT", "DELETE") == []
+    assert platform.requests("PATCH", "PUT", "DELETE") == []
 
 
 @each_call
-async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world: EngineHarness, call: Call) -> None:
+async def test_an_object_without_the_owner_record_of_the_plan_is_unchanged(world: EngineHarness, call: Call) -> None:
     edge(world)["metadata"] = ""
     made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
-    (ended,) = (await world.ended(made)).values()
+    (ended,) = (await world.end_events(made)).values()
     assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
-    assert world.platform.sent("PATCH", "PUT", "DELETE") == []
+    assert world.platform.requests("PATCH", "PUT", "DELETE") == []
 
 
 @each_call
@@ -313,23 +311,23 @@ async def test_an_object_that_lost_its_record_after_the_plan_is_left_alone(world
     ("action", "reason"),
     [(Action.UPDATE, Reason.FIELDS), (Action.DELETE, Reason.REMOVED)],
 )
-async def test_only_changes_of_what_had_no_record_do_without_one(
+async def test_an_update_or_delete_fails_if_the_owner_record_was_removed(
     world: EngineHarness, call: Call, action: Action, reason: Reason
 ) -> None:
     edge(world)["metadata"] = ""
     changes = (Change(EDGE, action, reason, "edgtls_1"),)
     made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")}, changes=changes)
-    (ended,) = (await world.ended(made)).values()
+    (ended,) = (await world.end_events(made)).values()
     assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
 
 
-async def test_what_this_run_created_is_left_alone_once_its_record_is_gone(world: EngineHarness) -> None:
+async def test_a_created_object_is_unchanged_once_its_owner_record_is_removed(world: EngineHarness) -> None:
     def lose_record() -> None:
         (credential,) = world.platform.all("/credentials")
         credential["metadata"] = ""
 
     world.sinks = SlowSinks(world.clock, lose_record)
-    ended = await world.ended(plan(CREDENTIAL, COMPLETE))
+    ended = await world.end_events(plan(CREDENTIAL, COMPLETE))
     assert "its owner record was removed" in ended[COMPLETE.id].why
 
 
@@ -337,35 +335,39 @@ async def test_what_this_run_created_is_left_alone_once_its_record_is_gone(world
     ("action", "reason"),
     [(Action.DELETE, Reason.ABSENT), (Action.DELETE, Reason.ADDED), (Action.ADOPT, Reason.UNOWNED)],
 )
-async def test_what_had_no_record_is_deleted_without_one(world: EngineHarness, action: Action, reason: Reason) -> None:
+async def test_an_object_planned_without_owner_record_is_deleted(
+    world: EngineHarness, action: Action, reason: Reason
+) -> None:
     edge(world)["metadata"] = ""
     made = replace(plan(CALLS[-1]), changes=(Change(EDGE, action, reason, "edgtls_1"),))
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
 
 
-async def test_a_module_of_an_object_that_had_no_record_is_set_without_one(world: EngineHarness) -> None:
+async def test_a_module_of_an_object_planned_without_owner_record_is_updated(world: EngineHarness) -> None:
     edge(world)["metadata"] = ""
     made = replace(plan(CALLS[2]), observed={EDGE: Observed("edgtls_1", {}, "")})
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
 
 
-async def test_an_addition_that_this_stack_owns_by_now_is_not_deleted(world: EngineHarness) -> None:
+async def test_an_unmanaged_object_that_this_stack_owns_by_now_is_not_deleted(world: EngineHarness) -> None:
     made = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
-    (ended,) = (await world.ended(made)).values()
+    (ended,) = (await world.end_events(made)).values()
     assert (ended.outcome, "it is now TLSEdge/pay of this stack" in ended.why) == (Outcome.FAILED, True)
-    assert world.platform.sent("DELETE") == []
+    assert world.platform.requests("DELETE") == []
 
 
 @pytest.mark.parametrize("stack", ["other", "production"])
-async def test_an_addition_that_another_stack_owns_by_now_is_not_deleted(world: EngineHarness, stack: str) -> None:
+async def test_an_unmanaged_object_that_another_stack_owns_by_now_is_not_deleted(
+    world: EngineHarness, stack: str
+) -> None:
     edge(world)["metadata"] = owners.write("", THEIRS._replace(stack=stack))
     made = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
-    (ended,) = (await world.ended(made)).values()
+    (ended,) = (await world.end_events(made)).values()
     why = f"edgtls_1 was not changed: it is now TLSEdge/theirs of stack {stack}; plan again"
-    assert (ended.outcome, ended.why, world.platform.sent("DELETE")) == (Outcome.FAILED, why, [])
+    assert (ended.outcome, ended.why, world.platform.requests("DELETE")) == (Outcome.FAILED, why, [])
 
 
-async def test_only_a_delete_of_an_addition_minds_that_this_stack_owns_it_by_now(world: EngineHarness) -> None:
+async def test_an_adoption_is_retried_although_this_stack_owns_the_object_by_now(world: EngineHarness) -> None:
     """The first attempt of an adoption may have taken effect."""
     made = replace(plan(CALLS[0]), changes=(Change(EDGE, Action.ADOPT, Reason.ADDED, "edgtls_1"),))
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
@@ -393,18 +395,18 @@ def of_subscription(stack: str) -> Owner:
 DELETE_SOURCE = delete(str(SOURCE), SOURCE_PATH, "domain_created.v0")
 
 
-async def test_a_child_without_a_record_is_left_alone_once_its_parent_is_another_stack_s(world: EngineHarness) -> None:
+async def test_a_child_without_owner_record_is_unchanged_if_another_stack_owns_its_parent(world: EngineHarness) -> None:
     put_source(world, of_subscription("other"))
     made = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, "prod")})
-    (ended,) = (await world.ended(made)).values()
+    (ended,) = (await world.end_events(made)).values()
     assert ended.outcome is Outcome.FAILED
     assert ended.why == (
         "domain_created.v0 was not changed: its parent esb_1 is now EventSubscription/audit of stack other; plan again"
     )
-    assert world.platform.sent("DELETE") == []
+    assert world.platform.requests("DELETE") == []
 
 
-async def test_a_parent_handed_over_between_two_attempts_keeps_its_child(world: EngineHarness) -> None:
+async def test_a_child_is_not_deleted_if_another_stack_owns_its_parent_before_a_retry(world: EngineHarness) -> None:
     subscription = put_source(world, of_subscription("prod"))
 
     def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
@@ -414,35 +416,35 @@ async def test_a_parent_handed_over_between_two_attempts_keeps_its_child(world: 
         return Transient("503", status=503)
 
     world.platform.refuse = hand_over
-    (ended,) = (await world.ended(plan(DELETE_SOURCE))).values()
+    (ended,) = (await world.end_events(plan(DELETE_SOURCE))).values()
     assert (ended.outcome, "of stack other" in ended.why) == (Outcome.FAILED, True)
-    assert len(world.platform.sent("DELETE")) == 1
+    assert len(world.platform.requests("DELETE")) == 1
 
 
 @pytest.mark.parametrize("parent", ["prod", "other", ""])
-async def test_a_child_of_ours_goes_below_the_parent_that_the_plan_saw(world: EngineHarness, parent: str) -> None:
+async def test_a_managed_child_is_deleted_below_the_parent_of_the_plan(world: EngineHarness, parent: str) -> None:
     """Also where that is another stack's: the store says that the child is ours."""
     put_source(world, *([of_subscription(parent)] if parent else []))
     made = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, parent)})
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
 
 
-async def test_an_addition_stays_if_its_parent_is_nobody_s_any_more(world: EngineHarness) -> None:
+async def test_an_unmanaged_child_is_not_deleted_if_its_parent_became_unmanaged(world: EngineHarness) -> None:
     put_source(world)
     added = Change(SOURCE, Action.DELETE, Reason.ADDED, "domain_created.v0")
-    (ended,) = (await world.ended(replace(plan(DELETE_SOURCE), changes=(added,)))).values()
+    (ended,) = (await world.end_events(replace(plan(DELETE_SOURCE), changes=(added,)))).values()
     assert (ended.outcome, "the owner record of its parent esb_1 was removed" in ended.why) == (Outcome.FAILED, True)
 
 
-async def test_an_addition_below_a_parent_of_ours_is_deleted(world: EngineHarness) -> None:
+async def test_an_unmanaged_child_of_a_managed_parent_is_deleted(world: EngineHarness) -> None:
     put_source(world, of_subscription("prod"))
     added = Change(SOURCE, Action.DELETE, Reason.ADDED, "domain_created.v0")
     assert set((await world.outcomes(replace(plan(DELETE_SOURCE), changes=(added,)))).values()) == {Outcome.DONE}
 
 
-async def test_children_of_one_parent_take_one_reading(world: EngineHarness) -> None:
+async def test_children_of_one_parent_are_confirmed_by_one_read(world: EngineHarness) -> None:
     put_source(world, of_subscription("prod"))
-    names = [f"{each}_created.v0" for each in ("domain", "vault", "secret", "ip_policy")]
+    names = [f"{prefix}_created.v0" for prefix in ("domain", "vault", "secret", "ip_policy")]
     sources: dict[str, dict[str, Json]] = {name: {"type": name} for name in names}
     world.platform.objects[f"{SUBSCRIPTION}/sources"] = sources
     calls = [
@@ -478,20 +480,20 @@ COMPLETE = update(
 )
 
 
-async def test_an_object_handed_over_during_a_delivery_is_left_alone(world: EngineHarness) -> None:
+async def test_an_object_that_another_stack_owns_after_a_delivery_is_unchanged(world: EngineHarness) -> None:
     def hand_over() -> None:
         (credential,) = world.platform.all("/credentials")
         credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
 
     world.sinks = SlowSinks(world.clock, hand_over)
-    ended = await world.ended(plan(CREDENTIAL, COMPLETE))
-    assert [each.outcome for each in ended.values()] == [Outcome.DONE, Outcome.FAILED]
+    ended = await world.end_events(plan(CREDENTIAL, COMPLETE))
+    assert [event.outcome for event in ended.values()] == [Outcome.DONE, Outcome.FAILED]
     assert "of stack other" in ended[COMPLETE.id].why
-    assert world.platform.sent("PATCH") == []
+    assert world.platform.requests("PATCH") == []
 
 
 @pytest.mark.parametrize("owner", [[THEIRS._replace(address=CREDENTIAL.address)], []], ids=["handed over", "let go"])
-async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is_not_deleted(
+async def test_an_undelivered_credential_that_the_stack_no_longer_owns_is_not_deleted(
     world: EngineHarness, owner: list[Owner]
 ) -> None:
     def hand_over() -> None:
@@ -500,13 +502,13 @@ async def test_an_object_handed_over_before_its_secret_could_not_be_delivered_is
         world.sinks.delivers = "the disk is full"
 
     world.sinks = SlowSinks(world.clock, hand_over)
-    await world.ended(plan(CREDENTIAL))
+    await world.end_events(plan(CREDENTIAL))
     assert len(world.platform.all("/credentials")) == 1
 
 
-async def test_what_was_just_created_needs_no_reading(world: EngineHarness) -> None:
-    ended = await world.ended(plan(CREDENTIAL, COMPLETE))
-    assert {each.outcome for each in ended.values()} == {Outcome.DONE}
+async def test_a_created_object_is_updated_without_a_read(world: EngineHarness) -> None:
+    ended = await world.end_events(plan(CREDENTIAL, COMPLETE))
+    assert {event.outcome for event in ended.values()} == {Outcome.DONE}
     assert [method for method, _ in world.platform.log] == ["POST", "PATCH"]
 
 
@@ -526,16 +528,14 @@ class SlowlyListedPlatform(DelayingPlatform):
             yield page
 
 
-async def test_calls_that_come_while_the_collection_is_listed_wait_for_the_list(
-    world: EngineHarness, platform: DelayingPlatform
-) -> None:
+async def test_calls_wait_for_a_list_in_progress(world: EngineHarness, platform: DelayingPlatform) -> None:
     made = updates(world, 5)
     world.platform = SlowlyListedPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
     await world.apply(made)
     assert reads(world) == 1
 
 
-async def test_calls_that_were_waiting_for_a_list_do_not_list_again(world: EngineHarness) -> None:
+async def test_calls_that_waited_for_a_list_do_not_list_again(world: EngineHarness) -> None:
     """Although the first of them has been confirmed by it, and has been sent, before the second one looks."""
     made = updates(world, 5)
 
@@ -547,7 +547,7 @@ async def test_calls_that_were_waiting_for_a_list_do_not_list_again(world: Engin
 
     world.platform = Listing(kinds.every(), objects=world.platform.objects)
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
-    assert world.platform.sent("GET") == [("GET", "/edges/tls")]
+    assert world.platform.requests("GET") == [("GET", "/edges/tls")]
 
 
 ROUTES = "/edges/https/edghts_1/routes"
@@ -562,19 +562,20 @@ async def test_children_with_a_record_are_read_one_by_one(world: EngineHarness) 
         owner.address.name: {"id": owner.address.name, "metadata": owners.write("", owner)} for owner in owned
     }
     calls = [
-        update(str(each), f"{ROUTES}/{each.name}", {"description": "after"}, target=each.name) for each in addresses
+        update(str(address), f"{ROUTES}/{address.name}", {"description": "after"}, target=address.name)
+        for address in addresses
     ]
-    seen = {each: Observed(each.name, {}, f"prod {each}") for each in addresses}
+    seen = {address: Observed(address.name, {}, f"prod {address}") for address in addresses}
     others = updates(world, 3)  # are listed, nevertheless
     made = replace(others, calls=(*calls, *others.calls), observed={**others.observed, **seen})
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
-    paths = [path for _, path in world.platform.sent("GET")]
+    paths = [path for _, path in world.platform.requests("GET")]
     assert sorted(paths) == [*(f"{ROUTES}/r{number}" for number in range(3)), "/edges/tls"]
 
 
 @pytest.mark.parametrize("objects", [100, 101])
 @pytest.mark.parametrize("confirmed", range(4))
-async def test_a_list_is_repeated_if_the_last_one_saved_as_many_requests_as_it_took(
+async def test_a_list_is_repeated_if_the_last_one_saved_as_many_requests_as_it_needed(
     world: EngineHarness, objects: int, confirmed: int
 ) -> None:
     """More than a hundred objects take two pages, which the plan did not know of."""
@@ -594,7 +595,7 @@ async def test_a_list_is_repeated_if_the_last_one_saved_as_many_requests_as_it_t
     assert world.platform.log == [("GET", "/edges/tls")] * (1 + again)
 
 
-async def test_the_last_object_of_a_collection_is_read_by_itself(world: EngineHarness) -> None:
+async def test_the_last_object_of_a_collection_is_read_by_id(world: EngineHarness) -> None:
     made = updates(world, 3)
     *first, last = made.calls
     made = replace(made, calls=(*first, replace(last, needs=tuple(call.id for call in first))))
@@ -604,7 +605,7 @@ async def test_the_last_object_of_a_collection_is_read_by_itself(world: EngineHa
             world.clock.time += 6
 
     assert set((await world.outcomes(made, on_checkpoint=wait)).values()) == {Outcome.DONE}
-    assert [path for _, path in world.platform.sent("GET")] == ["/edges/tls", str(last.path)]
+    assert [path for _, path in world.platform.requests("GET")] == ["/edges/tls", str(last.path)]
 
 
 class CurtPlatform(DelayingPlatform):
@@ -632,7 +633,7 @@ class CurtPlatform(DelayingPlatform):
     ],
     ids=str,
 )
-async def test_an_answer_that_does_not_show_our_record_confirms_nothing(world: EngineHarness, answer: Json) -> None:
+async def test_a_response_without_the_owner_record_confirms_nothing(world: EngineHarness, answer: Json) -> None:
     platform = CurtPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
     platform.answer = answer
     world.platform = platform
@@ -642,27 +643,27 @@ async def test_an_answer_that_does_not_show_our_record_confirms_nothing(world: E
     assert reads(world) == 2
 
 
-async def test_an_undelivered_credential_is_deleted_beside_another_one_that_is_changed(world: EngineHarness) -> None:
+async def test_an_undelivered_credential_is_deleted_while_another_one_is_updated(world: EngineHarness) -> None:
     world.sinks.delivers = "the disk is full"
     other, path = Address("TunnelCredential", "other"), "/credentials/cr_9"
     record = owners.write("", Owner("prod", other, "intent-of-other-"))
     world.platform.objects["/credentials"] = {"cr_9": {"id": "cr_9", "metadata": record}}
     change = update(str(other), path, {"description": "x"}, target="cr_9", needs=())
-    ended = await world.ended(plan(CREDENTIAL, change))
+    ended = await world.end_events(plan(CREDENTIAL, change))
     assert [ended[call.id].outcome for call in (CREDENTIAL, change)] == [Outcome.FAILED, Outcome.DONE]
     assert "could not be delivered: the disk is full" in ended[CREDENTIAL.id].why
-    assert [each["id"] for each in world.platform.all("/credentials")] == ["cr_9"]
+    assert [body["id"] for body in world.platform.all("/credentials")] == ["cr_9"]
 
 
 @pytest.mark.parametrize(("seen", "gets"), [(99, ["/edges/tls"]), (100, [f"{PATH}", "/edges/tls/edgtls_0"])])
-async def test_two_objects_are_listed_if_the_list_takes_one_request(
+async def test_two_objects_are_listed_if_the_list_needs_one_request(
     world: EngineHarness, seen: int, gets: list[str]
 ) -> None:
     """A list of a hundred objects or more takes two requests, as many as reading the two objects."""
     made = updates(world, 2)
     known = replace(made, unmanaged=tuple(("TLSEdge", f"edgtls_{number}") for number in range(seen)))
     assert set((await world.outcomes(known)).values()) == {Outcome.DONE}
-    assert sorted(path for _, path in world.platform.sent("GET")) == sorted(gets)
+    assert sorted(path for _, path in world.platform.requests("GET")) == sorted(gets)
 
 
 class DraggingPlatform(DelayingPlatform):
@@ -674,7 +675,7 @@ class DraggingPlatform(DelayingPlatform):
             yield page
 
 
-async def test_a_list_that_took_too_long_confirms_nothing(world: EngineHarness, platform: DelayingPlatform) -> None:
+async def test_a_slow_list_confirms_nothing(world: EngineHarness, platform: DelayingPlatform) -> None:
     made = updates(world, 5)
     world.platform = DraggingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
@@ -691,7 +692,7 @@ class PagingPlatform(DelayingPlatform):
     listed_at: float = 0.0
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        objects = [each async for page in super().pages(path, key) for each in page]
+        objects = [body async for page in super().pages(path, key) for body in page]
         for place in range(0, len(objects), 10):
             if place // 10 == self.fails_after:
                 raise Refused("no more pages", status=403)
@@ -707,7 +708,7 @@ class PagingPlatform(DelayingPlatform):
         return answer
 
 
-async def test_an_object_is_changed_as_soon_as_its_page_is_read(
+async def test_an_object_is_updated_as_soon_as_its_page_is_read(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     made = updates(world, 40)
@@ -716,7 +717,7 @@ async def test_an_object_is_changed_as_soon_as_its_page_is_read(
     assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
     times = sorted(paging.changed.values())
     assert [times[place] < paging.listed_at for place in (0, 9, 19, 29)] == [True] * 4
-    assert paging.sent("GET") == [("GET", "/edges/tls")]
+    assert paging.requests("GET") == [("GET", "/edges/tls")]
 
 
 async def test_each_page_confirms_from_its_own_request_on(world: EngineHarness, platform: DelayingPlatform) -> None:
@@ -724,7 +725,7 @@ async def test_each_page_confirms_from_its_own_request_on(world: EngineHarness, 
     made = updates(world, 40)
     world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, page_time=2.0)
     assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
-    assert world.platform.sent("GET") == [("GET", "/edges/tls")]
+    assert world.platform.requests("GET") == [("GET", "/edges/tls")]
 
 
 async def test_a_page_confirms_nothing_before_its_own_request(world: EngineHarness, platform: DelayingPlatform) -> None:
@@ -734,16 +735,14 @@ async def test_a_page_confirms_nothing_before_its_own_request(world: EngineHarne
     assert reads(world) == 1 + 20
 
 
-async def test_calls_that_wait_for_a_list_that_fails_read_their_objects(
-    world: EngineHarness, platform: DelayingPlatform
-) -> None:
+async def test_calls_read_their_objects_if_the_list_fails(world: EngineHarness, platform: DelayingPlatform) -> None:
     made = updates(world, 40)
     world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, fails_after=3)
     assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + 10
 
 
-async def test_a_call_that_waits_for_a_list_takes_no_request_s_place(
+async def test_a_call_that_waits_for_a_list_uses_no_request_slot(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
     """Other requests are sent meanwhile, although more calls wait than requests may be sent at once."""
@@ -759,7 +758,7 @@ async def test_a_call_that_waits_for_a_list_takes_no_request_s_place(
     assert paging.changed["/credentials/cr_9"] < paging.listed_at
 
 
-async def test_a_list_that_fails_leaves_it_to_one_reading_for_each_object(world: EngineHarness) -> None:
+async def test_each_object_is_read_by_id_if_the_list_is_refused(world: EngineHarness) -> None:
     made = updates(world, 5)
     world.platform.faults = [Fault("GET", "/edges/tls", Refused("not this list", status=403))]
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
@@ -774,16 +773,16 @@ class TalkingPlatform(DelayingPlatform):
 
 
 @each_call
-async def test_an_answer_that_is_no_object_confirms_nothing(world: EngineHarness, call: Call) -> None:
+async def test_a_response_that_is_not_an_object_confirms_nothing(world: EngineHarness, call: Call) -> None:
     world.platform = TalkingPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
-    (ended,) = (await world.ended(plan(call))).values()
+    (ended,) = (await world.end_events(plan(call))).values()
     assert (ended.outcome, "is not an object" in ended.why) == (Outcome.FAILED, True)
-    assert world.platform.sent("PATCH", "PUT", "DELETE") == []
+    assert world.platform.requests("PATCH", "PUT", "DELETE") == []
 
 
-async def test_one_object_is_read_by_itself(world: EngineHarness) -> None:
+async def test_one_object_is_read_by_id(world: EngineHarness) -> None:
     await world.apply(updates(world, 1))
-    assert world.platform.sent("GET") == [("GET", "/edges/tls/edgtls_0")]
+    assert world.platform.requests("GET") == [("GET", "/edges/tls/edgtls_0")]
 
 
 @pytest.mark.parametrize(
@@ -791,7 +790,7 @@ async def test_one_object_is_read_by_itself(world: EngineHarness) -> None:
     [(0.05, 0.0, 20), (0.05, 1.0, 150), (0.05, 4.0, 330), (0.0, 8.0, 1000 + 10)],
     ids=["fast", "a second each", "four seconds each", "slow"],
 )
-async def test_a_thousand_updates_take_few_requests_more(
+async def test_a_thousand_updates_need_few_reads(
     world: EngineHarness, platform: DelayingPlatform, latency: float, queue: float, most: int
 ) -> None:
     made = updates(world, 1000)
@@ -800,16 +799,14 @@ async def test_a_thousand_updates_take_few_requests_more(
     assert reads(world) <= most
 
 
-async def test_a_list_that_saves_nothing_is_not_repeated(world: EngineHarness, platform: DelayingPlatform) -> None:
+async def test_a_list_that_saved_no_request_is_not_repeated(world: EngineHarness, platform: DelayingPlatform) -> None:
     made = updates(world, 200)
     platform.queue = 6.0
     await world.apply(made, concurrency=4)
     assert platform.log.count(("GET", "/edges/tls")) == 1
 
 
-async def test_a_list_that_fails_is_replaced_by_reading_each_object(
-    world: EngineHarness, platform: DelayingPlatform
-) -> None:
+async def test_each_object_is_read_by_id_if_the_list_fails(world: EngineHarness, platform: DelayingPlatform) -> None:
     made = updates(world, 3)
     platform.faults = [Fault("GET", "/edges/tls", Transient("503", status=503))]
     assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
@@ -837,7 +834,7 @@ class EmptyingPlatform(DelayingPlatform):
     ],
 )
 @pytest.mark.parametrize("action", ["update", "forget", "adopt"])
-async def test_a_patch_carries_backends_as_they_are_on_the_platform_now(
+async def test_an_update_sends_the_current_backends(
     kind: str, collection: str, backends: Json, action: str, queue: float
 ) -> None:
     platform = EmptyingPlatform(kinds.every(), queue=queue)
@@ -855,9 +852,7 @@ async def test_a_patch_carries_backends_as_they_are_on_the_platform_now(
     assert all(live[name] == value for name, value in body.items())
 
 
-async def test_a_patch_that_changes_backends_carries_the_new_ones(
-    platform: DelayingPlatform, world: EngineHarness
-) -> None:
+async def test_an_update_of_backends_sends_the_new_ones(platform: DelayingPlatform, world: EngineHarness) -> None:
     address, path = Address("FailoverBackend", "pay"), "/backends/failover"
     record = owners.write("", Owner("prod", address, "intent-of-ours-1"))
     platform.objects[path] = {"b_1": {"id": "b_1", "metadata": record, "backends": ["bkdhr_1"]}}
@@ -868,7 +863,7 @@ async def test_a_patch_that_changes_backends_carries_the_new_ones(
 
 
 @pytest.mark.parametrize("backends", [["bkdhr_1"], None])
-async def test_a_request_carries_nothing_else_of_what_is_on_the_platform(
+async def test_an_update_sends_no_other_current_values(
     platform: DelayingPlatform, world: EngineHarness, backends: Json
 ) -> None:
     address, path = Address("FailoverBackend", "pay"), "/backends/failover/b_1"

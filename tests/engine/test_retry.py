@@ -10,7 +10,7 @@ from reconciler.engine.retry import READS, RetryPolicy, wait_seconds
 POLICY = RetryPolicy()
 
 
-def test_the_ceiling_doubles_up_to_the_cap() -> None:
+def test_the_maximum_wait_doubles_up_to_the_cap() -> None:
     ceilings = [wait_seconds(attempt, Transient("502", status=502), 1.0, POLICY) for attempt in range(1, 10)]
     assert ceilings == [0.5, 1, 2, 4, 8, 16, 32, 60, 60]
 
@@ -20,27 +20,27 @@ def test_jitter_is_full() -> None:
     assert wait_seconds(5, Transient("502", status=502), 0.25, POLICY) == 2.0
 
 
-def test_there_is_a_last_attempt() -> None:
+def test_the_last_attempt_is_not_retried() -> None:
     assert wait_seconds(POLICY.attempts, Transient("502"), 0.5, POLICY) is None
     assert wait_seconds(READS.attempts, Transient("502"), 0.5, READS) is None
 
 
-def test_what_the_platform_asked_for_is_honoured() -> None:
+def test_a_retry_waits_for_the_retry_after_of_the_platform() -> None:
     asked = wait_seconds(1, Transient("429", status=429, retry_after=7), 0.5, POLICY)
     assert asked is not None
     assert 7 <= asked <= 7.5
 
 
-def test_nobody_waits_for_hours() -> None:
+def test_a_retry_after_of_hours_is_not_retried() -> None:
     assert wait_seconds(1, Transient("429", status=429, retry_after=3600), 0.5, POLICY) is None
 
 
 @pytest.mark.parametrize(("asked", "waits"), [(0.0, 0.25), (300.0, 300.25), (300.1, None)])
-def test_what_the_platform_asked_for_is_the_least_wait_up_to_a_limit(asked: float, waits: float | None) -> None:
+def test_retry_after_is_the_least_wait_up_to_a_limit(asked: float, waits: float | None) -> None:
     assert wait_seconds(1, Transient("429", status=429, retry_after=asked), 0.5, POLICY) == waits
 
 
-def test_a_refusal_for_the_budget_waits_at_least_half_of_a_growing_time() -> None:
+def test_a_rate_limited_call_waits_at_least_half_of_a_growing_time() -> None:
     """Eight times as long as after another failure: a part of a refilled budget is what the next attempt needs."""
     failure = Transient("429", status=429)
     least = [wait_seconds(attempt, failure, 0.0, POLICY) for attempt in range(1, 8)]
@@ -64,20 +64,20 @@ def test_a_long_series_of_attempts_does_not_overflow() -> None:
     assert waits == [2.0**29, 2.0**30, 2.0**30, 2.0**30]
 
 
-def test_a_refusal_for_the_budget_is_given_time_to_refill() -> None:
+def test_a_rate_limited_read_waits_until_the_budget_is_refilled() -> None:
     failure = Transient("429", status=429)
     least = sum(wait_seconds(attempt, failure, 0.0, READS) or 0 for attempt in range(1, READS.attempts))
     assert least >= 30  # half of the platform's window, and a whole one on average
 
 
-def test_a_state_conflict_is_not_waited_for_as_long_as_an_outage() -> None:
+def test_a_state_conflict_is_retried_less_often_than_an_outage() -> None:
     assert wait_seconds(POLICY.state_attempts, Transient("446", status=400), 0.5, POLICY) is None
 
 
 @pytest.mark.parametrize("failure", [Refused("no"), Conflict("no"), Gone("no")])
-def test_what_will_not_work_is_not_tried_again(failure: Failure) -> None:
+def test_a_final_failure_is_not_retried(failure: Failure) -> None:
     assert wait_seconds(1, failure, 0.5, POLICY) is None
 
 
-def test_a_lost_answer_may_be_tried_again() -> None:
+def test_a_lost_response_is_retried() -> None:
     assert wait_seconds(1, Lost("reset"), 0.5, POLICY) == 0.25

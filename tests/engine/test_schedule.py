@@ -16,7 +16,7 @@ def call(id: str, *needs: str) -> Call:
     return Call(id, Address("BotUser", "a"), Verb.CREATE, "/bot_users", needs=needs)
 
 
-def taken(schedule: Schedule) -> list[str]:
+def take_ready(schedule: Schedule) -> list[str]:
     ids = []
     while ready := schedule.take():
         ids.append(ready.id)
@@ -24,42 +24,42 @@ def taken(schedule: Schedule) -> list[str]:
 
 
 def test_calls_without_needs_are_ready_in_the_order_of_the_plan() -> None:
-    assert taken(Schedule([call("b"), call("a"), call("c")])) == ["b", "a", "c"]
+    assert take_ready(Schedule([call("b"), call("a"), call("c")])) == ["b", "a", "c"]
 
 
-def test_what_the_longest_chain_waits_for_comes_first() -> None:
+def test_the_first_call_of_the_longest_chain_starts_first() -> None:
     schedule = Schedule([call("x"), call("a"), call("b", "a"), call("y"), call("p"), call("q", "p"), call("r", "q")])
-    assert taken(schedule) == ["p", "a", "x", "y"]
+    assert take_ready(schedule) == ["p", "a", "x", "y"]
     schedule.end("a", Outcome.DONE)
     schedule.end("p", Outcome.DONE)
-    assert taken(schedule) == ["q", "b"]
+    assert take_ready(schedule) == ["q", "b"]
 
 
-def test_the_places_stay_taken_until_the_end() -> None:
+def test_all_slots_are_used_until_the_end() -> None:
     """Twelve calls on their own, and a chain of three at the plan's end: five places need three turns, and no more."""
     schedule = Schedule([*(call(f"c{number}") for number in range(12)), call("p"), call("q", "p"), call("r", "q")])
     turns = 0
     while not schedule.is_over:
         turns += 1
-        for each in [ready for _ in range(5) if (ready := schedule.take())]:
-            schedule.end(each.id, Outcome.DONE)
+        for ready_call in [ready for _ in range(5) if (ready := schedule.take())]:
+            schedule.end(ready_call.id, Outcome.DONE)
     assert turns == 3
 
 
 def test_a_call_becomes_ready_when_its_last_need_has_succeeded() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a", "b", "a")])
-    taken(schedule)
+    take_ready(schedule)
     schedule.end("a", Outcome.DONE)
     assert schedule.take() is None
     schedule.end("b", Outcome.ALREADY)
-    assert taken(schedule) == ["c"]
+    assert take_ready(schedule) == ["c"]
 
 
-def test_a_failed_need_ends_the_whole_subtree_and_says_why() -> None:
+def test_dependents_of_a_failed_call_are_skipped_with_the_reason() -> None:
     schedule = Schedule([call("a"), call("b", "a"), call("c", "b"), call("d")])
-    taken(schedule)
+    take_ready(schedule)
     skipped = schedule.end("a", Outcome.FAILED)
-    assert [(each.id, why) for each, why in skipped] == [
+    assert [(skipped_call.id, why) for skipped_call, why in skipped] == [
         ("b", "it needs a, which failed"),
         ("c", "it needs b, which was skipped"),
     ]
@@ -70,12 +70,12 @@ def test_a_failed_need_ends_the_whole_subtree_and_says_why() -> None:
 
 def test_a_call_skipped_once_is_not_skipped_again_by_another_failure() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a", "b")])
-    taken(schedule)
+    take_ready(schedule)
     assert len(schedule.end("a", Outcome.FAILED)) == 1
     assert schedule.end("b", Outcome.FAILED) == []
 
 
-def test_abandoning_ends_what_has_not_started() -> None:
+def test_abandon_skips_calls_that_have_not_started() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a")])
     schedule.take()
     assert [call.id for call in schedule.abandon()] == ["b", "c"]
@@ -85,7 +85,7 @@ def test_abandoning_ends_what_has_not_started() -> None:
 
 
 @pytest.mark.parametrize("calls", [[call("a", "b"), call("b", "a")], [call("a", "zero")], [call("a", "a")]])
-def test_a_need_that_does_not_come_before_is_refused(calls: list[Call]) -> None:
+def test_a_need_that_is_not_before_its_call_is_refused(calls: list[Call]) -> None:
     with pytest.raises(ValueError, match="is not before it"):
         Schedule(calls)
 
@@ -109,34 +109,34 @@ def test_calls_that_cannot_be_ordered_are_refused() -> None:
         Schedule([call("a", "b"), call("b")])
 
 
-def test_nothing_follows_a_call_that_may_have_failed() -> None:
+def test_dependents_of_an_unknown_call_are_skipped() -> None:
     schedule = Schedule([call("a"), call("b", "a")])
-    taken(schedule)
+    take_ready(schedule)
     assert [(skipped.id, why) for skipped, why in schedule.end("a", Outcome.UNKNOWN)] == [
         ("b", "it needs a, which may have failed")
     ]
-    assert (taken(schedule), schedule.is_over) == ([], True)
+    assert (take_ready(schedule), schedule.is_over) == ([], True)
 
 
-def test_what_was_skipped_does_not_start_when_another_need_succeeds() -> None:
+def test_a_skipped_call_does_not_start_when_another_need_succeeds() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a"), call("d", "b", "c")])
-    taken(schedule)
+    take_ready(schedule)
     assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["c", "d"]
     assert schedule.end("b", Outcome.FAILED) == []
-    assert taken(schedule) == []
+    assert take_ready(schedule) == []
 
 
 def test_states_follow_a_call_from_its_needs_to_its_end() -> None:
     schedule = Schedule([call("a"), call("b", "a"), call("c", "b")])
-    states = [[schedule.state(each) for each in "abc"]]
+    states = [[schedule.state(id) for id in "abc"]]
     schedule.take()
-    states.append([schedule.state(each) for each in "abc"])
+    states.append([schedule.state(id) for id in "abc"])
     schedule.end("a", Outcome.DONE)
-    states.append([schedule.state(each) for each in "abc"])
+    states.append([schedule.state(id) for id in "abc"])
     assert not schedule.is_over
     schedule.take()
     schedule.end("b", Outcome.FAILED)
-    states.append([schedule.state(each) for each in "abc"])
+    states.append([schedule.state(id) for id in "abc"])
     assert states == [
         [State.READY, State.BLOCKED, State.BLOCKED],
         [State.RUNNING, State.BLOCKED, State.BLOCKED],
@@ -146,16 +146,16 @@ def test_states_follow_a_call_from_its_needs_to_its_end() -> None:
     assert schedule.is_over
 
 
-def test_what_was_abandoned_is_not_taken_and_not_abandoned_again() -> None:
+def test_an_abandoned_call_is_not_ready_and_not_abandoned_again() -> None:
     schedule = Schedule([call("a"), call("b", "a"), call("c")])
     schedule.take()
-    assert [each.id for each in schedule.abandon()] == ["b", "c"]
+    assert [abandoned.id for abandoned in schedule.abandon()] == ["b", "c"]
     assert (schedule.take(), schedule.abandon()) == (None, [])
     assert schedule.end("a", Outcome.FAILED) == []
     assert schedule.is_over
 
 
-def test_what_was_abandoned_does_not_start_when_its_need_succeeds() -> None:
+def test_an_abandoned_call_does_not_start_when_its_need_succeeds() -> None:
     schedule = Schedule([call("a"), call("b", "a")])
     schedule.take()
     schedule.abandon()
@@ -163,8 +163,8 @@ def test_what_was_abandoned_does_not_start_when_its_need_succeeds() -> None:
     assert (schedule.take(), schedule.state("b")) == (None, State.ENDED)
 
 
-def test_a_failure_skips_all_that_wait_for_it_although_one_was_skipped_before() -> None:
+def test_a_failure_skips_the_other_dependents_of_a_skipped_call() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a", "b"), call("d", "a"), call("e", "d")])
-    taken(schedule)
+    take_ready(schedule)
     assert [skipped.id for skipped, _ in schedule.end("b", Outcome.FAILED)] == ["c"]
     assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["d", "e"]

@@ -40,7 +40,7 @@ class Browser:
         ours_in, theirs_out = os.pipe()
         theirs_in, ours_out = os.pipe()
         # Out of the way of 3 and 4, which the protocol's pipes are to be.
-        high_in, high_out = (fcntl.fcntl(each, fcntl.F_DUPFD, 64) for each in (theirs_in, theirs_out))
+        high_in, high_out = (fcntl.fcntl(end, fcntl.F_DUPFD, 64) for end in (theirs_in, theirs_out))
 
         self._process = subprocess.Popen(
             [
@@ -62,8 +62,8 @@ class Browser:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for each in (theirs_in, theirs_out, high_in, high_out):
-            os.close(each)
+        for end in (theirs_in, theirs_out, high_in, high_out):
+            os.close(end)
         self._in, self._out = ours_in, ours_out
         self._buffer = b""
         self._number = 0
@@ -145,7 +145,7 @@ class Browser:
             if message.get("id") == self._number:
                 assert "error" not in message, f"{method}: {message['error']}"
                 return message["result"]
-            self._heard(message)
+            self._record_event(message)
 
     def _receive(self) -> Any:
         end = time.monotonic() + _PATIENCE
@@ -158,11 +158,11 @@ class Browser:
         message, _, self._buffer = self._buffer.partition(b"\0")
         return json.loads(message)
 
-    def _heard(self, message: Any) -> None:
+    def _record_event(self, message: Any) -> None:
         kinds: dict[str, Callable[[Any], None]] = {
-            "Network.requestWillBeSent": lambda told: self.asked.append(told["request"]["url"]),
-            "Runtime.exceptionThrown": lambda told: self.complaints.append(str(told["exceptionDetails"])),
-            "Log.entryAdded": lambda told: self.complaints.append(told["entry"]["text"]),
+            "Network.requestWillBeSent": lambda parameters: self.asked.append(parameters["request"]["url"]),
+            "Runtime.exceptionThrown": lambda parameters: self.complaints.append(str(parameters["exceptionDetails"])),
+            "Log.entryAdded": lambda parameters: self.complaints.append(parameters["entry"]["text"]),
         }
-        if heard := kinds.get(message.get("method", "")):
-            heard(message["params"])
+        if record := kinds.get(message.get("method", "")):
+            record(message["params"])

@@ -1,7 +1,7 @@
-"""A platform in memory, a virtual clock, seeded chance and a journal: the engine's ports without a network.
+"""The engine's ports in memory: a platform, a virtual clock, seeded randomness and a journal.
 
-The platform is a real one as far as the ports go: it keeps objects, answers lists and carries out what it is sent.
-Faults are scheduled by the test, each for the n-th request that matches.
+The platform stores objects, returns lists and applies requests. A test schedules faults, each for the n-th request that
+matches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reconciler.model.value import Json, Secret
 
 
 class VirtualClock:
-    """Time passes only when nobody has anything else to do."""
+    """Time passes only when no task of the event loop can run."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -99,7 +99,7 @@ class MemoryPlatform:
     log: list[tuple[str, str]] = field(default_factory=list)
     bodies: list[Mapping[str, Json] | None] = field(default_factory=list)
     refuse: Callable[[str, str, Mapping[str, Json] | None], Failure | None] | None = None
-    stale: int = 0  # so many lists are still shown as they were at first
+    stale: int = 0  # the number of lists that are still returned as they were at first
     count: int = 0
     _first: dict[str, list[Json]] = field(default_factory=dict)
 
@@ -108,11 +108,11 @@ class MemoryPlatform:
         collection, _, id = path.rpartition("/")
         body = self._find(collection, id)
         self._fail("GET", path, after=True)
-        return self._shown(collection, body)
+        return self._render(collection, body)
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         await self._begin("GET", path)
-        newest_first = [self._shown(path, body) for body in reversed(self.objects.get(path, {}).values())]
+        newest_first = [self._render(path, body) for body in reversed(self.objects.get(path, {}).values())]
         self._first.setdefault(path, newest_first)
         if self.stale:
             self.stale -= 1
@@ -133,8 +133,8 @@ class MemoryPlatform:
     def all(self, path: str) -> list[dict[str, Json]]:
         return list(self.objects.get(path, {}).values())
 
-    def sent(self, *methods: str) -> list[tuple[str, str]]:
-        return [each for each in self.log if each[0] in methods]
+    def requests(self, *methods: str) -> list[tuple[str, str]]:
+        return [request for request in self.log if request[0] in methods]
 
     async def _begin(self, method: str, path: str, body: Mapping[str, Json] | None = None) -> None:
         self.log.append((method, path))
@@ -168,7 +168,7 @@ class MemoryPlatform:
             return body
         if method == "PATCH":
             self._find(collection, id).update(body)
-            return self._shown(collection, self._find(collection, id))
+            return self._render(collection, self._find(collection, id))
         try:
             self._find(collection, id)
         except Gone:
@@ -186,7 +186,7 @@ class MemoryPlatform:
         if kind.key == "id":
             body["id"] = id
         self.objects.setdefault(path, {})[id] = body
-        answer = self._shown(path, body)
+        answer = self._render(path, body)
         return answer | {kind.one_time: f"{id}_secret"} if kind.one_time else answer
 
     def _kind(self, path: str) -> Kind:
@@ -198,17 +198,17 @@ class MemoryPlatform:
                 return kind
         raise Refused(f"no such collection: {path}")
 
-    def _shown(self, collection: str, body: dict[str, Json]) -> dict[str, Json]:
-        shown = copy.deepcopy(body)
+    def _render(self, collection: str, body: dict[str, Json]) -> dict[str, Json]:
+        rendered = copy.deepcopy(body)
         for kind in self.kinds:
             if kind.parent and registry.get(kind.parent.kind).path == collection:
                 below = kind.path.replace(f"{{{kind.parent.field}}}", str(body["id"]))
-                shown[kind.parent.embedded] = copy.deepcopy(self.all(below))
-        return shown
+                rendered[kind.parent.embedded] = copy.deepcopy(self.all(below))
+        return rendered
 
 
 class MemoryJournal:
-    """Keeps what it was told, as if written to disk."""
+    """Stores what the engine records, as if on disk."""
 
     def __init__(self) -> None:
         self.open: dict[str, Intent] = {}
@@ -220,33 +220,33 @@ class MemoryJournal:
         self.arrived: list[str] = []
         self.received: dict[str, str] = {}  # intent → object, in the order in which deliveries began
         self.intents: dict[str, Intent] = {}
-        self.written: dict[str, float] = {}  # intent → when something was last stored of it
+        self.written: dict[str, float] = {}  # intent → time of its last write
         self.fails: Exception | None = None
 
     @property
-    def undelivered(self) -> frozenset[str]:
+    def undelivered_intents(self) -> frozenset[str]:
         return frozenset(self.made.keys() - self.receipts)
 
     @property
     def overwritten(self) -> dict[str, Address]:
-        latest = {self.made[each]: each for each in self.arrived if each in self.made}
+        latest = {self.made[intent]: intent for intent in self.arrived if intent in self.made}
         later = {
-            self.made[each]: each
-            for each, object_id in self.received.items()
-            if each not in self.receipts and self.concluded.get(each, object_id) is not None
+            self.made[intent]: intent
+            for intent, object_id in self.received.items()
+            if intent not in self.receipts and self.concluded.get(intent, object_id) is not None
         }
         return {
-            each: self.made[each]
-            for each in self.arrived
-            if each in self.made
-            and (latest[self.made[each]] != each or self._began(each) < self._began(later.get(self.made[each])))
+            intent: self.made[intent]
+            for intent in self.arrived
+            if intent in self.made
+            and (latest[self.made[intent]] != intent or self._began(intent) < self._began(later.get(self.made[intent])))
         }
 
     def _began(self, intent: str | None) -> int:
         return [*self.received].index(intent) if intent in self.received else -1
 
     @property
-    def issued(self) -> tuple[IssuedSecret, ...]:
+    def issued_secrets(self) -> tuple[IssuedSecret, ...]:
         nothing = {intent for intent, made in self.concluded.items() if made is None} - self.receipts
         return tuple(
             IssuedSecret(intent, self.made[intent], place, intent in self.receipts)
@@ -254,7 +254,7 @@ class MemoryJournal:
             if intent not in nothing
         )
 
-    def made_objects(self) -> list[MadeObject]:
+    def list_made_objects(self) -> list[MadeObject]:
         """As `Store.find_made_objects`."""
         now, objects = asyncio.get_running_loop().time(), {**self.received, **self.concluded}
         return [
@@ -267,12 +267,12 @@ class MemoryJournal:
         self.written[intent_id] = asyncio.get_running_loop().time()
 
     def beside(self, snapshot: Snapshot, bound: Mapping[Address, Binding]) -> Snapshot:
-        """The snapshot with this memory beside it; `bound` is what was settled after the look."""
+        """The snapshot with the data of this journal; `bound` are the bindings that recovery found."""
         return replace(
             snapshot,
             bindings={**self.bindings, **bound},
             receipts=frozenset(self.receipts),
-            undelivered=self.undelivered,
+            undelivered=self.undelivered_intents,
             overwritten=self.overwritten,
         )
 
@@ -320,7 +320,7 @@ class MemoryJournal:
 class MemorySinks:
     def __init__(self) -> None:
         self.delivered: dict[str, str] = {}
-        self.proves: str = ""  # why it does not
+        self.proves: str = ""  # why the check of a target fails
         self.delivers: str = ""
 
     def place(self, delivery: Delivery) -> Place:
@@ -343,7 +343,7 @@ class Crash(BaseException):
 
 @dataclass
 class EngineHarness:
-    """Everything one apply needs. A crash drops the run; platform, journal and sinks stay."""
+    """The ports of an apply. After a crash, platform, journal and sinks are those of the next run."""
 
     platform: MemoryPlatform
     journal: MemoryJournal = field(default_factory=MemoryJournal)
@@ -369,10 +369,10 @@ class EngineHarness:
         )
 
     async def outcomes(self, plan: Plan, **options: Any) -> dict[str, Outcome]:
-        return {each.call.id: each.outcome for each in await self.apply(plan, **options) if isinstance(each, Ended)}
+        return {event.call.id: event.outcome for event in await self.apply(plan, **options) if isinstance(event, Ended)}
 
-    async def ended(self, plan: Plan, **options: Any) -> dict[str, Ended]:
-        return {each.call.id: each for each in await self.apply(plan, **options) if isinstance(each, Ended)}
+    async def end_events(self, plan: Plan, **options: Any) -> dict[str, Ended]:
+        return {event.call.id: event for event in await self.apply(plan, **options) if isinstance(event, Ended)}
 
 
 def create(address: str, path: Any, body: dict[str, Any] | None = None, **more: Any) -> Call:

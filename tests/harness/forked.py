@@ -40,7 +40,7 @@ os._exit(int(asked.recv(16) or b"70"))
 
 
 @contextmanager
-def forked_commands(folder: Path) -> Iterator[Path]:
+def serve_commands(folder: Path) -> Iterator[Path]:
     """A folder for the PATH, with the command `reconciler`. `folder` needs a path short enough for a socket."""
     address = folder / "socket"
     client = folder / "bin/reconciler"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.testing import Emulator, Sandbox, SandboxProcess
-from tests.harness.forked import forked_commands
+from tests.harness.forked import serve_commands
 from tests.harness.tiers import is_quick
 
 
@@ -61,5 +61,5 @@ def commands() -> Iterator[Path]:
     if not is_quick():
         yield Path(sys.executable).parent
         return
-    with tempfile.TemporaryDirectory() as folder, forked_commands(Path(folder)) as forking:
+    with tempfile.TemporaryDirectory() as folder, serve_commands(Path(folder)) as forking:
         yield forking

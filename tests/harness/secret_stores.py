@@ -44,7 +44,7 @@ class SecretStoreServer:
 
 
 @contextmanager
-def serving(server: SecretStoreServer) -> Iterator[None]:
+def run_server(server: SecretStoreServer) -> Iterator[None]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -185,8 +185,8 @@ class GitHubServer(SecretStoreServer):
         if method == "GET" and name == "PUBLIC-KEY":
             return 200, {"key_id": key_id, "key": base64.b64encode(bytes(key.public_key)).decode()}
         if method == "GET":
-            there = (environment, name) in self.secrets
-            return (200, {"name": name, "created_at": "2026"}) if there else (404, {"message": "Not Found"})
+            exists = (environment, name) in self.secrets
+            return (200, {"name": name, "created_at": "2026"}) if exists else (404, {"message": "Not Found"})
         if self.rights != "write":
             return 403, {"message": "Resource not accessible by integration"}
         if method == "DELETE":

@@ -28,50 +28,50 @@ _heard = {"texts": 0, "bytes": 0}
 
 def secrets_in(text: str | bytes) -> list[str]:
     """Every secret in a text, as it is or in base64."""
-    said = text.encode(errors="replace") if isinstance(text, str) else text
+    octets = text.encode(errors="replace") if isinstance(text, str) else text
     _heard["texts"] += 1
-    _heard["bytes"] += len(said)
-    found = _plain_secrets_in(said)
-    if b"\1" * 64 in said.translate(_IS_CODED):  # the expression alone takes twenty times as long
-        for coded in _CODED.finditer(said):
+    _heard["bytes"] += len(octets)
+    found = _plain_secrets_in(octets)
+    if b"\1" * 64 in octets.translate(_IS_CODED):  # the expression alone takes twenty times as long
+        for coded in _CODED.finditer(octets):
             for start in range(4):
                 piece = coded[0].rstrip(b"=")[start:]
                 found += _plain_secrets_in(base64.b64decode(piece[: len(piece) // 4 * 4], validate=False))
     return found
 
 
-def _plain_secrets_in(said: bytes) -> list[str]:
-    tokens = [said[hit.start() - 27 : hit.end()] for hit in _TOKEN.finditer(said)]
-    return [hit.decode() for hit in (*tokens, *_CANARY.findall(said))]
+def _plain_secrets_in(octets: bytes) -> list[str]:
+    tokens = [octets[hit.start() - 27 : hit.end()] for hit in _TOKEN.finditer(octets)]
+    return [hit.decode() for hit in (*tokens, *_CANARY.findall(octets))]
 
 
 @pytest.fixture(autouse=True)
 def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     # Asked for beforehand: after an interrupt there is nobody left to ask.
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
-    said: list[str] = []
+    secrets: list[str] = []
     read, communicate = pytest.CaptureFixture.readouterr, subprocess.Popen.communicate
 
-    def reading(self: pytest.CaptureFixture[Any]) -> Any:
+    def search_captured(self: pytest.CaptureFixture[Any]) -> Any:
         captured = read(self)
-        said.extend(secrets_in(captured.out) + secrets_in(captured.err))
+        secrets.extend(secrets_in(captured.out) + secrets_in(captured.err))
         return captured
 
-    def communicating(self: subprocess.Popen[Any], *words: Any, **more: Any) -> Any:
+    def search_output(self: subprocess.Popen[Any], *words: Any, **more: Any) -> Any:
         out, err = communicate(self, *words, **more)
-        said.extend(secrets_in(out or "") + secrets_in(err or ""))
+        secrets.extend(secrets_in(out or "") + secrets_in(err or ""))
         return out, err
 
-    monkeypatch.setattr(pytest.CaptureFixture, "readouterr", reading)
-    monkeypatch.setattr(subprocess.Popen, "communicate", communicating)
+    monkeypatch.setattr(pytest.CaptureFixture, "readouterr", search_captured)
+    monkeypatch.setattr(subprocess.Popen, "communicate", search_output)
     yield
-    left = [] if folder is None else [hit for path in _left(folder) for hit in secrets_in(path.read_bytes())]
+    left = [] if folder is None else [hit for path in _list_files(folder) for hit in secrets_in(path.read_bytes())]
     if "may_tell_secrets" not in request.keywords:
-        assert said == [], "a secret was said"
+        assert secrets == [], "a secret was said"
         assert left == [], "a secret was left in a file that is no sink"
 
 
-def _left(folder: Path) -> Iterator[Path]:
+def _list_files(folder: Path) -> Iterator[Path]:
     for above, _, names in os.walk(folder):
         found = (Path(above, name) for name in names if _LEFT.fullmatch(name))
         yield from (path for path in found if path.is_file() and not path.is_symlink())
@@ -95,9 +95,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    told = getattr(session.config, "workeroutput", None)
-    if told is not None:
-        told["silence"] = dict(_heard)
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["silence"] = dict(_heard)
 
 
 @pytest.hookimpl(optionalhook=True)

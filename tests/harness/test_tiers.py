@@ -15,24 +15,24 @@ from tests.harness.tiers import QUICK_EXAMPLES, examples, first_of_each, full, o
 from tests.kinds.test_life import WHOLE, first_lives
 
 
-def left(parameters: Iterable[Any]) -> list[Any]:
+def quick_cases(parameters: Iterable[Any]) -> list[Any]:
     """The cases that stay in `make test`."""
     stay = [parameter.values for parameter in parameters if all(mark.name != full.name for mark in parameter.marks)]
     return [values[0] if len(values) == 1 else values for values in stay]
 
 
-def test_a_case_stays_if_a_feature_takes_a_new_value() -> None:
+def test_a_case_is_quick_if_a_feature_has_a_new_value() -> None:
     cases = first_of_each([(1, "a"), (1, "b"), (2, "b"), (2, "a")], lambda case: case[0], lambda case: case[1] == "b")
     assert [case.values for case in cases] == [(1, "a"), (1, "b"), (2, "b"), (2, "a")]
-    assert left(cases) == [(1, "a"), (1, "b"), (2, "b")]
+    assert quick_cases(cases) == [(1, "a"), (1, "b"), (2, "b")]
 
 
 def test_none_is_no_value_of_a_feature() -> None:
-    assert left(first_of_each([1, 2, 3], lambda case: case if case % 2 else None)) == [1, 3]
+    assert quick_cases(first_of_each([1, 2, 3], lambda case: case if case % 2 else None)) == [1, 3]
 
 
-def test_a_case_stays_if_the_rule_says_so() -> None:
-    assert left(only_if(lambda case: case < 2, range(4))) == [0, 1]
+def test_a_case_is_quick_if_the_rule_is_true() -> None:
+    assert quick_cases(only_if(lambda case: case < 2, range(4))) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_a_profile_limits_the_examples_of_a_property(profile: str, number: int, 
         settings.load_profile(loaded)
 
 
-def test_each_fault_is_met_by_each_class_of_operations() -> None:
+def test_make_test_covers_each_fault_with_each_class_of_operations() -> None:
     assert sorted(operation for cls in CLASSES for operation in cls) == sorted(OPERATIONS)
-    quick: list[Cell] = left(CELLS)
+    quick: list[Cell] = quick_cases(CELLS)
     met = {(cell.fault, members) for cell in quick for members in CLASSES if cell.operation in members}
     assert met == {(fault, members) for fault in FAULTS for members in CLASSES}
 
 
-def test_each_outcome_of_an_operation_is_met() -> None:
+def test_make_test_covers_each_outcome_of_an_operation() -> None:
     def column(cell: Cell) -> tuple[str, bool, str]:
         return cell.operation, cell.lasting, cell.outcome
 
-    assert {column(cell) for cell in left(CELLS)} == {column(cell) for cell in cells()}
+    assert {column(cell) for cell in quick_cases(CELLS)} == {column(cell) for cell in cells()}
 
 
-def test_each_kind_has_a_whole_life() -> None:
-    assert {life.kind for life in left(first_lives(WHOLE))} == {kind.name for kind in kinds.every()}
+def test_make_test_covers_a_whole_life_of_each_kind() -> None:
+    assert {life.kind for life in quick_cases(first_lives(WHOLE))} == {kind.name for kind in kinds.every()}

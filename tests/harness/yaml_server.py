@@ -42,9 +42,9 @@ class Server:
         """What it says about a file: `line:column: message`, counted from 1."""
         uri = self._open(name)
         while True:
-            said = self._next()
-            if said.get("method") == "textDocument/publishDiagnostics" and said["params"]["uri"] == uri:
-                return [_line(diagnostic) for diagnostic in said["params"]["diagnostics"]]
+            message = self._next()
+            if message.get("method") == "textDocument/publishDiagnostics" and message["params"]["uri"] == uri:
+                return [_line(diagnostic) for diagnostic in message["params"]["diagnostics"]]
 
     def completions(self, name: str, line: int, column: int) -> set[str]:
         place = {"line": line - 1, "character": column - 1}
@@ -67,10 +67,10 @@ class Server:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": parameters})
         while True:
-            said = self._next()
-            if said.get("id") == self._number and "method" not in said:
-                assert "error" not in said, said
-                return said["result"]
+            message = self._next()
+            if message.get("id") == self._number and "method" not in message:
+                assert "error" not in message, message
+                return message["result"]
 
     def _tell(self, method: str, parameters: dict[str, Any]) -> None:
         self._send({"method": method, "params": parameters})
@@ -83,10 +83,10 @@ class Server:
             name, _, value = header.decode().partition(":")
             length = int(value) if name.lower() == "content-length" else length
         assert length, "the language server ended"
-        said: dict[str, Any] = json.loads(self._process.stdout.read(length))
-        if "method" in said and "id" in said:
-            self._send({"id": said["id"], "result": _answer(said)})
-        return said
+        message: dict[str, Any] = json.loads(self._process.stdout.read(length))
+        if "method" in message and "id" in message:
+            self._send({"id": message["id"], "result": _answer(message)})
+        return message
 
     def _send(self, message: dict[str, Any]) -> None:
         assert self._process.stdin is not None

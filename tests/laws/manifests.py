@@ -33,8 +33,8 @@ POLICIES = st.sampled_from(
 
 
 @cache
-def draw_some(there: tuple[Address, ...], least: int, most: int) -> st.SearchStrategy[list[Address]]:
-    return st.lists(st.sampled_from(there), min_size=least, max_size=most, unique=True)
+def draw_some(addresses: tuple[Address, ...], least: int, most: int) -> st.SearchStrategy[list[Address]]:
+    return st.lists(st.sampled_from(addresses), min_size=least, max_size=most, unique=True)
 
 
 class Draft:
@@ -59,10 +59,10 @@ class Draft:
         )
 
     def some(self, *kinds: str, least: int = 0, most: int = 2) -> list[Ref] | None:
-        there = [address for address in self.declared if address.kind in kinds]
-        if len(there) < max(least, 1):
+        addresses = [address for address in self.declared if address.kind in kinds]
+        if len(addresses) < max(least, 1):
             return None if least else []
-        picked = self.draw(draw_some(tuple(there), least, most))
+        picked = self.draw(draw_some(tuple(addresses), least, most))
         return [Ref(address) for address in picked]
 
     def one(self, *kinds: str) -> Ref | None:
@@ -106,12 +106,12 @@ def rename_some(manifest: Manifest, name: str, formers: Mapping[Address, Collect
 
     declared = [
         replace(
-            each,
+            declaration,
             address=address(old),
             moved=tuple(formers.get(old, ())),
-            spec={name: substitute(value, follow_reference) for name, value in each.spec.items()},
+            spec={name: substitute(value, follow_reference) for name, value in declaration.spec.items()},
         )
-        for old, each in manifest.declarations.items()
+        for old, declaration in manifest.declarations.items()
     ]
     return Manifest(manifest.stack, {declaration.address: declaration for declaration in declared})
 
@@ -212,7 +212,7 @@ def _domains(draft: Draft) -> None:
 
 
 def _edges(draft: Draft) -> None:
-    taken: set[Any] = {each.name for each in draft.declared if each.kind == "CloudEndpoint"}
+    taken: set[Any] = {declaration.name for declaration in draft.declared if declaration.kind == "CloudEndpoint"}
     for name in draft.names():
         address = draft.one("ReservedAddress")
         hostports = [Template((Ref(address.target, "addr"),))] if address and address not in taken else []
@@ -223,7 +223,7 @@ def _edges(draft: Draft) -> None:
             "traffic_policy": draft.policy(),
         }
         draft.add("TCPEdge", name, {"hostports": hostports, **modules})
-    domains = [each.name for each in draft.declared if each.kind == "ReservedDomain"]
+    domains = [declaration.name for declaration in draft.declared if declaration.kind == "ReservedDomain"]
     for kind in ("TLSEdge", "HTTPSEdge"):
         for name in draft.names():
             free = [domain for domain in domains if domain not in taken]

@@ -90,7 +90,7 @@ class Journey:
                 concurrency=8,
             )
             ended = [event async for event in events if isinstance(event, Ended)]
-        assert {each.outcome for each in ended} <= {Outcome.DONE}
+        assert {event.outcome for event in ended} <= {Outcome.DONE}
         assert len(ended) == len(plan.calls)
 
 
@@ -101,12 +101,12 @@ def at_sandbox(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     return sandbox
 
 
-def test_an_account_may_hold_an_object_of_every_kind() -> None:
+def test_random_accounts_contain_objects_of_each_kind() -> None:
     assert [kind.name for kind in kinds.every() if template_of(kind) not in BODIES] == []
 
 
 @pytest.mark.parametrize("chunk", only_if(lambda chunk: chunk < QUICK_EXAMPLES // CHUNK, range(ACCOUNTS // CHUNK)))
-def test_what_is_imported_is_taken_over_without_a_change_of_any_field(
+def test_imported_objects_are_adopted_without_a_change_of_any_field(
     at_sandbox: Sandbox, tmp_path: Path, chunk: int
 ) -> None:
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
@@ -141,7 +141,7 @@ async def _law(journey: Journey) -> None:
 
 
 def _shuffle(snapshot: Snapshot) -> Snapshot:
-    listings = {name: replace(each, objects=each.objects[::-1]) for name, each in snapshot.listings.items()}
+    listings = {name: replace(listing, objects=listing.objects[::-1]) for name, listing in snapshot.listings.items()}
     return replace(snapshot, listings=dict(reversed(listings.items())))
 
 
@@ -156,4 +156,4 @@ def _fields(snapshot: Snapshot) -> list[tuple[str, str, object]]:
 
 
 def _rest(body: Mapping[str, object]) -> dict[str, object]:
-    return {key: each for key, each in sorted(body.items()) if key not in MOVING}
+    return {key: value for key, value in sorted(body.items()) if key not in MOVING}

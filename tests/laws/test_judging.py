@@ -58,7 +58,7 @@ def list_fields(model: type[StrictModel], prefix: str = "") -> list[str]:
     ("model", "table", "derived"),
     [(ProjectFile, SETTINGS, set()), (PolicyDocument, POLICY, {"about"}), (ManifestDocument, RESOURCE, set())],
 )
-def test_every_setting_and_field_says_what_loosens_it(
+def test_each_setting_and_field_declares_what_loosens_it(
     model: type[StrictModel], table: Mapping[str, Strictness | None], derived: set[str]
 ) -> None:
     assert sorted(list_fields(model)) == sorted(table.keys() - derived)
@@ -160,7 +160,7 @@ NOW = PlanOptions(now=1_800_000_000.0)  # in 2027
 
 @law
 @given(any_rules, any_rules)
-def test_a_change_that_passes_without_approval_passes_by_the_rules_of_the_base_alone(base: Rules, head: Rules) -> None:
+def test_a_change_without_approval_satisfies_the_rules_of_the_base(base: Rules, head: Rules) -> None:
     judged = plan_by(judge(NOW, base, head), head.manifest, head.policies)
     alone = Rules(base.settings, base.policies, head.manifest)  # a branch that changes no rule but those of resources
     by_base = plan_by(judge(NOW, base, alone), head.manifest, base.policies)
@@ -169,9 +169,7 @@ def test_a_change_that_passes_without_approval_passes_by_the_rules_of_the_base_a
 
 @law
 @given(any_rules, any_rules)
-def test_a_change_that_passes_without_approval_passes_by_the_rules_of_the_branch_alone(
-    base: Rules, head: Rules
-) -> None:
+def test_a_change_without_approval_satisfies_the_rules_of_the_branch(base: Rules, head: Rules) -> None:
     judged = plan_by(judge(NOW, base, head), head.manifest, head.policies)
     by_head = plan_by(judge(NOW, head, head), head.manifest, head.policies)
     assert passes(by_head) or not passes(judged)
@@ -179,7 +177,7 @@ def test_a_change_that_passes_without_approval_passes_by_the_rules_of_the_branch
 
 @law
 @given(any_rules, any_rules)
-def test_the_branch_judges_alone_once_every_loosened_rule_is_approved(base: Rules, head: Rules) -> None:
+def test_only_the_rules_of_the_branch_apply_once_each_loosened_rule_is_approved(base: Rules, head: Rules) -> None:
     changes = judge(NOW, base, head).options.rule_changes or ()
     approving = replace(NOW, allow={(str(change.risk), change.rule): 99 for change in changes})
     judged = judge(approving, base, head)
@@ -214,7 +212,7 @@ def test_loosening_is_an_order(one: dict[str, Any], two: dict[str, Any], three: 
 
 @law
 @given(any_policy("p"), any_policy("p"), st.sampled_from(["severity", "kinds", "addresses", "exemptions", "message"]))
-def test_a_policy_that_is_not_loosened_finds_what_the_earlier_one_found(before: Rule, other: Rule, part: str) -> None:
+def test_a_policy_that_is_not_loosened_reports_each_earlier_breach(before: Rule, other: Rule, part: str) -> None:
     after = replace(before, **{part: getattr(other, part)})
     base, head = (Rules(dict.fromkeys(SETTINGS, ""), {"p": rule}) for rule in (before, after))
     if select_policies(base, head, ()):

@@ -49,21 +49,21 @@ def make_plan(manifest: Manifest, world: RandomAccount, options: PlanOptions = E
 def move_to_other_stack(manifest: Manifest) -> Manifest:
     """The manifest of another stack, with other unique names."""
 
-    def renamed(value: Any) -> Any:
+    def rename_values(value: Any) -> Any:
         match value:
             case str():
                 for ours, theirs in _OTHER_NAMES.items():
                     value = value.replace(ours, theirs)
                 return value
             case dict():
-                return {key: renamed(each) for key, each in value.items()}
+                return {key: rename_values(item) for key, item in value.items()}
             case list():
-                return [renamed(each) for each in value]
+                return [rename_values(item) for item in value]
         return value
 
     declared = {
-        address: replace(each, spec=renamed(dict(each.spec)))
-        for address, each in manifest.declarations.items()
+        address: replace(declaration, spec=rename_values(dict(declaration.spec)))
+        for address, declaration in manifest.declarations.items()
         if address.kind != "IPRestriction"  # of each type an account has one
     }
     return Manifest("another", declared)
@@ -79,7 +79,7 @@ def apply_manifest(manifest: Manifest, world: RandomAccount | None = None) -> Ra
 
 @law
 @given(manifests())
-def test_rest_what_was_applied_plans_to_nothing(manifest: Manifest) -> None:
+def test_an_applied_manifest_is_in_sync(manifest: Manifest) -> None:
     world = apply_manifest(manifest)
     again = make_plan(manifest, world)
     assert (again.changes, again.calls, again.problems) == ((), (), ())
@@ -87,10 +87,10 @@ def test_rest_what_was_applied_plans_to_nothing(manifest: Manifest) -> None:
 
 @law
 @given(manifests(), manifests())
-def test_rest_any_manifest_can_follow_any_other(before: Manifest, after: Manifest) -> None:
+def test_any_manifest_can_be_applied_after_any_other(before: Manifest, after: Manifest) -> None:
     world = apply_manifest(before)
     change = make_plan(after, world)
-    # What the planner says it cannot do: a ring, or an owner that nobody declares any more.
+    # What the planner cannot do: circular references, or an owner that is no longer declared.
     assume(not change.problems)
     other = world.copy()
     world.carry_out(change)
@@ -102,12 +102,12 @@ def test_rest_any_manifest_can_follow_any_other(before: Manifest, after: Manifes
 
 @settings(law, max_examples=examples(25))
 @given(manifests(), manifests())
-def test_every_plan_keeps_the_rules_of_plan_files(before: Manifest, after: Manifest) -> None:
+def test_each_plan_satisfies_the_rules_of_plan_files(before: Manifest, after: Manifest) -> None:
     world = apply_manifest(before)
     change = make_plan(after, world)
     assume(not change.problems)
     # Some of the texts in these worlds are none that the rules of their kinds accept.
-    odd = {str(each) for each, declared in after.declarations.items() if not _is_valid(declared)}
+    odd = {str(address) for address, declared in after.declarations.items() if not _is_valid(declared)}
     assert [problem for problem in plan_rules.find_problems(change) if problem.subject not in odd] == []
 
 
@@ -129,7 +129,7 @@ def test_a_first_plan_creates_each_declaration_once(manifest: Manifest) -> None:
 
 @law
 @given(manifests(), st.data())
-def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: Manifest, data: st.DataObject) -> None:
+def test_a_field_changed_on_the_platform_is_drift(manifest: Manifest, data: st.DataObject) -> None:
     world = apply_manifest(manifest)
     described = [(name, locator) for (name, locator), body in world.objects.items() if "description" in body]
     assume(described)
@@ -145,7 +145,7 @@ def test_still_a_field_moved_on_the_platform_is_a_change_that_says_so(manifest: 
 
 @law
 @given(manifests(), st.data())
-def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, data: st.DataObject) -> None:
+def test_a_module_removed_by_hand_is_the_only_update(manifest: Manifest, data: st.DataObject) -> None:
     world = apply_manifest(manifest)
     present = [
         (key, field)
@@ -165,7 +165,9 @@ def test_still_a_module_removed_by_hand_is_put_back_alone(manifest: Manifest, da
 
 @law
 @given(manifests(), manifests(), st.randoms(use_true_random=False))
-def test_same_the_order_of_input_changes_nothing(before: Manifest, after: Manifest, random: Any) -> None:
+def test_the_order_of_declarations_and_objects_does_not_change_the_plan(
+    before: Manifest, after: Manifest, random: Any
+) -> None:
     world = apply_manifest(before)
     snapshot = world.snapshot()
     declarations = list(after.declarations.items())
@@ -185,7 +187,9 @@ def test_same_the_order_of_input_changes_nothing(before: Manifest, after: Manife
 
 @law
 @given(manifests(), manifests(), st.data())
-def test_same_a_close_look_finds_what_a_glance_finds(before: Manifest, after: Manifest, data: st.DataObject) -> None:
+def test_the_fast_path_and_the_full_comparison_have_the_same_plan(
+    before: Manifest, after: Manifest, data: st.DataObject
+) -> None:
     world = apply_manifest(before)
     for key in data.draw(st.lists(st.sampled_from(sorted(world.objects)), max_size=3)) if world.objects else ():
         body = world.objects[key]
@@ -200,7 +204,7 @@ def test_same_a_close_look_finds_what_a_glance_finds(before: Manifest, after: Ma
 
 @law
 @given(manifests(), manifests(), manifests())
-def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, before: Manifest, after: Manifest) -> None:
+def test_undeclared_objects_are_never_changed(foreign: Manifest, before: Manifest, after: Manifest) -> None:
     world = RandomAccount(KINDS, stack="another")
     world.carry_out(plan(move_to_other_stack(foreign), world.snapshot(), KINDS, EVERYTHING))
     world.bindings.clear()
@@ -215,23 +219,21 @@ def test_hands_off_what_nobody_declared_is_never_touched(foreign: Manifest, befo
 
 @law
 @given(manifests(), manifests(), st.booleans())
-def test_whatever_vanishes_under_a_guard_was_counted_by_an_approval(
-    before: Manifest, after: Manifest, is_destroyed: bool
-) -> None:
+def test_each_guarded_delete_is_counted_by_an_approval(before: Manifest, after: Manifest, is_destroyed: bool) -> None:
     world = apply_manifest(before)
     after = Manifest("laws", {}) if is_destroyed else after
-    there = {live.key: live for kind in KINDS for live in world.live(kind)}
+    objects = {live.key: live for kind in KINDS for live in world.live(kind)}
     bound = {(address.kind, binding.id): address for address, binding in world.bindings.items()}
     protected = {
         address
-        for each in (before, after)
-        for address, declared in each.declarations.items()
+        for manifest in (before, after)
+        for address, declared in manifest.declarations.items()
         if declared.lifecycle.protect
     }
     made = make_plan(after, world, PlanOptions(destroy=is_destroyed))
     assume(not made.problems)
     world.carry_out(made)  # as if all was approved
-    gone = [there[key] for key in sorted(there.keys() - world.objects.keys())]
+    gone = [objects[key] for key in sorted(objects.keys() - world.objects.keys())]
     needed: Counter[tuple[str, str]] = Counter()
     for live in gone:
         kind, address = world.by_name[live.kind], live.owner.address if live.owner is not None else bound[live.key]
@@ -241,16 +243,16 @@ def test_whatever_vanishes_under_a_guard_was_counted_by_an_approval(
             needed["delete", kind.name] += 1
     updated = [change for change in made.changes if change.action is Action.UPDATE]
     for what, changed in (("delete", gone), ("update", updated)):
-        if len(there) >= 10 and 10 * len(changed) > 3 * len(there) and not is_destroyed:
+        if len(objects) >= 10 and 10 * len(changed) > 3 * len(objects) and not is_destroyed:
             needed[what, "*"] = len(changed)
-    if not after.declarations and there and not is_destroyed:
-        needed["empty", "*"] = len(there)
-    assert {(each.what, each.kind): each.count for each in made.missing_approvals} == needed
+    if not after.declarations and objects and not is_destroyed:
+        needed["empty", "*"] = len(objects)
+    assert {(approval.what, approval.kind): approval.count for approval in made.missing_approvals} == needed
 
 
 @law
 @given(manifests())
-def test_nothing_the_empty_manifest_deletes_exactly_what_is_owned(manifest: Manifest) -> None:
+def test_an_empty_manifest_deletes_exactly_the_managed_objects(manifest: Manifest) -> None:
     world = RandomAccount(KINDS)
     world.put(world.by_name["IPPolicy"], {"description": "by hand"})
     by_hand = dump(world)
@@ -263,7 +265,7 @@ def test_nothing_the_empty_manifest_deletes_exactly_what_is_owned(manifest: Mani
 
 @law
 @given(manifests(), manifests())
-def test_an_incomplete_list_is_unknown_and_nothing_of_its_kind_happens(before: Manifest, after: Manifest) -> None:
+def test_an_incomplete_list_is_unknown_and_its_kind_has_no_changes(before: Manifest, after: Manifest) -> None:
     world = apply_manifest(before)
     snapshot = world.snapshot()
     cut = {name: replace(listing, complete=False, why="cut") for name, listing in snapshot.listings.items()}
@@ -281,7 +283,9 @@ def test_a_target_changes_nothing_else(manifest: Manifest) -> None:
 
 @law
 @given(manifests(), manifests(), st.data())
-def test_what_is_left_out_is_spared_under_all_its_names(before: Manifest, after: Manifest, data: st.DataObject) -> None:
+def test_an_excluded_resource_is_unchanged_under_each_of_its_addresses(
+    before: Manifest, after: Manifest, data: st.DataObject
+) -> None:
     """Also where it cannot be told which of them it means."""
     both = sorted(
         {declaration.kind for declaration in before.declarations}
@@ -337,7 +341,7 @@ def test_bindings_of_several_declarations_to_one_child_never_block(
 
 @law
 @given(manifests(), st.data())
-def test_replace_makes_it_anew_once_and_then_rests(manifest: Manifest, data: st.DataObject) -> None:
+def test_a_requested_replacement_is_applied_once(manifest: Manifest, data: st.DataObject) -> None:
     world = apply_manifest(manifest)
     assume(manifest.declarations)
     chosen = data.draw(st.sampled_from(sorted(manifest.declarations)))
@@ -351,7 +355,7 @@ def test_replace_makes_it_anew_once_and_then_rests(manifest: Manifest, data: st.
     assert (again.changes, again.problems) == ((), ())
 
 
-def test_every_kind_is_met_by_the_random_manifests() -> None:
+def test_random_manifests_cover_each_kind() -> None:
     # As their siblings, or with syntax that random text does not have.
     left_out = {"AgentIngress", "TLSCertificate"}
     assert {kind.name for kind in KINDS} - left_out == _draw()
@@ -374,7 +378,9 @@ def _draw() -> set[str]:
 
 def _with_invalid(manifest: Manifest, *addresses: Address, has_unknown: bool = False) -> Manifest:
     """The manifest as it is read if these declarations, and perhaps a file, are invalid."""
-    declared = {address: each for address, each in manifest.declarations.items() if address not in addresses}
+    declared = {
+        address: declaration for address, declaration in manifest.declarations.items() if address not in addresses
+    }
     return replace(manifest, declarations=declared, unread=Unread(frozenset(addresses), has_unknown))
 
 

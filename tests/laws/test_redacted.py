@@ -48,7 +48,7 @@ def apply_manifest(manifest: Manifest) -> RandomAccount:
 
 @law
 @given(manifests(), manifests())
-def test_a_redacted_snapshot_plans_as_the_account_does(before: Manifest, after: Manifest) -> None:
+def test_a_redacted_snapshot_and_the_account_have_the_same_plan(before: Manifest, after: Manifest) -> None:
     snapshot = apply_manifest(before).snapshot()
     assert make_plan(after, redact_snapshot(snapshot, before, KINDS)) == make_plan(after, snapshot)
 
@@ -68,10 +68,10 @@ def login(secret: Value, client: str = "shop", name: str = "login") -> Manifest:
     )
 
 
-async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_and_without_its_secrets(
+async def test_objects_of_each_kind_are_read_from_a_snapshot_file_unchanged_and_without_secrets(
     sandbox: Sandbox,
 ) -> None:
-    told = set()
+    kinds_read = set()
     for seed in range(ACCOUNTS):
         Filled(sandbox, seed)
         async with open_reader(Account(sandbox.base_url, Secret(KEY, "test"))) as reader:
@@ -84,23 +84,23 @@ async def test_every_kind_of_a_real_platform_comes_back_from_a_file_as_it_was_an
         again = snapshots.read(text, "snapshot.json", None).snapshot
         for kind in KINDS:
             for live, back in zip(snapshot.of(kind.name).objects, again.of(kind.name).objects, strict=True):
-                told.add(kind.name)
+                kinds_read.add(kind.name)
                 assert canonical_live(kind, back) == canonical_live(kind, live)
                 assert set(find_live_references(kind, back)) == set(find_live_references(kind, live))
         sandbox.reset()
-    assert len(told) > 20
+    assert len(kinds_read) > 20
 
 
 HERE = Secret(SECRET, "env:CLIENT_SECRET")
 
 
-def test_what_is_redacted_holds_no_secret() -> None:
+def test_a_redacted_snapshot_contains_no_secret() -> None:
     snapshot = apply_manifest(login(HERE)).snapshot()
     assert SECRET in repr(snapshot)
     assert SECRET not in repr(redact_snapshot(snapshot, login(HERE), KINDS))
 
 
-def test_a_secret_that_stayed_is_no_change_and_one_that_moved_is() -> None:
+def test_only_a_secret_that_changed_is_a_change() -> None:
     snapshot = apply_manifest(login(HERE)).snapshot()
     seen = redact_snapshot(snapshot, login(HERE), KINDS)
     assert plan(login(HERE), seen, KINDS, PlanOptions()).is_empty
@@ -109,31 +109,31 @@ def test_a_secret_that_stayed_is_no_change_and_one_that_moved_is() -> None:
     assert make_plan(other, seen) == make_plan(other, snapshot)
 
 
-def test_other_fields_beside_a_secret_change_as_on_the_account() -> None:
+def test_fields_beside_a_redacted_secret_have_the_same_changes() -> None:
     snapshot = apply_manifest(login(HERE)).snapshot()
     after = login(HERE, client="another")
     assert make_plan(after, redact_snapshot(snapshot, login(HERE), KINDS)) == make_plan(after, snapshot)
 
 
-def test_a_declared_secret_that_cannot_be_had_is_the_one_that_was_sealed() -> None:
+def test_an_unset_secret_of_the_environment_is_in_sync_with_the_sealed_one() -> None:
     snapshot = apply_manifest(login(HERE)).snapshot()
-    told = seal(login(HERE), snapshot, KINDS)
-    (here,) = told.values()
+    sealed = seal(login(HERE), snapshot, KINDS)
+    (here,) = sealed.values()
     seen = redact_snapshot(snapshot, login(HERE), KINDS)
     assert plan(login(here), seen, KINDS, PlanOptions()).is_empty
     assert make_plan(login(here, client="another"), seen) == make_plan(login(HERE, client="another"), snapshot)
 
 
-def test_a_secret_that_no_response_shows_is_the_one_that_was_sealed() -> None:
+def test_a_secret_that_no_response_shows_is_in_sync_with_the_sealed_one() -> None:
     """Only the owner record proves it, with a digest that is salted with the intent of the create."""
 
-    def declared(value: Value) -> list[Declaration]:
+    def list_declarations(value: Value) -> list[Declaration]:
         spec = {"vault_id": ref("Vault/v"), "name": "s", "value": value}
         return [declare("Vault/v", {"name": "v"}), declare("Secret/s", spec)]
 
-    there = settle(*declared(HERE)).snapshot()
-    (sealed,) = seal(manifest(*declared(HERE)), there, KINDS).values()
-    seen = redact_snapshot(there, manifest(*declared(HERE)), KINDS)
-    assert plan(manifest(*declared(sealed)), seen, KINDS, PlanOptions()).is_empty
-    (other,) = seal(manifest(*declared(Secret("another", "env:CLIENT_SECRET"))), there, KINDS).values()
-    assert not plan(manifest(*declared(other)), seen, KINDS, PlanOptions()).is_empty
+    snapshot = settle(*list_declarations(HERE)).snapshot()
+    (sealed,) = seal(manifest(*list_declarations(HERE)), snapshot, KINDS).values()
+    seen = redact_snapshot(snapshot, manifest(*list_declarations(HERE)), KINDS)
+    assert plan(manifest(*list_declarations(sealed)), seen, KINDS, PlanOptions()).is_empty
+    (other,) = seal(manifest(*list_declarations(Secret("another", "env:CLIENT_SECRET"))), snapshot, KINDS).values()
+    assert not plan(manifest(*list_declarations(other)), seen, KINDS, PlanOptions()).is_empty

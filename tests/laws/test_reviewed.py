@@ -34,7 +34,7 @@ def test_the_same_changes_planned_again_are_those_of_the_file(before: Manifest, 
 
 @law
 @given(manifests(), manifests(), manifests())
-def test_what_another_plan_does_is_reviewed_only_where_it_does_the_same(
+def test_changes_of_another_plan_are_reviewed_only_if_they_are_the_same(
     before: Manifest, after: Manifest, other: Manifest
 ) -> None:
     world = apply_manifest(before)

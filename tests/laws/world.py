@@ -1,7 +1,7 @@
-"""A platform in memory that carries out plans call by call, and refuses what a real one would refuse.
+"""A platform in memory that applies plans call by call, and refuses what a real one would refuse.
 
-It knows kinds, never the planner: ids that do not exist, second holders of a unique key or hostport, and deletes of
-what is in use end the run with `RefusedCall`.
+It depends on kinds, never on the planner. `RefusedCall` ends a run at an id that does not exist, a second holder of a
+unique key or hostport, or a delete of an object in use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import copy
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ class RefusedCall(AssertionError):
 
 @dataclass(frozen=True)
 class Known:
-    """What rules ask of an object again and again."""
+    """Derived values of an object that rules use often."""
 
     form: CanonicalFields
     ids: tuple[tuple[tuple[str, ...], str], ...]
@@ -48,19 +48,19 @@ class Known:
 class RandomAccount:
     kinds: Sequence[Kind]
     stack: str = "laws"
-    objects: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-    parents: dict[tuple[str, str], str] = field(default_factory=dict)
-    bindings: dict[Address, Binding] = field(default_factory=dict)
-    receipts: set[str] = field(default_factory=set)
-    log: list[str] = field(default_factory=list)
+    objects: dict[tuple[str, str], dict[str, Any]] = dataclasses.field(default_factory=dict)
+    parents: dict[tuple[str, str], str] = dataclasses.field(default_factory=dict)
+    bindings: dict[Address, Binding] = dataclasses.field(default_factory=dict)
+    receipts: set[str] = dataclasses.field(default_factory=set)
+    log: list[str] = dataclasses.field(default_factory=list)
     born: int = 0
-    _known: dict[tuple[str, str], Known] = field(default_factory=dict)  # forgotten where an object changes
+    _known: dict[tuple[str, str], Known] = dataclasses.field(default_factory=dict)  # deleted when an object changes
 
     def __post_init__(self) -> None:
         self.by_name = {kind.name: kind for kind in self.kinds}
 
     def copy(self) -> RandomAccount:
-        """The same account, whose objects can be changed without these."""
+        """A copy with objects of its own."""
         return dataclasses.replace(
             self,
             objects=copy.deepcopy(self.objects),
@@ -71,7 +71,7 @@ class RandomAccount:
             _known={},
         )
 
-    # --- looking -----------------------------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
@@ -89,28 +89,28 @@ class RandomAccount:
     # --- by hand -----------------------------------------------------------------------------------------------------
 
     def put(self, kind: Kind, body: Mapping[str, Any], parent: str | None = None) -> str:
-        """A create as the platform does it; answers the object's id."""
+        """Creates an object as the platform does, and returns its id."""
         self._check(kind, body, parent, None)
         self.born += 1
         object_id = body[kind.key] if kind.key != "id" else f"{kind.id_prefix}{self.born:027d}"
         locator = f"{parent}/{object_id}" if parent else object_id
-        shown = {"id": object_id, **dict.fromkeys(kind.read.model_fields)}
-        for each in kind.fields:
-            _show(shown, each, body.get(each.name, each.default))
+        response = {"id": object_id, **dict.fromkeys(kind.read.model_fields)}
+        for field in kind.fields:
+            _show(response, field, body.get(field.name, field.default))
         if kind.host and kind.host not in kind.by_name:
-            shown[kind.host] = f"{self.born}.tcp.example.net:20000"
-        self.objects[kind.name, locator] = shown
+            response[kind.host] = f"{self.born}.tcp.example.net:20000"
+        self.objects[kind.name, locator] = response
         self._known.pop((kind.name, locator), None)
         if parent:
             self.parents[kind.name, locator] = parent
         return object_id
 
     def change(self, kind: Kind, locator: str, body: Mapping[str, Any]) -> None:
-        shown = self.objects[kind.name, locator]
+        response = self.objects[kind.name, locator]
         self._check(kind, body, self.parents.get((kind.name, locator)), locator)
         self._known.pop((kind.name, locator), None)
         for name, value in body.items():
-            _show(shown, kind.by_name[name], value)
+            _show(response, kind.by_name[name], value)
 
     def remove(self, kind: Kind, locator: str) -> None:
         users = list(self.find_users(kind, locator))
@@ -181,7 +181,7 @@ class RandomAccount:
             case Verb.PUT:
                 self.change(kind, locator, {segment: body})
             case Verb.REMOVE:
-                cleared = next(each for each in kind.fields if each.delete_segment == segment)
+                cleared = next(field for field in kind.fields if field.delete_segment == segment)
                 self.change(kind, locator, {cleared.name: None})
 
     def _locator(self, kind: Kind, path: str, call: Call) -> str:
@@ -201,8 +201,8 @@ class RandomAccount:
             previous = owners.read(answers[call.address][1]["metadata"])[1]
             intent = previous.intent if previous else intent
         salt = intent if kind.keeps_owner else str(draft.address)
-        told = digests(settle(kind, draft.applied, resolve), salt)
-        return Owner(self.stack, draft.address, intent, told, draft.protect, draft.pending, draft.replaces)
+        applied = digests(settle(kind, draft.applied, resolve), salt)
+        return Owner(self.stack, draft.address, intent, applied, draft.protect, draft.pending, draft.replaces)
 
     def _bind(self, address: Address, binding: Binding | None) -> None:
         if binding is None:
@@ -211,11 +211,11 @@ class RandomAccount:
             self.bindings[address] = binding
 
     def read(self, name: str, locator: str) -> Known:
-        """A live object as it was written, in canonical form, and what it refers to and occupies."""
+        """A live object in canonical form, with the ids that it references and the keys that it holds."""
         if (name, locator) not in self._known:
             kind, body = self.by_name[name], self.objects[name, locator]
             form = canonical_live(kind, Live(name, "", body, self.parents.get((name, locator))))
-            sets = (frozenset(each(kind, form)) for each in (_list_keys, _list_hostports, _hosts))
+            sets = (frozenset(collect(kind, form)) for collect in (_list_keys, _list_hostports, _hosts))
             self._known[name, locator] = Known(form, tuple(_ids(kind, form)), *sets)
         return self._known[name, locator]
 
@@ -261,7 +261,7 @@ class RandomAccount:
                 yield f"{name} {other}"
 
     def _find_users_of_last_part(self, kind: Kind, locator: str) -> Iterator[str]:
-        """Who cannot do without the last part of a whole."""
+        """Objects that require at least one part, if this is the last one."""
         for name, other in self.objects:
             user, known = self.by_name[name], self.read(name, other)
             if user.requires_parts is None or kind.name not in user.part_kinds or not user.requires_parts(known.form):
@@ -274,44 +274,44 @@ class RandomAccount:
                 yield f"{name} {other}"
 
 
-def _show(shown: dict[str, Any], each: Field, value: Any) -> None:
+def _show(response: dict[str, Any], field: Field, value: Any) -> None:
     """One written field as a response shows it."""
-    if PathOnly in each or InputOnly in each:
+    if PathOnly in field or InputOnly in field:
         return
-    if each.shape is Shape.OBJECT and isinstance(value, dict):
+    if field.shape is Shape.OBJECT and isinstance(value, dict):
         inner: dict[str, Any] = {}
-        for sub in each.fields:
+        for sub in field.fields:
             _show(inner, sub, value.get(sub.name, sub.default))
         value = inner
-    if each.read_as is None:
-        shown[each.name] = value
+    if field.read_as is None:
+        response[field.name] = value
         return
-    head, _, rest = each.read_as.path.partition(".")
+    head, _, rest = field.read_as.path.partition(".")
     if head.endswith("[]"):
-        shown[head[:-2]] = [{rest: item} for item in value or []]
+        response[head[:-2]] = [{rest: item} for item in value or []]
     elif rest:
-        shown[head] = {rest: value} if value else None
+        response[head] = {rest: value} if value else None
     else:
-        shown[head] = value
+        response[head] = value
 
 
 def _ids(kind: Kind, body: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
-    for each in kind.fields:
-        yield from _field_ids(each, body.get(each.name))
+    for field in kind.fields:
+        yield from _field_ids(field, body.get(field.name))
 
 
-def _field_ids(each: Field, value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    if each.refs and PathOnly not in each:
-        yield from ((each.refs, item) for item in (value if isinstance(value, list) else [value]) if item)
-    elif each.shape is Shape.OBJECT and isinstance(value, dict):
-        for sub in each.fields:
+def _field_ids(field: Field, value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+    if field.refs and PathOnly not in field:
+        yield from ((field.refs, item) for item in (value if isinstance(value, list) else [value]) if item)
+    elif field.shape is Shape.OBJECT and isinstance(value, dict):
+        for sub in field.fields:
             yield from _field_ids(sub, value.get(sub.name))
 
 
 def _list_keys(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
-    for each in kind.fields:
-        if Exclusive in each:
-            yield from form[each.name] or []
+    for field in kind.fields:
+        if Exclusive in field:
+            yield from form[field.name] or []
 
 
 def _list_hostports(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
@@ -321,9 +321,9 @@ def _list_hostports(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _hosts(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
-    for each in kind.fields:
-        if each.mentions and form.get(each.name):
-            for host in each.mentions.hosts(form[each.name]):
+    for field in kind.fields:
+        if field.mentions and form.get(field.name):
+            for host in field.mentions.hosts(form[field.name]):
                 yield host
                 yield host.rpartition(":")[0]
 

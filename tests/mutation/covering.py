@@ -121,19 +121,19 @@ class Source:
     def find_lines(self, mutant: MutationSpec) -> tuple[str, set[int]]:
         """The file and the lines of the statement; of a definition, those of its body."""
         path = mutant.module_path.as_posix()
-        statement = _enclosing(self._tree(path), mutant.start_pos)[-1]
+        statement = _find_chain(self._tree(path), mutant.start_pos)[-1]
         if not isinstance(statement, DEFINITIONS):
             return path, _head(statement, mutant.start_pos[0])
         return path, {line for inner in statement.body for line in range(_start(inner), (inner.end_lineno or 0) + 1)}
 
     def is_outside_functions(self, mutant: MutationSpec) -> bool:
         """Whether the mutant is run when the module is imported, as the head of a function is."""
-        chain = _enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
+        chain = _find_chain(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
         return not any(isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) for statement in chain[:-1])
 
     def is_function(self, mutant: MutationSpec) -> bool:
         """Whether the innermost statement is a function, of which the mutant changes the head."""
-        chain = _enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
+        chain = _find_chain(self._tree(mutant.module_path.as_posix()), mutant.start_pos)
         return isinstance(chain[-1], ast.FunctionDef | ast.AsyncFunctionDef)
 
     def find_importing(self, path: str) -> Iterator[list[str]]:
@@ -168,7 +168,7 @@ class Source:
     def find_uses(self, mutant: MutationSpec) -> Iterator[list[tuple[str, set[int]]]]:
         """The lines that use a name which the statement defines, or the definition around it; then those that use the
         names which such lines define."""
-        names = _defined(_enclosing(self._tree(mutant.module_path.as_posix()), mutant.start_pos))
+        names = _find_defined(_find_chain(self._tree(mutant.module_path.as_posix()), mutant.start_pos))
         known = set[str]()
         for _ in range(3):
             known |= names
@@ -186,7 +186,7 @@ class Source:
             path = file.relative_to(self._root).as_posix()
             found = uses[path] = defaultdict(set)
             for statement in self._tree(path).body:
-                defined = next(iter(_defined([statement])), "") if not isinstance(statement, DEFINITIONS) else ""
+                defined = next(iter(_find_defined([statement])), "") if not isinstance(statement, DEFINITIONS) else ""
                 for node in ast.walk(statement):
                     if isinstance(node, ast.Name):
                         found[node.id].add((node.lineno, defined))
@@ -200,7 +200,7 @@ def _name(path: str) -> str:
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
-def _enclosing(tree: ast.Module, place: tuple[int, int]) -> list[ast.stmt]:
+def _find_chain(tree: ast.Module, place: tuple[int, int]) -> list[ast.stmt]:
     """The statements around a place, from the outside."""
     chain: list[ast.stmt] = []
     node: ast.AST = tree
@@ -222,7 +222,7 @@ def _statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def _start(statement: ast.stmt) -> int:
-    return min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))])
+    return min([statement.lineno, *(decorator.lineno for decorator in getattr(statement, "decorator_list", ()))])
 
 
 def _head(statement: ast.stmt, line: int) -> set[int]:
@@ -232,13 +232,13 @@ def _head(statement: ast.stmt, line: int) -> set[int]:
         return set()
     if not inner:
         return set(range(statement.lineno, (statement.end_lineno or 0) + 1))
-    before = max((each for each in inner if each < line), default=statement.lineno)
-    after = min((each for each in inner if each > line), default=line + 1)
+    before = max((other for other in inner if other < line), default=statement.lineno)
+    after = min((other for other in inner if other > line), default=line + 1)
     # An `except` or `case` between two inner statements: only its own lines.
     return {line} if before > statement.lineno else set(range(statement.lineno, after))
 
 
-def _defined(chain: list[ast.stmt]) -> set[str]:
+def _find_defined(chain: list[ast.stmt]) -> set[str]:
     """The names that the innermost statement defines, or the definition around it."""
     names: set[str] = set()
     for statement in reversed(chain):

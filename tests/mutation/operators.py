@@ -52,11 +52,11 @@ class ForceCondition(Operator):
     def mutation_positions(self, node: Any) -> Iterator[Position]:
         for place in _conditions(node):
             condition = node.children[place]
-            for _ in _forced(node):
+            for _ in _force_values(node):
                 yield condition.start_pos, condition.end_pos
 
     def mutate(self, node: Any, index: int) -> Any:
-        values = _forced(node)
+        values = _force_values(node)
         place = list(_conditions(node))[index // len(values)]
         node.children[place] = _word(values[index % len(values)], node.children[place])
         return node
@@ -73,7 +73,7 @@ class ForceCondition(Operator):
         )
 
 
-def _forced(node: Any) -> tuple[str, ...]:
+def _force_values(node: Any) -> tuple[str, ...]:
     return ("False",) if node.type == "while_stmt" else ("True", "False")
 
 

@@ -284,7 +284,10 @@ def render_report(verdicts: Sequence[Verdict], heading: str) -> str:
         ]
         lines.append(f"| {package} | " + " | ".join(map(str, numbers)) + " |")
     for status, title in (("survived", "Survivors"), ("timeout", "Timeouts"), ("equivalent", "Equivalent")):
-        listed = sorted((each for each in verdicts if each.status == status), key=lambda each: (each.file, each.line))
+        listed = sorted(
+            (verdict for verdict in verdicts if verdict.status == status),
+            key=lambda verdict: (verdict.file, verdict.line),
+        )
         lines += ["", f"## {title}: {len(listed)}"] if listed else []
         for verdict in listed:
             tests = f"{verdict.ran} of {verdict.covering} tests" if verdict.covering else "no test runs it"

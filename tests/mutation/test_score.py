@@ -136,7 +136,7 @@ def test_the_seed_of_the_sample_is_the_commit(repository: Path) -> None:
     assert heading == f"# Mutation score of {commit.stdout[:12]}, seed {commit.stdout[:12]}"
 
 
-def test_what_is_run_at_import_is_tested_by_tests_that_import_the_module(tmp_path: Path) -> None:
+def test_code_that_runs_at_import_is_tested_by_tests_that_import_the_module(tmp_path: Path) -> None:
     files = {
         "reconciler/store/tables.py": "TABLES = [1]\nNUMBER = 2\n",
         "reconciler/store/files.py": "from reconciler.store import tables\n\nFILES = tables.TABLES\n",
@@ -197,12 +197,12 @@ def test_a_sample_is_spread_in_proportion_and_grows_at_its_end() -> None:
 
 
 @pytest.mark.parametrize("operator", OWN.values(), ids=OWN)
-def test_operators_do_as_their_examples_say(operator: Any) -> None:
+def test_operators_change_their_examples(operator: Any) -> None:
     for example in operator.examples():
         assert mutate_code(example.pre_mutation_code, operator(), example.occurrence) == example.post_mutation_code
 
 
-def test_what_is_no_other_program_is_no_mutant() -> None:
+def test_a_change_without_effect_on_the_program_is_no_mutant() -> None:
     source = "def f(**k):\n    return {**k, 'a': 1}\n"
     broken = [mutant for variants in find_mutants(source, Path("f.py")).values() for mutant in variants]
     assert [mutant for mutant in broken if "Pow" in mutant.operator_name]
@@ -212,8 +212,8 @@ def test_what_is_no_other_program_is_no_mutant() -> None:
 def test_equivalent_mutants_are_counted_apart() -> None:
     verdict = Verdict("a", "a/b.py", 1, "f", "AddNot", "caught", "-x\n+y", "t", 1, 1, "")
     statuses = ("caught", "caught", "caught", "survived", "equivalent", "timeout")
-    told = render_report([Verdict(**{**vars(verdict), "status": status}) for status in statuses], "# S")
-    assert "| a | 6 | 3 | 1 | 1 | 1 | 75.0 % |" in told
+    report = render_report([Verdict(**{**vars(verdict), "status": status}) for status in statuses], "# S")
+    assert "| a | 6 | 3 | 1 | 1 | 1 | 75.0 % |" in report
 
 
 def test_each_equivalent_mutant_has_an_argument_and_is_still_in_the_source() -> None:

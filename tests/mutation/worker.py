@@ -119,7 +119,7 @@ def _list_libraries() -> list[str]:
 
 
 @contextlib.contextmanager
-def _planted(file: Path, text: str) -> Iterator[None]:
+def _plant(file: Path, text: str) -> Iterator[None]:
     """Puts the text in the place of the file's, and hides what was compiled of it."""
     original, state = file.read_bytes(), file.stat()
     compiled = Path(importlib.util.cache_from_source(str(file)))
@@ -147,7 +147,7 @@ def _attempt(job: dict[str, Any]) -> dict[str, Any]:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(_folder()))
         if job["file"]:
-            stack.enter_context(_planted(Path(job["file"]), job["text"]))
+            stack.enter_context(_plant(Path(job["file"]), job["text"]))
         answer = folder / "answer.json"
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         child = os.fork()

@@ -1,7 +1,7 @@
-"""The platform's account as it truly is: objects, who made each of them, and how it looked a moment ago.
+"""The platform's account: its objects, which stack or human created each, and its state a moment ago.
 
-Rules (unique keys, what is in use, what exists) are those of the laws' world. Whoever breaks an invariant that can be
-told at the moment of the deed is written down in `broken`.
+Rules (unique keys, what is in use, what exists) are those of `tests/laws`. A request that violates an invariant is
+recorded in `broken`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Place:
 
 @cache
 def place(path: str) -> Place:
-    """LookupError if there is nothing of that path."""
+    """LookupError if no object has that path."""
     parts = path.strip("/").split("/")
     length = next(n for n in (1, 2) if "/" + "/".join(parts[:n]) in _TOPS)
     kind = _TOPS["/" + "/".join(parts[:length])]
@@ -64,7 +64,7 @@ class Account(RandomAccount):
     hidden: dict[Key, float] = field(default_factory=dict)  # new objects that reads do not show until then
     _past: list[tuple[float, Bodies]] = field(default_factory=list)  # how it was until then
 
-    # --- deeds -------------------------------------------------------------------------------------------------------
+    # --- changes -----------------------------------------------------------------------------------------------------
 
     def make(self, maker: str, kind: Kind, body: Mapping[str, Any], parent: str | None = None) -> Key:
         self._keep()
@@ -80,7 +80,7 @@ class Account(RandomAccount):
     def edit(self, key: Key, body: Mapping[str, Any]) -> None:
         self._keep()
         before = self.objects[key]
-        self.objects[key] = dict(before)  # whoever has been shown the object keeps what was shown
+        self.objects[key] = dict(before)  # earlier responses are not changed
         try:
             self.change(self.by_name[key[0]], key[1], body)
         except BaseException:
@@ -90,45 +90,49 @@ class Account(RandomAccount):
     def end(self, key: Key) -> None:
         self._keep()
         self.remove(self.by_name[key[0]], key[1])
-        for child in [each for each, parent in self.parents.items() if parent == key[1]]:
+        for child in [child for child, parent in self.parents.items() if parent == key[1]]:
             del self.objects[child], self.parents[child]
 
     def vanish(self, key: Key) -> None:
-        """As `end`, even if somebody uses it."""
+        """As `end`, even if the object is in use."""
         del self.objects[key]
 
     def _keep(self) -> None:
         if self.remembers:
             now = self.now()
-            self._past = [each for each in self._past if each[0] >= now - self.remembers]
+            self._past = [past for past in self._past if past[0] >= now - self.remembers]
             self._past.append((now, dict(self.objects)))
 
     def visible(self, bodies: Bodies) -> Bodies:
-        """Without the new objects that no read shows yet."""
+        """Without new objects that reads do not show yet."""
         now = self.now()
         if not any(until > now for until in self.hidden.values()):
             return bodies
         return {key: body for key, body in bodies.items() if self.hidden.get(key, 0.0) <= now}
 
-    # --- looks -------------------------------------------------------------------------------------------------------
+    # --- reads -------------------------------------------------------------------------------------------------------
 
     def at(self, moment: float) -> Bodies:
         return next((bodies for until, bodies in self._past if until > moment), self.objects)
 
-    def listed(self, where: Place, bodies: Bodies) -> list[tuple[int, dict[str, Any]]]:
+    def list_objects(self, where: Place, bodies: Bodies) -> list[tuple[int, dict[str, Any]]]:
         """Number and body of everything in a collection, newest first."""
         found = [
-            (self.numbers[key], self.shown(where.kind, key, bodies))
+            (self.numbers[key], self.render_object(where.kind, key, bodies))
             for key in bodies
             if key[0] == where.kind.name and (where.parent is None or key[1].startswith(f"{where.parent}/"))
         ]
         return found[::-1]
 
-    def shown(self, kind: Kind, key: Key, bodies: Bodies) -> dict[str, Any]:
+    def render_object(self, kind: Kind, key: Key, bodies: Bodies) -> dict[str, Any]:
         """A parent's body carries its children."""
         body = bodies[key]
         for child, embedded in _CARRIED.get(kind.name, ()):
-            inside = [each for other, each in bodies.items() if other[0] == child and other[1].startswith(f"{key[1]}/")]
+            inside = [
+                child_body
+                for other, child_body in bodies.items()
+                if other[0] == child and other[1].startswith(f"{key[1]}/")
+            ]
             body = {**body, embedded: inside}
         return body
 
@@ -138,5 +142,5 @@ class Account(RandomAccount):
             if record is not None:
                 yield key, record
 
-    def made_by(self, maker: str) -> list[Key]:
+    def find_created_by(self, maker: str) -> list[Key]:
         return [key for key in self.objects if self.makers[key] == maker]

@@ -6,11 +6,11 @@ and what it found lives on in a test of its own (named here).
 
 FOUND: dict[int, str] = {
     2016: "a bot user made again after somebody deleted it, and lost with the process, was not bound: "
-    "tests/engine/test_lost.py",
+    "tests/engine/test_recovery.py",
     2030: "an event source replaced, the old one not deleted, was forgotten: tests/planning/test_deciding.py",
-    2151: "a create looked for in a list that lagged behind was made twice: tests/engine/test_lost.py",
+    2151: "a create looked for in a list that lagged behind was made twice: tests/engine/test_recovery.py",
     5467: "a replacement broken off and then taken back waited for its referrers: tests/planning/test_matching.py",
-    8919: "an event source whose replacement was lost with the process lived on: tests/engine/test_lost.py",
+    8919: "an event source whose replacement was lost with the process lived on: tests/engine/test_recovery.py",
     18206: "a bot user's move was half written when the process died, and two addresses had it: "
     "tests/engine/test_apply.py",
     23933: "the same of an event source: tests/engine/test_apply.py",

@@ -128,12 +128,12 @@ class Report:
         return self.fate == "ended" and all(ended.outcome in (Outcome.DONE, Outcome.ALREADY) for ended in self.ended)
 
     def __str__(self) -> str:
-        told = [
+        ends = [
             f"{ended.call.id}: {ended.outcome.value}" + (f" ({ended.why})" if ended.why else "") for ended in self.ended
         ]
         problems = [str(problem) for problem in self.plan.problems] if self.plan else []
         consents = [approval.flag for approval in self.plan.missing_approvals] if self.plan else []
-        return "\n    ".join([self.fate, *problems, *consents, *told])
+        return "\n    ".join([self.fate, *problems, *consents, *ends])
 
 
 class History:
@@ -214,15 +214,15 @@ class History:
         await asyncio.sleep(after)
         random, account = self.random, self.account
         for _ in range(random.randint(1, 2)):
-            there = list(account.objects)
+            keys = list(account.objects)
             try:
                 match random.randrange(4):
-                    case 0 if there:
-                        key = random.choice(there)
+                    case 0 if keys:
+                        key = random.choice(keys)
                         account.end(key)
                         self.tell(f"  by hand: deleted {key}")
-                    case 1 | 2 if there:
-                        key = random.choice(there)
+                    case 1 | 2 if keys:
+                        key = random.choice(keys)
                         changed = self._by_hand(account.by_name[key[0]])
                         account.edit(key, changed)
                         self.tell(f"  by hand: changed {key}: {changed}")
@@ -232,7 +232,7 @@ class History:
                 self.tell(f"  by hand: refused: {why}")
 
     def _by_hand(self, kind: Kind) -> dict[str, Any]:
-        modules = [each.name for each in kind.fields if each.module]
+        modules = [field.name for field in kind.fields if field.module]
         if modules and self.random.random() < 0.4:
             return {self.random.choice(modules): None}
         if "description" in kind.by_name:
@@ -247,7 +247,7 @@ class History:
             for declaration in declared
             if declaration.address.kind in ("BotUser", "ReservedDomain", "CertificateAuthority", "TunnelGroupBackend")
         ]
-        # What keeps no record is found again by its name: whoever makes it by hand at that very moment fools anybody.
+        # Objects without owner record are found by name: one created by hand at that moment is not distinguishable.
         pending = {intent.address for intent in self.ours.journal.open.values()}
         simple = [
             declaration
@@ -332,7 +332,7 @@ class History:
             sinks=stack.sinks,
             stop=stop,
             concurrency=4,
-            settling=recovery.find_settling_paths(journal.made_objects(), journal.bindings, kinds, SETTLE),
+            settling=recovery.find_settling_paths(journal.list_made_objects(), journal.bindings, kinds, SETTLE),
             on_checkpoint=reach,
         )
         async for event in events:
@@ -345,7 +345,7 @@ class History:
         if self.spoiling is None or self.spoiling.random() < 0.5 or len(manifest.declarations) < 2:
             return manifest
         wrong = self.spoiling.sample(sorted(manifest.declarations), self.spoiling.randint(1, 2))
-        left = {address: each for address, each in manifest.declarations.items() if address not in wrong}
+        left = {address: declaration for address, declaration in manifest.declarations.items() if address not in wrong}
         has_unknown = self.spoiling.random() < 0.5
         self.tell(f"  invalid: {', '.join(map(str, wrong))}{' in a file' if has_unknown else ''}")
         unread = Unread(frozenset(() if has_unknown else wrong), has_unknown)
@@ -355,7 +355,7 @@ class History:
         """As `read_account`. Where every new object is visible at once, nothing is read by its id."""
         journal, settling = stack.journal, None
         if self.hiding is not None:
-            seconds = recovery.find_settling(journal.made_objects(), journal.bindings, self.kinds, SETTLE)
+            seconds = recovery.find_settling(journal.list_made_objects(), journal.bindings, self.kinds, SETTLE)
             settling = observe.Settling(seconds, LoopClock())
         return await observe.observe(
             wire,
@@ -384,7 +384,7 @@ class History:
         for stack in self.stacks:
             stack.plain = True
         await asyncio.sleep(10 * LAG if self.hiding is None else 2 * SETTLE)
-        for key in [*self.account.made_by(HUMAN), *self._find_contested_names()]:
+        for key in [*self.account.find_created_by(HUMAN), *self._find_contested_names()]:
             self.account.vanish(key)
         self.tell("calm")
 

@@ -2,7 +2,7 @@
 
 - Nobody sends a change to an object that another stack or a human made.
 - Nothing is deleted of a kind of which the run has not seen every object.
-- Nothing that is protected goes without consent.
+- No protected object is deleted without approval.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def converges(history: History, stack: Stack, first: Report, second: Report) -> 
 
 def is_quiet(history: History, stack: Stack, first: Report, second: Report) -> Finding:
     """The second clean run sends no request that changes anything."""
-    if second.wire and second.wire.changed:
-        yield f"{second.wire.changed}"
+    if second.wire and second.wire.changes:
+        yield f"{second.wire.changes}"
 
 
 def has_no_duplicates(history: History, stack: Stack, first: Report, second: Report) -> Finding:
@@ -49,19 +49,23 @@ def has_no_duplicates(history: History, stack: Stack, first: Report, second: Rep
 
 def has_no_orphans(history: History, stack: Stack, first: Report, second: Report) -> Finding:
     """The stack's live objects, whether they carry a record or not, are exactly those that it declares."""
-    declared = {address for address, each in stack.manifest().declarations.items() if each.ensure is Ensure.PRESENT}
-    made = history.account.made_by(stack.name)
-    due, there = Counter(address.kind for address in declared), Counter(kind for kind, _ in made)
-    if due != there:
-        yield f"declared {dict(due)}, live {dict(there)}"
+    declared = {
+        address
+        for address, declaration in stack.manifest().declarations.items()
+        if declaration.ensure is Ensure.PRESENT
+    }
+    made = history.account.find_created_by(stack.name)
+    due, live = Counter(address.kind for address in declared), Counter(kind for kind, _ in made)
+    if due != live:
+        yield f"declared {dict(due)}, live {dict(live)}"
     for key, record in history.account.records():
         if record.stack == stack.name and record.address not in declared:
-            yield f"{key} is {record.address}, which nobody declares"
+            yield f"{key} is {record.address}, which is not declared"
 
 
 def holds_its_tokens(history: History, stack: Stack, first: Report, second: Report) -> Finding:
     """Every live credential's token is where it was to be delivered."""
-    for key in history.account.made_by(stack.name):
+    for key in history.account.find_created_by(stack.name):
         if key in history.account.tokens:
             record = owners.read(history.account.objects[key].get("metadata"))[1]
             name = record.address.name if record else "?"

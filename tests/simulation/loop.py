@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Deadlock(AssertionError):
-    """Everybody waits for somebody else."""
+    """Each task waits for another one."""
 
 
 class _Nobody(selectors.BaseSelector):
@@ -33,7 +33,7 @@ class _Nobody(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise Deadlock("everybody waits for somebody else")
+            raise Deadlock("each task waits for another one")
         self.time += max(0.0, timeout)
         return []
 

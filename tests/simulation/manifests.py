@@ -71,8 +71,8 @@ class Draft:
     taken: set[Any] = field(default_factory=set)
 
     def ref(self, kind: str, die: int) -> Ref | None:
-        there = [address for address in self.declared if address.kind == kind]
-        return Ref(there[die % len(there)]) if there else None
+        addresses = [address for address in self.declared if address.kind == kind]
+        return Ref(addresses[die % len(addresses)]) if addresses else None
 
     def take(self, claim: Any) -> bool:
         """Whether nobody else in this manifest has it."""
@@ -116,7 +116,7 @@ def _is_needed(kind: str) -> bool:
     return kind not in ("TunnelCredential", "SSHCredential", "IPPolicyRule", "IPRestriction", "TCPEdge", "EventSource")
 
 
-def _named(refs: Iterator[Ref | None]) -> list[Ref]:
+def drop_missing(refs: Iterator[Ref | None]) -> list[Ref]:
     return list(dict.fromkeys(ref for ref in refs if ref is not None))
 
 
@@ -126,7 +126,7 @@ def _bot(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | No
 
 
 def _credential(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
-    # An owner that is no longer declared stays as it is: whoever drops one cannot drop the bot with it.
+    # An owner that is no longer declared is unchanged: a step that drops an owner cannot drop its bot.
     owner = draft.ref("BotUser", b) if name == "b" else None
     spec = {"acl": [f"bind:{a % 3}.example.com"] if a % 3 else [], "owner_id": owner}
     return None if name == "b" and owner is None else spec
@@ -144,7 +144,7 @@ def _rule(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | N
 
 
 def _restriction(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
-    policies = _named(draft.ref("IPPolicy", die) for die in (a, b))
+    policies = drop_missing(draft.ref("IPPolicy", die) for die in (a, b))
     # Those of the dashboard, and of the API while enforced, block a plan that leaves a policy without rules.
     sort = ("api", "agent")[c % 2] if draft.home == "ours" else "endpoints"
     return {"type": sort, "enforced": c > 5 and sort != "api", "ip_policy_ids": policies} if policies else None
@@ -165,14 +165,14 @@ def _address(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] 
 
 
 def _hosts(draft: Draft, a: int, b: int) -> list[str]:
-    domains = [each.name for each in draft.declared if each.kind == "ReservedDomain"]
+    domains = [address.name for address in draft.declared if address.kind == "ReservedDomain"]
     picked = [domains[a % len(domains)]] if domains and a > 2 else []
     picked += [domains[b % len(domains)]] if domains and b > 8 else []
     return [f"{name}.{draft.home}.example.com:443" for name in dict.fromkeys(picked) if draft.take(name)]
 
 
 def _tls_edge(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
-    authorities = _named(draft.ref("CertificateAuthority", die) for die in (b, c))
+    authorities = drop_missing(draft.ref("CertificateAuthority", die) for die in (b, c))
     return {
         "hostports": _hosts(draft, a, b),
         "mutual_tls": {"certificate_authority_ids": authorities} if authorities and c > 3 else None,
@@ -196,7 +196,7 @@ def _destination(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, A
 
 
 def _subscription(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
-    return {"destination_ids": _named(iter([draft.ref("EventDestination", a)])) if b > 3 else []}
+    return {"destination_ids": drop_missing(iter([draft.ref("EventDestination", a)])) if b > 3 else []}
 
 
 def _source(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
@@ -211,7 +211,7 @@ def _group(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | 
 
 
 def _failover(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
-    return {"backends": _named(iter([draft.ref("TunnelGroupBackend", a)])) if b > 3 else []}
+    return {"backends": drop_missing(iter([draft.ref("TunnelGroupBackend", a)])) if b > 3 else []}
 
 
 def _https_edge(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
@@ -232,7 +232,7 @@ def _route(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | 
 
 
 def _endpoint(draft: Draft, name: str, a: int, b: int, c: int) -> dict[str, Any] | None:
-    domains = [each.name for each in draft.declared if each.kind == "ReservedDomain"]
+    domains = [address.name for address in draft.declared if address.kind == "ReservedDomain"]
     if not domains or not draft.take(name := domains[a % len(domains)]):
         return None
     host = f"{name}.{draft.home}.example.com"

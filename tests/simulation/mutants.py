@@ -44,13 +44,13 @@ def verdict(bug: Bug, source: Path = ROOT) -> Verdict:
     """Plant it in a copy of the source, and see."""
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="planted-") as folder:
-        copied(source, Path(folder))
+        copy_source(source, Path(folder))
         plant(bug, Path(folder))
-        by, how = _caught(Path(folder), bug.expected)
+        by, how = find_detector(Path(folder), bug.expected)
     return Verdict(bug, by, how, time.perf_counter() - began)
 
 
-def copied(source: Path, folder: Path) -> None:
+def copy_source(source: Path, folder: Path) -> None:
     for part in ("reconciler", "tests", "docs"):  # tests compare some pages with what is tested
         shutil.copytree(source / part, folder / part)
     shutil.copy2(source / "pyproject.toml", folder)
@@ -67,37 +67,41 @@ def plant(bug: Bug, root: Path) -> None:
     path.write_text(text)
 
 
-def _caught(root: Path, expected: str, detectors: Sequence[tuple[str, tuple[str, ...]]] = DETECTORS) -> tuple[str, str]:
+def find_detector(
+    root: Path, expected: str, detectors: Sequence[tuple[str, tuple[str, ...]]] = DETECTORS
+) -> tuple[str, str]:
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(root)}
-    for name, words in sorted(detectors, key=lambda each: each[0] != expected):
+    for name, words in sorted(detectors, key=lambda detector: detector[0] != expected):
         run = subprocess.run(
             [sys.executable, *words], cwd=root, env=environment, capture_output=True, text=True, check=False
         )
-        if told := _gist(run.stdout + run.stderr):
-            return name, told
+        if gist := _gist(run.stdout + run.stderr):
+            return name, gist
     return "", ""
 
 
 def _gist(output: str) -> str:
     """The line that says most: a history's seed, or the name of a test that failed. A run that broke tells nothing."""
-    told = (line for line in output.splitlines() if line.startswith("FAILED ") or line.split(":")[0].isdigit())
-    return next(told, "").removeprefix("FAILED ")[:110]
+    lines = (line for line in output.splitlines() if line.startswith("FAILED ") or line.split(":")[0].isdigit())
+    return next(lines, "").removeprefix("FAILED ")[:110]
 
 
 def main(words: Sequence[str]) -> int:
     bugs = [bug for bug in BUGS if not words or any(word in bug.name for word in words)]
     with tempfile.TemporaryDirectory(prefix="sound-") as folder, ThreadPoolExecutor(os.cpu_count()) as several:
         source = Path(folder)  # what is edited meanwhile changes nothing here
-        copied(ROOT, source)
+        copy_source(ROOT, source)
         wanted = {bug.expected for bug in bugs}
-        sound = _caught(source, "", [detector for detector in DETECTORS if detector[0] in wanted])
+        sound = find_detector(source, "", [detector for detector in DETECTORS if detector[0] in wanted])
         if sound[0]:
             print(f"nothing was planted, and yet {sound[0]} fails: {sound[1]}")
             return 1
         verdicts = []
-        for each in several.map(lambda bug: verdict(bug, source), bugs):
-            verdicts.append(each)
-            print(f"{each.bug.name:<56} {each.by or 'SURVIVES':<10} {each.seconds:5.1f} s  {each.how}", flush=True)
+        for result in several.map(lambda bug: verdict(bug, source), bugs):
+            verdicts.append(result)
+            print(
+                f"{result.bug.name:<56} {result.by or 'SURVIVES':<10} {result.seconds:5.1f} s  {result.how}", flush=True
+            )
     survivors = [verdict.bug.name for verdict in verdicts if not verdict.by]
     print(f"{len(bugs) - len(survivors)} of {len(bugs)} planted bugs caught")
     return bool(survivors)

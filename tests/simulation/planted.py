@@ -3,7 +3,7 @@
 Only those that `make mutation` does not make: another order of durable writes, a missing fsync, another argument, a
 bug outside its packages.
 
-The text to replace must occur exactly once in its file: whoever changes a promised line meets its bug here.
+The text to replace must occur exactly once in its file: a change of such a line requires a change here.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ BUGS: tuple[Bug, ...] = (
         "planning/deciding/orphans.py",
         (("        if index.manifest.unread is not None:\n", "        if False:\n"),),
     ),
-    Bug("adopting needs no consent", RULES, (("needs_approval=not is_approved", "needs_approval=False"),)),
+    Bug("adopting needs no approval", RULES, (("needs_approval=not is_approved", "needs_approval=False"),)),
     Bug(
         "what has been replaced is taken for the resource",
         "planning/matching/ownership.py",

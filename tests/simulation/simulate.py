@@ -18,10 +18,10 @@ def loop() -> VirtualLoop:
 
 def play(seed: int, tell: Callable[..., Any] | None = None) -> list[str]:
     """What is broken after the history of this seed."""
-    return loop().play(_played(History(seed, loop(), tell)))
+    return loop().play(_play(History(seed, loop(), tell)))
 
 
-async def _played(history: History) -> list[str]:
+async def _play(history: History) -> list[str]:
     try:
         await history.unfold()
     except Exception as failure:  # noqa: BLE001 - whatever escapes an engine is a finding
@@ -33,7 +33,8 @@ async def _played(history: History) -> list[str]:
         second = await history.run(stack, CALM)
         for invariant in INVARIANTS:
             broken += [
-                f"{invariant.__name__}: {stack.name}: {each}" for each in invariant(history, stack, first, second)
+                f"{invariant.__name__}: {stack.name}: {violation}"
+                for violation in invariant(history, stack, first, second)
             ]
     return [*history.account.broken, *broken]
 
@@ -50,7 +51,7 @@ async def _clean(history: History, stack: Stack) -> Report:
     return first
 
 
-def failing(seeds: Iterable[int], *, most: int = 1) -> dict[int, list[str]]:
+def find_failures(seeds: Iterable[int], *, most: int = 1) -> dict[int, list[str]]:
     """The first so many seeds whose histories end badly."""
     found: dict[int, list[str]] = {}
     for seed in seeds:

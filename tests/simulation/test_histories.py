@@ -16,33 +16,34 @@ SOAK_TEST = 5_000
 
 
 def expect_none(seeds: range) -> None:
-    for seed, broken in simulate.failing(seeds).items():
-        told = "\n  ".join(broken)
+    for seed, broken in simulate.find_failures(seeds).items():
+        report = "\n  ".join(broken)
         pytest.fail(
-            f"history {seed} ends badly:\n  {told}\nreplay: .venv/bin/python -m tests.simulation {seed}", pytrace=False
+            f"history {seed} ends badly:\n  {report}\nreplay: .venv/bin/python -m tests.simulation {seed}",
+            pytrace=False,
         )
 
 
 @pytest.mark.parametrize("seed", FOUND, ids=str)
-def test_what_once_ended_badly_ends_well(seed: int) -> None:
+def test_recorded_seeds_find_no_violation(seed: int) -> None:
     expect_none(range(seed, seed + 1))
 
 
 @pytest.mark.parametrize("first", only_if(lambda first: first < QUICK, range(0, HISTORIES, A_TEST)))
-def test_one_clean_run_makes_everything_right(first: int) -> None:
+def test_one_clean_run_after_a_history_leaves_no_violation(first: int) -> None:
     expect_none(range(first, first + A_TEST))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(HISTORIES, HISTORIES + SOAK, SOAK_TEST))
-def test_one_clean_run_makes_everything_right_a_million_times(first: int) -> None:
+def test_one_clean_run_after_each_of_a_million_histories_leaves_no_violation(first: int) -> None:
     expect_none(range(first, first + SOAK_TEST))
 
 
-def test_a_seed_is_the_whole_of_a_history() -> None:
-    def told(seed: int) -> list[str]:
+def test_a_seed_determines_a_history() -> None:
+    def play(seed: int) -> list[str]:
         lines: list[str] = []
         simulate.play(seed, lines.append)
         return lines
 
-    assert [told(seed) for seed in range(30)] == [told(seed) for seed in range(30)]
+    assert [play(seed) for seed in range(30)] == [play(seed) for seed in range(30)]

@@ -17,7 +17,7 @@ def test_a_planted_bug_is_caught_by_the_simulation(name: str) -> None:
     assert mutants.verdict(bug).by == "simulation"
 
 
-def test_every_bug_still_has_a_place_to_be_planted(tmp_path: Path) -> None:
+def test_each_planted_bug_has_its_text_in_the_source(tmp_path: Path) -> None:
     for bug in BUGS:
         source = mutants.ROOT / "reconciler" / bug.file
         copy = tmp_path / "reconciler" / bug.file
@@ -27,5 +27,5 @@ def test_every_bug_still_has_a_place_to_be_planted(tmp_path: Path) -> None:
         compile(copy.read_text(), bug.file, "exec")
 
 
-def test_bugs_are_many_and_differ() -> None:
+def test_planted_bugs_are_distinct() -> None:
     assert len({bug.name for bug in BUGS}) == len(BUGS) >= 20

@@ -81,19 +81,19 @@ class Wire:
 
     async def get(self, path: str) -> Json:
         fault = await self._leave("GET", path, _READS)
-        where, bodies = self._found(path), self._bodies(fault)
+        where, bodies = self._find(path), self._bodies(fault)
         if where.key not in bodies:
             raise Gone(f"{path} is not there", status=404)
-        return self.account.shown(where.kind, where.key, bodies)
+        return self.account.render_object(where.kind, where.key, bodies)
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        where = self._found(path)
+        where = self._find(path)
         before: int | None = None
         try:
             while True:
                 fault = await self._leave("GET", path, _READS)
-                listed = self.account.listed(where, self._bodies(fault))
-                listed = [each for each in listed if before is None or each[0] < before]
+                listed = self.account.list_objects(where, self._bodies(fault))
+                listed = [entry for entry in listed if before is None or entry[0] < before]
                 page = listed[: self.weather.page]
                 yield [body for _, body in page]
                 if len(page) == len(listed):
@@ -131,12 +131,12 @@ class Wire:
             case "conflict":
                 raise Conflict("not now", status=409)
             case "lost before":
-                raise _unanswered()
+                raise _make_lost()
             case "lost late":
                 self._outlive(method, path, body or {})
-                raise _unanswered()
+                raise _make_lost()
             case "broken before":
-                raise _broken(method)
+                raise _make_reset(method)
         before = set(self.account.objects)
         answer = self._carry_out(method, path, body or {})
         if method == "POST" and self.hiding is not None and self.hiding.random() < 0.7:
@@ -144,9 +144,9 @@ class Wire:
         await self._travel()
         match fault:
             case "lost after":
-                raise _unanswered()
+                raise _make_lost()
             case "broken after":
-                raise _broken(method)
+                raise _make_reset(method)
         return answer
 
     def _hide(self, made: Iterable[tuple[str, str]], *, is_lost: bool) -> None:
@@ -159,7 +159,7 @@ class Wire:
     def _outlive(self, method: str, path: str, body: Mapping[str, Any]) -> None:
         # What is known by its name alone is refused when it comes late, or is taken for somebody else's.
         longest = LATE
-        if method == "POST" and self._found(path).kind.keeps_owner and self.random.random() < 0.5:
+        if method == "POST" and self._find(path).kind.keeps_owner and self.random.random() < 0.5:
             longest = LATEST
         asyncio.get_running_loop().call_later(self.random.random() * longest, self._late, method, path, body)
 
@@ -168,7 +168,7 @@ class Wire:
             self._carry_out(method, path, body)
 
     def _carry_out(self, method: str, path: str, body: Mapping[str, Any]) -> Json:
-        where, account = self._found(path), self.account
+        where, account = self._find(path), self.account
         if method != "POST" and where.key not in account.objects:
             raise Gone(f"{path} is not there", status=404)
         if where.parent is not None and (_parent(where), where.parent) not in account.objects:
@@ -179,20 +179,20 @@ class Wire:
                 case "POST":
                     key = account.make(self.stack, where.kind, _own(where, body), where.parent)
                     token = {where.kind.one_time: account.tokens[key]} if where.kind.one_time else {}
-                    return {**account.shown(where.kind, key, account.objects), **token}
+                    return {**account.render_object(where.kind, key, account.objects), **token}
                 case "PUT":
                     account.edit(where.key, {str(where.segment): body})
                 case "PATCH":
                     account.edit(where.key, body)
                 case _ if where.segment is not None:
-                    cleared = next(each for each in where.kind.fields if each.delete_segment == where.segment)
+                    cleared = next(field for field in where.kind.fields if field.delete_segment == where.segment)
                     account.edit(where.key, {cleared.name: None})
                 case _:
                     account.end(where.key)
                     return None
         except RefusedCall as why:
             raise Refused(str(why), status=400) from why
-        return account.shown(where.kind, where.key, account.objects)
+        return account.render_object(where.kind, where.key, account.objects)
 
     def _watch(self, method: str, where: Place, body: Mapping[str, Any]) -> None:
         """The invariants that are told at the moment of the deed."""
@@ -206,11 +206,11 @@ class Wire:
             record = owners.read(account.objects[where.key].get("metadata"))[1]
             fresh = record is not None and record.intent in self.made
             if self.partial is not None and record is not None and record.address not in self.partial.declarations:
-                account.broken.append(f"unknown: {where.key} went, and its declaration may not have been read")
+                account.broken.append(f"unknown: {where.key} was deleted, and its declaration may not have been read")
             if where.kind.name in self.cut and not fresh:
-                account.broken.append(f"{where.key} went, and not all of its kind had been seen")
+                account.broken.append(f"{where.key} was deleted, and not all objects of its kind had been listed")
             if record is not None and record.protect and not fresh and not self.may_end_protected:
-                account.broken.append(f"protected: {where.key} was deleted without consent")
+                account.broken.append(f"protected: {where.key} was deleted without approval")
         if method == "POST":
             record = owners.read(body.get("metadata"))[1]
             self.made.update({record.intent} if record else ())
@@ -222,14 +222,14 @@ class Wire:
 
     async def _leave(self, method: str, path: str, faults: Sequence[str]) -> str:
         """The request on its way there; the fault it is to meet, if any."""
-        # Most runs are to get past their first look.
+        # Most runs must complete their first refresh.
         likely = self.weather.faults if self.acting else self.weather.faults / 3
         fault = self.random.choice(faults) if self.random.random() < likely else ""
         self.log.append((method, path, fault))
         await self._travel()
         match fault:
             case "busy":
-                raise Transient("busy", status=503) if method != "POST" else _broken(method)
+                raise Transient("busy", status=503) if method != "POST" else _make_reset(method)
             case "throttled":
                 raise Transient("throttled", status=429, retry_after=self.random.choice([None, 0.0, 3.0]))
             case "reset":
@@ -239,22 +239,22 @@ class Wire:
     async def _travel(self) -> None:
         await asyncio.sleep(self.random.random() * self.weather.slowness)
 
-    def _found(self, path: str) -> Place:
+    def _find(self, path: str) -> Place:
         try:
             return place(path)
         except (LookupError, StopIteration):
             raise Gone(f"{path} is not there", status=404) from None
 
     @property
-    def changed(self) -> list[tuple[str, str, str]]:
-        return [each for each in self.log if each[0] != "GET"]
+    def changes(self) -> list[tuple[str, str, str]]:
+        return [request for request in self.log if request[0] != "GET"]
 
 
-def _unanswered() -> Failure:
+def _make_lost() -> Failure:
     return Lost("connection reset")
 
 
-def _broken(method: str) -> Failure:
+def _make_reset(method: str) -> Failure:
     """A 5xx, as the client reads it."""
     return Lost("500", status=500) if method == "POST" else Transient("500", status=500)
 

@@ -138,7 +138,7 @@ class CrashingWire(Wire):
 
     def _carry(self, method: str, path: str, body: Mapping[str, Json] | None) -> Json:
         answer = self._carry_out(method, path, body or {})
-        self.carried.append((method, self._found(path).kind.name))
+        self.carried.append((method, self._find(path).kind.name))
         return answer
 
 
@@ -178,7 +178,7 @@ class Survivors:
 
     @property
     def remains(self) -> str:
-        """All that a next run finds and goes by. Chance is seeded by it: whoever finds the same does the same."""
+        """The state from which the next run starts. It seeds randomness: runs from the same state are the same."""
         account, journal = self.account, self.journal
         things = (account.born, account.objects, account.parents, account.makers, account.numbers, account.tokens)
         memory = (journal.open, journal.concluded, sorted(journal.receipts), journal.bindings)
@@ -198,8 +198,8 @@ class Run:
         return len(done) == len(self.plan.calls) and not self.plan.errors and not self.moments.is_dead
 
     def __str__(self) -> str:
-        told = [f"{ended.call.id}: {ended.outcome}: {ended.why}" for ended in self.ended if ended.why]
-        return "; ".join([*(str(error) for error in self.plan.errors), *told])
+        reasons = [f"{ended.call.id}: {ended.outcome}: {ended.why}" for ended in self.ended if ended.why]
+        return "; ".join([*(str(error) for error in self.plan.errors), *reasons])
 
 
 @cache
@@ -250,7 +250,7 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
 
 
 @cache
-def begun(project: CrashProject) -> Survivors:
+def prepare_survivors(project: CrashProject) -> Survivors:
     """What there is before the change, made in peace."""
     left = Survivors()
     if project.before:
@@ -280,43 +280,43 @@ class Change:
         return f"{self.project}{', answers lost' if self.loses_answers else ''}"
 
     def start(self) -> Survivors:
-        return begun(self.project).copy()
+        return prepare_survivors(self.project).copy()
 
     def go(self, left: Survivors, dies_at: int | None = None) -> Run:
         manifest = _manifest(self.project, "after")
         return run(left, manifest, dies_at=dies_at, loses_answers=self.loses_answers)
 
     def moments(self, left: Survivors) -> list[tuple[str, str]]:
-        """All the moments of a run from here."""
+        """The kill points of a run from here."""
         return self.go(left.copy()).moments.passed
 
-    def died(self, left: Survivors, at: int) -> Survivors:
-        """What is left when the run from here dies at its n-th moment."""
+    def kill_at(self, left: Survivors, at: int) -> Survivors:
+        """The state after a run from here that is killed at its n-th point."""
         after = left.copy()
         assert self.go(after, at).moments.is_dead
         return after
 
     def flaws(self, left: Survivors) -> list[str]:
-        """What is not as it must be after one run in peace, and another that finds nothing to do."""
+        """Violations after one run without faults and another that must find no changes."""
         peace = dataclasses.replace(self, loses_answers=False)
         after = left.copy()
         clean, still = peace.go(after), peace.go(after)
         found = [] if clean.is_done else [f"the clean run: {clean}"]
-        if still.plan.changes or still.wire.changed:
+        if still.plan.changes or still.wire.changes:
             found.append(f"the next run: {[f'{change.action} {change.address}' for change in still.plan.changes]}")
         return [*found, *self._unlike_declared(after), *self._copies(after), *self._unheld(after)]
 
     def _unlike_declared(self, left: Survivors) -> list[str]:
-        """Objects that nobody declared, or that are there twice, or not at all."""
-        due = Counter(each["kind"] for each in self.project.after)
-        there = Counter(kind for kind, _ in left.account.objects)
-        found = [] if due == there else [f"declared {due - there} more, live {there - due} more"]
+        """Objects that are undeclared, duplicated or missing."""
+        due = Counter(document["kind"] for document in self.project.after)
+        live = Counter(kind for kind, _ in left.account.objects)
+        found = [] if due == live else [f"declared {due - live} more, live {live - due} more"]
         for address, count in Counter(record.address for _, record in left.account.records()).items():
             found += [f"{count} objects are {address}"] if count > 1 else []
         return found + [f"{intent.address}: its intent is open" for intent in left.journal.open.values()]
 
     def _copies(self, left: Survivors) -> list[str]:
-        """Creates that took effect beyond those that were due. A token that nobody got costs another credential."""
+        """Creates beyond the planned ones. An undelivered token costs another credential."""
         due = Counter(call.address.kind for call in creates(self))
         made = Counter(kind for method, kind in left.carried if method == "POST")
         return [
@@ -326,7 +326,7 @@ class Change:
         ]
 
     def _unheld(self, left: Survivors) -> list[str]:
-        """Live one-time secrets that are not where they were to be delivered."""
+        """Live one-time secrets that were not delivered to their targets."""
         found = []
         for key, record in left.account.records():
             if registry.get(key[0]).one_time:
@@ -336,7 +336,7 @@ class Change:
 
 
 class Known:
-    """What comes of a change, from wherever it starts. Many deaths leave the same behind: that is played once."""
+    """The results of a change from each state. Many crashes leave the same state, which is run once."""
 
     def __init__(self, change: Change) -> None:
         self.change = change
@@ -350,10 +350,10 @@ class Known:
             self._moments[remains] = self.change.moments(left)
         return self._moments[remains]
 
-    def died(self, left: Survivors, at: int) -> Survivors:
+    def kill_at(self, left: Survivors, at: int) -> Survivors:
         remains = left.remains
         if (remains, at) not in self._died:
-            self._died[remains, at] = self.change.died(left, at)
+            self._died[remains, at] = self.change.kill_at(left, at)
         return self._died[remains, at]
 
     def flaws(self, left: Survivors) -> list[str]:
@@ -365,9 +365,9 @@ class Known:
 
 @cache
 def creates(change: Change) -> tuple[Call, ...]:
-    return tuple(call for call in planned(change).calls if call.verb is Verb.CREATE)
+    return tuple(call for call in plan_change(change).calls if call.verb is Verb.CREATE)
 
 
 @cache
-def planned(change: Change) -> Plan:
+def plan_change(change: Change) -> Plan:
     return dataclasses.replace(change, loses_answers=False).go(change.start()).plan

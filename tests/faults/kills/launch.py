@@ -52,16 +52,16 @@ class Moments:
                 self._idle.wait_for(lambda: not self._writing)
             os.kill(os.getpid(), self._spec["signal"])
 
-    def opening(self, act: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(*words: Any) -> Any:
+    def wrap_begin(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def begin(*words: Any) -> Any:
             with self._idle:
                 self._writing.add(threading.get_ident())
             return act(*words)
 
-        return opened
+        return begin
 
-    def closing(self, act: Callable[..., Any]) -> Callable[..., Any]:
-        def closed(*words: Any) -> Any:
+    def wrap_end(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        def end(*words: Any) -> Any:
             try:
                 return act(*words)
             finally:
@@ -69,24 +69,24 @@ class Moments:
                     self._writing.discard(threading.get_ident())
                     self._idle.notify_all()
 
-        return closed
+        return end
 
     def around(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(act)
-        def watched(*words: Any, **more: Any) -> Any:
+        def run_watched(*words: Any, **more: Any) -> Any:
             self.come(f"before {name}")
             answer = act(*words, **more)
             self.come(f"after {name}")
             return answer
 
-        return watched
+        return run_watched
 
     def install(self) -> None:
         """Over what writes durably, wherever it is called from."""
-        commit = self.closing(self.around("commit", DefaultDialect.do_commit))
-        setattr(DefaultDialect, "do_begin", self.opening(DefaultDialect.do_begin))  # noqa: B010 - no mypy in its way
+        commit = self.wrap_end(self.around("commit", DefaultDialect.do_commit))
+        setattr(DefaultDialect, "do_begin", self.wrap_begin(DefaultDialect.do_begin))  # noqa: B010 - no mypy in its way
         setattr(DefaultDialect, "do_commit", commit)  # noqa: B010 - as above
-        setattr(DefaultDialect, "do_rollback", self.closing(DefaultDialect.do_rollback))  # noqa: B010 - as above
+        setattr(DefaultDialect, "do_rollback", self.wrap_end(DefaultDialect.do_rollback))  # noqa: B010 - as above
         setattr(os, "fsync", self.around("fsync", os.fsync))  # noqa: B010 - as above
         setattr(os, "rename", self.around("rename", os.rename))  # noqa: B010 - as above
         setattr(os, "link", self.around("link", os.link))  # noqa: B010 - as above

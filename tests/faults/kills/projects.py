@@ -35,7 +35,7 @@ class CrashProject:
 
     @property
     def resources(self) -> int:
-        return len({(each["kind"], each["name"]) for each in (*self.before, *self.after)})
+        return len({(document["kind"], document["name"]) for document in (*self.before, *self.after)})
 
     def manifest(self, documents: tuple[Document, ...]) -> Manifest:
         return load_texts({"all.yaml": text_of(documents).encode()}, STACK, {}).manifest
@@ -88,7 +88,7 @@ def _target(member: str) -> Document:
 
 
 @cache
-def building() -> CrashProject:
+def create_all() -> CrashProject:
     """Five resources out of nothing: with and without a record, below another, and with a one-time secret."""
     return CrashProject(
         "building",
@@ -109,7 +109,7 @@ def building() -> CrashProject:
 
 
 @cache
-def rebuilding() -> CrashProject:
+def replace_all() -> CrashProject:
     """Five resources that change: both orders of replacement, PATCH, PUT and DELETE of modules, a delete."""
     partners = pems.certificate("partners", ca=True), pems.certificate("new partners", ca=True)
 
@@ -162,7 +162,7 @@ def single() -> CrashProject:
 
 
 @cache
-def named() -> CrashProject:
+def unique_names() -> CrashProject:
     """Two resources with names that only one may have."""
     return CrashProject(
         "named",

@@ -84,9 +84,9 @@ class Scene:
 
     def _copies(self) -> list[str]:
         """Creates that took effect beyond those that were due, by the sandbox's own log."""
-        log = [each for each in self.sandbox.log() if each["method"] == "POST" and each["status"] in (0, 201)]
-        made = Counter(_of_log(each["path"]) for each in log)
-        plan = crashing.planned(Change(self.project))
+        log = [entry for entry in self.sandbox.log() if entry["method"] == "POST" and entry["status"] in (0, 201)]
+        made = Counter(_of_log(entry["path"]) for entry in log)
+        plan = crashing.plan_change(Change(self.project))
         due = Counter(_collection(call.address.kind) for call in plan.calls if call.verb is Verb.CREATE)
         loose = {_collection(kind.name) for kind in kinds.every() if kind.one_time}
         return [
@@ -103,12 +103,15 @@ class Scene:
                         yield kind.name, body
                         for child in kinds.every():
                             if child.parent and child.parent.kind == kind.name:
-                                yield from ((child.name, each) for each in body[child.parent.embedded])
+                                yield from ((child.name, embedded) for embedded in body[child.parent.embedded])
 
     def unlike_declared(self) -> list[str]:
-        live = [each for each in self.live() if each[1].get("issued_at") is None]  # what the platform obtained itself
-        due, there = Counter(each["kind"] for each in self.project.after), Counter(kind for kind, _ in live)
-        found = [] if due == there else [f"declared {due - there} more, live {there - due} more"]
+        live = [item for item in self.live() if item[1].get("issued_at") is None]  # what the platform obtained itself
+        due, live_kinds = (
+            Counter(document["kind"] for document in self.project.after),
+            Counter(kind for kind, _ in live),
+        )
+        found = [] if due == live_kinds else [f"declared {due - live_kinds} more, live {live_kinds - due} more"]
         records = [record for _, body in live if (record := owners.read(body.get("metadata"))[1])]
         counted = Counter(record.address for record in records)
         return found + [f"{count} objects are {address}" for address, count in counted.items() if count > 1]
@@ -127,9 +130,9 @@ class Scene:
 
     def _halves(self) -> list[str]:
         secrets = self.root / "secrets"
-        declared = {Path(each).name for each in tokens_of((*self.project.before, *self.project.after)).values()}
-        there = {path.name for path in secrets.iterdir()} if secrets.exists() else set()
-        return [f"secrets/{each} is left over" for each in sorted(there - declared)]
+        declared = {Path(token).name for token in tokens_of((*self.project.before, *self.project.after)).values()}
+        files = {path.name for path in secrets.iterdir()} if secrets.exists() else set()
+        return [f"secrets/{name} is left over" for name in sorted(files - declared)]
 
 
 def _of_log(path: str) -> str:
@@ -173,6 +176,6 @@ def moments(project: CrashProject, prepared: Path, home: Path) -> list[Moment]:
     record = home / "moments"
     with scene(project, prepared, home / "recorded") as undisturbed:
         process = undisturbed.start({"record": str(record)})
-        _, told = process.communicate(timeout=60)
-        assert process.returncode == 0, told
+        _, output = process.communicate(timeout=60)
+        assert process.returncode == 0, output
     return [tuple(json.loads(line)) for line in record.read_text().splitlines()]

@@ -22,7 +22,7 @@ from tests.harness.tiers import first_of_each, only_if
 Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]
 
-BUILDING, REBUILDING, FIFTY = projects.building(), projects.rebuilding(), projects.fifty()
+BUILDING, REBUILDING, FIFTY = projects.create_all(), projects.replace_all(), projects.fifty()
 SAMPLE = [(project, draw) for project, draws in ((BUILDING, 5), (REBUILDING, 4), (FIFTY, 4)) for draw in range(draws)]
 WRITES = [f"{edge} {name}" for name in ("commit", "fsync", "link") for edge in ("before", "after")]
 SLICES = 16
@@ -59,7 +59,7 @@ def flaws_on_the_wire(project: CrashProject, phase: str, nth: int, prepared: Pat
 def test_one_rerun_is_enough_after_a_kill_at_each_kind_of_write(
     point: str, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
-    moment = next(each for each in moments_of(BUILDING) if each[0] == point)
+    moment = next(moment for moment in moments_of(BUILDING) if moment[0] == point)
     assert flaws(BUILDING, moment, prepared(BUILDING), tmp_path) == []
 
 
@@ -85,7 +85,7 @@ def test_one_rerun_is_enough_after_a_kill_on_the_wire(
     assert flaws_on_the_wire(project, phase, nth, prepared(project), tmp_path) == []
 
 
-def test_a_real_run_passes_the_points_that_peace_has(moments_of: MomentsOf) -> None:
+def test_a_real_apply_reaches_the_checkpoints_of_a_run_without_faults(moments_of: MomentsOf) -> None:
     passed = {point for project in (BUILDING, REBUILDING) for point, _, _ in moments_of(project)}
     only_in_trouble = {f"{edge} {step}" for step in ("search", "revoke") for edge in ("before", "after")}
     assert passed >= {*POINTS} - only_in_trouble
@@ -95,7 +95,7 @@ def test_a_real_run_passes_the_points_that_peace_has(moments_of: MomentsOf) -> N
 @pytest.mark.soak
 @pytest.mark.parametrize("slice_", range(SLICES))
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING, FIFTY], ids=str)
-def test_one_rerun_is_enough_after_a_kill_at_any_moment(
+def test_one_rerun_is_enough_after_a_kill_at_any_point(
     project: CrashProject, slice_: int, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     found = []

@@ -1,7 +1,7 @@
-"""A process that dies at any moment: one run in peace makes it whole, and the next has nothing to do.
+"""After a crash at any point, one run without faults completes the changes, and the next plan is empty.
 
-Whole: every declared object is there once, none was made twice, nothing that nobody declares is left, and every
-credential's token is where it was to be delivered.
+Complete: each declared object exists once, no undeclared object remains, and the token of each credential was delivered
+to its target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.faults.kills.crashing import Change, Known, Survivors
 from tests.harness.tiers import only_if
 
 SLICES = 8
-BUILDING, REBUILDING, FIFTY = (Change(make()) for make in (projects.building, projects.rebuilding, projects.fifty))
+BUILDING, REBUILDING, FIFTY = (Change(make()) for make in (projects.create_all, projects.replace_all, projects.fifty))
 LOSSY = tuple(Change(change.project, loses_answers=True) for change in (BUILDING, REBUILDING, FIFTY))
 ALL = (BUILDING, REBUILDING, FIFTY, *LOSSY)
 
@@ -38,13 +38,13 @@ def flaws(change: Change, moments: Iterable[int]) -> list[str]:
         f"died {' '.join(passed[moment])} (moment {moment}): {flaw}"
         for moment in moments
         if moment < len(passed)
-        for flaw in known.flaws(known.died(start, moment))
+        for flaw in known.flaws(known.kill_at(start, moment))
     ]
 
 
 def kinds_of_moments(change: Change, start: Survivors) -> list[int]:
     """The first moment of each kind: a point of one verb, or of what is written beside the calls."""
-    verbs = {call.id: call.verb for call in crashing.planned(change).calls}
+    verbs = {call.id: call.verb for call in crashing.plan_change(change).calls}
     first: dict[tuple[str, Verb | None], int] = {}
     for moment, (point, what) in enumerate(change.moments(start)):
         first.setdefault((point, verbs.get(what)), moment)
@@ -60,23 +60,23 @@ def flaws_of_pairs(known: Known, pairs: Iterable[tuple[int, int]]) -> list[str]:
     passed = known.moments(start)
     found = []
     for first, second in pairs:
-        after = known.died(start, first)
+        after = known.kill_at(start, first)
         again = known.moments(after)
         if second < len(again):
-            told = f"died {' '.join(passed[first])}, then {' '.join(again[second])} (moments {first}, {second})"
-            found += [f"{told}: {flaw}" for flaw in known.flaws(known.died(after, second))]
+            scenario = f"died {' '.join(passed[first])}, then {' '.join(again[second])} (moments {first}, {second})"
+            found += [f"{scenario}: {flaw}" for flaw in known.flaws(known.kill_at(after, second))]
     return found
 
 
 def pairs(known: Known, slice_: int) -> Iterator[tuple[int, int]]:
     start = known.change.start()
     for first in part(len(known.moments(start)), slice_):
-        for second in range(len(known.moments(known.died(start, first)))):
+        for second in range(len(known.moments(known.kill_at(start, first)))):
             yield first, second
 
 
 @pytest.mark.parametrize("change", [FIFTY, LOSSY[2]], ids=str)
-def test_one_rerun_is_enough_after_a_death_at_each_kind_of_moment(change: Change) -> None:
+def test_one_rerun_is_enough_after_a_crash_at_each_kind_of_point(change: Change) -> None:
     assert flaws(change, kinds_of_moments(change, change.start())) == []
 
 
@@ -84,19 +84,19 @@ def test_one_rerun_is_enough_after_a_death_at_each_kind_of_moment(change: Change
 @pytest.mark.parametrize(
     "change", only_if(lambda change: change is not FIFTY, [BUILDING, REBUILDING, FIFTY, *LOSSY[:2]]), ids=str
 )
-def test_one_rerun_is_enough_after_a_death_at_any_moment(change: Change, slice_: int) -> None:
+def test_one_rerun_is_enough_after_a_crash_at_any_point(change: Change, slice_: int) -> None:
     assert flaws_of_slice(change, slice_) == []
 
 
 @pytest.mark.parametrize("slice_", only_if(lambda slice_: slice_ == 0, range(SLICES)))
 @pytest.mark.parametrize("change", [BUILDING, REBUILDING], ids=str)
-def test_one_rerun_is_enough_after_deaths_at_any_two_moments(change: Change, slice_: int) -> None:
+def test_one_rerun_is_enough_after_crashes_at_any_two_points(change: Change, slice_: int) -> None:
     known = Known(change)
     assert flaws_of_pairs(known, pairs(known, slice_)) == []
 
 
 @pytest.mark.parametrize("change", only_if(lambda change: change is not LOSSY[2], LOSSY), ids=str)
-def test_one_rerun_is_enough_after_lost_answers_and_two_deaths(change: Change) -> None:
+def test_one_rerun_is_enough_after_lost_responses_and_two_crashes(change: Change) -> None:
     random = Random(1)
     length = len(change.moments(change.start()))
     drawn = [(random.randrange(length), random.randrange(length)) for _ in range(60)]
@@ -105,14 +105,14 @@ def test_one_rerun_is_enough_after_lost_answers_and_two_deaths(change: Change) -
 
 @pytest.mark.soak
 @by_slice
-def test_one_rerun_is_enough_after_lost_answers_and_a_death_at_any_moment(slice_: int) -> None:
+def test_one_rerun_is_enough_after_lost_responses_and_a_crash_at_any_point(slice_: int) -> None:
     assert flaws_of_slice(LOSSY[2], slice_) == []
 
 
 @pytest.mark.soak
 @by_slice
 @pytest.mark.parametrize("change", LOSSY[:2], ids=str)
-def test_one_rerun_is_enough_after_lost_answers_and_deaths_at_any_two_moments(change: Change, slice_: int) -> None:
+def test_one_rerun_is_enough_after_lost_responses_and_crashes_at_any_two_points(change: Change, slice_: int) -> None:
     known = Known(change)
     assert flaws_of_pairs(known, pairs(known, slice_)) == []
 
@@ -120,21 +120,21 @@ def test_one_rerun_is_enough_after_lost_answers_and_deaths_at_any_two_moments(ch
 # --- that nothing is forgotten ----------------------------------------------------------------------------------------
 
 
-def test_every_point_of_the_engine_is_a_moment() -> None:
+def test_each_checkpoint_of_the_engine_is_a_kill_point() -> None:
     passed = {point for change in ALL for point, _ in change.moments(change.start())}
     assert passed >= {*POINTS, *crashing.WIRE}
 
 
-def test_every_shape_of_a_call_meets_every_moment_of_a_request() -> None:
-    calls = {call.id: call for change in ALL for call in crashing.planned(change).calls}
+def test_each_type_of_call_is_killed_at_each_point_of_a_request() -> None:
+    calls = {call.id: call for change in ALL for call in crashing.plan_change(change).calls}
     met = {
         (calls[what].verb, point) for change in ALL for point, what in change.moments(change.start()) if what in calls
     }
     assert met >= {(verb, f"{edge} send") for verb in Verb for edge in ("before", "after")}
 
 
-def test_the_projects_hold_every_special_case() -> None:
-    plan = crashing.planned(FIFTY)
+def test_the_projects_contain_each_special_case() -> None:
+    plan = crashing.plan_change(FIFTY)
     made = {call.address.kind for call in plan.calls if call.verb is Verb.CREATE}
     assert {"BotUser", "EventSource", "TunnelCredential"} <= made
     assert {change.order for change in plan.changes} >= {"create_first", "delete_first"}
@@ -142,13 +142,13 @@ def test_the_projects_hold_every_special_case() -> None:
     assert [change.project.resources for change in (BUILDING, REBUILDING)] == [5, 5]
 
 
-def test_whoever_finds_the_same_does_the_same() -> None:
+def test_runs_that_start_from_the_same_state_are_the_same() -> None:
     """What lets `Known` play equal remains once."""
     for change in (REBUILDING, LOSSY[0]):
         found: dict[str, tuple[list[tuple[str, str]], str]] = {}
         start = change.start()
         for moment in range(len(change.moments(start))):
-            left = change.died(start, moment)
+            left = change.kill_at(start, moment)
             run, remains = change.go(after := left.copy()), left.remains
             assert found.setdefault(remains, (run.moments.passed, after.remains)) == (run.moments.passed, after.remains)
         assert 1 < len(found) < len(change.moments(start))
@@ -157,7 +157,7 @@ def test_whoever_finds_the_same_does_the_same() -> None:
 # --- that these tests can fail ----------------------------------------------------------------------------------------
 
 
-def test_an_engine_that_does_not_look_after_a_lost_answer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_without_recovery_of_lost_creates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def blind(*_: object) -> list[object]:
         return []
 

@@ -22,7 +22,7 @@ from tests.harness.tiers import first_of_each
 Prepared = Callable[[CrashProject], Path]
 MomentsOf = Callable[[CrashProject], list[Moment]]
 
-BUILDING, REBUILDING = projects.building(), projects.rebuilding()
+BUILDING, REBUILDING = projects.create_all(), projects.replace_all()
 REPORT = re.compile(r"(\d+) calls? succeeded, (\d+) failed, (\d+) skipped\.")
 HOW = [signal.SIGINT, signal.SIGTERM]
 SLICES = 8
@@ -39,7 +39,7 @@ def flaws(project: CrashProject, moment: Moment, how: signal.Signals, prepared: 
 
 def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> list[str]:
     """What the report of an interrupted run says that is not so."""
-    calls = len(crashing.planned(Change(project)).calls)
+    calls = len(crashing.plan_change(Change(project)).calls)
     report = REPORT.search(out)
     if code == 0:
         return [] if sent == calls else [f"exit 0 after {sent} of {calls} calls"]  # it was over already
@@ -48,8 +48,10 @@ def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> 
         found.append(err)
     if report is None:
         # Before the first call, or after the last: then the sum of all was told.
-        told = "Applied:" in out
-        return found + ([] if sent == (calls if told else 0) else [f"nothing tells of {sent} calls that were sent"])
+        is_summary_printed = "Applied:" in out
+        return found + (
+            [] if sent == (calls if is_summary_printed else 0) else [f"nothing tells of {sent} calls that were sent"]
+        )
     done, failed, left = map(int, report.groups())
     if (done + failed + left, done, failed) != (calls, sent, 0):
         found.append(f"{report[0]} Sent were {sent} of {calls}")
@@ -57,7 +59,7 @@ def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> 
     return found + ([] if len(named) == left else [f"{len(named)} of {left} are named"])
 
 
-@pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
+@pytest.mark.parametrize("how", HOW, ids=lambda signal: signal.name)
 @pytest.mark.parametrize(
     ("project", "draw"),
     first_of_each(
@@ -65,14 +67,14 @@ def _untrue(project: CrashProject, out: str, err: str, code: int, sent: int) -> 
     ),
     ids=str,
 )
-def test_an_interrupt_at_any_moment_ends_well(
+def test_an_interrupt_at_any_point_leaves_a_consistent_state(
     project: CrashProject, draw: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     moment = Random(f"{project}-{draw}-{how.name}").choice(moments_of(project))
     assert flaws(project, moment, how, prepared(project), tmp_path) == []
 
 
-def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_second_interrupt_exits_at_once_and_names_the_running_calls(prepared: Prepared, tmp_path: Path) -> None:
     project = projects.plain()
     with real.scene(project, prepared(project), tmp_path) as scene:
         scene.sandbox.fault("POST /ip_policies", then="commit-then-hang")
@@ -93,10 +95,10 @@ def test_a_second_interrupt_leaves_at_once_and_names_what_was_on_its_way(prepare
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("how", HOW, ids=lambda each: each.name)
+@pytest.mark.parametrize("how", HOW, ids=lambda signal: signal.name)
 @pytest.mark.parametrize("slice_", range(SLICES))
 @pytest.mark.parametrize("project", [BUILDING, REBUILDING], ids=str)
-def test_an_interrupt_at_every_moment_ends_well(
+def test_an_interrupt_at_each_point_leaves_a_consistent_state(
     project: CrashProject, slice_: int, how: signal.Signals, prepared: Prepared, moments_of: MomentsOf, tmp_path: Path
 ) -> None:
     found = []

@@ -22,11 +22,11 @@ from tests.faults.kills.real import Scene
 from tests.harness.tiers import only_if
 
 Prepared = Callable[[CrashProject], Path]
-BUILDING, REBUILDING = projects.building(), projects.rebuilding()
+BUILDING, REBUILDING = projects.create_all(), projects.replace_all()
 UNDISTURBED = {"point": "", "what": "", "nth": 0, "signal": 0}
 
 
-def halted(scene: Scene, point: str, what: str) -> subprocess.Popen[str]:
+def start_and_halt(scene: Scene, point: str, what: str) -> subprocess.Popen[str]:
     """The command, asleep at a moment while it holds the lock."""
     process = scene.start({"point": point, "what": what, "nth": 1, "signal": signal.SIGSTOP})
     stopped = os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
@@ -41,22 +41,22 @@ def building(prepared: Prepared, tmp_path: Path) -> Iterator[Scene]:
         yield made
 
 
-def test_while_one_applies_another_is_refused_and_told_by_whom(building: Scene) -> None:
-    first = halted(building, "after send", "create BotUser/ci")
+def test_a_second_apply_is_refused_and_names_the_process_of_the_first(building: Scene) -> None:
+    first = start_and_halt(building, "after send", "create BotUser/ci")
     second = building.start(UNDISTURBED)
     out, err = second.communicate(timeout=60)
     assert (second.returncode, out) == (1, "")
-    told = re.fullmatch(r"error: stack kills is being applied by process (\d+) on \S+ since \S+; wait .*\n", err)
-    assert told is not None, err
-    assert int(told[1]) == first.pid
+    reported = re.fullmatch(r"error: stack kills is being applied by process (\d+) on \S+ since \S+; wait .*\n", err)
+    assert reported is not None, err
+    assert int(reported[1]) == first.pid
     first.send_signal(signal.SIGCONT)
     first.communicate(timeout=60)
     assert first.returncode == 0
     assert building.flaws() == []
 
 
-def test_the_lock_of_a_killed_run_is_taken_over_at_once_and_nothing_is_made_twice(building: Scene) -> None:
-    first = halted(building, "after send", "create BotUser/ci")
+def test_the_lock_of_a_killed_run_is_free_at_once_and_no_object_is_created_twice(building: Scene) -> None:
+    first = start_and_halt(building, "after send", "create BotUser/ci")
     first.kill()
     first.communicate(timeout=60)
     second = building.start(UNDISTURBED)
@@ -65,27 +65,29 @@ def test_the_lock_of_a_killed_run_is_taken_over_at_once_and_nothing_is_made_twic
     assert building.flaws() == []
 
 
-def test_a_run_that_slept_through_the_end_of_its_lock_changes_nothing_more(prepared: Prepared, tmp_path: Path) -> None:
+def test_a_run_that_was_suspended_until_its_lock_expired_sends_no_further_change(
+    prepared: Prepared, tmp_path: Path
+) -> None:
     with real.scene(REBUILDING, prepared(REBUILDING), tmp_path) as scene:
-        first = halted(scene, "before send", "update TLSEdge/pay")
+        first = start_and_halt(scene, "before send", "update TLSEdge/pay")
         time.sleep(LOCK_SECONDS / 4 + 1)  # it may believe what it knew for so long
         with closing(sqlite3.connect(scene.root / "state/reconciler.db")) as store, store:
             store.execute("UPDATE locks SET holder = 'another run'")
         first.send_signal(signal.SIGCONT)
-        _, told = first.communicate(timeout=60)
-        assert (first.returncode, "another run acquired it" in told) == (5, True), told
-        assert "skipped: update TLSEdge/pay: the run was aborted" in told.splitlines()
+        _, reported = first.communicate(timeout=60)
+        assert (first.returncode, "another run acquired it" in reported) == (5, True), reported
+        assert "skipped: update TLSEdge/pay: the run was aborted" in reported.splitlines()
         assert not [call for call in scene.sandbox.calls() if "/edges/tls/" in call]
 
 
 @pytest.mark.parametrize("project", only_if(lambda project: project is BUILDING, [BUILDING, REBUILDING]), ids=str)
 @pytest.mark.parametrize("point", ["before intend", "after send"])
-def test_a_run_that_starts_while_the_first_dies_ends_the_work(
+def test_a_run_that_starts_while_another_is_killed_completes_the_changes(
     project: CrashProject, point: str, prepared: Prepared, tmp_path: Path
 ) -> None:
     what = "create BotUser/ci" if project is BUILDING else "create CertificateAuthority/partners"
     with real.scene(project, prepared(project), tmp_path) as scene:
-        first = halted(scene, point, what)
+        first = start_and_halt(scene, point, what)
         second = scene.start(UNDISTURBED)
         first.kill()
         first.communicate(timeout=60)
@@ -104,15 +106,15 @@ def elsewhere(scene: Scene, name: str) -> Scene:
     return Scene(scene.project, root, scene.sandbox)
 
 
-def test_two_runners_that_make_the_same_at_once_settle_it_by_the_rule(prepared: Prepared, tmp_path: Path) -> None:
+def test_concurrent_runs_that_create_the_same_object_keep_one(prepared: Prepared, tmp_path: Path) -> None:
     project = projects.plain()
     with real.scene(project, prepared(project), tmp_path) as scene:
         other = elsewhere(scene, "other")
-        first = halted(scene, "before intend", "create IPPolicy/office")  # it has listed, and found nothing
+        first = start_and_halt(scene, "before intend", "create IPPolicy/office")  # it has listed, and found nothing
         assert other.run() == 0
         first.send_signal(signal.SIGCONT)
         _, err = first.communicate(timeout=60)
-        # What only one may have was refused; what two may have was made twice, and the next look settles it.
+        # A second object with a unique name was refused; others were created twice, and the next refresh finds them.
         assert scene.run() == 0, err
         assert other.run() == 0
         scene.sandbox.forget_log()
@@ -122,11 +124,13 @@ def test_two_runners_that_make_the_same_at_once_settle_it_by_the_rule(prepared: 
         assert scene.unlike_declared() == []
 
 
-def test_what_was_made_twice_at_once_is_settled_by_the_run_that_ends_last(prepared: Prepared, tmp_path: Path) -> None:
+def test_duplicates_of_concurrent_runs_are_deleted_by_the_run_that_ends_last(
+    prepared: Prepared, tmp_path: Path
+) -> None:
     project = projects.plain()
     with real.scene(project, prepared(project), tmp_path) as scene:
         other = elsewhere(scene, "other")
-        first = halted(scene, "before intend", "create IPPolicy/office")
+        first = start_and_halt(scene, "before intend", "create IPPolicy/office")
         assert other.run() == 0
         kept = {body["id"] for _, body in scene.live()}
         first.send_signal(signal.SIGCONT)
@@ -136,34 +140,32 @@ def test_what_was_made_twice_at_once_is_settled_by_the_run_that_ends_last(prepar
         assert {body["id"] for _, body in scene.live()} == kept
 
 
-def test_two_tokens_for_one_credential_are_told_with_both_names_and_the_way_out(
+def test_two_credentials_of_one_address_are_reported_with_both_ids_and_the_remedy(
     prepared: Prepared, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project = projects.single()
     with real.scene(project, prepared(project), tmp_path) as scene:
         other = elsewhere(scene, "other")
-        first = halted(scene, "before intend", "create TunnelCredential/agent")
+        first = start_and_halt(scene, "before intend", "create TunnelCredential/agent")
         assert other.run() == 0
         first.send_signal(signal.SIGCONT)
-        _, told = first.communicate(timeout=60)
+        _, reported = first.communicate(timeout=60)
         older, newer = sorted(body["id"] for _, body in scene.live())
         assert first.returncode == 1
         assert scene.run() == 1
-        for said in (told, capsys.readouterr().err):
-            assert "2 credentials exist for it, and the token of each may be in use: " in said
-            assert f"set `id: {older}` or `id: {newer}` in its manifest" in said
+        for text in (reported, capsys.readouterr().err):
+            assert "2 credentials exist for it, and the token of each may be in use: " in text
+            assert f"set `id: {older}` or `id: {newer}` in its manifest" in text
         scene.sandbox.delete(f"/credentials/{newer}")
         assert other.run() == 0
 
 
-def test_whoever_is_refused_because_another_run_was_quicker_is_right_after_a_rerun(
-    prepared: Prepared, tmp_path: Path
-) -> None:
+def test_a_rerun_succeeds_after_a_concurrent_run_created_the_object_first(prepared: Prepared, tmp_path: Path) -> None:
     """A domain can be reserved once: the second POST is refused, and nothing is left to settle."""
-    project = projects.named()
+    project = projects.unique_names()
     with real.scene(project, prepared(project), tmp_path) as scene:
         other = elsewhere(scene, "other")
-        first = halted(scene, "before intend", "create ReservedDomain/pay")
+        first = start_and_halt(scene, "before intend", "create ReservedDomain/pay")
         assert other.run() == 0
         first.send_signal(signal.SIGCONT)
         first.communicate(timeout=60)

@@ -6,7 +6,7 @@ has a one-time secret, patch, put a module, delete.
 D  done, as if nothing had been        R  tried again, and done
 L  lost, and found again               A  deleted and created anew, because the secret was lost
 N  read as: not there                  G  gone already, which is what a delete wants
-F  failed, with a message              B  believed to be gone, until the next look
+F  failed, with a message              B  believed to be gone, until the next refresh
                                        U  list incomplete: nothing planned
 """
 

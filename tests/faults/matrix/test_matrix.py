@@ -138,23 +138,23 @@ async def outcome(stack: Stack, cell: Cell) -> tuple[str, str]:
     listing = run.snapshot.of(stack.kinds[0])
     if not listing.complete:
         return "U", listing.why
-    ((ended, *rest), told) = _ends(run)
-    if not all(each.outcome in (Outcome.DONE, Outcome.ALREADY) for each in (ended, *rest)):
+    ((ended, *rest), why) = _ends(run)
+    if not all(event.outcome in (Outcome.DONE, Outcome.ALREADY) for event in (ended, *rest)):
         assert ended.outcome is Outcome.FAILED
-        return "F", told
+        return "F", why
     if ended.outcome is Outcome.ALREADY:
         still_there = bool(stack.sandbox.get(SCENES[cell.operation].collection)[SCENES[cell.operation].key])
-        return ("L" if cell.operation != "delete" else "B" if still_there else "G"), told
+        return ("L" if cell.operation != "delete" else "B" if still_there else "G"), why
     if cell.operation == "create secret" and any("DELETE" in call for call in stack.sandbox.calls()):
-        return "A", told
+        return "A", why
     if cell.operation == "get" and listing.objects[0].body["webhook_verification"] is None:
-        return "N", told
-    return ("R" if waited else "D"), told
+        return "N", why
+    return ("R" if waited else "D"), why
 
 
 def _ends(run: Run) -> tuple[list[Ended], str]:
-    ended = list(run.ended.values())
-    return ended, "; ".join(each.why for each in ended if each.why)
+    ended = list(run.end_events.values())
+    return ended, "; ".join(event.why for event in ended if event.why)
 
 
 def no_double(stack: Stack, operation: str) -> None:
@@ -178,7 +178,7 @@ CELLS = first_of_each(cells(), lambda cell: cell.turn, _column)
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-async def test_ends_as_the_table_says(
+async def test_each_fault_ends_as_in_the_table(
     cell: Cell, sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stack = Stack(sandbox, tmp_path)
@@ -186,11 +186,11 @@ async def test_ends_as_the_table_says(
     stack.account = {"timeout": IMPATIENT if cell.fault in SILENT else PATIENT}
     sandbox.forget_log()
     async with trouble(cell, stack, monkeypatch):
-        letter, told = await outcome(stack, cell)
-    assert (letter, told) == (cell.outcome, told)
+        letter, why = await outcome(stack, cell)
+    assert (letter, why) == (cell.outcome, why)
     if letter in "FU":
-        assert told
-        assert KEY not in told
+        assert why
+        assert KEY not in why
     if letter == "U":
         assert sandbox.calls() == []
     stack.account = {}

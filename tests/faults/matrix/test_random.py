@@ -1,4 +1,4 @@
-"""One request in ten meets a random fault: everything is carried out all the same, with few requests more."""
+"""One request in ten has a random fault: each change is applied nevertheless, with few more requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fifty(sandbox: Sandbox, root: Path) -> Stack:
     return stack
 
 
-async def taken(sandbox: Sandbox, root: Path, seed: int | None) -> int:
+async def count_requests(sandbox: Sandbox, root: Path, seed: int | None) -> int:
     """The requests of one run that ends well, and after which nothing is left to do; None: without faults."""
     sandbox.reset()
     stack = fifty(sandbox, root)
@@ -40,13 +40,13 @@ async def taken(sandbox: Sandbox, root: Path, seed: int | None) -> int:
         for place, then in enumerate(FAULTS):
             sandbox.fault("* /*", then=then, times=0, chance=0.1 / len(FAULTS), seed=100 * seed + place)
     run = await stack.run()
-    assert run.is_good, [ended for ended in run.ended.values() if ended.why]
+    assert run.is_good, [ended for ended in run.end_events.values() if ended.why]
     requests = len(sandbox.log())
     assert await stack.converges() == []
     return requests
 
 
 async def test_a_tenth_of_faults_costs_at_most_a_quarter_more_requests(sandbox: Sandbox, tmp_path: Path) -> None:
-    least = await taken(sandbox, tmp_path, None)
-    costs = [await taken(sandbox, tmp_path, seed) for seed in SEEDS]
+    least = await count_requests(sandbox, tmp_path, None)
+    costs = [await count_requests(sandbox, tmp_path, seed) for seed in SEEDS]
     assert len(costs) * least < sum(costs) <= 1.25 * len(costs) * least, (least, costs)

@@ -1,7 +1,6 @@
-"""One stack against a sandbox process over real sockets, with trouble on request, run as often as a test likes.
+"""One stack against a sandbox process over real sockets, with faults on request; a test can run it repeatedly.
 
-Everything is real but the waiting: the clock skips what it is told to sleep, and keeps count of it. The journal is in
-memory; the real one has tests of its own.
+Only the clock and the journal are not real: the clock skips each sleep and counts it, the journal is in memory.
 """
 
 from __future__ import annotations
@@ -42,14 +41,14 @@ from tests.faults.between import Between
 from tests.harness.engine import MemoryJournal, SeededChance
 from tests.harness.platform import KEY, Sandbox
 
-PATIENT = 20.0  # seconds for an answer, which nobody takes
-IMPATIENT = 0.4  # seconds where no answer will come, and still many times what the sandbox needs for one
-FEW = Retries(attempts=3, state_attempts=3)  # as many as it takes to see that they end
+PATIENT = 20.0  # seconds for a response, which no request needs
+IMPATIENT = 0.4  # seconds if there will be no response, and still many times what the sandbox needs for one
+FEW = Retries(attempts=3, state_attempts=3)  # enough to show that retries end
 UNGUARDED = PlanOptions(max_delete_percent=100, max_update_percent=100)
 
 
 class SkippingClock:
-    """The machine's time, and all that was slept beside it: nobody waits, and everybody is later."""
+    """The machine's time plus the skipped sleeps."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []
@@ -63,38 +62,38 @@ class SkippingClock:
 
 
 Wrap = Callable[[Client], Client]
-"""What stands between the platform's port and the client: lies about answers, or leads requests astray."""
+"""Wraps the client below the platform's port: changes responses, or sends requests to another platform."""
 
 
 @dataclass
 class Run:
-    """What one apply saw, planned and did."""
+    """Snapshot, plan and events of one apply."""
 
     snapshot: Snapshot
     plan: Plan
     events: list[Event] = field(default_factory=list)
 
     @property
-    def ended(self) -> dict[str, Ended]:
+    def end_events(self) -> dict[str, Ended]:
         return {event.call.id: event for event in self.events if isinstance(event, Ended)}
 
     @property
-    def retried(self) -> list[Retried]:
+    def retries(self) -> list[Retried]:
         return [event for event in self.events if isinstance(event, Retried)]
 
     @property
     def is_good(self) -> bool:
-        return all(ended.outcome in (Outcome.DONE, Outcome.ALREADY) for ended in self.ended.values())
+        return all(ended.outcome in (Outcome.DONE, Outcome.ALREADY) for ended in self.end_events.values())
 
 
 @dataclass
 class Stack:
-    """`declare`, then `run`. What a process would remember is in `journal`; everything else is forgotten in between."""
+    """`declare`, then `run`. Only `journal` is kept between runs, as a store would be."""
 
     sandbox: Sandbox
     root: Path
     name: str = "prod"
-    kinds: tuple[str, ...] = ()  # those to look at; none: all
+    kinds: tuple[str, ...] = ()  # those to read; none: all
     declared: dict[Address, Declaration] = field(default_factory=dict)
     journal: MemoryJournal = field(default_factory=MemoryJournal)
     chance: SeededChance = field(default_factory=SeededChance)
@@ -134,30 +133,32 @@ class Stack:
             receipts=frozenset(self.journal.receipts),
             by_id=self._by_id(),
             expected=self.declared,
-            settling=self._settling(),
+            settling=self._find_settling(),
         )
         bound = await recovery.settle(tuple(self.journal.open.values()), snapshot, kinds.every(), self.journal)
         beside = self.journal.beside(snapshot, bound)
         manifest = Manifest(self.name, dict(self.declared))
         places, is_there = partial(sinks.place, self.root), partial(sinks.target_exists, self.root)
         deliveries = delivery_targets.find_deliveries(manifest, kinds.every())
-        found = delivery_targets.find_targets(manifest, beside, deliveries, self.journal.issued, places, is_there)
+        found = delivery_targets.find_targets(
+            manifest, beside, deliveries, self.journal.issued_secrets, places, is_there
+        )
         return replace(beside, targets=found)
 
-    def _settling(self) -> Settling:
-        made = self.journal.made_objects()
+    def _find_settling(self) -> Settling:
+        made = self.journal.list_made_objects()
         return Settling(recovery.find_settling(made, self.journal.bindings, kinds.every(), self.settle), self.clock)
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return planner.plan(Manifest(self.name, dict(self.declared)), snapshot, kinds.every(), self.policy)
 
     async def run(self, between: Callable[[], object] = lambda: None) -> Run:
-        """Look, plan, apply. `between` happens after the look."""
+        """Refresh, plan, apply. `between` is called after the refresh."""
         async with self.platform() as platform:
             snapshot = await self.look(platform)
             run = Run(snapshot, self.plan(snapshot))
             between()
-            if run.plan.errors:  # as the command does: a plan with problems is not carried out
+            if run.plan.errors:  # as the command does: a plan with problems is not applied
                 return run
             async for event in self._apply(run.plan, platform):
                 run.events.append(event)
@@ -175,38 +176,38 @@ class Stack:
             stop=asyncio.Event(),
             retries=self.retries,
             settling=recovery.find_settling_paths(
-                self.journal.made_objects(), self.journal.bindings, kinds.every(), self.settle
+                self.journal.list_made_objects(), self.journal.bindings, kinds.every(), self.settle
             ),
         )
 
-    async def planned(self) -> Plan:
+    async def plan_again(self) -> Plan:
         async with self.platform() as platform:
             return self.plan(await self.look(platform))
 
     def _by_id(self) -> ById:
         named: dict[str, list[tuple[str, str | None]]] = {}
-        for address, each in self.declared.items():
-            if each.id is not None and kinds.get(address.kind).modules_by_id:
-                named.setdefault(address.kind, []).append((each.id, str(each.spec["edge_id"])))
+        for address, declaration in self.declared.items():
+            if declaration.id is not None and kinds.get(address.kind).modules_by_id:
+                named.setdefault(address.kind, []).append((declaration.id, str(declaration.spec["edge_id"])))
         return named
 
     async def converges(self) -> list[str]:
-        """One clean run: the requests that changed something. Afterwards nothing may be left to do."""
+        """One run without faults: its write requests. Afterwards the plan must be empty."""
         self.sandbox.delete("/_sandbox/faults")
         self.wrap = lambda client: client
         self.sandbox.forget_log()
         run = await self.run()
         assert not run.plan.errors, run.plan.errors
-        assert run.is_good, run.ended
+        assert run.is_good, run.end_events
         calls = self.sandbox.calls()
-        again = await self.planned()
+        again = await self.plan_again()
         assert (again.errors, again.changes, again.calls) == ((), (), ())
         assert not self.journal.open
         return calls
 
 
 class Astray(Between):
-    """The first `times` requests that match (0: all) go to another platform; the rest where they should."""
+    """Sends the first `times` requests that match (0: all) to another platform."""
 
     def __init__(self, client: Client, other: Client, method: str, part: str, times: int) -> None:
         super().__init__(client)
@@ -231,4 +232,4 @@ class Astray(Between):
 
 
 def ids(objects: Iterable[Mapping[str, Any]]) -> set[str]:
-    return {each["id"] for each in objects}
+    return {body["id"] for body in objects}

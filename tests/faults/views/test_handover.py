@@ -44,7 +44,7 @@ class EventfulClock(SkippingClock):
     ids=["update", "module", "module removal", "delete"],
 )
 @pytest.mark.parametrize("then", ["status", "cut"])
-async def test_an_object_handed_over_between_two_attempts_is_left_alone(
+async def test_an_object_that_another_stack_owns_before_a_retry_is_unchanged(
     sandbox: Sandbox, tmp_path: Path, method: str, spec: dict[str, Any] | None, then: str
 ) -> None:
     stack = Stack(sandbox, tmp_path, kinds=("TLSEdge",))
@@ -68,7 +68,7 @@ async def test_an_object_handed_over_between_two_attempts_is_left_alone(
     sandbox.fault(f"{method} {path}*", then=then, **how)
     stack.clock = EventfulClock(hand_over)
     run = await stack.run()
-    failed = [ended for ended in run.ended.values() if ended.outcome is Outcome.FAILED]
+    failed = [ended for ended in run.end_events.values() if ended.outcome is Outcome.FAILED]
     assert [ended.why.partition(": ")[2] for ended in failed] == ["it is now TLSEdge/theirs of stack other; plan again"]
     assert sandbox.get(path) == {**live, "metadata": RECORD}
     assert sandbox.calls() == []

@@ -24,9 +24,9 @@ COUNT = 250
 class Meanwhile(Between):
     """Something happens to the collection before each page but the first; an answer may be touched up."""
 
-    def __init__(self, client: Client, happens: Callable[[int], None], shown: Callable[[int, Any], Json]) -> None:
+    def __init__(self, client: Client, happens: Callable[[int], None], edit: Callable[[int, Any], Json]) -> None:
         super().__init__(client)
-        self._happens, self._shown = happens, shown
+        self._happens, self._edit = happens, edit
         self.pages = 0
 
     async def exchange(
@@ -41,7 +41,7 @@ class Meanwhile(Between):
         self.pages += 1
         if self.pages > 1:
             self._happens(self.pages)
-        return self._shown(self.pages, await self._to.exchange(method, address, body, last_check))
+        return self._edit(self.pages, await self._to.exchange(method, address, body, last_check))
 
 
 @pytest.fixture(scope="module")
@@ -84,11 +84,11 @@ def as_it_is(_page: int, answer: Any) -> Json:
     return answer
 
 
-def nothing(_page: int) -> None:
+def do_nothing(_page: int) -> None:
     pass
 
 
-async def test_objects_created_by_others_while_paging_change_nothing(stack: Stack) -> None:
+async def test_objects_created_by_others_during_paging_change_no_plan(stack: Stack) -> None:
     def create(page: int) -> None:
         for number in range(30):
             stack.sandbox.post(BACKENDS, {"description": f"theirs {page}.{number}", "status_code": 200})
@@ -99,8 +99,8 @@ async def test_objects_created_by_others_while_paging_change_nothing(stack: Stac
     assert len(all_of(stack)) == COUNT + 60
 
 
-async def test_objects_deleted_while_paging_are_the_only_ones_made_again(stack: Stack) -> None:
-    newest_first = [each["id"] for each in all_of(stack)]
+async def test_only_objects_deleted_during_paging_are_created_again(stack: Stack) -> None:
+    newest_first = [body["id"] for body in all_of(stack)]
     # Seen already, the very object the next page goes on after, and not seen yet.
     gone = {2: [newest_first[3], newest_first[99]], 3: [newest_first[199], newest_first[240]]}
 
@@ -112,8 +112,8 @@ async def test_objects_deleted_while_paging_are_the_only_ones_made_again(stack: 
     assert (await stack.run()).is_good
     await stack.converges()
     live = all_of(stack)
-    assert len({each["description"] for each in live}) == len(live) == COUNT
-    assert set(newest_first) - ids(live) == {id for each in gone.values() for id in each}
+    assert len({body["description"] for body in live}) == len(live) == COUNT
+    assert set(newest_first) - ids(live) == {id for ids_of_page in gone.values() for id in ids_of_page}
 
 
 async def test_an_object_on_two_pages_counts_once(stack: Stack) -> None:
@@ -124,20 +124,20 @@ async def test_an_object_on_two_pages_counts_once(stack: Stack) -> None:
         last[:] = answer["backends"][-1:]
         return {**answer, "backends": backends}
 
-    stack.wrap = lambda client: Meanwhile(client, nothing, double)
+    stack.wrap = lambda client: Meanwhile(client, do_nothing, double)
     assert (await stack.run()).plan.is_empty
 
 
-async def test_an_object_between_two_pages_is_neither_made_again_nor_deleted(stack: Stack) -> None:
+async def test_an_object_that_moves_between_pages_is_neither_created_again_nor_deleted(stack: Stack) -> None:
     def skip(page: int, answer: Any) -> Json:
         return {**answer, "backends": answer["backends"][1:] if page > 1 else answer["backends"]}
 
-    stack.wrap = lambda client: Meanwhile(client, nothing, skip)
+    stack.wrap = lambda client: Meanwhile(client, do_nothing, skip)
     assert (await stack.run()).plan.is_empty
     assert stack.sandbox.calls() == []
 
 
-async def test_a_page_that_fails_for_good_means_nothing_is_planned(stack: Stack) -> None:
+async def test_no_change_is_planned_if_a_page_fails(stack: Stack) -> None:
     stack.sandbox.fault(f"GET {BACKENDS}", then="status", nth=2, times=0)
     stack.declared.popitem()
     run = await stack.run()
@@ -147,7 +147,7 @@ async def test_a_page_that_fails_for_good_means_nothing_is_planned(stack: Stack)
     assert len(all_of(stack)) == COUNT - 1
 
 
-async def test_a_search_after_a_lost_answer_reads_no_further_than_it_must(platform: Sandbox, tmp_path: Path) -> None:
+async def test_a_search_after_a_lost_create_reads_only_the_necessary_pages(platform: Sandbox, tmp_path: Path) -> None:
     platform.reset()
     stack = Stack(platform, tmp_path, kinds=("HTTPResponseBackend",))
     platform.plant(BACKENDS, *(_old(number, description=f"theirs {number}") for number in range(COUNT)))
@@ -155,6 +155,6 @@ async def test_a_search_after_a_lost_answer_reads_no_further_than_it_must(platfo
     platform.fault(f"POST {BACKENDS}", then="commit-then-cut")
     platform.forget_log()
     assert (await stack.run()).is_good
-    lists = [each for each in platform.log() if each["method"] == "GET"]
+    lists = [entry for entry in platform.log() if entry["method"] == "GET"]
     assert len(lists) == 3 + 1
     assert await stack.converges() == []

@@ -56,7 +56,7 @@ class Liar(Between):
         if method == "GET" and path in LISTS:
             answer: Any = self._view.versions[max(0, len(self._view.versions) - 1 - self._view.behind)][path]
             key = path[1:]
-            return {**answer, key: [each for each in answer[key] if each["id"] not in self._view.hidden]}
+            return {**answer, key: [body for body in answer[key] if body["id"] not in self._view.hidden]}
         try:
             return await self._to.exchange(method, address, body, last_check)
         finally:
@@ -85,7 +85,7 @@ def policies(stack: Stack) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("behind", [1, 2, 5])
-async def test_what_an_old_list_does_not_show_yet_is_not_created_again(stack: Stack, behind: int) -> None:
+async def test_a_new_object_that_a_stale_list_lacks_is_not_created_again(stack: Stack, behind: int) -> None:
     view = View()
     stack.wrap = view.wrap
     stack.declare("IPPolicy/home", {"description": "Home"})
@@ -100,7 +100,7 @@ async def test_what_an_old_list_does_not_show_yet_is_not_created_again(stack: St
     assert await stack.converges() == []
 
 
-async def test_a_gap_in_a_list_is_not_an_absence(stack: Stack) -> None:
+async def test_an_object_that_one_list_lacks_is_not_deleted(stack: Stack) -> None:
     await stack.run()
     stack.wrap = View(hidden=ids(policies(stack))).wrap
     stack.sandbox.forget_log()
@@ -108,7 +108,7 @@ async def test_a_gap_in_a_list_is_not_an_absence(stack: Stack) -> None:
     assert stack.sandbox.calls() == []
 
 
-async def test_what_is_really_gone_is_created_again(stack: Stack) -> None:
+async def test_a_deleted_object_is_created_again(stack: Stack) -> None:
     await stack.run()
     (gone,) = policies(stack)
     stack.sandbox.delete(f"{POLICIES}/{gone['id']}")
@@ -118,7 +118,9 @@ async def test_what_is_really_gone_is_created_again(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("path", ["/ip_policies", "/bot_users", "/credentials", "*"])
-async def test_what_is_hidden_at_first_is_not_created_again(sandbox: Sandbox, tmp_path: Path, path: str) -> None:
+async def test_a_new_object_that_is_invisible_at_first_is_not_created_again(
+    sandbox: Sandbox, tmp_path: Path, path: str
+) -> None:
     """Neither a list nor a GET shows a new object for some time."""
     stack = Stack(sandbox, tmp_path, kinds=("IPPolicy", "BotUser", "TunnelCredential"), clock=MachineClock(), settle=5)
     stack.declare(str(OFFICE), {"description": "Office"})
@@ -134,7 +136,7 @@ async def test_what_is_hidden_at_first_is_not_created_again(sandbox: Sandbox, tm
     assert await stack.converges() == []
 
 
-async def test_a_create_in_doubt_is_not_doubled_by_an_old_list(stack: Stack) -> None:
+async def test_a_lost_create_is_not_duplicated_by_a_stale_list(stack: Stack) -> None:
     stack.wrap = View(behind=1).wrap
     stack.sandbox.fault(f"POST {POLICIES}", then="commit-then-cut")
     assert (await stack.run()).is_good
@@ -142,7 +144,7 @@ async def test_a_create_in_doubt_is_not_doubled_by_an_old_list(stack: Stack) -> 
     assert await stack.converges() == []
 
 
-async def test_an_object_that_an_old_list_still_shows_is_gone_already(stack: Stack) -> None:
+async def test_a_delete_of_an_object_that_only_a_stale_list_shows_succeeds(stack: Stack) -> None:
     view = View()
     stack.wrap = view.wrap
     await stack.run()
@@ -150,11 +152,11 @@ async def test_an_object_that_an_old_list_still_shows_is_gone_already(stack: Sta
     await stack.run()
     view.behind = 1
     run = await stack.run()
-    assert [ended.outcome for ended in run.ended.values()] == [Outcome.ALREADY]
+    assert [ended.outcome for ended in run.end_events.values()] == [Outcome.ALREADY]
     assert await stack.converges() == []
 
 
-async def test_drift_that_one_list_did_not_show_is_mended_by_the_next(stack: Stack) -> None:
+async def test_drift_that_a_stale_list_lacked_is_updated_by_the_next_run(stack: Stack) -> None:
     view = View()
     stack.wrap = view.wrap
     await stack.run()
@@ -167,7 +169,7 @@ async def test_drift_that_one_list_did_not_show_is_mended_by_the_next(stack: Sta
     assert policies(stack)[0]["description"] == "Office"
 
 
-async def test_a_view_that_goes_back_in_time_changes_nothing_for_good(stack: Stack) -> None:
+async def test_a_list_that_becomes_stale_again_changes_nothing_permanently(stack: Stack) -> None:
     view = View()
     stack.wrap = view.wrap
     await stack.run()
@@ -183,27 +185,27 @@ async def test_a_view_that_goes_back_in_time_changes_nothing_for_good(stack: Sta
 # --- between list and apply -------------------------------------------------------------------------------------------
 
 
-async def test_deleted_meanwhile_a_change_fails_with_a_message_and_the_next_run_mends_it(stack: Stack) -> None:
+async def test_an_update_of_an_object_deleted_during_the_apply_fails_and_the_next_run_creates_it(stack: Stack) -> None:
     await stack.run()
     (live,) = policies(stack)
     stack.declare(str(OFFICE), {"description": "Office and home"})
     run = await stack.run(lambda: stack.sandbox.delete(f"{POLICIES}/{live['id']}"))
-    (ended,) = run.ended.values()
+    (ended,) = run.end_events.values()
     assert (ended.outcome, "was deleted after the plan was created" in ended.why) == (Outcome.FAILED, True)
     await stack.converges()
     assert [policy["description"] for policy in policies(stack)] == ["Office and home"]
 
 
-async def test_deleted_meanwhile_a_delete_has_succeeded(stack: Stack) -> None:
+async def test_a_delete_of_an_object_deleted_during_the_apply_succeeds(stack: Stack) -> None:
     await stack.run()
     (live,) = policies(stack)
     stack.remove(OFFICE)
     run = await stack.run(lambda: stack.sandbox.delete(f"{POLICIES}/{live['id']}"))
-    assert [ended.outcome for ended in run.ended.values()] == [Outcome.ALREADY]
+    assert [ended.outcome for ended in run.end_events.values()] == [Outcome.ALREADY]
     assert await stack.converges() == []
 
 
-async def test_changed_meanwhile_is_seen_by_the_next_run(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_change_during_the_apply_is_drift_in_the_next_run(sandbox: Sandbox, tmp_path: Path) -> None:
     stack = Stack(sandbox, tmp_path, kinds=("TLSEdge",))
     stack.declare("TLSEdge/pay", {"description": "one"})
     await stack.run()
@@ -212,37 +214,39 @@ async def test_changed_meanwhile_is_seen_by_the_next_run(sandbox: Sandbox, tmp_p
     other = sandbox.post(POLICIES, {})["id"]
     module = {"ip_policy_ids": [other]}
     assert (await stack.run(lambda: sandbox.put(f"/edges/tls/{live['id']}/ip_restriction", module))).is_good
-    again = await stack.planned()
+    again = await stack.plan_again()
     assert [field.path for change in again.changes for field in change.fields] == ["ip_restriction"]
     await stack.converges()
     assert sandbox.get(f"/edges/tls/{live['id']}")["ip_restriction"] is None
 
 
-async def test_created_meanwhile_under_the_same_name_nothing_is_doubled(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_object_of_the_same_name_created_during_the_apply_is_not_duplicated(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     stack = Stack(sandbox, tmp_path, kinds=("ReservedDomain",))
     stack.declare("ReservedDomain/pay", {"domain": "pay.example.com"})
     run = await stack.run(lambda: sandbox.post("/reserved_domains", {"domain": "pay.example.com"}))
-    assert [ended.outcome for ended in run.ended.values()] == [Outcome.FAILED]
+    assert [ended.outcome for ended in run.end_events.values()] == [Outcome.FAILED]
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
-    again = await stack.planned()  # it is somebody's: that it is ours may only be said by the user
+    again = await stack.plan_again()  # it is somebody's: that it is ours may only be said by the user
     assert [consent.what for consent in again.missing_approvals] == ["adopt"]
 
 
-def taken_over(stack: Stack, live: Mapping[str, Any]) -> None:
+def take_over(stack: Stack, live: Mapping[str, Any]) -> None:
     """Another stack adopts the object."""
     record = Owner("other", Address("IPPolicy", "theirs"), "intent-of-others")
     stack.sandbox.patch(f"{POLICIES}/{live['id']}", {"metadata": owners.write("", record)})
 
 
 @pytest.mark.parametrize("count", [1, 5])  # asked for by id, and by list
-async def test_what_changed_hands_meanwhile_is_not_deleted(stack: Stack, count: int) -> None:
+async def test_an_object_that_another_stack_owns_during_the_apply_is_not_deleted(stack: Stack, count: int) -> None:
     for number in range(1, count):
         stack.declare(f"IPPolicy/p{number}", {"description": str(number)})
     await stack.run()
     live = next(policy for policy in policies(stack) if policy["description"] == "Office")
     stack.declared.clear()
-    run = await stack.run(lambda: taken_over(stack, live))
-    ended = run.ended[f"delete {OFFICE} {live['id']}"]
+    run = await stack.run(lambda: take_over(stack, live))
+    ended = run.end_events[f"delete {OFFICE} {live['id']}"]
     assert ended.outcome is Outcome.FAILED
     assert "is now IPPolicy/theirs of stack other" in ended.why
     assert ids(policies(stack)) == {live["id"]}
@@ -250,22 +254,22 @@ async def test_what_changed_hands_meanwhile_is_not_deleted(stack: Stack, count: 
     assert ids(policies(stack)) == {live["id"]}
 
 
-async def test_what_changed_hands_meanwhile_is_not_changed(stack: Stack) -> None:
+async def test_an_object_that_another_stack_owns_during_the_apply_is_not_updated(stack: Stack) -> None:
     await stack.run()
     (live,) = policies(stack)
     stack.declare(str(OFFICE), {"description": "Office and home"})
-    run = await stack.run(lambda: taken_over(stack, live))
-    assert [ended.outcome for ended in run.ended.values()] == [Outcome.FAILED]
+    run = await stack.run(lambda: take_over(stack, live))
+    assert [ended.outcome for ended in run.end_events.values()] == [Outcome.FAILED]
     (still,) = policies(stack)
     assert still["description"] == "Office"
     assert "intent-of-others" in still["metadata"]
 
 
-async def test_what_was_released_meanwhile_is_not_deleted(stack: Stack) -> None:
+async def test_an_object_that_became_unmanaged_during_the_apply_is_not_deleted(stack: Stack) -> None:
     await stack.run()
     (live,) = policies(stack)
     stack.remove(OFFICE)
     run = await stack.run(lambda: stack.sandbox.patch(f"{POLICIES}/{live['id']}", {"metadata": ""}))
-    (ended,) = run.ended.values()
+    (ended,) = run.end_events.values()
     assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
     assert ids(policies(stack)) == {live["id"]}

@@ -31,8 +31,8 @@ CREDENTIAL = declare("TunnelCredential/agent")
 BOT = declare("BotUser/berlin", {"name": "berlin"})
 
 
-def of(*declared: Declaration) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("declared", declared, ids=lambda each: each.address.kind)
+def each_declaration(*declared: Declaration) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("declared", declared, ids=lambda declaration: declaration.address.kind)
 
 
 @dataclass
@@ -66,7 +66,7 @@ class SlowPlatform(MemoryPlatform):
         return super()._create(path, {"created_at": f"2026-01-01T00:{self.clock.time / 60:05.2f}", **body})
 
     def second(self, method: str, path: str, body: Mapping[str, Json] | None) -> Refused | None:
-        names = [each.get("name") for each in self.all(path)] if method == "POST" and path == "/bot_users" else []
+        names = [body.get("name") for body in self.all(path)] if method == "POST" and path == "/bot_users" else []
         return Refused("there is one of that name", status=400) if body and body.get("name") in names else None
 
 
@@ -76,7 +76,7 @@ def slow(*later: float, answers_after: float = 0.0) -> EngineHarness:
     return EngineHarness(platform, clock=platform.clock)
 
 
-async def planned(world: EngineHarness, declared: Declaration) -> Plan:
+async def plan_again(world: EngineHarness, declared: Declaration) -> Plan:
     """What an earlier run left open settled, and the plan."""
     snapshot = await observe(world.platform, KINDS)
     bound = await settle(tuple(world.journal.open.values()), snapshot, KINDS, world.journal)
@@ -85,7 +85,7 @@ async def planned(world: EngineHarness, declared: Declaration) -> Plan:
     return made
 
 
-async def applied(world: EngineHarness, declared: Declaration, dies_at: int | None = None) -> list[Ended] | None:
+async def apply_declared(world: EngineHarness, declared: Declaration, dies_at: int | None = None) -> list[Ended] | None:
     """One run, as the command does it; None if it died at that moment."""
     moments = itertools.count()
 
@@ -94,98 +94,98 @@ async def applied(world: EngineHarness, declared: Declaration, dies_at: int | No
             raise Crash
 
     try:
-        events = await world.apply(await planned(world, declared), on_checkpoint=reach)
+        events = await world.apply(await plan_again(world, declared), on_checkpoint=reach)
     except Crash:
         return None
     return [event for event in events if isinstance(event, Ended)]
 
 
-def there(world: EngineHarness, declared: Declaration) -> list[dict[str, Any]]:
+def list_objects(world: EngineHarness, declared: Declaration) -> list[dict[str, Any]]:
     return world.platform.all(kinds.get(declared.address.kind).path)
 
 
 def is_held(world: EngineHarness, declared: Declaration) -> bool:
     """Whether exactly one object is there, which has its token where it is to be delivered, or its binding."""
-    (body,) = there(world, declared)
+    (body,) = list_objects(world, declared)
     if declared is BOT:
         return world.journal.bindings[BOT.address].id == body["id"]
     return declared is EDGE or world.sinks.delivered == {"secrets/agent": f"{body['id']}_secret"}
 
 
-@of(EDGE, CREDENTIAL)
-async def test_what_comes_after_the_repeated_create_was_answered_is_cleared_away(declared: Declaration) -> None:
+@each_declaration(EDGE, CREDENTIAL)
+async def test_a_late_duplicate_of_a_repeated_create_is_deleted(declared: Declaration) -> None:
     world = slow(5.0)
-    ended = await applied(world, declared)
-    assert [each.outcome for each in ended or ()][:1] == [Outcome.DONE]
+    ended = await apply_declared(world, declared)
+    assert [event.outcome for event in ended or ()][:1] == [Outcome.DONE]
     assert world.journal.open == {}
     assert is_held(world, declared)
     await world.clock.sleep(30)
-    kept, late = (each["id"] for each in there(world, declared))
+    kept, late = (body["id"] for body in list_objects(world, declared))
     assert world.journal.concluded == {"intent-000-00001": None, "intent-000-00002": kept}
-    made = await planned(world, declared)
+    made = await plan_again(world, declared)
     assert requests(made) == [f"DELETE {kinds.get(declared.address.kind).path}/{late}"]
     assert [change.reason for change in made.changes] == [
         Reason.DUPLICATE
     ]  # so the look that ends an apply does it, too
-    await applied(world, declared)
+    await apply_declared(world, declared)
     assert is_held(world, declared)
-    assert (await planned(world, declared)).calls == ()
+    assert (await plan_again(world, declared)).calls == ()
 
 
-@of(EDGE, CREDENTIAL)
-async def test_what_comes_while_the_create_is_repeated_is_settled_at_once(declared: Declaration) -> None:
+@each_declaration(EDGE, CREDENTIAL)
+async def test_a_late_create_that_appears_during_the_retry_is_recovered_at_once(declared: Declaration) -> None:
     """The first stays, as planning has it wherever two are seen; of credentials the one whose token was answered."""
     world = slow(5.0, answers_after=10.0)
-    ended = await applied(world, declared)
+    ended = await apply_declared(world, declared)
     first = declared is EDGE
-    assert [each.outcome for each in ended or ()][:1] == [Outcome.ALREADY if first else Outcome.DONE]
-    (body,) = there(world, declared)
+    assert [event.outcome for event in ended or ()][:1] == [Outcome.ALREADY if first else Outcome.DONE]
+    (body,) = list_objects(world, declared)
     record = owners.read(body["metadata"])[1]
     assert record is not None
     assert record.intent == ("intent-000-00001" if first else "intent-000-00002")
     assert world.journal.concluded[record.intent] == body["id"]
     assert list(world.journal.concluded.values()).count(None) == 1
     assert is_held(world, declared)
-    assert (await planned(world, declared)).calls == ()
+    assert (await plan_again(world, declared)).calls == ()
 
 
-async def test_what_came_of_any_of_several_requests_is_found() -> None:
+async def test_the_object_of_any_of_several_lost_creates_is_found() -> None:
     """The second is lost as well, and meanwhile the first has taken effect."""
     world = slow(30.0, 30.0)
-    ended = await applied(world, EDGE)
-    assert [(each.outcome, each.id) for each in ended or ()] == [(Outcome.ALREADY, "edgtls_0001")]
+    ended = await apply_declared(world, EDGE)
+    assert [(event.outcome, event.id) for event in ended or ()] == [(Outcome.ALREADY, "edgtls_0001")]
     assert world.journal.concluded == {"intent-000-00001": "edgtls_0001", "intent-000-00002": None}
     await world.clock.sleep(60)
-    assert len(there(world, EDGE)) == 2
-    await applied(world, EDGE)
-    assert [each["id"] for each in there(world, EDGE)] == ["edgtls_0001"]
+    assert len(list_objects(world, EDGE)) == 2
+    await apply_declared(world, EDGE)
+    assert [body["id"] for body in list_objects(world, EDGE)] == ["edgtls_0001"]
 
 
-async def test_a_request_that_surely_did_nothing_leaves_its_intent_to_the_next() -> None:
+async def test_a_retry_after_a_rejected_create_uses_the_same_intent() -> None:
     world = slow()
     world.platform.refuse = None
     world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=429), times=3)]
-    await applied(world, EDGE)
+    await apply_declared(world, EDGE)
     assert list(world.journal.concluded.values()) == ["edgtls_0001"]
 
 
-@of(EDGE, CREDENTIAL, BOT)
+@each_declaration(EDGE, CREDENTIAL, BOT)
 @pytest.mark.parametrize("later", [[5.0], [30.0, 30.0], [0.5], [200.0, 5.0]], ids=str)
 @pytest.mark.parametrize("answers_after", [0.0, 10.0])
 @pytest.mark.parametrize("waits", only_if(lambda waits: not waits, [False, True]), ids=["at once", "after all of it"])
-async def test_reruns_settle_it_after_a_death_at_any_moment(
+async def test_reruns_recover_a_late_create_after_a_crash_at_each_checkpoint(
     declared: Declaration, later: list[float], answers_after: float, waits: bool
 ) -> None:
     for moment in itertools.count():
         world = slow(*later, answers_after=answers_after)
-        died = await applied(world, declared, moment) is None
+        died = await apply_declared(world, declared, moment) is None
         await world.clock.sleep(300 if waits else 0)
-        await applied(world, declared)
+        await apply_declared(world, declared)
         await world.clock.sleep(300)
-        await applied(world, declared)
+        await apply_declared(world, declared)
         assert is_held(world, declared), moment
         assert world.journal.open == {}
-        assert (await planned(world, declared)).calls == ()
+        assert (await plan_again(world, declared)).calls == ()
         if not died:
             assert moment > 8
             return

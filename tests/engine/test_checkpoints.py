@@ -33,7 +33,7 @@ def lossy() -> list[Fault]:
     return [Fault("POST", "/", Lost("reset"), effect=True)]
 
 
-async def crashed(world: EngineHarness, call: Call, point: str) -> bool:
+async def run_to_checkpoint(world: EngineHarness, call: Call, point: str) -> bool:
     """Run until the point is reached for the first time; whether it was."""
 
     def reach(here: str, _: Call) -> None:
@@ -50,15 +50,15 @@ async def crashed(world: EngineHarness, call: Call, point: str) -> bool:
 async def rerun(world: EngineHarness, call: Call) -> None:
     snapshot = await observe(world.platform, kinds.every())
     await settle(tuple(world.journal.open.values()), snapshot, kinds.every(), world.journal)
-    there = [
+    existing = [
         live for live in snapshot.of(call.address.kind).objects if live.owner and live.owner.address == call.address
     ]
     calls: list[Call] = []
-    for live in there:
+    for live in existing:
         assert live.owner is not None
         if live.owner.pending and live.owner.intent not in world.journal.receipts:
             calls.append(delete(str(call.address), f"{call.path}/{live.id}", live.id))
-    if len(calls) == len(there) and call.address not in world.journal.bindings:
+    if len(calls) == len(existing) and call.address not in world.journal.bindings:
         calls.append(call)
     await world.apply(Plan("prod", calls=tuple(calls)))
 
@@ -66,9 +66,11 @@ async def rerun(world: EngineHarness, call: Call) -> None:
 @pytest.mark.parametrize("faulty", [False, True], ids=["answered", "lost"])
 @pytest.mark.parametrize("call", [EDGE, BOT, CREDENTIAL], ids=lambda call: call.address.kind)
 @pytest.mark.parametrize("point", POINTS)
-async def test_one_rerun_makes_it_exist_once(point: str, call: Call, faulty: bool) -> None:
+async def test_after_a_crash_at_each_checkpoint_one_rerun_leaves_exactly_one_object(
+    point: str, call: Call, faulty: bool
+) -> None:
     world = fresh(*(lossy() if faulty else []))
-    await crashed(world, call, point)
+    await run_to_checkpoint(world, call, point)
     await rerun(world, call)
     assert isinstance(call.path, str)
     (made,) = world.platform.all(call.path)
@@ -79,7 +81,7 @@ async def test_one_rerun_makes_it_exist_once(point: str, call: Call, faulty: boo
         assert world.journal.bindings[call.address].id == made["id"]
 
 
-async def test_every_point_is_reached_by_some_call() -> None:
+async def test_each_checkpoint_is_reached_by_some_call() -> None:
     reached: set[str] = set()
     for call in (EDGE, BOT, CREDENTIAL):
         world = fresh(*lossy())

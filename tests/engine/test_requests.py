@@ -1,4 +1,4 @@
-"""What a call of the plan becomes when it is carried out."""
+"""Requests of a call: body, owner record, intent, references, and secrets that errors do not show."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from reconciler.model.value import Ref, Secret, Template, digest, reveal
 
 
 @pytest.mark.parametrize(("kind", "before"), [("BotUser", frozenset({"old"})), ("AgentTunnel", frozenset())])
-def test_what_was_there_before_a_create_tells_nothing_where_a_name_is_the_id(kind: str, before: frozenset[str]) -> None:
-    """A tunnel that is started anew bears the name of the one that was ended for it."""
+def test_an_intent_lists_no_earlier_ids_if_the_name_is_the_id(kind: str, before: frozenset[str]) -> None:
+    """A replaced tunnel has the name of the former one."""
     address = Address(kind, "x")
     plan = Plan("prod", observed={address: Observed("old", {})})
     call = Call(f"create {address}", address, Verb.CREATE, kinds.get(kind).path)
@@ -39,12 +39,12 @@ EDGE, CREDENTIAL = Address("TLSEdge", "e"), Address("TunnelCredential", "c")
     [
         {"observed": {Address("BotUser", "other"): Observed("bot_9", {})}},
         {"unmanaged": (("BotUser", "bot_9"), ("Vault", "v_1"))},
-        {"elsewhere": {"theirs": (("BotUser", "bot_9"), ("EventSource", "esb_1/x.v0"))}},
+        {"elsewhere": {"other": (("BotUser", "bot_9"), ("EventSource", "esb_1/x.v0"))}},
     ],
-    ids=["ours", "of no stack", "of another stack"],
+    ids=["managed", "unmanaged", "of another stack"],
 )
-def test_every_object_that_the_plan_knew_was_there_before_its_creates(seen: dict[str, Any]) -> None:
-    """Of a kind without owner records, only the ids tell a new object from another one of the same name."""
+def test_an_intent_lists_the_ids_of_all_objects_of_the_plan(seen: dict[str, Any]) -> None:
+    """For a kind without owner records, only ids distinguish a new object from another one of the same name."""
     assert requests.ids_in_plan(Plan("prod", **seen), "BotUser") == {"bot_9"}
 
 
@@ -55,7 +55,7 @@ def test_an_intent_names_where_the_secret_will_be_delivered() -> None:
     assert made.place == place
 
 
-def test_a_reference_has_the_latest_value_of_this_run_and_never_a_token() -> None:
+def test_a_reference_resolves_to_the_latest_response_and_never_to_a_token() -> None:
     values = ResolvedValues(Plan("prod", resolved={f"{CREDENTIAL}.id": "cr_old", f"{CREDENTIAL}.acl": "planned"}))
     kind = kinds.get("TunnelCredential")
     values.learn(CREDENTIAL, kind, {"id": "cr_1", "description": "first", "uri": "u", "token": "hush"})
@@ -77,7 +77,7 @@ def write_metadata(text: Any) -> Any:
     return (requests.make_body(call, values, kind, record) or {})["metadata"]
 
 
-def test_metadata_with_a_secret_stays_a_secret_until_it_is_sent() -> None:
+def test_metadata_with_a_secret_is_secret_until_it_is_sent() -> None:
     written = write_metadata(Secret("hush", "env:X"))
     assert isinstance(written, Secret)
     assert owners.read(str(reveal(written)))[0] == "hush"
@@ -107,19 +107,19 @@ def test_a_secret_in_metadata_is_hidden_in_errors() -> None:
     assert requests.make_redactor(plan).redact("hush-hush is no valid metadata") == "(secret) is no valid metadata"
 
 
-def test_the_intent_of_a_create_with_an_owner_record_needs_no_other_mark() -> None:
+def test_an_intent_of_a_kind_with_owner_records_lists_no_ids() -> None:
     call = Call("create", EDGE, Verb.CREATE, "/reserved_domains")
     plan = Plan("prod", unmanaged=(("ReservedDomain", "rd_1"),))
     made = requests.make_intent("i", call, {"domain": "a.example"}, kinds.get("ReservedDomain"), plan, "/x")
     assert (made.before, made.identity, made.path, made.stack) == (frozenset(), {}, "/x", "prod")
 
 
-def test_metadata_that_the_manifest_leaves_empty_holds_the_record_only() -> None:
+def test_empty_metadata_contains_the_owner_record_only() -> None:
     assert write_metadata(None) == write_metadata("")
     assert owners.read(write_metadata(None))[0] == ""
 
 
-def test_the_locator_of_a_child_names_its_parent_as_the_platform_spells_it() -> None:
+def test_the_locator_of_a_child_contains_the_decoded_id_of_its_parent() -> None:
     route = requests.make_locator(kinds.get("HTTPSEdgeRoute"), "/edges/https/edghts_1/routes", "edghtsrt_1")
     assert route == "edghts_1/edghtsrt_1"
     assert requests.make_locator(kinds.get("TLSEdge"), "/edges/tls", "edgtls_1") == "edgtls_1"
@@ -127,14 +127,14 @@ def test_the_locator_of_a_child_names_its_parent_as_the_platform_spells_it() -> 
     assert locator == "e/1/x.v0"
 
 
-def test_the_record_that_a_call_writes_has_all_that_the_plan_says() -> None:
+def test_an_owner_record_contains_each_value_of_the_plan() -> None:
     draft = OwnerDraft(EDGE, applied={"description": "x"}, protect=True, pending=True, replaces="edgtls_7")
     made = requests.make_owner(draft, ResolvedValues(Plan("prod")), kinds.get("TLSEdge"), stack="prod", intent="i")
     assert made == Owner("prod", EDGE, "i", {"description": digest("x")}, True, True, "edgtls_7")
 
 
 @pytest.mark.parametrize(("kind", "salt"), [("TLSEdge", "the-intent"), ("BotUser", "BotUser/x")])
-def test_a_secret_is_digested_with_what_the_next_plan_knows(kind: str, salt: str) -> None:
+def test_the_digest_of_a_secret_has_a_salt_that_the_next_plan_can_read(kind: str, salt: str) -> None:
     """A binding has no intent. With another salt each plan would show the secret as changed."""
     field, value = {"TLSEdge": "description", "BotUser": "name"}[kind], Secret("hush", "env:X")
     draft = OwnerDraft(Address(kind, "x"), applied={field: value})
@@ -155,7 +155,7 @@ def test_a_call_that_writes_nothing_has_no_body() -> None:
     assert owners.read(body["metadata"])[0] == "mine"
 
 
-def test_a_list_that_the_platform_takes_as_a_map_is_sent_as_one_with_its_references() -> None:
+def test_a_list_field_of_a_map_is_sent_as_a_map_with_resolved_references() -> None:
     kind, address = kinds.get("WeightedBackend"), Address("WeightedBackend", "w")
     backends = [{"backend_id": Ref(EDGE), "weight": 3}, {"backend_id": "bkdhr_2", "weight": 0}]
     call = Call("create", address, Verb.CREATE, kind.path, body={"backends": backends, "description": "x"})
@@ -163,7 +163,7 @@ def test_a_list_that_the_platform_takes_as_a_map_is_sent_as_one_with_its_referen
     assert body == {"backends": {"bkdhr_1": 3, "bkdhr_2": 0}, "description": "x"}
 
 
-def test_the_id_of_an_object_is_its_key_where_the_platform_calls_it_otherwise() -> None:
+def test_the_output_id_is_the_key_of_a_kind_without_id() -> None:
     values, source = ResolvedValues(Plan("prod")), Address("EventSource", "s")
     values.learn(source, kinds.get("EventSource"), {"type": "x.v0"})
     assert values.reference(Ref(source)) == "x.v0"
@@ -176,7 +176,7 @@ def test_a_response_that_is_no_object_resolves_nothing(answer: Any) -> None:
     assert values.reference(Ref(EDGE)) == "edgtls_1"
 
 
-def test_a_reference_into_an_object_takes_the_inner_value() -> None:
+def test_a_reference_to_a_nested_output_resolves_to_the_inner_value() -> None:
     values = ResolvedValues(Plan("prod", resolved={f"{EDGE}.backend.labels.x": "planned"}))
     values.learn(EDGE, kinds.get("TLSEdge"), {"id": "edgtls_1", "backend": {"backend": {"id": "bkd_1"}, "labels": "x"}})
     assert values.reference(Ref(EDGE, "backend.backend.id")) == "bkd_1"
@@ -185,7 +185,7 @@ def test_a_reference_into_an_object_takes_the_inner_value() -> None:
         values.reference(Ref(EDGE, "backend.missing"))
 
 
-def test_every_secret_of_a_plan_is_hidden_wherever_it_stands() -> None:
+def test_each_secret_of_a_plan_is_redacted_in_errors() -> None:
     inside = {"a": [Secret("in-a-list", "x")], "b": {"c": Secret("in-a-map", "x")}, "d": Template(("x", Ref(EDGE)))}
     calls = (
         Call("first", EDGE, Verb.UPDATE, "/x", body={"field": inside, "empty": Secret("", "x"), "number": 7}),

@@ -40,33 +40,31 @@ def world() -> EngineHarness:
 
 
 async def only(world: EngineHarness, call: Call, **more: Any) -> Ended:
-    (ended,) = (await world.ended(Plan("prod", calls=(call,), **more))).values()
+    (ended,) = (await world.end_events(Plan("prod", calls=(call,), **more))).values()
     return ended
 
 
 @pytest.mark.parametrize("call", [EDGE, BOT, ROUTE, SOURCE], ids=lambda call: call.id)
 @pytest.mark.parametrize("effect", [False, True])
-async def test_it_exists_once_whether_or_not_the_request_took_effect(
-    world: EngineHarness, call: Call, effect: bool
-) -> None:
+async def test_after_a_lost_create_exactly_one_object_exists(world: EngineHarness, call: Call, effect: bool) -> None:
     assert isinstance(call.path, str)
     world.platform.faults = [Fault("POST", call.path, RESET, effect=effect)]
     ended = await only(world, call)
     assert len(world.platform.all(call.path)) == 1
     assert ended.outcome is (Outcome.ALREADY if effect else Outcome.DONE)
-    assert len(world.platform.sent("POST")) == (1 if effect else 2)
+    assert len(world.platform.requests("POST")) == (1 if effect else 2)
     assert list(world.journal.concluded.values()) == ([ended.id] if effect else [None, ended.id])
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_any_number_of_losses_makes_one_object(world: EngineHarness, seed: int) -> None:
+async def test_after_any_number_of_lost_creates_exactly_one_object_exists(world: EngineHarness, seed: int) -> None:
     bits = [bool(seed >> n & 1) for n in range(5)]
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=effect) for effect in bits]
     assert (await only(world, EDGE)).outcome in (Outcome.DONE, Outcome.ALREADY)
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_a_request_that_was_not_carried_out_for_certain_is_sent_again_with_its_intent(
+async def test_a_rejected_create_is_retried_with_its_intent(
     world: EngineHarness,
 ) -> None:
     world.platform.faults = [
@@ -74,24 +72,24 @@ async def test_a_request_that_was_not_carried_out_for_certain_is_sent_again_with
         Fault("POST", "/edges/tls", Transient("503", status=503), times=2),
     ]
     ended = await only(world, EDGE)
-    assert len(world.platform.sent("POST")) == 4
+    assert len(world.platform.requests("POST")) == 4
     assert list(world.journal.concluded.values()) == [None, ended.id]
 
 
-async def test_a_name_that_was_there_before_is_not_taken_for_ours(world: EngineHarness) -> None:
+async def test_an_earlier_object_of_the_same_name_is_not_recovered(world: EngineHarness) -> None:
     world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}
     world.platform.faults = [Fault("POST", "/bot_users", RESET)]
     ended = await only(world, BOT, unmanaged=(("BotUser", "bot_9"),))
     assert ended.id == "bot_0001"
 
 
-async def test_the_object_of_another_intent_is_not_taken_for_ours(world: EngineHarness) -> None:
+async def test_an_object_of_another_intent_is_not_recovered(world: EngineHarness) -> None:
     await only(world, create("TLSEdge/other", "/edges/tls"))
     world.platform.faults = [Fault("POST", "/edges/tls", RESET)]
     assert (await only(world, EDGE)).id == "edgtls_0002"
 
 
-async def test_a_list_that_fails_now_and_then_is_asked_again(world: EngineHarness) -> None:
+async def test_a_failed_list_is_retried_during_recovery(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/edges/tls", RESET, effect=True),
         Fault("GET", "/edges/tls", Transient("502", status=502), times=3),
@@ -100,7 +98,7 @@ async def test_a_list_that_fails_now_and_then_is_asked_again(world: EngineHarnes
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: EngineHarness) -> None:
+async def test_without_a_list_the_create_fails_and_its_intent_remains_open(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/edges/tls", RESET, effect=True),
         Fault("GET", "/edges/tls", Transient("502", status=502), times=99),
@@ -109,17 +107,17 @@ async def test_without_a_list_the_call_fails_and_the_intent_stays_open(world: En
     assert ended.outcome is Outcome.FAILED
     assert "its outcome is unknown" in ended.why
     assert len(world.journal.open) == 1
-    assert len(world.platform.sent("POST")) == 1
+    assert len(world.platform.requests("POST")) == 1
 
 
-async def test_a_platform_that_never_answers_leaves_every_intent_open(world: EngineHarness) -> None:
+async def test_intents_remain_open_if_the_platform_never_responds(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, times=99)]
     ended = await only(world, EDGE)
     assert (ended.outcome, ended.why) == (Outcome.FAILED, "connection reset")
-    assert len(world.journal.open) == len(world.platform.sent("POST")) == RetryPolicy().attempts
+    assert len(world.journal.open) == len(world.platform.requests("POST")) == RetryPolicy().attempts
 
 
-async def test_the_last_lost_answer_is_looked_for_too(world: EngineHarness) -> None:
+async def test_the_object_of_the_last_lost_attempt_is_found(world: EngineHarness) -> None:
     world.platform.faults = [
         Fault("POST", "/edges/tls", RESET, times=9),
         Fault("POST", "/edges/tls", RESET, effect=True),
@@ -128,13 +126,13 @@ async def test_the_last_lost_answer_is_looked_for_too(world: EngineHarness) -> N
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(world: EngineHarness) -> None:
+async def test_an_object_that_stale_lists_lack_is_recovered_by_the_next_run(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/bot_users", RESET, effect=True)]
     world.platform.stale = 2
     world.platform._first["/bot_users"] = []
 
     def unique(method: str, path: str, body: Any) -> Refused | None:
-        taken = {each["name"] for each in world.platform.all("/bot_users")}
+        taken = {body["name"] for body in world.platform.all("/bot_users")}
         return Refused("exists", status=400) if method == "POST" and body["name"] in taken else None
 
     world.platform.refuse = unique
@@ -150,7 +148,7 @@ async def test_a_repetition_refused_as_existing_finds_what_a_stale_list_hid(worl
 @pytest.mark.parametrize(
     "refusal", [Refused("exists", status=400), Conflict("exists", status=409), Gone("no parent", status=404)], ids=repr
 )
-async def test_a_repetition_that_fails_finds_what_the_first_request_made(
+async def test_the_object_of_the_first_attempt_is_found_if_the_retry_is_refused(
     world: EngineHarness, refusal: Failure
 ) -> None:
     world.platform.stale = 1
@@ -172,18 +170,18 @@ class Wordless(MemoryPlatform):
         return {} if self.count == 1 else answer
 
 
-async def test_a_create_whose_answer_has_no_id_is_looked_for() -> None:
+async def test_the_object_of_a_create_is_found_if_its_response_has_no_id() -> None:
     world = EngineHarness(Wordless(kinds.every()))
     ended = await only(world, EDGE)
     assert (ended.outcome, ended.id) == (Outcome.ALREADY, "edgtls_0001")
     assert len(world.platform.all("/edges/tls")) == 1
 
 
-async def test_of_two_that_fit_and_carry_no_record_none_is_deleted(world: EngineHarness) -> None:
+async def test_no_object_is_deleted_if_two_without_owner_record_match(world: EngineHarness) -> None:
     world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}  # created by hand meanwhile
     world.platform.faults = [Fault("POST", "/bot_users", RESET, effect=True)]
     await only(world, BOT)
-    assert world.platform.sent("DELETE") == []
+    assert world.platform.requests("DELETE") == []
     assert len(world.platform.all("/bot_users")) == 2
 
 
@@ -196,7 +194,7 @@ class Backwards(MemoryPlatform):
         return answer
 
 
-async def test_of_two_that_the_requests_of_one_create_made_the_older_stays() -> None:
+async def test_the_newer_of_two_objects_of_one_create_is_deleted() -> None:
     """As planning would choose, so that runs at the same time choose the same one."""
     world = EngineHarness(Backwards(kinds.every()))
     world.platform.stale = 1
@@ -208,31 +206,31 @@ async def test_of_two_that_the_requests_of_one_create_made_the_older_stays() -> 
     assert sorted(map(str, world.journal.concluded.values())) == ["None", "edgtls_0002"]
 
 
-async def test_the_binding_of_an_object_with_a_record_holds_nothing_of_the_record(world: EngineHarness) -> None:
+async def test_a_binding_of_an_object_with_owner_record_contains_only_id_and_protection(world: EngineHarness) -> None:
     call = create("TLSEdge/payments", "/edges/tls", {"description": "x"}, applied={"description": "x"})
     assert call.owner is not None
     await only(world, replace(call, owner=replace(call.owner, protect=True, replaces="edgtls_7")))
     assert world.journal.bindings == {call.address: Binding("edgtls_0001", protect=True)}
 
 
-async def test_a_list_is_not_believed_before_its_lag_is_over(world: EngineHarness) -> None:
+async def test_recovery_lists_after_the_lag_of_the_platform(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
     await only(world, EDGE)
     assert world.clock.time >= RetryPolicy().lag
 
 
-async def test_a_twin_that_a_stale_list_hid_is_removed(world: EngineHarness) -> None:
+async def test_a_duplicate_that_a_stale_list_lacked_is_deleted(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
     world.platform.stale = 1
     world.platform._first["/edges/tls"] = []
     ended = await only(world, EDGE)
-    assert [each["id"] for each in world.platform.all("/edges/tls")] == [ended.id]
+    assert [body["id"] for body in world.platform.all("/edges/tls")] == [ended.id]
 
 
 class TestSettling:
     """What an earlier run left open."""
 
-    async def settled(self, intent: Intent, listing: Listing) -> tuple[MemoryJournal, Any]:
+    async def settle_intent(self, intent: Intent, listing: Listing) -> tuple[MemoryJournal, Any]:
         journal = MemoryJournal()
         await journal.intend(intent)
         snapshot = Snapshot({intent.address.kind: listing})
@@ -242,32 +240,32 @@ class TestSettling:
         return Intent("i", Address("BotUser", "b"), "prod", "/bot_users", identity={"name": "berlin"}, **more)
 
     async def test_an_object_found_by_its_natural_key_is_bound(self) -> None:
-        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
-        journal, bound = await self.settled(self.bot(), there)
+        listing = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        journal, bound = await self.settle_intent(self.bot(), listing)
         assert bound == journal.bindings == {Address("BotUser", "b"): Binding("bot_1")}
         assert journal.concluded == {"i": "bot_1"}
 
     @pytest.mark.parametrize("gone", ["bot_1", "bot_3"])
-    async def test_it_is_bound_anew_when_what_was_bound_before_is_gone(self, gone: str) -> None:
+    async def test_the_binding_is_replaced_if_its_object_was_deleted(self, gone: str) -> None:
         journal, address = MemoryJournal(), Address("BotUser", "b")
         await journal.intend(self.bot())
-        there = Listing((Live("BotUser", "bot_2", {"id": "bot_2", "name": "berlin"}),))
-        snapshot = Snapshot({"BotUser": there}, {address: Binding(gone)})
+        listing = Listing((Live("BotUser", "bot_2", {"id": "bot_2", "name": "berlin"}),))
+        snapshot = Snapshot({"BotUser": listing}, {address: Binding(gone)})
         bound = await settle([self.bot()], snapshot, kinds.every(), journal)
         assert bound == journal.bindings == {address: Binding("bot_2")}
 
-    async def test_it_stays_bound_to_what_it_is_bound_to(self) -> None:
+    async def test_the_binding_is_unchanged_if_it_names_the_object(self) -> None:
         """And is not remembered as what it replaces, which would delete it."""
         journal, address = MemoryJournal(), Address("BotUser", "b")
         await journal.intend(self.bot())
-        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
-        snapshot = Snapshot({"BotUser": there}, {address: Binding("bot_1")})
+        listing = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        snapshot = Snapshot({"BotUser": listing}, {address: Binding("bot_1")})
         assert await settle([self.bot()], snapshot, kinds.every(), journal) == journal.bindings == {}
         assert journal.concluded == {"i": "bot_1"}
 
     async def test_an_intent_without_a_natural_key_finds_nothing(self) -> None:
-        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
-        journal, bound = await self.settled(dataclasses.replace(self.bot(), identity={}), there)
+        listing = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        journal, bound = await self.settle_intent(dataclasses.replace(self.bot(), identity={}), listing)
         assert (bound, journal.concluded) == ({}, {"i": None})
 
     @pytest.mark.parametrize(
@@ -280,7 +278,7 @@ class TestSettling:
             (Binding("esb_1/gone.v0"), None),
         ],
     )
-    async def test_what_it_was_to_replace_is_remembered_while_it_is_there(
+    async def test_a_binding_names_the_replaced_object_while_that_exists(
         self, known: Binding, replaces: str | None
     ) -> None:
         intent = Intent(
@@ -289,24 +287,24 @@ class TestSettling:
         journal = MemoryJournal()
         await journal.intend(intent)
         types = [f"{name}.v0" for name in ("oldest", "old", "new")]
-        there = Listing(tuple(Live("EventSource", type, {"type": type}, "esb_1") for type in types))
-        snapshot = Snapshot({"EventSource": there}, {intent.address: known})
+        listing = Listing(tuple(Live("EventSource", type, {"type": type}, "esb_1") for type in types))
+        snapshot = Snapshot({"EventSource": listing}, {intent.address: known})
         bound = await settle([intent], snapshot, kinds.every(), journal)
         assert bound == {intent.address: Binding("esb_1/new.v0", replaces=replaces)}
 
-    async def test_of_two_that_fit_none_is_bound_and_the_intent_stays_open(self) -> None:
-        there = Listing(tuple(Live("BotUser", id, {"id": id, "name": "berlin"}) for id in ("bot_1", "bot_2")))
-        journal, bound = await self.settled(self.bot(), there)
+    async def test_an_intent_remains_open_if_two_objects_match(self) -> None:
+        listing = Listing(tuple(Live("BotUser", id, {"id": id, "name": "berlin"}) for id in ("bot_1", "bot_2")))
+        journal, bound = await self.settle_intent(self.bot(), listing)
         assert (bound, journal.concluded, list(journal.open)) == ({}, {}, ["i"])
 
     @pytest.mark.parametrize("intent", ["i", "of another"])
-    async def test_an_object_with_a_record_is_concluded_and_needs_no_binding(self, intent: str) -> None:
+    async def test_an_object_with_owner_record_is_concluded_without_a_binding(self, intent: str) -> None:
         body = {"id": "edgtls_1", "metadata": owners.write("", Owner("prod", EDGE.address, intent))}
-        journal, bound = await self.settled(INTENT, Listing((Live("TLSEdge", "edgtls_1", body),)))
+        journal, bound = await self.settle_intent(INTENT, Listing((Live("TLSEdge", "edgtls_1", body),)))
         assert (bound, journal.bindings) == ({}, {})
         assert journal.concluded == {"i": "edgtls_1" if intent == "i" else None}
 
-    async def test_what_cannot_be_settled_leaves_the_others_to_be_settled(self) -> None:
+    async def test_an_intent_that_cannot_be_settled_does_not_prevent_others(self) -> None:
         """A kind that is not read, and a list that was cut off."""
         journal = MemoryJournal()
         intents = [
@@ -322,25 +320,25 @@ class TestSettling:
         assert await settle(intents, snapshot, read, journal) == {}
         assert (list(journal.open), journal.concluded) == (["unread", "cut"], {"absent": None})
 
-    async def test_nothing_found_settles_it_as_nothing(self) -> None:
-        journal, bound = await self.settled(self.bot(), Listing())
+    async def test_an_intent_without_an_object_is_concluded_as_none(self) -> None:
+        journal, bound = await self.settle_intent(self.bot(), Listing())
         assert (bound, journal.concluded) == ({}, {"i": None})
 
-    async def test_what_a_response_showed_and_somebody_deleted_is_remembered(self) -> None:
+    async def test_the_id_of_a_response_is_recorded_if_the_object_was_deleted(self) -> None:
         """Its secret may have been delivered."""
-        journal, bound = await self.settled(dataclasses.replace(INTENT, object="edgtls_1"), Listing())
+        journal, bound = await self.settle_intent(dataclasses.replace(INTENT, object="edgtls_1"), Listing())
         assert (bound, journal.concluded) == ({}, {"i": "edgtls_1"})
 
-    async def test_an_id_from_before_is_not_ours(self) -> None:
-        there = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
-        journal, bound = await self.settled(self.bot(before=frozenset({"bot_1"})), there)
+    async def test_an_earlier_object_is_not_bound(self) -> None:
+        listing = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
+        journal, bound = await self.settle_intent(self.bot(before=frozenset({"bot_1"})), listing)
         assert (bound, journal.concluded) == ({}, {"i": None})
 
-    async def test_an_incomplete_list_settles_nothing(self) -> None:
-        journal, bound = await self.settled(self.bot(), Listing(complete=False))
+    async def test_no_intent_is_settled_by_an_incomplete_list(self) -> None:
+        journal, bound = await self.settle_intent(self.bot(), Listing(complete=False))
         assert (bound, journal.concluded) == ({}, {})
 
-    async def test_a_child_is_looked_for_below_its_own_parent(self) -> None:
+    async def test_a_child_is_searched_below_its_own_parent(self) -> None:
         intent = Intent(
             "i",
             Address("EventSource", "s"),
@@ -348,8 +346,8 @@ class TestSettling:
             "/event_subscriptions/esb_1/sources",
             identity={"type": "x.v0"},
         )
-        there = Listing(tuple(Live("EventSource", "x.v0", {"type": "x.v0"}, parent) for parent in ("esb_2", "esb_1")))
-        _, bound = await self.settled(intent, there)
+        listing = Listing(tuple(Live("EventSource", "x.v0", {"type": "x.v0"}, parent) for parent in ("esb_2", "esb_1")))
+        _, bound = await self.settle_intent(intent, listing)
         assert bound == {Address("EventSource", "s"): Binding("esb_1/x.v0")}
 
 
@@ -385,8 +383,8 @@ class SameSecond(MemoryPlatform):
         (("00:01.9", "00:01.8", "00:01.7", "00:01.6"), 2),
     ],
 )
-async def test_a_search_reads_on_where_the_order_of_a_list_says_nothing(at: tuple[str, ...], pages: int) -> None:
-    world = EngineHarness(SameSecond(kinds.every(), at=tuple(each and f"2026-01-01T00:{each}Z" for each in at)))
+async def test_a_search_reads_the_next_page_if_the_list_is_not_ordered(at: tuple[str, ...], pages: int) -> None:
+    world = EngineHarness(SameSecond(kinds.every(), at=tuple(time and f"2026-01-01T00:{time}Z" for time in at)))
     world.platform.objects["/edges/tls"] = {f"edgtls_9{n}": {"id": f"edgtls_9{n}"} for n in range(3)}
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
     known = tuple(("TLSEdge", f"edgtls_9{n}") for n in range(3))
@@ -406,10 +404,10 @@ async def test_a_search_reads_on_where_the_order_of_a_list_says_nothing(at: tupl
         (("", "00:04", "00:03", "00:02", "00:01", "00:00"), range(5), 2),
     ],
 )
-async def test_a_search_ends_at_an_object_from_before_the_create(
+async def test_a_search_ends_at_an_object_that_is_older_than_the_create(
     at: tuple[str, ...], known: Sequence[int], pages: int
 ) -> None:
-    platform = SameSecond(kinds.every(), at=tuple(each and f"2026-01-01T00:{each}Z" for each in at), ours_first=True)
+    platform = SameSecond(kinds.every(), at=tuple(time and f"2026-01-01T00:{time}Z" for time in at), ours_first=True)
     world = EngineHarness(platform)
     platform.objects["/edges/tls"] = {f"edgtls_9{n}": {"id": f"edgtls_9{n}"} for n in range(5)}
     platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
@@ -422,16 +420,16 @@ async def test_a_search_ends_at_an_object_from_before_the_create(
 class Embedding(MemoryPlatform):
     """Shows children in their parent as `shown` says."""
 
-    shown: Any = None
+    render: Any = None
 
     async def get(self, path: str) -> Json:
         parent = await super().get(path)
         assert isinstance(parent, dict)
-        return self.shown(parent)
+        return self.render(parent)
 
 
 @pytest.mark.parametrize(
-    ("shown", "lists"),
+    ("render", "lists"),
     [
         (lambda parent: parent, False),
         (lambda parent: {**parent, "sources": ["odd", *parent["sources"]]}, False),
@@ -442,16 +440,16 @@ class Embedding(MemoryPlatform):
     ],
     ids=["shown", "beside an odd one", "empty", "null", "left out", "no object"],
 )
-async def test_a_child_is_looked_for_in_its_parent_and_listed_only_if_that_does_not_show_children(
-    shown: Any, lists: bool
+async def test_a_child_is_searched_in_its_parent_and_listed_only_if_the_parent_shows_none(
+    render: Any, lists: bool
 ) -> None:
-    world = EngineHarness(Embedding(kinds.every(), shown=shown))
+    world = EngineHarness(Embedding(kinds.every(), render=render))
     world.platform.objects["/event_subscriptions"] = {"esb_0001": {"id": "esb_0001"}}
     world.platform.faults = [Fault("POST", "/event_subscriptions", RESET, effect=True)]
     ended = await only(world, SOURCE)
-    is_empty = not lists and shown({"id": "esb_0001", "sources": [1]})["sources"] == []
+    is_empty = not lists and render({"id": "esb_0001", "sources": [1]})["sources"] == []
     assert ended.outcome is (Outcome.DONE if is_empty else Outcome.ALREADY)
-    gets = [path for _, path in world.platform.sent("GET")]
+    gets = [path for _, path in world.platform.requests("GET")]
     parent = "/event_subscriptions/esb_0001"
     assert dict.fromkeys(gets) == dict.fromkeys([parent, f"{parent}/sources"] if lists else [parent])
 
@@ -470,7 +468,7 @@ INTENT = Intent("i", EDGE.address, "prod", "/edges/tls")
         (["i"], False),
     ],
 )
-def test_an_object_with_metadata_is_known_by_the_intent_in_its_record(metadata: Json, ours: bool) -> None:
+def test_an_object_with_owner_record_is_identified_by_its_intent(metadata: Json, ours: bool) -> None:
     body = {"id": "edgtls_1", "metadata": metadata}
     assert is_created_by(kinds.get("TLSEdge"), body, INTENT) is ours
     assert is_created_by(kinds.get("TLSEdge"), {"id": "edgtls_1"}, INTENT) is False
@@ -485,16 +483,14 @@ def test_an_object_with_metadata_is_known_by_the_intent_in_its_record(metadata: 
         ({}, False),
     ],
 )
-def test_an_object_without_metadata_is_known_by_what_the_create_said_of_its_natural_key(
-    body: dict[str, Json], ours: bool
-) -> None:
+def test_an_object_without_owner_record_is_identified_by_its_natural_key(body: dict[str, Json], ours: bool) -> None:
     intent = Intent("i", SOURCE.address, "prod", "/x", identity={"type": "a.v0"})
     assert is_created_by(kinds.get("EventSource"), body, intent) is ours
 
 
-def test_an_intent_is_unsettled_while_no_object_shows_that_it_took_effect() -> None:
+def test_an_intent_is_unsettled_until_its_object_is_listed() -> None:
     made = owners.write("", Owner("prod", EDGE.address, "i"))
-    there = Snapshot(
+    listing = Snapshot(
         {
             "TLSEdge": Listing((Live("TLSEdge", "edgtls_1", {"id": "edgtls_1", "metadata": made}),)),
             "BotUser": Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),)),
@@ -504,9 +500,9 @@ def test_an_intent_is_unsettled_while_no_object_shows_that_it_took_effect() -> N
     bot = Intent("b", BOT.address, "prod", "/bot_users", identity={"name": "berlin"})
     paris = dataclasses.replace(bot, id="p", identity={"name": "paris"})
     elsewhere = dataclasses.replace(bot, id="e", path="/service_users")
-    unsettled = find_unsettled([INTENT, other, bot, paris, elsewhere], there, kinds.every())
+    unsettled = find_unsettled([INTENT, other, bot, paris, elsewhere], listing, kinds.every())
     assert unsettled == [other, paris, elsewhere]
-    assert find_unsettled([INTENT, other], there, [kinds.get("BotUser")]) == []
+    assert find_unsettled([INTENT, other], listing, [kinds.get("BotUser")]) == []
 
 
 @pytest.mark.parametrize(
@@ -521,17 +517,17 @@ def test_an_intent_is_unsettled_while_no_object_shows_that_it_took_effect() -> N
         ([Lost("reset")], BOT, 1),
     ],
 )
-async def test_a_create_is_looked_for_as_long_as_an_earlier_request_may_take_effect(
+async def test_a_create_is_searched_while_an_earlier_request_may_take_effect(
     world: EngineHarness, lost: list[Failure], call: Call, lists: int
 ) -> None:
     """After each lost request, before it is repeated; and after the create if the platform may still be at work on one.
     A second object of a kind without records could not be told from another one of that name."""
     world.platform.faults = [Fault("POST", "/", failure) for failure in lost]
     assert (await only(world, call)).outcome is Outcome.DONE
-    assert len(world.platform.sent("GET")) == lists
+    assert len(world.platform.requests("GET")) == lists
     # Each lost request keeps its intent to itself.
-    assert len(world.journal.concluded) == 1 + sum(isinstance(each, Lost) for each in lost)
-    assert (min(world.clock.slept) >= RetryPolicy().lag) is any(isinstance(each, Lost) for each in lost)
+    assert len(world.journal.concluded) == 1 + sum(isinstance(failure, Lost) for failure in lost)
+    assert (min(world.clock.slept) >= RetryPolicy().lag) is any(isinstance(failure, Lost) for failure in lost)
 
 
 class Late(MemoryPlatform):
@@ -554,33 +550,31 @@ class Late(MemoryPlatform):
             yield page
 
 
-async def test_a_second_object_that_appears_after_the_create_was_answered_is_deleted() -> None:
+async def test_a_duplicate_that_appears_after_the_response_is_deleted() -> None:
     world = EngineHarness(Late(kinds.every()))
     ended = await only(world, EDGE)
     assert (ended.outcome, ended.id) == (Outcome.DONE, "edgtls_0001")
-    assert world.platform.sent("DELETE") == [("DELETE", "/edges/tls/edgtls_0002")]
+    assert world.platform.requests("DELETE") == [("DELETE", "/edges/tls/edgtls_0002")]
     assert list(world.journal.concluded.values()) == [None, "edgtls_0001"]
 
 
 @pytest.mark.parametrize("failure", [Conflict("no", status=409), Refused("no", status=400), Gone("no", status=404)])
-async def test_a_create_that_the_platform_rejects_at_once_is_not_looked_for(
-    world: EngineHarness, failure: Failure
-) -> None:
+async def test_a_refused_create_is_not_searched(world: EngineHarness, failure: Failure) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", failure)]
     ended = await only(world, EDGE)
-    assert (ended.outcome, ended.why, world.platform.sent("GET")) == (Outcome.FAILED, "no", [])
+    assert (ended.outcome, ended.why, world.platform.requests("GET")) == (Outcome.FAILED, "no", [])
     assert (world.journal.open, list(world.journal.concluded.values())) == ({}, [None])
 
 
 async def test_a_create_that_is_never_accepted_leaves_no_open_intent(world: EngineHarness) -> None:
     world.platform.faults = [Fault("POST", "/edges/tls", Transient("busy", status=503), times=99)]
     ended = await only(world, EDGE)
-    assert (ended.outcome, ended.why, world.platform.sent("GET")) == (Outcome.FAILED, "busy", [])
-    assert len(world.platform.sent("POST")) == RetryPolicy().attempts
+    assert (ended.outcome, ended.why, world.platform.requests("GET")) == (Outcome.FAILED, "busy", [])
+    assert len(world.platform.requests("POST")) == RetryPolicy().attempts
     assert (world.journal.open, list(world.journal.concluded.values())) == ({}, [None])
 
 
-async def test_of_two_objects_of_one_time_the_lower_id_stays(world: EngineHarness) -> None:
+async def test_the_higher_id_of_two_objects_created_at_the_same_time_is_deleted(world: EngineHarness) -> None:
     """The list shows the later one first."""
     world.platform.stale = 1
     world.platform._first["/edges/tls"] = []
@@ -601,13 +595,13 @@ class Odd(MemoryPlatform):
 
 
 @pytest.mark.parametrize("odd", [None, ["edgtls_0001"], {"id": 7}, {"uri": "x"}], ids=str)
-async def test_a_create_is_looked_for_after_any_answer_that_does_not_name_its_object(odd: Json) -> None:
+async def test_a_create_is_searched_after_each_response_without_its_id(odd: Json) -> None:
     platform = Odd(kinds.every())
     platform.odd = odd
     world = EngineHarness(platform)
     ended = await only(world, EDGE)
     assert (ended.outcome, ended.id) == (Outcome.ALREADY, "edgtls_0001")
-    assert len(platform.sent("POST")) == 1
+    assert len(platform.requests("POST")) == 1
 
 
 async def test_a_create_without_a_record_is_not_bound(world: EngineHarness) -> None:
@@ -619,5 +613,5 @@ async def test_a_create_without_a_record_is_not_bound(world: EngineHarness) -> N
 @pytest.mark.parametrize(
     ("status", "late"), [(0, True), (502, True), (504, True), (408, False), (500, False), (503, False)]
 )
-def test_only_an_answer_of_the_platforms_own_server_is_final(status: int, late: bool) -> None:
+def test_only_a_response_of_the_platforms_own_server_is_final(status: int, late: bool) -> None:
     assert may_still_take_effect(Lost("lost", status=status)) is late
