@@ -1,4 +1,4 @@
-"""Entries of `approvals.yaml`: which of them a run reads, and what is wrong with one, at its position."""
+"""Entries of `approvals.yaml`: which of them a run reads. Invalid ones are in `mistakes/approvals`."""
 
 from __future__ import annotations
 

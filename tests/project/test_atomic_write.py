@@ -27,7 +27,7 @@ def test_a_missing_folder_is_an_error_with_the_name_of_the_file(tmp_path: Path) 
 
 
 def test_pipes_devices_and_sockets_are_not_replaced(tmp_path: Path) -> None:
-    """A device would be lost to the whole machine."""
+    """A replaced device would be missing for every program of the machine."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "null").symlink_to("/dev/null")
     with socket.socket(socket.AF_UNIX) as listener:
@@ -41,7 +41,7 @@ def test_pipes_devices_and_sockets_are_not_replaced(tmp_path: Path) -> None:
 
 
 def test_standard_output_is_not_replaced_when_it_is_a_file(tmp_path: Path) -> None:
-    """It is a link, and here perhaps one to a file: replaced, nobody would have it any more."""
+    """/dev/stdout is a link, here possibly to a file. A file in its place would break it for every program."""
     before = os.lstat("/dev/stdout")
     with (tmp_path / "out").open("w") as out:
         kept = os.dup(1)

@@ -21,7 +21,7 @@ from reconciler.project.settings.config import load_config
 from tests.bench import worlds
 from tests.harness.tiers import examples
 
-WORDS = st.text("ab: ,[]{}é", max_size=12)  # without `$`: no expression by chance
+WORDS = st.text("ab: ,[]{}é", max_size=12)  # without `$`, which would begin an expression
 TEXTS = st.sampled_from(
     [
         "${{ var.text }}",
@@ -45,7 +45,7 @@ OF_ITEM = st.sampled_from(
 
 
 def measure(value: Any) -> tuple[int, int]:
-    """Characters and values of an unfolded value."""
+    """The number of characters and of values in a value."""
     match value:
         case str():
             return len(value), 1

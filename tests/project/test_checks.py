@@ -31,7 +31,7 @@ POLICY = SHOWN % "${{ var.x }}"
 def find_exposed(
     text: str, environ: Mapping[str, str], x: str = "", key: str | None = None, root: Path = Path()
 ) -> list[str]:
-    """The subjects and texts of the problems about exposed secrets; `x`: the value of the variable x."""
+    """The subjects and texts of the problems about exposed secrets; `x`: the value of the variable `x`."""
     api_key = None if key is None else Secret(key, "env:KEY")
     config = Config(root, "prod", api_key=api_key, settings={"x": Setting(x)})
     try:
@@ -49,7 +49,7 @@ TEXT = "is used as a secret, but plans and the platform show this field"
     ("secret", "value", "is_exposed"),
     [
         ("12345678", "12345678", True),
-        ("1234567", "1234567", False),  # so short that they may be equal by chance
+        ("1234567", "1234567", False),  # too short: equal by chance
         (" 12345678\n", "12345678", True),
         ("12345678", " 12345678 ", True),
         ("12345678", "x12345678", False),

@@ -1,3 +1,7 @@
+"""The project file: its settings, overrides from the environment, and its API key. Invalid ones are in `mistakes`."""
+
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -108,7 +112,7 @@ def test_a_key_with_an_invalid_character_is_reported_without_quoting_it(tmp_path
         (FULL, {"KEY": "k", "RECONCILER_API_KEY": key}, "RECONCILER_API_KEY"),
         (written, {}, "key.txt"),
     ):
-        read = load(tmp_path, text, environ)  # offline nobody asks for it
+        read = load(tmp_path, text, environ)  # works offline, where the key is not needed
         with pytest.raises(Rejected) as caught:
             read.connection()
         assert str(caught.value) == (

@@ -1,4 +1,4 @@
-"""URLs and keys of a connection: what is refused before anything is sent, and what the message says."""
+"""URLs and keys of a connection, which are validated before a request is sent, and their messages."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def test_the_nearest_file_within_the_repository_is_found(tmp_path: Path) -> None
     assert discovery.find_project(tmp_path / "a/b/c") == Path("../..")
     assert discovery.find_project(tmp_path / "a") == Path()
     assert discovery.find_folder(tmp_path / "a/b/c", "x", "--file") == Path()
-    assert discovery.find_project(tmp_path / "r/s") == Path()  # none, within the repository
+    assert discovery.find_project(tmp_path / "r/s") == Path()  # the start itself: there is none within the repository
     assert discovery.find_folder(tmp_path / "r/s", "reconciler.yaml", "--project") is None
     (tmp_path / "r/reconciler.yaml").symlink_to("nowhere")
     assert discovery.find_project(tmp_path / "r/s") == Path("..")

@@ -1,4 +1,4 @@
-"""Parts of reading a document: sources outside, references, durations, phrases, deliveries, layers and slots."""
+"""Parts of reading a document: outside values, references, durations, phrases, deliveries, layers and slots."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_reference_names_a_declared_resource_and_one_of_its_outputs(
     text: str, kinds: tuple[str, ...], found: str
 ) -> None:
     known = references(KNOWN)
-    for _ in range(2):  # the second answer is remembered
+    for _ in range(2):  # the second result is from the cache
         if found.endswith((" id", " addr")) and not found.startswith("refers"):
             address, _, output = found.rpartition(" ")
             assert known.find(text, kinds) == Ref(Address.parse(address), output)
@@ -311,7 +311,7 @@ def test_very_many_candidates_and_very_long_words_have_no_suggestion() -> None:
 
 
 def charge_nothing(value: Any) -> None:
-    """For calls whose size does not matter."""
+    """The budget of calls of any size."""
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,6 @@ def test_a_value_of_the_wrong_type_is_reported_with_its_flag(project: ProjectFol
 
 
 def test_an_invalid_value_of_a_flag_is_reported_once(project: ProjectFolder) -> None:
-    """And not at each use."""
     project.write("reconciler.yaml", "stack: p\nvariables:\n  towns: {type: map}\n")
     project.write("manifests/a.yaml", "kind: IPPolicy\nname: 'p-${{ each.key }}'\nfor_each: '${{ var.towns }}'\n")
     wrong = ["--var towns: expected a map, found invalid YAML; write --var 'towns={a: 1}'"]

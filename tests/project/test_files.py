@@ -1,3 +1,7 @@
+"""Files below the root of a project: symlinks, limits and hidden files."""
+
+from __future__ import annotations
+
 import os
 from pathlib import Path
 

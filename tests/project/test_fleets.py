@@ -1,4 +1,4 @@
-"""Fleet files: what is read, every mistake with its position and remedy, members of three formats, and waves."""
+"""Fleet files, members in three formats, and waves. Invalid fleet files are in `mistakes/fleet`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def problems(folder: Path, text: str) -> list[str]:
-    """The problems of a fleet file as text, each followed by its code; or the warnings of a valid one."""
+    """The problems of a fleet file, or the warnings of a valid one, as lines with their codes."""
     (folder / "fleet.yaml").write_text(text)
     try:
         found = load_fleet(folder).warnings

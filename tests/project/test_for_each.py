@@ -1,4 +1,4 @@
-"""Instances of a manifest with `for_each`: their values, where these come from, and the limits of the expansion."""
+"""Instances of a manifest with `for_each`: their values, the positions of these, and the limits of the expansion."""
 
 from __future__ import annotations
 
@@ -205,7 +205,7 @@ def test_items_of_an_unset_variable_are_neither_instances_nor_problems() -> None
 
 
 def test_values_of_the_command_line_have_the_position_of_the_manifest() -> None:
-    """Neither items that are maps nor texts of a list have a position of their own there."""
+    """Items that are maps, and texts of a list, have no position of their own on the command line."""
     settings = {"maps": [{"a": "x"}], "texts": ["x"], "map": {"x": "x"}}
     for name, expression in (("maps", "each.value.a"), ("texts", "each.key"), ("map", "each.value")):
         text = f"kind: IPPolicy\nname: '${{{{ {expression} }}}}'\nfor_each: ${{{{ var.{name} }}}}\n"

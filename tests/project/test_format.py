@@ -1,3 +1,5 @@
+"""`fmt`: the layout of files, and text that it never changes."""
+
 from __future__ import annotations
 
 import pytest
@@ -147,7 +149,7 @@ DOCUMENT = st.lists(st.sampled_from(ORDER), unique=True, min_size=1).flatmap(
 )
 
 
-@settings(max_examples=examples(40))  # ruamel.yaml is slow, and hypothesis' default a hundred
+@settings(max_examples=examples(40))  # ruamel.yaml is slow
 @given(st.lists(DOCUMENT, min_size=1, max_size=2))
 def test_formatting_is_idempotent_and_preserves_values(documents: list[dict]) -> None:
     out = StringIO()

@@ -1,3 +1,5 @@
+"""Loading manifests: declarations, deliveries, files and positions. Invalid manifests are in `mistakes/manifests`."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -91,7 +93,7 @@ def test_commands_entries_and_absent_resources_share_no_target() -> None:
 
 
 def write_linked_project(root: Path, credential: str, more: str = "") -> Config:
-    """One whose manifests are in `src`, by the link `manifests`, with a delivery of the credential."""
+    """A project whose `manifests` is a link to `src`, with a delivery of a credential to this path."""
     for folder in ("src", "lib", "data"):
         (root / folder).mkdir()
     for link, target_path in {

@@ -22,7 +22,7 @@ EACH = 'kind: HTTPResponseBackend\nname: "a-${{ each.key }}"\nfor_each: %s\nspec
 
 
 def spec_of(root: Path, manifest: str, settings: str = HEAD, **variables: Any) -> dict[str, Any]:
-    """The spec of the only declaration."""
+    """The spec of the only declaration of a project."""
     (root / "manifests").mkdir(exist_ok=True)
     (root / "manifests/a.yaml").write_text(manifest, encoding="utf-8")
     (root / "reconciler.yaml").write_text(settings, encoding="utf-8")

@@ -25,7 +25,7 @@ def problems(text: str, root: Path = Path()) -> tuple[Problem, ...]:
 
 
 def place_of(text: str, sign: str) -> tuple[int, int]:
-    """Line and column of the first place where the text has these characters."""
+    """Line and column of the first occurrence of these characters."""
     before = text.partition(sign)[0]
     return before.count("\n") + 1, len(before) - before.rfind("\n")
 

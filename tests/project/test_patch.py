@@ -45,7 +45,7 @@ spec:
 
 
 def diff_after(path: str, value: Any, text: str = FILE, line: int = 6) -> list[str]:
-    """The lines that differ."""
+    """The lines of the diff between a text and its patched form."""
     steps = tuple(int(part) if part.isdigit() else part for part in path.split("."))
     after = patch.patch_text(text, line, ("spec", *steps), value)
     return [line for line in difflib.ndiff(text.splitlines(), after.splitlines()) if line[0] in "+-"]

@@ -209,7 +209,7 @@ def test_each_environment_has_its_own_part_with_any_name(names: list[str]) -> No
 
 
 def _check_apply_jobs(jobs: dict[str, Any], names: Sequence[str]) -> list[Any]:
-    """The jobs that apply, each of which waits for the one before."""
+    """The jobs that apply, each of which needs the previous one."""
     ids = list(jobs)
     assert [job["environment"] for job in jobs.values()] == names
     assert [job.get("needs") for job in jobs.values()] == [None, *([id] for id in ids[:-1])]

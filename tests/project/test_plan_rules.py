@@ -45,7 +45,7 @@ def change(
     protected: bool = False,
     **fields: Any,
 ) -> Plan:
-    """A call that acts on the object that was observed at the address."""
+    """A plan with one call, which acts on the object observed at the address."""
     call = Call(f"{verb} {address}", address, verb, path, id.rpartition("/")[2], body, **fields)
     found = Change(address, action, reason, id=id.rpartition("/")[2], protected=protected)
     return Plan("prod", changes=(found,), calls=(call,), observed={address: Observed(id, {}, owner)})

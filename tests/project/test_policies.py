@@ -64,7 +64,7 @@ def test_each_character_of_a_quoted_or_literal_text_has_its_position(text: str) 
     for file in (single, double, literal):
         (document,) = yaml.read(file.encode(), "f").documents
         if document.value != {"a": text}:
-            continue  # a text of blanks that YAML takes for none
+            continue  # a text of spaces, which YAML does not keep
         lines = file.splitlines()
         for at, sign in enumerate(text):
             where = offsets.place(lines, document.places[("a",)], text, at)

@@ -1,4 +1,4 @@
-"""A resource is renamed in the texts of a project: its own name, references to it, and nothing else."""
+"""Renaming a resource in the files of a project: its name, references to it, and no other text."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ VALUES: Any = st.recursive(
 
 
 def rename_references(value: Any) -> Any:
-    """The value as it is after the renaming."""
+    """The expected value after the renaming."""
     if isinstance(value, dict):
         if [*value] == ["ref"]:
             known = {"IPPolicy/a": "IPPolicy/b", "IPPolicy/a.id": "IPPolicy/b.id"}

@@ -1,4 +1,4 @@
-"""Expressions in a spec: what they are resolved to, and secrets, which stay secret."""
+"""Expressions in a spec: their values, and secrets, which remain hidden."""
 
 from __future__ import annotations
 

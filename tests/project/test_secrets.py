@@ -96,7 +96,7 @@ def test_a_reserved_file_is_recognized_by_each_of_its_names(root: Path) -> None:
 
 
 def test_a_reserved_folder_is_recognized_by_each_path_to_it(root: Path) -> None:
-    """The own folder is known by a path through a link, the target by its real one."""
+    """The project names its folder by a path through a link, and the delivery by the real path."""
     (root / "real/deep").mkdir(parents=True)
     (root / "link").symlink_to("real")
     reserved = Reserved(str(root), {str(root / "link"): "manifests"})
@@ -175,7 +175,7 @@ def test_a_dangling_link_is_not_used_as_a_folder(root: Path) -> None:
 def test_a_delivery_fails_if_another_program_recreates_the_file_each_time(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each time, the other program has created the file just before, and removed it after."""
+    """Before each attempt the other program creates the file, and after it removes it."""
     tried = []
 
     def link(source: str, name: str, **more: Any) -> None:
@@ -220,7 +220,7 @@ def test_a_failed_write_leaves_no_part_of_the_secret(root: Path, monkeypatch: py
 def test_the_file_and_its_folder_are_synced_before_a_delivery_counts(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A created object whose token is lost with the power cannot be used, and its token is never shown again."""
+    """A token that is lost in a power failure cannot be read again, and its object is useless."""
     synced: list[str] = []
     fsync = os.fsync
 

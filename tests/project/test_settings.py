@@ -1,4 +1,4 @@
-"""Settings of a project: own files, the digest, variables, environments and defaults, one value at a time."""
+"""Settings of a project: own files, the digest, variables, environments and defaults. Invalid ones: `mistakes`."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def test_text_of_the_command_line_is_converted_to_the_type(kind: str, text: str,
         assert mismatch is not None
         assert mismatch[0].endswith("found invalid YAML") == (value == "invalid")
     else:
-        assert isinstance(converted, type(value))  # a number keeps its spelling
+        assert isinstance(converted, type(value))  # a number that remembers its spelling
         assert (type(value)(converted), mismatch) == (value, None)
 
 

@@ -93,7 +93,7 @@ async def test_a_check_does_not_remove_a_folder_of_another_process(root: Path) -
                 failures.append(failure)
             else:
                 (folder / "theirs").unlink()
-                with contextlib.suppress(OSError):  # a proof is under way in it
+                with contextlib.suppress(OSError):  # a check is running in it
                     folder.rmdir()
             time.sleep(0.002)
         stop.set()
@@ -196,7 +196,7 @@ async def test_entries_of_one_dotenv_file_do_not_overwrite_each_other(root: Path
 
 
 def test_processes_add_entries_to_one_file_at_the_same_time(root: Path) -> None:
-    """The file is read, changed and replaced: without a lock the later of two would undo the earlier."""
+    """Without a lock, the later of two processes that replace the file would undo the change of the earlier one."""
     script = f"""
 import asyncio, sys
 from pathlib import Path
@@ -326,7 +326,7 @@ SLEEPING = ("sh", "-c", "sleep 300 & echo $! > child; wait")
 
 
 async def is_killed(file: Path) -> bool:
-    """Within a moment: what is killed takes the kernel one to end."""
+    """Whether a process ends within a moment, which the kernel needs to end it."""
     stat_file = Path("/proc", file.read_text().strip(), "stat")
     for _ in range(100):
         if not stat_file.exists() or stat_file.read_text().rpartition(")")[2].split()[0] == "Z":
@@ -373,7 +373,7 @@ async def test_a_command_is_killed_when_its_delivery_is_cancelled(root: Path) ->
 
 
 def find_processes(root: Path) -> list[str]:
-    """The processes whose working directory it is. One that has ended has none."""
+    """The running processes with this working directory."""
     found = []
     for link in Path("/proc").glob("[0-9]*/cwd"):
         with suppress(OSError):
@@ -383,7 +383,7 @@ def find_processes(root: Path) -> list[str]:
 
 @pytest.mark.parametrize("turns", range(1, 10))
 async def test_a_command_that_is_starting_is_killed(root: Path, turns: int) -> None:
-    """The run is cancelled after so many turns of the event loop, some of them before the start is known to us."""
+    """Cancels the run after this number of turns of the event loop, some of them before the command has started."""
     work = asyncio.ensure_future(ProjectSinks(root).deliver(command(*SLEEPING), TOKEN))
     for _ in range(turns):
         await asyncio.sleep(0)
@@ -451,7 +451,7 @@ async def test_a_failed_check_is_reported_before_an_object_is_created(root: Path
 
 
 async def test_a_partial_file_of_a_killed_process_is_removed_by_the_next_delivery(root: Path) -> None:
-    """And with it nothing else: not what belongs to another target, nor a file of the user's whose name is like it."""
+    """Partial files of other targets and files of the user with similar names remain."""
     kept = [".agent.token.0123456789ab", ".reconciler-unfinished-backup"]
     for name in kept:
         (root / name).write_text("somebody else's")
@@ -465,7 +465,7 @@ async def test_a_partial_file_of_a_killed_process_is_removed_by_the_next_deliver
 
 
 def _interrupt(root: Path, target: str) -> None:
-    """A delivery whose process is killed when the file is written and not yet in its place."""
+    """A delivery whose process is killed after it has written the partial file and before it renames it."""
     script = (
         "import asyncio, os, pathlib\n"
         "from reconciler.model.manifest import Delivery\n"

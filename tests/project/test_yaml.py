@@ -1,3 +1,5 @@
+"""Reading YAML: values, positions, limits and problems."""
+
 from __future__ import annotations
 
 import gc
@@ -209,7 +211,7 @@ def test_values_and_keys_have_positions() -> None:
     assert {path: (where.line, where.column) for path, where in places.items()} == {
         (): (1, 1),
         ("kind",): (1, 7),
-        ("spec",): (2, 1),  # a block map is found at its key
+        ("spec",): (2, 1),  # a block map has the position of its key
         ("spec", "a"): (3, 6),
         ("spec", "a", 0): (3, 7),
         ("spec", "a", 1): (3, 10),
@@ -255,7 +257,7 @@ def test_json_reads_back_equal(written: object) -> None:
 def test_yaml_written_by_ruamel_reads_back_equal(written: object) -> None:
     out = StringIO()
     writer = YAML(typ="safe", pure=True)
-    writer.default_flow_style = False  # in flow style it writes some keys that it cannot read again itself
+    writer.default_flow_style = False  # in flow style, ruamel cannot read some of the keys that it writes
     writer.width = 1 << 20
     writer.dump({"value": written}, out)
     reading = yaml.read(out.getvalue().encode(), "f.yaml")
@@ -352,7 +354,7 @@ def test_two_parsers_read_the_same_values(text: str) -> None:
     try:
         other = list(YAML(typ="safe", pure=True).load_all(text))
     except (YAMLError, ValueError, TypeError):
-        return  # it refuses some texts besides
+        return  # it refuses more texts
     assert [document.value for document in reading.documents] == other
 
 
