@@ -36,10 +36,13 @@ def attribute_one(head: Change, *before: Change) -> Change:
     return plan.changes[0]
 
 
-def test_what_the_base_does_not_plan_is_caused_by_the_review() -> None:
+def test_a_change_that_the_base_does_not_plan_is_caused_by_the_review() -> None:
     drifted = field(changed_by=ChangedBy.PLATFORM)
     attributed = attribute_one(change(drifted, reason=Reason.VANISHED))
-    assert (attributed.cause, [each.cause for each in attributed.fields]) == (Cause.THIS_CHANGE, [Cause.THIS_CHANGE])
+    assert (attributed.cause, [field_change.cause for field_change in attributed.fields]) == (
+        Cause.THIS_CHANGE,
+        [Cause.THIS_CHANGE],
+    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_what_the_base_does_not_plan_is_caused_by_the_review() -> None:
         (change(action=Action.MOVE, reason=Reason.RENAMED, former=at("IPPolicy/old")), Cause.PENDING),
     ],
 )
-def test_what_both_plans_contain_was_pending_or_has_drifted(same: Change, cause: Cause) -> None:
+def test_a_change_of_both_plans_is_pending_or_drift(same: Change, cause: Cause) -> None:
     assert attribute_one(same, same).cause is cause
 
 
@@ -84,18 +87,18 @@ def test_another_action_on_the_same_object_is_caused_by_the_review(head: Change)
     assert attribute_one(head, before).cause is Cause.THIS_CHANGE
 
 
-def test_what_does_not_say_what_happens_is_not_compared() -> None:
-    """The position moves with each edited line, and risks follow from the rest."""
+def test_positions_and_risks_are_not_compared() -> None:
+    """Positions change with each edited line, and risks are derived from the other values."""
     before = change(field(), risks=(Risk.WIDENS_ACCESS,))
     assert attribute_one(change(field()), before).cause is Cause.PENDING
 
 
-def test_each_field_has_a_cause_of_its_own() -> None:
+def test_each_field_has_its_cause() -> None:
     drifted = field("drifted", ChangedBy.PLATFORM)
     before = change(field("pending"), drifted, field("sets"), field("finds"))
     head = change(field("pending"), drifted, field("sets", new="more"), field("finds", old="more"), field("added"))
     attributed = attribute_one(head, before)
-    assert {each.path: each.cause for each in attributed.fields} == {
+    assert {field_change.path: field_change.cause for field_change in attributed.fields} == {
         "pending": Cause.PENDING,
         "drifted": Cause.DRIFT,
         "sets": Cause.THIS_CHANGE,
@@ -105,52 +108,52 @@ def test_each_field_has_a_cause_of_its_own() -> None:
     assert attributed.cause is Cause.THIS_CHANGE
 
 
-def test_what_changed_a_field_is_judged_by_the_base() -> None:
-    """The review may take over the live value of another part of the same field."""
+def test_the_cause_of_a_field_is_that_of_the_base() -> None:
+    """The review may declare the live value of another part of the same field."""
     before, head = change(field(changed_by=ChangedBy.PLATFORM)), change(field(changed_by=ChangedBy.BOTH))
     assert attribute_one(head, change(field())).fields[0].cause is Cause.PENDING
     assert attribute_one(change(field()), before).fields[0].cause is Cause.DRIFT
 
 
-def test_the_same_address_with_another_object_is_another_change() -> None:
+def test_an_address_with_another_object_is_another_change() -> None:
     before, head = deletion(id="ipp_1"), deletion(id="ipp_2")
     plan = attribute(Plan("s", changes=(head,)), Plan("s", changes=(before,)), BASE)
-    assert [each.cause for each in plan.changes] == [Cause.THIS_CHANGE]
+    assert [change_.cause for change_ in plan.changes] == [Cause.THIS_CHANGE]
     assert plan.base == replace(BASE, withdrawn=(before,))
 
 
-def test_a_change_that_only_the_base_plans_is_withdrawn_but_no_addition() -> None:
-    stays, goes = change(field()), change(field(), address=at("IPPolicy/b"), id="ipp_2")
+def test_a_change_that_only_the_base_plans_is_withdrawn() -> None:
+    unchanged, removed = change(field()), change(field(), address=at("IPPolicy/b"), id="ipp_2")
     added = deletion(address=at("IPPolicyRule/r"), id="ipr_1", reason=Reason.ADDED)
-    plan = attribute(Plan("s", changes=(stays,)), Plan("s", changes=(stays, goes), additions=(added,)), BASE)
-    assert plan.base == replace(BASE, withdrawn=(goes,))
+    plan = attribute(Plan("s", changes=(unchanged,)), Plan("s", changes=(unchanged, removed), additions=(added,)), BASE)
+    assert plan.base == replace(BASE, withdrawn=(removed,))
 
 
-def test_additions_are_compared_with_deletions_that_the_base_plans_and_the_reverse() -> None:
-    """The reviewed manifests may delete what the base leaves alone."""
+def test_additions_are_compared_with_deletions_of_the_base_and_the_reverse() -> None:
+    """The reviewed manifests may delete what the base only reports."""
     added = deletion(address=at("IPPolicyRule/r"), id="ipr_1", reason=Reason.ADDED)
     other = deletion(address=at("IPPolicyRule/s"), id="ipr_2", reason=Reason.ADDED)
     new = deletion(address=at("IPPolicyRule/t"), id="ipr_3", reason=Reason.ADDED)
     head = Plan("s", changes=(added,), additions=(other, new))
     plan = attribute(head, Plan("s", changes=(other,), additions=(added,)), BASE)
-    assert [each.cause for each in plan.changes] == [Cause.DRIFT]
-    assert [each.cause for each in plan.additions] == [Cause.DRIFT, Cause.THIS_CHANGE]
+    assert [change_.cause for change_ in plan.changes] == [Cause.DRIFT]
+    assert [change_.cause for change_ in plan.additions] == [Cause.DRIFT, Cause.THIS_CHANGE]
     assert plan.base == BASE
 
 
-def test_objects_have_the_names_of_both_plans_and_those_of_the_review_count() -> None:
-    head, before = Plan("s", names={"1": "new", "2": "added"}), Plan("s", names={"1": "old", "3": "gone"})
-    assert attribute(head, before, BASE).names == {"1": "new", "2": "added", "3": "gone"}
+def test_objects_have_the_names_of_both_plans_and_the_review_takes_precedence() -> None:
+    head, before = Plan("s", names={"1": "new", "2": "added"}), Plan("s", names={"1": "old", "3": "deleted"})
+    assert attribute(head, before, BASE).names == {"1": "new", "2": "added", "3": "deleted"}
 
 
-def test_approvals_of_pending_changes_stand_after_those_of_the_review_and_are_named_so() -> None:
-    ours, theirs = (ApprovalItem(f"ReservedDomain/{name}", f"rd_{name}", name) for name in ("ours", "theirs"))
-    pending = Approval("adopt", "BotUser", 1, "why", items=(theirs,))
-    own = Approval("delete", "ReservedDomain", 2, "why", items=(ours, theirs))
+def test_approvals_of_pending_changes_are_listed_last_and_marked() -> None:
+    from_review, from_base = (ApprovalItem(f"ReservedDomain/{name}", f"rd_{name}", name) for name in ("review", "base"))
+    pending = Approval("adopt", "BotUser", 1, "why", items=(from_base,))
+    own = Approval("delete", "ReservedDomain", 2, "why", items=(from_review, from_base))
     of_all = Approval("empty", "*", 3, "why")
-    before = (pending, Approval("delete", "ReservedDomain", 1, "why", items=(theirs,)), of_all)
+    before = (pending, Approval("delete", "ReservedDomain", 1, "why", items=(from_base,)), of_all)
     plan = attribute(Plan("s", approvals=(pending, own, of_all)), Plan("s", approvals=before), BASE)
-    assert [(each.what, each.is_pending) for each in plan.approvals] == [
+    assert [(approval.what, approval.is_pending) for approval in plan.approvals] == [
         ("delete", False),
         ("empty", False),
         ("adopt", True),

@@ -20,7 +20,7 @@ def test_live_objects_refer_by_id_by_host_name_and_to_their_parent() -> None:
             parent="e_1",
         ),
         live("CloudEndpoint", "ep_1", {"url": "https://a.x"}),
-        # Its rules mention a domain, and it does not carry the traffic of that domain.
+        # Its rules mention a domain, but it does not serve the traffic of that domain.
         live("TunnelCredential", "cr_1", {"acl": ["bind:a.x"]}),
     ]
     index = LiveIndex.of(manifest(), snapshot(*live_objects), KINDS)

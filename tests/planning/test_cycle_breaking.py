@@ -1,4 +1,4 @@
-"""Which resource of a cycle of calls is deleted before it is created again: none of which something would be lost."""
+"""Cycles of calls: which resource is deleted before it is created again, without an irreversible loss."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def graph_of(*decisions: Decision) -> CallGraph:
 
 
 def calls_of(graph: CallGraph, *decisions: Decision) -> list[str]:
-    return [call.id for call in graph.calls.values() if call.address in {each.address for each in decisions}]
+    return [call.id for call in graph.calls.values() if call.address in {decision.address for decision in decisions}]
 
 
 def replacement(address: str, order: Order = Order.CREATE_FIRST, **more: Any) -> Decision:
@@ -69,14 +69,14 @@ FORCED = replacement("IPPolicyRule/first", Order.DELETE_FIRST)
         (TOKEN, [], [TOKEN], False),
         (DOMAIN, [FORCED], [DOMAIN, FORCED], True),
         (TOKEN, [FORCED], [TOKEN, FORCED], True),
-        (DOMAIN, [FORCED], [DOMAIN], False),  # what is deleted first elsewhere forces nothing here
+        (DOMAIN, [FORCED], [DOMAIN], False),  # a replacement outside the cycle does not count
         (TOKEN, [FORCED], [TOKEN], False),
         (KEY, [FORCED], [FORCED], False),
         (replacement("SSHCredential/a", keeps_predecessor=True), [], [], False),
     ],
     ids=lambda value: str(value.address) if isinstance(value, Decision) else None,
 )
-def test_what_cannot_be_had_back_is_deleted_first_only_if_something_in_the_cycle_must_be(
+def test_an_irreversible_resource_is_deleted_first_only_if_its_cycle_requires_a_delete(
     one: Decision, others: Collection[Decision], in_cycle: Collection[Decision], chosen: bool
 ) -> None:
     graph = graph_of(one, *others)
@@ -85,12 +85,12 @@ def test_what_cannot_be_had_back_is_deleted_first_only_if_something_in_the_cycle
 
 
 @pytest.mark.parametrize("part", [0, 1], ids=["only its create", "only its delete"])
-def test_a_replacement_of_which_one_call_is_in_the_cycle_does_not_break_it(part: int) -> None:
+def test_a_replacement_with_one_call_in_the_cycle_does_not_break_it(part: int) -> None:
     graph = graph_of(KEY)
     assert delete_first(graph, [calls_of(graph, KEY)[part]]) is None
 
 
-def test_two_domains_that_swap_names_are_both_kept() -> None:
+def test_two_domains_that_swap_names_are_unchanged() -> None:
     def domains(first: str, second: str) -> list[Any]:
         return [declare("ReservedDomain/1", {"domain": first}), declare("ReservedDomain/2", {"domain": second})]
 
@@ -104,10 +104,10 @@ def test_two_domains_that_swap_names_are_both_kept() -> None:
         ("IPPolicyRule", True),
         ("Vault", True),
         ("ReservedDomain", False),  # another account could acquire the name
-        ("TunnelCredential", False),  # the token could not be had back
-        ("BotUser", False),  # only the store knows its owner
+        ("TunnelCredential", False),  # the token cannot be recovered
+        ("BotUser", False),  # only the store records its owner
         ("HTTPSEdgeRoute", False),  # its modules may be managed elsewhere
-        ("IPPolicy", False),  # it holds no exclusive key
+        ("IPPolicy", False),  # it has no exclusive key
     ],
 )
 @pytest.mark.parametrize("in_cycle", [True, False])
@@ -127,9 +127,9 @@ def exchange(**more: Any) -> tuple[CallGraph, list[str]]:
     """Two rules that exchange their networks, with changes to the decision about the first, and the cycle."""
     giver, taker = (decision(f"IPPolicyRule/{name}", Action.UPDATE) for name in ("giver", "taker"))
     graph = graph_of(replace(giver, **more), taker)
-    cycle = [f"update {each.address}" for each in (giver, taker)]
-    for each, call in zip((giver, taker), cycle, strict=True):
-        graph.setters[each.address] = [call]
+    cycle = [f"update {decision_.address}" for decision_ in (giver, taker)]
+    for decision_, call in zip((giver, taker), cycle, strict=True):
+        graph.setters[decision_.address] = [call]
     return graph, cycle
 
 
@@ -148,7 +148,7 @@ HANDOVER = ("IPPolicyRule", b"x")
     ],
     ids=["plain", "protected", "not declared", "not to be replaced", "with ignored fields", "moved"],
 )
-def test_an_update_becomes_no_replacement_against_its_lifecycle(more: dict[str, Any], chosen: bool) -> None:
+def test_an_update_does_not_become_a_replacement_against_its_lifecycle(more: dict[str, Any], chosen: bool) -> None:
     graph, cycle = exchange(**more)
     graph.add(Wait(cycle[1], cycle[0], HANDOVER))
     graph.add(Wait(cycle[0], cycle[1]))
@@ -157,14 +157,14 @@ def test_an_update_becomes_no_replacement_against_its_lifecycle(more: dict[str, 
     assert found is None or (found.moves_record, found.address) == (True, graph.decisions[0].address)
 
 
-def test_an_update_that_hands_nothing_over_becomes_no_replacement() -> None:
+def test_an_update_without_a_handover_does_not_become_a_replacement() -> None:
     graph, cycle = exchange()
     graph.add(Wait(cycle[1], cycle[0]))
     graph.add(Wait(cycle[0], cycle[1]))
     assert replace_instead(graph, cycle) is None
 
 
-def test_an_update_of_what_others_refer_to_becomes_no_replacement() -> None:
+def test_an_update_of_a_referenced_object_does_not_become_a_replacement() -> None:
     graph, cycle = exchange()
     graph.add(Wait(cycle[1], cycle[0], HANDOVER))
     replaced = graph.decisions[1].address
@@ -172,11 +172,11 @@ def test_an_update_of_what_others_refer_to_becomes_no_replacement() -> None:
     assert replace_instead(referring, cycle) is None
 
 
-def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() -> None:
-    beside = decision("IPPolicyRule/beside", Action.DELETE, Order.DELETE_FIRST)  # in no cycle
+def test_a_cycle_is_reported_with_the_resource_to_delete_first_and_its_user() -> None:
+    unrelated = decision("IPPolicyRule/unrelated", Action.DELETE, Order.DELETE_FIRST)  # in no cycle
     where = Position("policies.yaml", 3, 5)
-    whole = replacement("IPPolicy/whole", Order.DELETE_FIRST)
-    whole = replace(whole, declaration=replace(declare("IPPolicy/whole"), position=where))
+    policy = replacement("IPPolicy/whole", Order.DELETE_FIRST)
+    policy = replace(policy, declaration=replace(declare("IPPolicy/whole"), position=where))
     users = []
     for name in ("two", "one"):
         user = decision(f"TLSEdge/{name}", Action.UPDATE)
@@ -184,8 +184,8 @@ def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() 
         edge = live("TLSEdge", f"id-{name}", body, owner=record(f"TLSEdge/{name}", {}))
         drops = Difference(user.kind.by_name["ip_restriction"], ())
         users.append(replace(user, live=edge, differences=(drops,), moves_record=True, want={"ip_restriction": None}))
-    decisions = [beside, whole, *users]
-    needs = {user.address: (whole.address,) for user in users}
+    decisions = [unrelated, policy, *users]
+    needs = {user.address: (policy.address,) for user in users}
     found = sequence(decisions, needs, graph_of(*decisions).index)
     assert isinstance(found, Sequenced)
     assert found.calls == ()
@@ -200,13 +200,13 @@ def test_a_cycle_is_told_with_what_must_go_first_and_who_cannot_be_without_it() 
 
 
 def edges(*hosts: list[str]) -> list[Any]:
-    return [declare(f"TLSEdge/{n}", {"hostports": [f"{host}:443" for host in each]}) for n, each in enumerate(hosts)]
+    return [declare(f"TLSEdge/{n}", {"hostports": [f"{host}:443" for host in items]}) for n, items in enumerate(hosts)]
 
 
 DOMAINS = [declare(f"ReservedDomain/{name}", {"domain": f"{name}.x"}) for name in "abcd"]
 
 
-def test_a_release_takes_away_only_what_is_contested_and_who_takes_it_waits_for_nothing_else() -> None:
+def test_a_release_removes_only_requested_values_and_only_their_receivers_wait() -> None:
     world = settle(*DOMAINS, *edges(["a.x", "b.x", "c.x"], ["d.x"], []))
     plan = plan_on(world, *DOMAINS, *edges(["d.x", "c.x"], ["a.x"], ["b.x"]))
     sent = {call.id: ((call.body or {}).get("hostports"), set(call.needs)) for call in plan.calls}
@@ -219,7 +219,7 @@ def test_a_release_takes_away_only_what_is_contested_and_who_takes_it_waits_for_
     }
 
 
-def test_two_exchanges_are_released_each_for_itself() -> None:
+def test_two_swaps_are_released_independently() -> None:
     world = settle(*DOMAINS, *edges(["a.x"], ["b.x"], ["c.x"], ["d.x"]))
     plan = plan_on(world, *DOMAINS, *edges(["b.x"], ["a.x"], ["d.x"], ["c.x"]))
     needs = {call.id: set(call.needs) for call in plan.calls}
@@ -236,7 +236,7 @@ CALLS = st.sampled_from(["update TLSEdge/a", "delete TLSEdge/a old", "update IPP
 
 @settings(max_examples=examples(50))
 @given(st.sets(st.tuples(CALLS, CALLS)))
-def test_a_predecessor_stays_until_its_successor_is_complete_unless_that_waits_for_its_end(
+def test_a_predecessor_remains_until_its_successor_is_complete_unless_that_waits_for_it(
     waits: set[tuple[str, str]],
 ) -> None:
     new = live("TLSEdge", "new", owner=record("TLSEdge/a", {}, replaces="old"))

@@ -1,4 +1,4 @@
-"""What a manifest of a live object says, and what it must leave out."""
+"""The manifest of a live object: its spec, and fields that it must omit."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def read(
                 "valid_after": "2030-01-01T00:00:00Z",
             },
         ),
-        # Shapes that no documentation has are shown as they are.
+        # Undocumented shapes are copied.
         ("TLSEdge", {"hostports": "odd", "mutual_tls": "odd"}, {"hostports": "odd", "mutual_tls": "odd"}),
         ("WeightedBackend", {"backends": ["odd"]}, {"backends": ["odd"]}),
     ],
@@ -124,7 +124,7 @@ def test_the_spec_has_the_write_shape_without_defaults_and_with_references(
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "applied", "shown", "ignored"),
+    ("kind", "body", "applied", "declared", "ignored"),
     [
         ("HTTPSEdgeRoute", {"saml": {"idp_metadata": "<xml/>"}}, (), {"saml": {}}, ["saml.idp_metadata"]),
         (
@@ -155,7 +155,7 @@ def test_the_spec_has_the_write_shape_without_defaults_and_with_references(
             {"oauth": {"provider": {"github": {}}}},
             ["oauth.provider.github.client_secret"],
         ),
-        # Not shown, and yet set: without it the provider is not valid.
+        # Write-only, but set: without it the provider is invalid.
         (
             "HTTPSEdgeRoute",
             {"webhook_verification": {"provider": "github", "secret": ""}},
@@ -177,12 +177,12 @@ def test_the_spec_has_the_write_shape_without_defaults_and_with_references(
         ),
     ],
 )
-def test_secrets_and_values_that_are_never_shown_are_ignored_where_they_are_set(
-    kind: str, body: dict[str, Any], applied: tuple[str, ...], shown: dict[str, Any], ignored: list[str]
+def test_secrets_and_write_only_values_are_ignored_where_they_are_set(
+    kind: str, body: dict[str, Any], applied: tuple[str, ...], declared: dict[str, Any], ignored: list[str]
 ) -> None:
     route = kind == "HTTPSEdgeRoute"
     spec, paths = read(kind, {**(ROUTE if route else {}), **body}, "e2" if route else None, applied)
-    assert (spec, paths) == ({**({"edge_id": "e2", **ROUTE} if route else {}), **shown}, ignored)
+    assert (spec, paths) == ({**({"edge_id": "e2", **ROUTE} if route else {}), **declared}, ignored)
     assert "hush" not in str(spec)
 
 
@@ -205,7 +205,7 @@ def test_a_child_refers_to_its_parent(parent: str | None, expected: Value) -> No
         ("no policy", "policy", None),
     ],
 )
-def test_a_traffic_policy_is_a_document_where_a_manifest_can_hold_it(
+def test_a_traffic_policy_is_a_document_where_a_manifest_can_contain_it(
     text: str, ending: str, document: dict[str, Any] | None
 ) -> None:
     spec, _ = read("TLSEdge", {"traffic_policy": {"enabled": True, "value": text}})
@@ -213,6 +213,6 @@ def test_a_traffic_policy_is_a_document_where_a_manifest_can_hold_it(
     assert Attachment(text, ending).document == document
 
 
-def test_a_certificate_is_no_document_whatever_it_holds() -> None:
+def test_a_certificate_is_never_a_document() -> None:
     text = json.dumps({"on_tcp_connect": []})
     assert Attachment(text, "pem").document is None

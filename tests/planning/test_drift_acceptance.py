@@ -1,4 +1,4 @@
-"""Which drift may be written into a manifest, on plans without a project on disk."""
+"""Drift that can be written into a manifest, on plans without a project on disk."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROLE = {"role": {"role_arn": "arn:1"}}
         ("ingestion", {"tenant_id": "t", "client_id": "c", "logs_ingestion_uri": "https://x.example.com"}),
     ],
 )
-def test_an_object_with_a_secret_inside_is_declined_whole(member: str, value: dict[str, Any]) -> None:
+def test_an_object_that_contains_a_secret_is_declined_as_a_whole(member: str, value: dict[str, Any]) -> None:
     """The response omits the secret: without it the manifest would not be valid, or would unset it."""
     declared = declare("EventDestination/d", {"target": {"metrics": {"api_key": secret("hush-hush")}}})
     world = settle(declared)
@@ -44,12 +44,12 @@ def test_an_object_with_a_secret_inside_is_declined_whole(member: str, value: di
     plan = plan_on(world, declared)
     offers, declined = find_offers(plan, manifest(declared), world.snapshot(), KINDS, both=True)
     assert not [offer for offer in offers if offer.path[:2] == ("target", member)]
-    assert [each.why for each in declined if each.subject == f"EventDestination/d.target.{member}"] == [
+    assert [refusal.why for refusal in declined if refusal.subject == f"EventDestination/d.target.{member}"] == [
         "it is secret or write-only, and cannot be written to a manifest"
     ]
 
 
-def test_what_differs_in_an_object_that_will_be_adopted_is_offered() -> None:
+def test_drift_of_an_object_that_will_be_adopted_is_offered() -> None:
     edge = live("TLSEdge", "edgtls_1", {"description": "by hand"})
     declared = declare("TLSEdge/e", {"description": "in Git"}, id="edgtls_1")
     seen = snapshot(edge)
@@ -59,12 +59,12 @@ def test_what_differs_in_an_object_that_will_be_adopted_is_offered() -> None:
     assert declined == []
 
 
-def test_what_will_be_created_has_no_drift_to_accept() -> None:
+def test_a_resource_that_will_be_created_has_no_drift_to_accept() -> None:
     declared = declare("TLSEdge/e", {"description": "in Git"})
     assert find_offers(make_plan(declared), manifest(declared), snapshot(), KINDS, both=True) == ([], [])
 
 
-# --- what is offered --------------------------------------------------------------------------------------------------
+# --- offers -----------------------------------------------------------------------------------------------------------
 
 AUTHORITY = declare("CertificateAuthority/c", {"ca_pem": "PEM"})
 LIVE_AUTHORITY = live(
@@ -95,7 +95,7 @@ def accept(
     both: bool = False,
     kind: str = "TLSEdge",
 ) -> tuple[list[Offer], list[Declined]]:
-    """Of one object, to which `was` was applied (None: nothing was) and that is shown as `now`."""
+    """The offers for one object: `was` was applied (None: nothing), and `now` is live."""
     live_object = live(kind, "id-1", now, owner=None if was is None else record(f"{kind}/e", was))
     manifests = [declare(f"{kind}/e", declared, id="id-1" if was is None else None), AUTHORITY]
     seen = snapshot(live_object, LIVE_AUTHORITY)
@@ -143,7 +143,7 @@ def test_a_live_value_is_offered_as_a_manifest_would_write_it(
     assert [(str(offer), ".".join(offer.path), offer.value) for offer in offers] == [(f"TLSEdge/e.{path}", path, value)]
 
 
-def test_an_offer_says_how_its_list_is_compared_and_what_text_a_document_was() -> None:
+def test_an_offer_contains_the_pairs_of_its_list_and_the_text_of_its_document() -> None:
     (hostports,), _ = accept({"hostports": ["a.x:443"]}, {"hostports": ["b.x:443"]}, {"hostports": ["a.x:443"]})
     assert (hostports.pairs, hostports.key, hostports.text) == ({}, None, None)
     text = '{"on_tcp_connect":[]}'
@@ -158,7 +158,7 @@ def test_an_offer_says_how_its_list_is_compared_and_what_text_a_document_was() -
     assert (backends.value, backends.pairs) == (["ca_8", "ca_9"], None)
 
 
-def test_an_offer_pairs_the_items_of_a_list_in_any_order_by_their_key() -> None:
+def test_an_offer_pairs_the_items_of_a_list_by_their_key() -> None:
     was = {"backends": [{"backend_id": "ca_9", "weight": 1}, {"backend_id": "ca_c", "weight": 2}]}
     (offer,), _ = accept(was, {"backends": {"ca_c": 3, "ca_9": 1}}, was, kind="WeightedBackend")
     assert offer.value == [{"backend_id": "ca_c", "weight": 3}, {"backend_id": "ca_9", "weight": 1}]
@@ -169,26 +169,26 @@ def test_an_offer_pairs_the_items_of_a_list_in_any_order_by_their_key() -> None:
 
 
 @pytest.mark.parametrize(("now", "unknown"), [(("ca_9", 7), None), (("ca_8", 5), "ca_8")])
-def test_a_plain_id_may_stay_with_another_weight(now: tuple[str, int], unknown: str | None) -> None:
-    def weighted(id: str, weight: int) -> dict[str, Any]:
+def test_a_plain_id_can_remain_with_another_weight(now: tuple[str, int], unknown: str | None) -> None:
+    def weight_spec(id: str, weight: int) -> dict[str, Any]:
         return {"backends": [{"backend_id": id, "weight": weight}]}
 
-    was, shown = weighted("ca_9", 5), {"backends": {now[0]: now[1]}}
-    offers, declined = accept(was, shown, was, kind="WeightedBackend")
+    was, body = weight_spec("ca_9", 5), {"backends": {now[0]: now[1]}}
+    offers, declined = accept(was, body, was, kind="WeightedBackend")
     if unknown is None:
         assert ([(offer.path, offer.value) for offer in offers], declined) == (
-            [(("backends",), weighted(*now)["backends"])],
+            [(("backends",), weight_spec(*now)["backends"])],
             [],
         )
     else:
-        assert (offers, [each.why for each in declined]) == ([], [undeclared(unknown)])
+        assert (offers, [refusal.why for refusal in declined]) == ([], [describe_undeclared(unknown)])
 
 
 GIT_TOO = "Git changed it too; --both takes the platform's value"
 UNKNOWN = "what changed it is unknown; --both takes the platform's value"
 
 
-def undeclared(id: str) -> str:
+def describe_undeclared(id: str) -> str:
     return f"it refers to {id}, which is not declared; import {id} first"
 
 
@@ -197,51 +197,55 @@ def undeclared(id: str) -> str:
     [
         (WAS, BY_HAND, {"description": "in Git"}, "description", GIT_TOO),
         (None, BY_HAND, WAS, "description", UNKNOWN),
-        ({}, live_trust("ca_1"), {}, "mutual_tls", undeclared("ca_1")),
-        (trust("ca_9"), live_trust("ca_8"), trust("ca_9"), "mutual_tls.certificate_authority_ids", undeclared("ca_8")),
+        ({}, live_trust("ca_1"), {}, "mutual_tls", describe_undeclared("ca_1")),
+        (
+            trust("ca_9"),
+            live_trust("ca_8"),
+            trust("ca_9"),
+            "mutual_tls.certificate_authority_ids",
+            describe_undeclared("ca_8"),
+        ),
         (
             trust("ca_9"),
             live_trust("ca_9", "ca_1"),
             trust("ca_9"),
             "mutual_tls.certificate_authority_ids",
-            undeclared("ca_1"),
+            describe_undeclared("ca_1"),
         ),
     ],
 )
-def test_what_is_not_offered_is_declined_with_the_reason(
+def test_drift_that_is_not_offered_is_declined_with_the_reason(
     was: dict[str, Any] | None, now: dict[str, Any], declared: dict[str, Any], path: str, why: str
 ) -> None:
     assert accept(was, now, declared) == ([], [Declined(f"TLSEdge/e.{path}", why)])
 
 
 @pytest.mark.parametrize("was", [WAS, None], ids=["Git changed it too", "unknown"])
-def test_both_takes_what_the_platform_has_whoever_changed_it(was: dict[str, Any] | None) -> None:
+def test_the_option_both_offers_the_value_of_the_platform_for_any_cause(was: dict[str, Any] | None) -> None:
     offers, declined = accept(was, BY_HAND, {"description": "in Git"}, both=True)
     assert ([(offer.path, offer.value) for offer in offers], declined) == ([(("description",), "by hand")], [])
 
 
-def test_what_only_git_changed_is_neither_offered_nor_declined() -> None:
+def test_a_change_only_in_git_is_neither_offered_nor_declined() -> None:
     assert accept(WAS, WAS, {"description": "in Git"}, both=True) == ([], [])
 
 
-def test_a_value_that_responses_never_show_is_declined_though_it_is_no_secret() -> None:
+def test_a_write_only_value_is_declined_even_if_it_is_no_secret() -> None:
     declared = {"region": "eu", "endpoint_configuration_id": "ec_1"}
     offers, declined = accept(None, {"region": "eu"}, declared, both=True, kind="ReservedAddress")
     why = "it is secret or write-only, and cannot be written to a manifest"
     assert (offers, declined) == ([], [Declined("ReservedAddress/e.endpoint_configuration_id", why)])
 
 
-def test_a_secret_that_was_changed_on_the_platform_is_declined() -> None:
+def test_a_secret_changed_on_the_platform_is_declined() -> None:
     spec = {"edge_id": "e1", "match": "/", "match_type": "exact_path"}
-    hook = {"webhook_verification": {"provider": "github", "secret": secret("ours")}}
-    shown = {**spec, "webhook_verification": {"provider": "github", "secret": "theirs"}}
+    hook = {"webhook_verification": {"provider": "github", "secret": secret("in Git")}}
+    body = {**spec, "webhook_verification": {"provider": "github", "secret": "by hand"}}
     declared = declare("HTTPSEdgeRoute/r", {**spec, **hook})
-    seen = snapshot(
-        live("HTTPSEdgeRoute", "r1", shown, owner=record("HTTPSEdgeRoute/r", {**spec, **hook}), parent="e1")
-    )
+    seen = snapshot(live("HTTPSEdgeRoute", "r1", body, owner=record("HTTPSEdgeRoute/r", {**spec, **hook}), parent="e1"))
     offers, declined = find_offers(make_plan(declared, seen=seen), manifest(declared), seen, KINDS)
     assert offers == []
-    assert [(each.subject, each.why) for each in declined] == [
+    assert [(refusal.subject, refusal.why) for refusal in declined] == [
         (
             "HTTPSEdgeRoute/r.webhook_verification.secret",
             "it is secret or write-only, and cannot be written to a manifest",
@@ -249,10 +253,10 @@ def test_a_secret_that_was_changed_on_the_platform_is_declined() -> None:
     ]
 
 
-# --- which resources --------------------------------------------------------------------------------------------------
+# --- selection --------------------------------------------------------------------------------------------------------
 
 
-def test_only_the_selected_resources_and_what_was_added_to_them_are_considered() -> None:
+def test_only_selected_resources_and_their_additions_are_considered() -> None:
     rule = live("IPPolicyRule", "ipr_9", {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"})
     policy = live("IPPolicy", "ipp_1", BY_HAND, owner=record("IPPolicy/p", WAS))
     edge = live("TLSEdge", "e_1", BY_HAND, owner=record("TLSEdge/e", WAS))
@@ -264,7 +268,7 @@ def test_only_the_selected_resources_and_what_was_added_to_them_are_considered()
         offers, declined = find_offers(
             plan, manifest(*declared), seen, KINDS, selects=lambda address: address.kind in kinds
         )
-        return [str(offer.address) for offer in offers], [each.subject for each in declined]
+        return [str(offer.address) for offer in offers], [refusal.subject for refusal in declined]
 
     assert consider("IPPolicy", "TLSEdge") == (["IPPolicy/p", "TLSEdge/e"], ["IPPolicyRule/ipr_9"])
     assert consider("IPPolicy") == (["IPPolicy/p"], ["IPPolicyRule/ipr_9"])
@@ -272,7 +276,7 @@ def test_only_the_selected_resources_and_what_was_added_to_them_are_considered()
     assert consider("TLSEdge") == (["TLSEdge/e"], [])
 
 
-def test_what_was_deleted_on_the_platform_is_declined_and_what_never_existed_is_not() -> None:
+def test_a_deleted_object_is_declined_and_a_new_resource_is_not() -> None:
     declared = [declare("BotUser/b", {"name": "b"}), declare("BotUser/new", {"name": "new"})]
     seen = snapshot(bindings={"BotUser/b": Binding("bot_1")}, remembered=True)
     plan = make_plan(*declared, seen=seen)
@@ -284,13 +288,13 @@ def test_what_was_deleted_on_the_platform_is_declined_and_what_never_existed_is_
     assert find_offers(plan, manifest(*declared), seen, KINDS) == ([], [Declined("BotUser/b", why)])
 
 
-def test_what_is_not_declared_any_more_is_left_out() -> None:
+def test_an_undeclared_object_is_not_offered() -> None:
     seen = snapshot(live("TLSEdge", "e_1", BY_HAND, owner=record("TLSEdge/e", WAS)))
     assert find_offers(make_plan(seen=seen, options=LENIENT), manifest(), seen, KINDS, both=True) == ([], [])
 
 
-def test_of_two_objects_the_one_that_is_declared_is_offered() -> None:
-    """The other one was replaced, and will be deleted."""
+def test_the_successor_of_a_replaced_object_is_offered() -> None:
+    """The replaced object will be deleted."""
     old = live("TLSEdge", "e_1", {"description": "old"}, owner=record("TLSEdge/e", WAS, intent="i1"))
     new = live("TLSEdge", "e_2", BY_HAND, owner=record("TLSEdge/e", WAS, intent="intent-0", replaces="e_1"))
     declared, seen = declare("TLSEdge/e", WAS), snapshot(old, new)

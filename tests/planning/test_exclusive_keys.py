@@ -1,4 +1,4 @@
-"""Which objects exclude each other, by what only one of them may have."""
+"""Exclusive keys: which objects cannot exist together."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ TLS, HTTPS, TCP = (edge(kind, "a.x:443") for kind in ("TLSEdge", "HTTPSEdge", "T
 
 
 def exclude_each_other(one: Object, other: Object) -> bool:
-    """Whether a way of holding a key by one object conflicts with a way of the other one."""
+    """Whether an exclusive key of one object conflicts with a key of the other."""
     (kind, spec), (other_kind, other_spec) = ((kinds.get(name), spec) for name, spec in (one, other))
     form, other_form = canonical_spec(kind, spec), canonical_spec(other_kind, other_spec)
     return any(
-        not set(way(kind, form)).isdisjoint(conflicting(other_kind, other_form))
-        for way, ways in CONFLICTS.items()
-        for conflicting in ways
+        not set(keys_of(kind, form)).isdisjoint(conflicting(other_kind, other_form))
+        for keys_of, conflicting_keys in CONFLICTS.items()
+        for conflicting in conflicting_keys
     )
 
 
 @pytest.mark.parametrize(
     ("one", "other", "exclusive"),
     [
-        # Only one edge of any kind serves a hostport.
+        # Only one edge of any kind has a hostport.
         (TLS, TLS, True),
         (TLS, HTTPS, True),
         (HTTPS, TCP, True),
@@ -73,7 +73,7 @@ def exclude_each_other(one: Object, other: Object) -> bool:
         (endpoint("https://a.x", pooled=True), HTTPS, True),
         (endpoint("https://a.x", pooled=True), TLS, False),
         (endpoint("tls://a.x:443", pooled=True), TLS, True),
-        # Endpoints share a url only if both say so.
+        # Endpoints share a url only if both set pooling_enabled.
         (endpoint("https://a.x"), endpoint("https://a.x"), True),
         (endpoint("https://a.x"), endpoint("https://A.x:443"), True),
         (endpoint("https://a.x"), endpoint("https://b.x"), False),
@@ -98,18 +98,18 @@ def exclude_each_other(one: Object, other: Object) -> bool:
         (route("e", "/a"), route("e", "/a"), True),
     ],
 )
-def test_what_only_one_object_may_have(one: Object, other: Object, exclusive: bool) -> None:
+def test_objects_with_conflicting_keys_exclude_each_other(one: Object, other: Object, exclusive: bool) -> None:
     assert exclude_each_other(one, other) is exclusive
     assert exclude_each_other(other, one) is exclusive
 
 
-def test_a_form_without_any_value_holds_nothing() -> None:
+def test_an_empty_form_has_no_keys() -> None:
     for kind in KINDS:
-        for way in CONFLICTS:
-            assert list(way(kind, {})) == []
+        for keys_of in CONFLICTS:
+            assert list(keys_of(kind, {})) == []
 
 
-def test_the_holders_of_a_key_are_all_live_objects_that_have_it() -> None:
+def test_the_holders_of_a_key_are_all_live_objects_with_it() -> None:
     lives = [live("TLSEdge", f"e{number}", {"hostports": ["a.x:443", f"{number}.x:443"]}) for number in (2, 1)]
     index = LiveIndex.of(manifest(), snapshot(*lives, live("HTTPSEdge", "h", {"hostports": ["a.x:443"]})), KINDS)
     holders = find_holders(index, find_exclusive_keys)

@@ -1,6 +1,6 @@
-"""The fast check of what is up to date: it knows what was applied, and is never certain of what has changed since.
+"""The fast check for resources in sync: it recognizes what was applied and never accepts a change.
 
-That it finds what the slow way finds is a law in tests/laws/test_laws.py.
+A law in tests/laws/test_laws.py compares it with the full comparison.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.planning.builders import KINDS, at, declare, live, manifest, plan_on,
 
 
 def find_up_to_date(declared: Manifest, seen: Snapshot) -> Mapping[str, Live | None]:
-    """The answer for each declaration of a kind with owner records, while all others stay as they are."""
+    """The result for each declaration of a kind with owner records, while all others are in sync."""
     by_name = {kind.name: kind for kind in KINDS}
     resolved = resolve_names(declared.declarations, by_name)
     declared = replace(declared, declarations={**declared.declarations, **resolved})
@@ -50,7 +50,7 @@ def find_up_to_date(declared: Manifest, seen: Snapshot) -> Mapping[str, Live | N
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(manifests())
-def test_what_was_applied_is_known_at_a_glance(applied: Manifest) -> None:
+def test_applied_resources_are_accepted(applied: Manifest) -> None:
     world = RandomAccount(KINDS)
     world.carry_out(plan_on(world, *applied.declarations.values()))
     found = find_up_to_date(applied, world.snapshot())
@@ -63,15 +63,15 @@ DECLARED = declare("TLSEdge/e", WAS)
 TOKEN = {"description": "agent"}
 
 
-def is_known(declaration: Declaration, *lives: Live, **seen: Any) -> bool:
-    """Whether the first of the live objects is found to be up to date."""
+def is_accepted(declaration: Declaration, *lives: Live, **seen: Any) -> bool:
+    """Whether the fast check finds the first of the live objects in sync."""
     (found,) = find_up_to_date(manifest(declaration), replace(snapshot(*lives), **seen)).values()
     assert found in (None, lives[0])
     return found is not None
 
 
-def test_the_object_of_the_tables_is_known() -> None:
-    assert is_known(DECLARED, EDGE)
+def test_the_object_of_the_tables_below_is_accepted() -> None:
+    assert is_accepted(DECLARED, EDGE)
 
 
 @pytest.mark.parametrize(
@@ -92,12 +92,12 @@ def test_the_object_of_the_tables_is_known() -> None:
         declare("TLSEdge/e", {**WAS, "metadata": "text"}),
     ],
 )
-def test_another_declaration_needs_a_close_look(declaration: Declaration) -> None:
-    assert not is_known(declaration, EDGE)
+def test_a_changed_declaration_requires_the_full_comparison(declaration: Declaration) -> None:
+    assert not is_accepted(declaration, EDGE)
 
 
 @pytest.mark.parametrize(
-    "there",
+    "live_object",
     [
         live("TLSEdge", "e", {**WAS, "description": "Office"}, owner=EDGE.owner),
         live("TLSEdge", "e", {**WAS, "description": None}, owner=EDGE.owner),
@@ -111,8 +111,8 @@ def test_another_declaration_needs_a_close_look(declaration: Declaration) -> Non
         live("TLSEdge", "e", WAS),
     ],
 )
-def test_another_object_needs_a_close_look(there: Live) -> None:
-    assert not is_known(DECLARED, there)
+def test_a_changed_object_requires_the_full_comparison(live_object: Live) -> None:
+    assert not is_accepted(DECLARED, live_object)
 
 
 ATTACHED = {"domain": "a.x", "certificate": {"id": "cert_1"}}
@@ -126,36 +126,36 @@ ATTACHED = {"domain": "a.x", "certificate": {"id": "cert_1"}}
         ({"domain": "a.x", "certificate_id": "cert_2"}, {"domain": "a.x", "certificate_id": "cert_2"}),
     ],
 )
-def test_a_value_that_responses_show_elsewhere_needs_a_close_look(
+def test_a_value_that_responses_show_elsewhere_requires_the_full_comparison(
     was: dict[str, Any], declared: dict[str, Any]
 ) -> None:
     domain = live("ReservedDomain", "rd_1", ATTACHED, owner=record("ReservedDomain/d", was))
-    assert not is_known(declare("ReservedDomain/d", declared), domain)
-    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "certificate_id": "cert_1"}), domain)
+    assert not is_accepted(declare("ReservedDomain/d", declared), domain)
+    assert is_accepted(declare("ReservedDomain/d", {"domain": "a.x", "certificate_id": "cert_1"}), domain)
 
 
-def test_an_object_beside_another_with_its_record_needs_a_close_look() -> None:
-    assert not is_known(DECLARED, EDGE, live("TLSEdge", "e2", WAS, owner=EDGE.owner))
+def test_an_object_that_shares_its_owner_record_requires_the_full_comparison() -> None:
+    assert not is_accepted(DECLARED, EDGE, live("TLSEdge", "e2", WAS, owner=EDGE.owner))
     successor = live("TLSEdge", "e2", WAS, owner=record("TLSEdge/e", WAS, intent="i2", replaces="e"))
-    assert not is_known(DECLARED, successor, EDGE)
+    assert not is_accepted(DECLARED, successor, EDGE)
 
 
-def test_an_object_of_an_incomplete_list_needs_a_close_look() -> None:
-    assert not is_known(DECLARED, EDGE, listings=snapshot(EDGE, cut=["TLSEdge"]).listings)
-    assert is_known(DECLARED, EDGE, listings=snapshot(EDGE, cut=["TCPEdge"]).listings)
+def test_an_object_of_an_incomplete_list_requires_the_full_comparison() -> None:
+    assert not is_accepted(DECLARED, EDGE, listings=snapshot(EDGE, cut=["TLSEdge"]).listings)
+    assert is_accepted(DECLARED, EDGE, listings=snapshot(EDGE, cut=["TCPEdge"]).listings)
 
 
-def test_a_credential_that_may_need_a_new_secret_needs_a_close_look() -> None:
+def test_a_credential_that_may_need_a_new_secret_requires_the_full_comparison() -> None:
     credential = live("TunnelCredential", "cr_1", TOKEN, owner=record("TunnelCredential/c", TOKEN, intent="i1"))
     declared = declare("TunnelCredential/c", TOKEN)
-    assert is_known(declared, credential)
-    assert is_known(declared, credential, overwritten={"i2": declared.address})
-    assert not is_known(declared, credential, overwritten={"i1": declared.address})
-    assert not is_known(replace(declared, rotate=Rotation(after=1, overlap=0)), credential)
+    assert is_accepted(declared, credential)
+    assert is_accepted(declared, credential, overwritten={"i2": declared.address})
+    assert not is_accepted(declared, credential, overwritten={"i1": declared.address})
+    assert not is_accepted(replace(declared, rotate=Rotation(after=1, overlap=0)), credential)
 
 
-def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() -> None:
-    """It is listed as two kinds only if it has no record; nothing else gives an object to two declarations."""
+def test_an_object_of_another_declaration_is_not_accepted_for_a_second_one() -> None:
+    """Only an object without an owner record that is listed as two kinds can match two declarations."""
     index = LiveIndex.of(manifest(DECLARED), snapshot(EDGE), KINDS)
     assignments, references = Assignments(index), References({}, snapshot(EDGE))
     assignments.assign(EDGE, at("TLSEdge/other"))
@@ -164,7 +164,7 @@ def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() 
 
 
 @pytest.mark.parametrize(
-    ("kind", "declared", "shown"),
+    ("kind", "declared", "body"),
     [
         ("TLSEdge", {"description": ""}, {"description": None}),
         ("TLSEdge", {}, {"description": "", "hostports": [], "backend": None, "mutual_tls": None}),
@@ -194,13 +194,15 @@ def test_an_object_that_another_declaration_has_is_not_known_for_a_second_one() 
         ("ReservedDomain", {"domain": "A.x"}, {"domain": "a.x", "region": "us"}),
     ],
 )
-def test_another_spelling_of_the_same_is_known(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
-    live_object = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
-    assert is_known(declare(f"{kind}/a", declared), live_object)
+def test_another_notation_of_the_same_values_is_accepted(
+    kind: str, declared: dict[str, Any], body: dict[str, Any]
+) -> None:
+    live_object = live(kind, "id-1", body, owner=record(f"{kind}/a", declared))
+    assert is_accepted(declare(f"{kind}/a", declared), live_object)
 
 
 @pytest.mark.parametrize(("region", "is_same"), [("eu", True), ("us", False)])
-def test_a_value_that_responses_do_not_show_is_known_by_the_record_alone(region: str, is_same: bool) -> None:
+def test_a_write_only_value_is_accepted_by_the_owner_record(region: str, is_same: bool) -> None:
     was = {"domain": "a.x", "region": region}
     domain = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": "eu"}, owner=record("ReservedDomain/d", was))
-    assert is_known(declare("ReservedDomain/d", {"domain": "a.x", "region": "eu"}), domain) is is_same
+    assert is_accepted(declare("ReservedDomain/d", {"domain": "a.x", "region": "eu"}), domain) is is_same

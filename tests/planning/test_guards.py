@@ -1,4 +1,4 @@
-"""What needs the user's consent, and when it is given."""
+"""Approvals: which changes require one, and when it is granted."""
 
 from __future__ import annotations
 
@@ -35,41 +35,41 @@ def declare_edges(*numbers: int, description: str = "") -> list[Declaration]:
 
 
 def list_approvals(plan: Plan) -> list[str]:
-    return [consent.flag for consent in plan.missing_approvals]
+    return [approval.flag for approval in plan.missing_approvals]
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------
 
 
-def test_three_of_ten_may_be_deleted() -> None:
+def test_three_of_ten_objects_are_deleted_without_approval() -> None:
     assert list_approvals(make_plan(*declare_edges(*range(7)), seen=snapshot(*live_edges(10)))) == []
 
 
-def test_four_of_ten_may_not_be_deleted_without_consent() -> None:
+def test_a_delete_of_four_of_ten_objects_requires_approval() -> None:
     assert list_approvals(make_plan(*declare_edges(*range(6)), seen=snapshot(*live_edges(10)))) == [
         "--allow delete:*=4"
     ]
 
 
-def test_of_fewer_than_ten_any_share_may_be_deleted() -> None:
+def test_any_share_of_fewer_than_ten_objects_is_deleted_without_approval() -> None:
     assert list_approvals(make_plan(*declare_edges(0), seen=snapshot(*live_edges(9)))) == []
 
 
-def test_of_fewer_than_ten_none_may_be_deleted_or_updated_if_the_limit_is_0() -> None:
+def test_a_limit_of_zero_applies_to_fewer_than_ten_objects() -> None:
     none = PlanOptions(max_delete_percent=0, max_update_percent=0)
     plan = make_plan(*declare_edges(0), *declare_edges(1, description="x"), seen=snapshot(*live_edges(3)), options=none)
     assert list_approvals(plan) == ["--allow delete:*=1", "--allow update:*=1"]
     assert list_approvals(make_plan(*declare_edges(0, 1), seen=snapshot(*live_edges(2)), options=none)) == []
 
 
-def test_three_of_ten_may_be_updated() -> None:
+def test_three_of_ten_objects_are_updated_without_approval() -> None:
     plan = make_plan(
         *declare_edges(*range(7)), *declare_edges(7, 8, 9, description="x"), seen=snapshot(*live_edges(10))
     )
     assert list_approvals(plan) == []
 
 
-def test_four_of_ten_may_not_be_updated_without_consent() -> None:
+def test_an_update_of_four_of_ten_objects_requires_approval() -> None:
     plan = make_plan(
         *declare_edges(*range(6)), *declare_edges(6, 7, 8, 9, description="x"), seen=snapshot(*live_edges(10))
     )
@@ -83,7 +83,7 @@ def test_a_renamed_resource_counts_as_an_update() -> None:
 
 
 @pytest.mark.parametrize(("percent", "flags"), [(40, []), (39, ["--allow delete:*=4"]), (0, ["--allow delete:*=4"])])
-def test_the_share_that_may_be_deleted_is_the_users_choice(percent: int, flags: list[str]) -> None:
+def test_the_share_of_deletes_without_approval_is_configurable(percent: int, flags: list[str]) -> None:
     plan = make_plan(
         *declare_edges(*range(6)), seen=snapshot(*live_edges(10)), options=PlanOptions(max_delete_percent=percent)
     )
@@ -101,9 +101,9 @@ def test_a_replacement_counts_as_a_delete() -> None:
     assert list_approvals(plan) == ["--allow delete:*=10"]
 
 
-def test_objects_of_other_stacks_and_of_nobody_do_not_water_a_share_down() -> None:
+def test_objects_of_other_stacks_and_unmanaged_objects_do_not_count_in_the_share() -> None:
     others = [live("TLSEdge", f"x{n}") for n in range(50)]
-    others += [live("TLSEdge", f"y{n}", owner=record(f"TLSEdge/y{n}", {}, stack="theirs")) for n in range(50)]
+    others += [live("TLSEdge", f"y{n}", owner=record(f"TLSEdge/y{n}", {}, stack="other")) for n in range(50)]
     plan = make_plan(*declare_edges(*range(6)), seen=snapshot(*live_edges(10), *others))
     assert list_approvals(plan) == ["--allow delete:*=4"]
 
@@ -114,8 +114,10 @@ def test_resources_declared_absent_count_like_removed_ones() -> None:
     assert list_approvals(plan) == ["--allow delete:*=4"]
 
 
-@pytest.mark.parametrize("receipts", [[], [f"i{n}" for n in range(12)]], ids=["no token arrived", "every token did"])
-def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[str]) -> None:
+@pytest.mark.parametrize(
+    "receipts", [[], [f"i{n}" for n in range(12)]], ids=["no token was delivered", "every token was"]
+)
+def test_credentials_pending_from_an_interrupted_run_are_completed_without_approval(receipts: list[str]) -> None:
     credentials = [
         live(
             "TunnelCredential",
@@ -130,27 +132,29 @@ def test_what_a_run_left_half_done_is_cleared_up_without_consent(receipts: list[
     assert (len(plan.changes), list_approvals(plan)) == (12, [])
 
 
-def test_no_share_counts_when_everything_is_to_go() -> None:
+def test_a_destroy_requires_no_approval_of_a_share() -> None:
     assert list_approvals(make_plan(seen=snapshot(*live_edges(20)), options=PlanOptions(destroy=True))) == []
 
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("given", "granted"), [(1, False), (2, True), (3, True)])
-def test_consent_is_given_for_at_most_as_many_as_it_says(given: int, granted: bool) -> None:
+@pytest.mark.parametrize(("allowed", "granted"), [(1, False), (2, True), (3, True)])
+def test_an_approval_covers_at_most_its_count(allowed: int, granted: bool) -> None:
     domains = [
         live("ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}")) for n in range(2)
     ]
     plan = make_plan(
-        declare("IPPolicy/p"), seen=snapshot(*domains), options=PlanOptions(allow={("delete", "ReservedDomain"): given})
+        declare("IPPolicy/p"),
+        seen=snapshot(*domains),
+        options=PlanOptions(allow={("delete", "ReservedDomain"): allowed}),
     )
     assert [(approval.flag, approval.granted) for approval in plan.approvals] == [
         ("--allow delete:ReservedDomain=2", granted)
     ]
 
 
-def test_consent_for_one_kind_is_none_for_another() -> None:
+def test_an_approval_of_one_kind_does_not_cover_another() -> None:
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
     plan = make_plan(
         declare("IPPolicy/p"), seen=snapshot(domain), options=PlanOptions(allow={("delete", "ReservedAddress"): 9})
@@ -158,7 +162,7 @@ def test_consent_for_one_kind_is_none_for_another() -> None:
     assert list_approvals(plan) == ["--allow delete:ReservedDomain=1"]
 
 
-def test_consent_to_delete_is_none_to_delete_what_is_protected() -> None:
+def test_an_approval_of_a_delete_does_not_cover_a_protected_object() -> None:
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", protect=True))
     plan = make_plan(
         declare("IPPolicy/p"), seen=snapshot(domain), options=PlanOptions(allow={("delete", "ReservedDomain"): 9})
@@ -166,7 +170,7 @@ def test_consent_to_delete_is_none_to_delete_what_is_protected() -> None:
     assert list_approvals(plan) == ["--allow delete-protected:ReservedDomain=1"]
 
 
-def test_an_empty_manifest_is_a_mistake_unless_everything_is_to_go() -> None:
+def test_an_empty_manifest_requires_approval_unless_it_is_a_destroy() -> None:
     one = snapshot(*live_edges(1))
     assert (
         list_approvals(make_plan(seen=one)),
@@ -177,7 +181,7 @@ def test_an_empty_manifest_is_a_mistake_unless_everything_is_to_go() -> None:
     )
 
 
-def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
+def test_an_empty_manifest_of_a_stack_without_objects_requires_no_approval() -> None:
     assert make_plan(seen=snapshot(live("TLSEdge", "e"))).approvals == ()
 
 
@@ -188,12 +192,12 @@ def test_an_empty_manifest_of_a_stack_that_owns_nothing_is_no_mistake() -> None:
     ("kind", "body"),
     [("ReservedDomain", DOMAIN_SPEC), ("ReservedAddress", {"addr": "1.tcp.x:1"}), ("AgentIngress", {"domain": "c.x"})],
 )
-def test_names_and_addresses_do_not_go_without_consent(kind: str, body: dict[str, str]) -> None:
+def test_deletes_of_reserved_names_and_addresses_require_approval(kind: str, body: dict[str, str]) -> None:
     live_object = live(kind, "id-1", body, owner=record(f"{kind}/a"))
     assert list_approvals(make_plan(declare("IPPolicy/p"), seen=snapshot(live_object))) == [f"--allow delete:{kind}=1"]
 
 
-def test_a_domain_that_is_replaced_needs_the_consent_of_one_that_is_deleted() -> None:
+def test_a_replacement_of_a_domain_requires_the_approval_of_a_delete() -> None:
     was = {**DOMAIN_SPEC, "region": "eu"}
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a", was))
     plan = make_plan(declare("ReservedDomain/a", {**DOMAIN_SPEC, "region": "us"}), seen=snapshot(domain))
@@ -211,15 +215,17 @@ def test_ensure_absent_does_not_approve_the_deletion_of_an_object_that_no_stack_
     assert list_approvals(make_plan(declared, seen=snapshot(live("TLSEdge", "e")))) == ["--allow delete:TLSEdge=1"]
 
 
-def test_a_required_approval_of_irreversible_changes_asks_for_each_change_once() -> None:
+def test_a_required_approval_of_irreversible_changes_lists_each_change_once() -> None:
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
-    kept = live("ReservedDomain", "rd_2", {"domain": "b.example.com"}, owner=record("ReservedDomain/b", protect=True))
+    protected = live(
+        "ReservedDomain", "rd_2", {"domain": "b.example.com"}, owner=record("ReservedDomain/b", protect=True)
+    )
     options = PlanOptions(require_approval=frozenset({Risk.IRREVERSIBLE}))
-    plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, kept), options=options)
+    plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, protected), options=options)
     assert list_approvals(plan) == ["--allow delete-protected:ReservedDomain=1", "--allow delete:ReservedDomain=1"]
 
 
-def test_a_child_without_a_record_of_its_own_is_deleted_without_consent_but_a_bot_is_not() -> None:
+def test_a_child_without_an_owner_record_is_deleted_without_approval_and_a_bot_is_not() -> None:
     above = live("EventSubscription", "esb_1", owner=record("EventSubscription/s", {}))
     source = live("EventSource", "vault_created.v0", parent="esb_1")
     bot = live("BotUser", "bot_1", {"name": "b"})
@@ -230,7 +236,7 @@ def test_a_child_without_a_record_of_its_own_is_deleted_without_consent_but_a_bo
 
 
 @pytest.mark.parametrize(("moment", "granted"), [("23:59:59", True), ("24:00:01", False)])
-def test_an_entry_counts_to_the_end_of_its_last_day(moment: str, granted: bool) -> None:
+def test_an_entry_is_valid_to_the_end_of_its_last_day(moment: str, granted: bool) -> None:
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
     declared = declare("IPPolicy/p")
     (approval,) = make_plan(declared, seen=snapshot(domain)).missing_approvals
@@ -247,7 +253,7 @@ def test_an_entry_counts_to_the_end_of_its_last_day(moment: str, granted: bool) 
     ("entry_id", "text"),
     [("", None), ("ipr_1", "approves ipr_1, but the object is new")],
 )
-def test_an_entry_for_an_object_that_is_created_names_no_id(entry_id: str, text: str | None) -> None:
+def test_an_entry_for_a_new_object_has_no_id(entry_id: str, text: str | None) -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
     spec = {"ip_policy_id": ref("IPPolicy/office"), "cidr": "10.0.0.0/8", "action": "allow"}
     declared = [declare("IPPolicy/office"), declare("IPPolicyRule/r", spec)]
@@ -260,22 +266,22 @@ def test_an_entry_for_an_object_that_is_created_names_no_id(entry_id: str, text:
     assert [approval.granted for approval in plan.approvals] == [text is None]
 
 
-def test_only_changes_with_the_named_risk_need_its_approval() -> None:
+def test_only_changes_with_the_named_risk_require_its_approval() -> None:
     """Deleting a domain is irreversible, deleting a restriction widens access: each counts for its own risk only."""
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
     rule = live("IPPolicyRule", "ipr_1", {"cidr": "10.0.0.0/8", "action": "deny"}, owner=record("IPPolicyRule/r"))
     for risk in (Risk.INTERRUPTS_TRAFFIC, Risk.WIDENS_ACCESS):
         options = PlanOptions(require_approval=frozenset({risk}), allow={("delete", "ReservedDomain"): 1})
         plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, rule), options=options)
-        kinds = [approval.kind for approval in plan.missing_approvals]
-        assert kinds == [change.address.kind for change in plan.changes if risk in change.risks]
-        assert len(kinds) == 1
+        kind_names = [approval.kind for approval in plan.missing_approvals]
+        assert kind_names == [change.address.kind for change in plan.changes if risk in change.risks]
+        assert len(kind_names) == 1
 
 
 # --- protection -------------------------------------------------------------------------------------------------------
 
 
-def test_protection_outlives_the_declaration() -> None:
+def test_protection_remains_after_the_declaration_is_removed() -> None:
     edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
     plan = make_plan(declare("IPPolicy/p"), seen=snapshot(edge))
     assert (list_approvals(plan), change_of(plan, "TLSEdge/a").protected) == (
@@ -284,7 +290,7 @@ def test_protection_outlives_the_declaration() -> None:
     )
 
 
-def test_protection_of_a_bot_outlives_its_declaration_too() -> None:
+def test_protection_of_a_bot_remains_after_its_declaration_is_removed() -> None:
     plan = make_plan(
         declare("IPPolicy/p"),
         seen=snapshot(live("BotUser", "bot_1", {"name": "b"}), bindings={"BotUser/b": Binding("bot_1", {}, True)}),
@@ -292,14 +298,14 @@ def test_protection_of_a_bot_outlives_its_declaration_too() -> None:
     assert list_approvals(plan) == ["--allow delete-protected:BotUser=1"]
 
 
-def test_protection_does_not_yield_to_a_tombstone() -> None:
+def test_an_absent_resource_that_is_protected_requires_approval() -> None:
     edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
     plan = make_plan(declare("TLSEdge/a", ensure=Ensure.ABSENT), seen=snapshot(edge))
     assert list_approvals(plan) == ["--allow delete-protected:TLSEdge=1"]
 
 
 @pytest.mark.parametrize(("on_object", "in_git"), [(True, False), (False, True), (True, True)])
-def test_protection_on_the_object_or_in_git_keeps_it_from_being_replaced(on_object: bool, in_git: bool) -> None:
+def test_protection_of_the_object_or_in_git_prevents_a_replacement(on_object: bool, in_git: bool) -> None:
     authority = live(
         "CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a", protect=on_object)
     )
@@ -307,28 +313,28 @@ def test_protection_on_the_object_or_in_git_keeps_it_from_being_replaced(on_obje
     assert list_approvals(plan) == ["--allow delete-protected:CertificateAuthority=1"]
 
 
-def test_protection_does_not_keep_an_object_from_being_changed() -> None:
+def test_protection_does_not_prevent_an_update() -> None:
     edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
     plan = make_plan(declare("TLSEdge/a", {"description": "x"}, protect=True), seen=snapshot(edge))
     assert (list_approvals(plan), len(plan.calls)) == ([], 1)
 
 
-def test_protection_that_git_took_back_is_taken_off_before_the_object_may_go() -> None:
+def test_protection_removed_in_git_is_removed_from_the_owner_record_first() -> None:
     edge = live("TLSEdge", "e", owner=record("TLSEdge/a", {}, protect=True))
     plan = make_plan(declare("TLSEdge/a", protect=False), seen=snapshot(edge))
     assert [call.method for call in plan.calls] == ["PATCH"]
 
 
-def test_a_plan_that_asks_for_nothing_has_no_consents() -> None:
+def test_a_plan_without_risky_changes_has_no_approvals() -> None:
     assert make_plan(declare("TLSEdge/a")).approvals == ()
 
 
-def test_a_consent_once_granted_stays_granted() -> None:
-    consent = Approval("delete", "*", 4, "many", granted=True)
-    assert replace(consent, why="more").granted
+def test_a_granted_approval_remains_granted() -> None:
+    approval = Approval("delete", "*", 4, "many", granted=True)
+    assert replace(approval, why="more").granted
 
 
-# --- what goes with a whole -------------------------------------------------------------------------------------------
+# --- parts of a deleted parent ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -336,12 +342,14 @@ def test_a_consent_once_granted_stays_granted() -> None:
     [
         (record("IPPolicyRule/r", {}), []),
         (record("IPPolicyRule/r", {}, protect=True), ["--allow delete-protected:IPPolicyRule=1"]),
-        (record("IPPolicyRule/r", {}, stack="theirs"), ["--allow delete:IPPolicyRule=1"]),
-        (record("IPPolicyRule/r", {}, stack="theirs", protect=True), ["--allow delete-protected:IPPolicyRule=1"]),
+        (record("IPPolicyRule/r", {}, stack="other"), ["--allow delete:IPPolicyRule=1"]),
+        (record("IPPolicyRule/r", {}, stack="other", protect=True), ["--allow delete-protected:IPPolicyRule=1"]),
         (None, ["--allow delete:IPPolicyRule=1"]),
     ],
 )
-def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | None, flags: list[str]) -> None:
+def test_parts_deleted_with_their_parent_require_approval_by_owner_and_protection(
+    owner: Owner | None, flags: list[str]
+) -> None:
     policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     rule = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8"}, owner=owner)
     plan = make_plan(seen=snapshot(policy, rule), options=PlanOptions(targets=("IPPolicy/p",), destroy=True))
@@ -359,7 +367,7 @@ def test_parts_that_go_with_their_whole_count_as_what_they_are(owner: Owner | No
     ],
 )
 @pytest.mark.parametrize("replaces", [False, True])
-def test_what_a_run_made_twice_or_replaced_is_cleared_up_only_with_the_approval_of_its_kind(
+def test_duplicate_and_replaced_objects_are_deleted_with_the_approval_of_their_kind(
     kind: str, protect: bool, flags: list[str], replaces: bool
 ) -> None:
     first, second = (
@@ -392,9 +400,9 @@ DECLARED = manifest(declare("IPPolicy/p"))
 EMPTY = LiveIndex.of(DECLARED, snapshot(), KINDS)
 
 
-def decide(there: Live, action: Action | None, **more: Any) -> Decision:
-    kind = kinds.get(there.kind)
-    return replace(Decision(at(f"{kind.name}/a"), kind, action=action, live=there), **more)
+def decide(live_object: Live, action: Action | None, **more: Any) -> Decision:
+    kind = kinds.get(live_object.kind)
+    return replace(Decision(at(f"{kind.name}/a"), kind, action=action, live=live_object), **more)
 
 
 def find_approvals(
@@ -405,16 +413,20 @@ def find_approvals(
 
 
 def list_flags(*decisions: Decision, **more: Any) -> list[str]:
-    return [f"{each.what}:{each.kind}={each.count}" for each in find_approvals(*decisions, **more) if not each.granted]
+    return [
+        f"{approval.what}:{approval.kind}={approval.count}"
+        for approval in find_approvals(*decisions, **more)
+        if not approval.granted
+    ]
 
 
-@pytest.mark.parametrize("there", [DOMAIN, BOT, SOURCE, EDGE], ids=lambda each: str(each.kind))
-def test_what_ends_needs_the_approval_of_its_kind_and_protection(there: Live) -> None:
+@pytest.mark.parametrize("live_object", [DOMAIN, BOT, SOURCE, EDGE], ids=lambda live_object: str(live_object.kind))
+def test_deletes_and_replacements_require_the_approval_of_their_kind_and_protection(live_object: Live) -> None:
     ways = product((*Action, None), (False, True), (False, True), (None, *Ensure), (False, True), (False, True))
     for action, live_protected, protect, ensure, keeps_predecessor, needs_approval in ways:
-        declared = declare(f"{there.kind}/a", ensure=ensure, protect=protect) if ensure is not None else None
+        declared = declare(f"{live_object.kind}/a", ensure=ensure, protect=protect) if ensure is not None else None
         decision = decide(
-            there,
+            live_object,
             action,
             declaration=declared,
             live_protected=live_protected,
@@ -425,13 +437,13 @@ def test_what_ends_needs_the_approval_of_its_kind_and_protection(there: Live) ->
         ends = action in (Action.DELETE, Action.REPLACE) and not keeps_predecessor
         needed = []
         if ends and is_guarded:
-            needed.append(f"delete-protected:{there.kind}=1")
+            needed.append(f"delete-protected:{live_object.kind}=1")
         else:
-            is_irreversible = there is DOMAIN and ends
-            is_known_to_the_store_only = there is BOT and action is Action.DELETE
-            needed += [f"delete:{there.kind}=1"] * (is_irreversible + is_known_to_the_store_only)
+            is_irreversible = live_object is DOMAIN and ends
+            is_known_to_the_store_only = live_object is BOT and action is Action.DELETE
+            needed += [f"delete:{live_object.kind}=1"] * (is_irreversible + is_known_to_the_store_only)
         rule = "create" if action is Action.CREATE else "adopt"
-        needed += [f"{rule}:{there.kind}=1"] * needs_approval
+        needed += [f"{rule}:{live_object.kind}=1"] * needs_approval
         assert is_protected(decision, PlanOptions()) is (ends and is_guarded)
         assert list_flags(decision) == needed, (action, live_protected, protect, ensure, keeps_predecessor)
 
@@ -449,20 +461,22 @@ def test_what_ends_needs_the_approval_of_its_kind_and_protection(there: Live) ->
         (live("IPPolicyRule", "ipr_1"), ["delete"]),
     ],
 )
-def test_a_part_that_is_deleted_with_its_parent_needs_approval_unless_it_is_ours(part: Live, flag: list[str]) -> None:
+def test_a_part_deleted_with_its_parent_requires_approval_unless_it_is_managed(part: Live, flag: list[str]) -> None:
     approvals = find_approvals(parts=(part,), seen=snapshot(part))
-    assert [(each.what, each.kind, each.count, each.parts) for each in approvals] == [
+    assert [(approval.what, approval.kind, approval.count, approval.parts) for approval in approvals] == [
         (what, "IPPolicyRule", 1, 1) for what in flag
     ]
-    assert [item.subject for each in approvals for item in each.items] == ["IPPolicyRule/ipr_1"] * len(flag)
+    assert [item.subject for approval in approvals for item in approval.items] == ["IPPolicyRule/ipr_1"] * len(flag)
 
 
-def test_objects_of_one_kind_are_counted_together_and_kinds_apart() -> None:
+def test_objects_of_one_kind_are_counted_together() -> None:
     domains = [decide(DOMAIN, Action.DELETE, address=at(f"ReservedDomain/{name}")) for name in "abc"]
-    guarded = [decide(there, Action.DELETE, live_protected=True) for there in (EDGE, DOMAIN, BOT)]
+    guarded = [decide(live_object, Action.DELETE, live_protected=True) for live_object in (EDGE, DOMAIN, BOT)]
     part = live("ReservedDomain", "rd_2", owner=record("ReservedDomain/x", {}, protect=True))
     approvals = find_approvals(*domains, *guarded, parts=(part,), seen=snapshot(part))
-    assert [(each.what, each.kind, each.count, each.parts, len(each.items)) for each in approvals] == [
+    assert [
+        (approval.what, approval.kind, approval.count, approval.parts, len(approval.items)) for approval in approvals
+    ] == [
         ("delete-protected", "BotUser", 1, 0, 1),
         ("delete-protected", "ReservedDomain", 2, 1, 2),
         ("delete-protected", "TLSEdge", 1, 0, 1),
@@ -494,7 +508,7 @@ def edges(count: int, action: Action, **more: Any) -> list[Decision]:
         (edges(3, Action.DELETE) + edges(3, Action.UPDATE), None),
     ],
 )
-def test_which_changes_count_in_the_share_of_a_stack(decisions: list[Decision], counted: str | None) -> None:
+def test_only_deletes_and_updates_count_in_the_share_of_a_stack(decisions: list[Decision], counted: str | None) -> None:
     flag = [f"{counted}:*=4"] if counted else []
     assert list_flags(*decisions, owned=10) == flag
     assert list_flags(*decisions, owned=13) == flag  # 30.8 %
@@ -507,7 +521,7 @@ def test_which_changes_count_in_the_share_of_a_stack(decisions: list[Decision], 
     assert list_flags(*decisions, owned=10, **limits) == flag
 
 
-def test_any_change_of_an_account_in_doubt_needs_approval() -> None:
+def test_any_change_of_an_account_in_doubt_requires_approval() -> None:
     seen = replace(snapshot(), doubt="it may be another account")
     (approval,) = find_approvals(*edges(2, Action.UPDATE), seen=seen)
     assert (approval.flag, approval.why, approval.items) == ("--allow account:*=1", seen.doubt, ())
@@ -570,7 +584,9 @@ def test_entries_and_flags_grant_an_approval_together(
         (approve(0, id="rd_2", digest="00"), "approves rd_2, but the object is rd_1"),
     ],
 )
-def test_an_entry_that_approves_nothing_says_why(entry: tuple[ApprovedItem, ...], text: str | None) -> None:
+def test_an_entry_that_approves_nothing_is_reported_with_the_reason(
+    entry: tuple[ApprovedItem, ...], text: str | None
+) -> None:
     options = PlanOptions(approved=entry, now=DAY)
     problems = list(find_unused(find_approvals(*TWO), options))
     assert [problem.text for problem in problems] == ([text] if text else [])
@@ -591,7 +607,7 @@ def test_a_used_entry_is_a_note(until: str, remedy: str) -> None:
         assert problem.code == "unused-approval"
 
 
-def test_risks_need_approval_for_each_kind_that_has_them() -> None:
+def test_risks_require_approval_for_each_kind_that_has_them() -> None:
     domains = [decide(DOMAIN, Action.DELETE, address=at(f"ReservedDomain/{name}")) for name in "ab"]
     decisions = [*domains, decide(EDGE, Action.DELETE)]
     required = frozenset({Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})

@@ -1,4 +1,4 @@
-"""Drift that the project knows of: hidden until its day, counted, and never what only Git changed."""
+"""Known drift: hidden until its last day and counted; changes by Git alone are never hidden."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_a_glob_of_a_module_hides_what_is_inside_it() -> None:
     assert not ignore_known(plan, expect_drift("TLSEdge/e.ip_restriction"), TODAY).has_drift
 
 
-def test_what_only_git_changed_is_not_hidden() -> None:
+def test_a_change_only_in_git_is_not_hidden() -> None:
     seen = snapshot(live("TLSEdge", "e", WAS, owner=record("TLSEdge/e", WAS)))
     plan = make_plan(declare("TLSEdge/e", {**WAS, "description": "new"}), seen=seen)
     found = ignore_known(plan, expect_drift("TLSEdge/*"), TODAY)
     assert (found.changes, found.ignored, found.calls) == (plan.changes, (), plan.calls)
 
 
-def test_beside_hidden_drift_a_change_of_gits_is_pending() -> None:
+def test_a_change_in_git_beside_hidden_drift_is_pending() -> None:
     seen = snapshot(live("TLSEdge", "e", {**WAS, "description": "by hand"}, owner=record("TLSEdge/e", WAS)))
     plan = make_plan(declare("TLSEdge/e", {**WAS, "hostports": ["c.x:443"]}), seen=seen)
     assert plan.has_drift
@@ -82,13 +82,13 @@ def test_beside_hidden_drift_a_change_of_gits_is_pending() -> None:
     assert (list_paths(found), found.has_drift, found.has_pending) == (["hostports"], False, True)
 
 
-def test_without_a_record_nothing_beside_hidden_drift_is_pending() -> None:
+def test_a_change_without_an_owner_record_beside_hidden_drift_is_drift() -> None:
     bare = snapshot(live("TLSEdge", "e", PLATFORM))
     plan = make_plan(declare("TLSEdge/e", WAS, adopt=True, id="e"), seen=bare)
     assert ignore_known(plan, expect_drift("*.description"), TODAY).has_drift
 
 
-def test_a_replacement_whose_cause_is_hidden_is_an_update() -> None:
+def test_a_replacement_with_a_hidden_cause_becomes_an_update() -> None:
     was = {"domain": "a.x", "description": "was"}
     seen = snapshot(
         live("ReservedDomain", "rd_1", {"domain": "b.x", "description": "x"}, owner=record("ReservedDomain/d", was))
@@ -98,7 +98,7 @@ def test_a_replacement_whose_cause_is_hidden_is_an_update() -> None:
     assert (change.action, change.reason, change.risks) == (Action.UPDATE, Reason.FIELDS, ())
 
 
-def test_what_vanished_and_what_was_added_is_hidden_whole_only() -> None:
+def test_deleted_and_added_objects_are_hidden_only_as_a_whole() -> None:
     plan = make_plan(declare("IPPolicy/p"), declare("TCPEdge/t", {"description": "x"}), seen=snapshot(POLICY, RULE))
     fields = ignore_known(plan, expect_drift("TCPEdge/t.description", "IPPolicyRule/ipr_9.cidr"), TODAY)
     assert (len(fields.changes), len(fields.additions), fields.ignored) == (1, 1, ())
@@ -106,7 +106,7 @@ def test_what_vanished_and_what_was_added_is_hidden_whole_only() -> None:
     assert (whole.changes, whole.additions, len(whole.ignored)) == ((), (), 2)
 
 
-def test_an_entry_hides_through_its_day_and_then_says_that_it_expired() -> None:
+def test_an_entry_is_valid_through_its_day_and_then_reported_as_expired() -> None:
     for until, codes in [("2026-06-15", []), ("2026-06-16", []), ("2026-06-14", ["known-drift-expired"])]:
         found = ignore_known(edge(), expect_drift("TLSEdge/e", until=until), TODAY)
         assert ([problem.code for problem in found.problems], found.has_drift) == (codes, bool(codes))
@@ -120,7 +120,7 @@ def test_an_entry_that_hides_nothing_is_a_warning_unless_the_plan_is_limited() -
     assert ignore_known(limited, expect_drift("TLSEdge/misspelt"), TODAY).problems == ()
 
 
-def test_what_is_hidden_is_named_by_its_path_and_what_is_left_is_shown_alone() -> None:
+def test_a_hidden_difference_is_named_by_its_path_and_others_are_listed() -> None:
     found = ignore_known(edge(), expect_drift("*.description", until="2026-07-01"), TODAY)
     assert found.ignored == (IgnoredDifference("TLSEdge/e.description", "2026-07-01", "because"),)
     assert list_paths(found) == ["hostports"]
@@ -128,23 +128,23 @@ def test_what_is_hidden_is_named_by_its_path_and_what_is_left_is_shown_alone() -
     assert [ignored.subject for ignored in whole.ignored] == ["TLSEdge/e"]
 
 
-def test_a_glob_for_an_object_ends_at_a_dot_or_a_bracket_of_the_path_and_never_in_the_address() -> None:
+def test_a_glob_ends_at_a_dot_or_bracket_of_the_path_and_never_in_the_address() -> None:
     changes = [FieldChange(path, "old", "new", ChangedBy.PLATFORM) for path in ("a.b", "ab", "rules[0].x", "c.d.e")]
     change = Change(Address.parse("TLSEdge/v1.2"), Action.UPDATE, Reason.FIELDS, fields=tuple(changes))
     plan = replace(edge(), changes=(change,))
 
-    def left(glob: str) -> list[str]:
+    def list_remaining(glob: str) -> list[str]:
         return list_paths(ignore_known(plan, expect_drift(glob), TODAY))
 
-    assert left("TLSEdge/v1") == ["a.b", "ab", "rules[0].x", "c.d.e"]
-    assert left("TLSEdge/v1.2.a") == ["ab", "rules[0].x", "c.d.e"]
-    assert left("*.rules") == ["a.b", "ab", "c.d.e"]
-    assert left("*.c.d") == ["a.b", "ab", "rules[0].x"]
-    assert left("*.c") == ["a.b", "ab", "rules[0].x"]
+    assert list_remaining("TLSEdge/v1") == ["a.b", "ab", "rules[0].x", "c.d.e"]
+    assert list_remaining("TLSEdge/v1.2.a") == ["ab", "rules[0].x", "c.d.e"]
+    assert list_remaining("*.rules") == ["a.b", "ab", "c.d.e"]
+    assert list_remaining("*.c.d") == ["a.b", "ab", "rules[0].x"]
+    assert list_remaining("*.c") == ["a.b", "ab", "rules[0].x"]
 
 
 @pytest.mark.parametrize(
-    ("hidden_by", "left_by", "pending"),
+    ("hidden_by", "rest_by", "pending"),
     [
         (ChangedBy.PLATFORM, [ChangedBy.GIT], True),
         (ChangedBy.BOTH, [ChangedBy.FOLLOWS], True),
@@ -153,14 +153,14 @@ def test_a_glob_for_an_object_ends_at_a_dot_or_a_bracket_of_the_path_and_never_i
         (ChangedBy.PLATFORM, [], False),
     ],
 )
-def test_a_change_is_pending_if_a_record_proves_that_the_rest_comes_from_git(
-    hidden_by: ChangedBy, left_by: list[ChangedBy], pending: bool
+def test_a_change_is_pending_if_an_owner_record_proves_that_the_rest_is_from_git(
+    hidden_by: ChangedBy, rest_by: list[ChangedBy], pending: bool
 ) -> None:
-    rest = [FieldChange(f"left{n}", "old", "new", by) for n, by in enumerate(left_by)]
+    rest = [FieldChange(f"rest{n}", "old", "new", by) for n, by in enumerate(rest_by)]
     hidden = FieldChange("hidden", "old", "new", hidden_by)
     change = Change(Address.parse("TLSEdge/e"), Action.MOVE, Reason.RENAMED, fields=(*rest, hidden))
-    (shown,) = ignore_known(replace(edge(), changes=(change,)), expect_drift("*.hidden"), TODAY).changes
-    assert shown == replace(change, fields=tuple(rest), is_pending=pending), "a move stays without fields"
+    (remaining,) = ignore_known(replace(edge(), changes=(change,)), expect_drift("*.hidden"), TODAY).changes
+    assert remaining == replace(change, fields=tuple(rest), is_pending=pending), "a move remains without fields"
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_change_is_pending_if_a_record_proves_that_the_rest_comes_from_git(
         (Reason.REQUESTED, False, False),
     ],
 )
-def test_a_replacement_stays_one_while_another_field_or_a_request_forces_it(
+def test_a_replacement_remains_while_another_field_or_a_request_requires_it(
     reason: Reason, forces: bool, updated: bool
 ) -> None:
     fields = (
@@ -179,18 +179,20 @@ def test_a_replacement_stays_one_while_another_field_or_a_request_forces_it(
         FieldChange("other", "old", "new", ChangedBy.PLATFORM, forces_replacement=forces),
     )
     change = Change(Address.parse("ReservedDomain/d"), Action.REPLACE, reason, fields=fields, order=Order.DELETE_FIRST)
-    (shown,) = ignore_known(replace(edge(), changes=(change,)), expect_drift("*.domain"), TODAY).changes
-    kept = replace(change, fields=fields[1:])
-    assert shown == (replace(kept, action=Action.UPDATE, reason=Reason.FIELDS, order=None) if updated else kept)
+    (remaining,) = ignore_known(replace(edge(), changes=(change,)), expect_drift("*.domain"), TODAY).changes
+    expected = replace(change, fields=fields[1:])
+    assert remaining == (
+        replace(expected, action=Action.UPDATE, reason=Reason.FIELDS, order=None) if updated else expected
+    )
 
 
-def test_a_change_without_hidden_fields_is_left_as_it_is() -> None:
+def test_a_change_without_hidden_fields_is_unchanged() -> None:
     plan = edge()
     found = ignore_known(plan, expect_drift("TLSEdge/misspelt"), TODAY)
     assert (found.changes, found.calls) == (plan.changes, plan.calls)
 
 
-def test_each_entry_is_told_of_for_itself_with_what_to_do() -> None:
+def test_each_entry_is_reported_with_its_remedy() -> None:
     entries = [
         *expect_drift("TLSEdge/e.description"),
         *expect_drift("TLSEdge/first"),
@@ -214,7 +216,7 @@ def test_each_entry_is_told_of_for_itself_with_what_to_do() -> None:
     ],
     ids=["targets", "excludes", "errors"],
 )
-def test_in_a_limited_plan_only_entries_that_expired_are_told_of(limit: dict[str, Any]) -> None:
+def test_only_expired_entries_are_reported_in_a_limited_plan(limit: dict[str, Any]) -> None:
     entries = [*expect_drift("TLSEdge/misspelt"), KnownDrift("TLSEdge/old", "2026-06-01", "because")]
     found = ignore_known(replace(edge(), **limit), entries, TODAY)
     assert [problem.code for problem in found.problems if not problem.is_error] == ["known-drift-expired"]

@@ -19,6 +19,6 @@ from reconciler.planning.comparing.leaf_differences import value_at
         ("top.x.y", None),
     ],
 )
-def test_a_path_begins_with_the_name_of_the_field_itself(path: str, value: Value) -> None:
+def test_a_path_begins_with_the_name_of_its_field(path: str, value: Value) -> None:
     assert value_at(path, {"a": {"b": 1}}) == value
     assert value_at(path, "text") == ("text" if path == "top" else None)

@@ -1,4 +1,4 @@
-"""Ids that no object has, and hosts that nothing covers: warnings of a plan, never errors."""
+"""Unknown ids and uncovered hosts: warnings of a plan, never errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def warnings(plan: Plan) -> list[tuple[str, str]]:
     return [(problem.subject, problem.text) for problem in plan.problems]
 
 
-def test_an_id_that_no_object_has_is_a_warning_with_all_that_use_it() -> None:
+def test_an_unknown_id_is_one_warning_for_all_resources_that_use_it() -> None:
     declared = [declare(f"IPPolicyRule/r{number}", {**RULE, "cidr": f"10.{number}.0.0/16"}) for number in range(3)]
     policy = live("IPPolicy", "ipp_1")
     assert warnings(make_plan(*declared, seen=snapshot(policy))) == [
@@ -28,7 +28,7 @@ def test_an_id_that_no_object_has_is_a_warning_with_all_that_use_it() -> None:
     assert warnings(make_plan(*declared, seen=snapshot(policy, live("IPPolicy", "ipp_2")))) == []
 
 
-def test_ids_inside_modules_and_lists_are_looked_up() -> None:
+def test_ids_in_modules_and_lists_are_checked() -> None:
     spec: dict[str, Any] = {
         "ip_restriction": {"ip_policy_ids": ["ipp_1", "ipp_9"]},
         "backend": {"backend_id": "bkdhr_7"},
@@ -40,7 +40,7 @@ def test_ids_inside_modules_and_lists_are_looked_up() -> None:
     ]
 
 
-def test_references_users_and_unusual_ids_are_not_looked_up() -> None:
+def test_references_users_and_unusual_ids_are_not_checked() -> None:
     plan = make_plan(
         declare("IPPolicy/p"),
         declare("IPPolicyRule/r", {**RULE, "ip_policy_id": ref("IPPolicy/p")}),
@@ -58,7 +58,7 @@ def test_a_host_of_a_declared_or_an_existing_domain_is_covered(host: str) -> Non
     assert warnings(make_plan(declared, edge, seen=snapshot(domain))) == []
 
 
-def test_a_host_that_nothing_covers_is_a_warning() -> None:
+def test_an_uncovered_host_is_a_warning() -> None:
     edges = [declare("TLSEdge/a", {"hostports": ["a.x:443"]}), declare("TCPEdge/b", {"hostports": ["1.tcp.x:20000"]})]
     reserved_address = live("ReservedAddress", "ra_1", {"addr": "1.tcp.x:20001"})
     assert sorted(warnings(make_plan(*edges, seen=snapshot(reserved_address)))) == [
@@ -68,15 +68,15 @@ def test_a_host_that_nothing_covers_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize("cut", ["ReservedDomain", "ReservedAddress"])
-def test_nothing_is_missing_from_an_incomplete_list(cut: str) -> None:
+def test_an_incomplete_list_causes_no_warning(cut: str) -> None:
     edge = declare("TLSEdge/a", {"hostports": ["a.x:443"]})
     assert warnings(make_plan(edge, seen=snapshot(cut=[cut]))) == []
     rule = declare("TLSEdge/b", {"ip_restriction": {"ip_policy_ids": ["ipp_2"]}})
     assert warnings(make_plan(rule, seen=snapshot(cut=["IPPolicy"]))) == []
 
 
-def test_what_is_in_sync_is_not_warned_of() -> None:
-    """The platform has accepted it."""
+def test_a_resource_in_sync_causes_no_warning() -> None:
+    """The platform accepted these values."""
     fields = {"hostports": ["a.x:443"]}
     edge = live("TLSEdge", "edgtls_1", fields, owner=record("TLSEdge/a", fields))
     assert warnings(make_plan(declare("TLSEdge/a", fields), seen=snapshot(edge))) == []

@@ -1,4 +1,4 @@
-"""Names for the ids in changes, and what a deletion shows of its object."""
+"""Names for the ids in changes, and the fields that a deletion shows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_plan_without_changes_has_no_names() -> None:
         ("Vault/a", "vault_1", {"name": "pay"}, {"name": "pay"}),
     ],
 )
-def test_a_deletion_shows_what_is_deleted(
+def test_a_deletion_shows_the_identity_of_its_object(
     address: str, id: str, body: dict[str, Any], identity: dict[str, Any]
 ) -> None:
     kind = address.partition("/")[0]
@@ -78,7 +78,7 @@ def test_a_deletion_shows_what_is_deleted(
     assert [field.path for field in row.fields] == [*identity]
 
 
-def test_a_bot_user_has_the_name_of_its_declaration_by_either_of_its_ids() -> None:
+def test_a_bot_user_has_the_name_of_its_declaration_for_either_of_its_ids() -> None:
     plan = make_plan(
         declare("BotUser/ci", {"name": "ci"}),
         declare("APIKey/k", {"owner_id": "service_1"}),
@@ -87,8 +87,8 @@ def test_a_bot_user_has_the_name_of_its_declaration_by_either_of_its_ids() -> No
     assert plan.names == {"bot_1": "BotUser/ci"}
 
 
-def test_an_object_without_a_text_that_tells_it_apart_has_no_name() -> None:
-    """Its host names are a list, and its id says nothing."""
+def test_an_object_without_an_identifying_text_has_no_name() -> None:
+    """Its labels are a map, and its id is random."""
     backend = live("TunnelGroupBackend", "bkdtg_1", {"labels": {"app": "web"}})
     edge = declare("TLSEdge/e", {"backend": {"backend_id": "bkdtg_1"}})
     assert make_plan(edge, seen=snapshot(backend)).names == {}
@@ -97,7 +97,7 @@ def test_an_object_without_a_text_that_tells_it_apart_has_no_name() -> None:
 
 
 @pytest.mark.parametrize(("length", "is_named"), [(100, True), (101, False)])
-def test_a_name_is_no_long_text(length: int, is_named: bool) -> None:
+def test_a_name_is_not_longer_than_a_hundred_characters(length: int, is_named: bool) -> None:
     policy = live("IPPolicy", "ipp_1", {"description": "x" * length})
     edge = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": ["ipp_1"]}})
     assert bool(make_plan(edge, seen=snapshot(policy)).names) is is_named

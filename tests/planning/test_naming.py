@@ -1,4 +1,4 @@
-"""What live objects are called."""
+"""Names of live objects."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ NAMES = {("IPPolicy", "ipp_1"): "office", ("HTTPSEdge", "edghts_1"): "shop"}
 
 
 def choose_name(
-    kind: str, body: Mapping[str, Any], gone: set[str] | None = None, id: str = "x_7Qp3Zt", parent: str | None = None
+    kind: str,
+    body: Mapping[str, Any],
+    reserved: set[str] | None = None,
+    id: str = "x_7Qp3Zt",
+    parent: str | None = None,
 ) -> str:
     return naming.choose_name(
-        kinds.get(kind), live(kind, id, body, parent=parent), lambda *key: NAMES.get(key), gone or set()
+        kinds.get(kind), live(kind, id, body, parent=parent), lambda *key: NAMES.get(key), reserved or set()
     )
 
 
@@ -68,11 +72,11 @@ def test_a_name_is_what_people_would_say(kind: str, body: Mapping[str, Any], nam
         ("Secret", {"name": "token", "vault": {"id": "v"}}, "token"),
     ],
 )
-def test_odd_values_are_passed_over(kind: str, body: Mapping[str, Any], name: str) -> None:
+def test_odd_values_are_skipped(kind: str, body: Mapping[str, Any], name: str) -> None:
     assert choose_name(kind, body) == name
 
 
-def test_an_id_without_letters_makes_a_name_too() -> None:
+def test_an_id_without_letters_becomes_a_name() -> None:
     assert choose_name("IPPolicy", {}, id="東京東京東京") == "ip-policy-x"
 
 
@@ -87,7 +91,7 @@ def test_an_id_without_letters_makes_a_name_too() -> None:
         ("aa " + "b" * 57 + "c", "aa"),
     ],
 )
-def test_a_name_has_sixty_characters_at_most_and_ends_with_a_word(text: str, name: str) -> None:
+def test_a_name_has_at_most_sixty_characters_and_ends_with_a_word(text: str, name: str) -> None:
     assert naming.slugify(text) == name
 
 
@@ -98,7 +102,7 @@ def test_a_child_is_named_after_its_parent() -> None:
     )
 
 
-def test_a_name_that_is_gone_gets_a_number() -> None:
+def test_a_reserved_name_is_followed_by_a_number() -> None:
     assert choose_name("IPPolicy", {"description": "Office"}, {"office", "office-2"}) == "office-3"
 
 
@@ -107,5 +111,5 @@ def test_a_long_description_is_cut_between_words() -> None:
 
 
 @given(st.text(), st.text())
-def test_any_text_makes_a_name(description: str, metadata: str) -> None:
+def test_any_text_becomes_a_valid_name(description: str, metadata: str) -> None:
     assert NAME.fullmatch(choose_name("IPPolicy", {"description": description, "metadata": metadata}))

@@ -39,7 +39,7 @@ def test_only_an_exclude_excludes() -> None:
     assert [options.is_excluded(address) for address in ADDRESSES] == [True, False, True]
 
 
-def test_a_glob_that_matches_nothing_is_told_once() -> None:
+def test_a_glob_that_matches_nothing_is_reported_once() -> None:
     options = PlanOptions(targets=("TLSEdge/*", "TLSEgde/*", "*/x"), excludes=("IPPolicy/pay", "*/x", "IPPolicy/y"))
     assert options.find_unmatched(ADDRESSES) == ["TLSEgde/*", "*/x", "IPPolicy/y"]
     assert options.find_unmatched([]) == ["TLSEdge/*", "TLSEgde/*", "*/x", "IPPolicy/pay", "IPPolicy/y"]

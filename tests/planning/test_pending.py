@@ -47,7 +47,7 @@ GRANTED = record("TunnelCredential/c", {})
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: what is declared, what was seen, and whether that is pending."""
+    """One row of the table: declarations, snapshot, and whether the change is pending."""
 
     name: str
     declared: tuple[Declaration, ...]
@@ -75,8 +75,8 @@ RESTRICTED = declare("TLSEdge/e", {**WAS, "ip_restriction": {"ip_policy_ids": [r
 
 
 def credential(**owner: Any) -> Live:
-    told = record("TunnelCredential/c", {}, **owner)
-    return live("TunnelCredential", "cr_1", {"created_at": OLD, "acl": []}, owner=told)
+    owner_record = record("TunnelCredential/c", {}, **owner)
+    return live("TunnelCredential", "cr_1", {"created_at": OLD, "acl": []}, owner=owner_record)
 
 
 def rotate(after: int = 60, overlap: int = 0) -> Declaration:
@@ -86,10 +86,10 @@ def rotate(after: int = 60, overlap: int = 0) -> Declaration:
 ACL = {"acl": ["bind:*.example.com"]}
 
 
-def retired(old: Live, **successor: Any) -> tuple[Live, Live]:
-    """A credential beside the one that replaced it."""
-    told = record("TunnelCredential/c", {}, **{"intent": "intent-2", "replaces": "cr_1", **successor})
-    return old, live("TunnelCredential", "cr_2", {"created_at": OLD, "acl": []}, owner=told)
+def credential_with_successor(old: Live, **successor: Any) -> tuple[Live, Live]:
+    """A replaced credential and its successor."""
+    owner_record = record("TunnelCredential/c", {}, **{"intent": "intent-2", "replaces": "cr_1", **successor})
+    return old, live("TunnelCredential", "cr_2", {"created_at": OLD, "acl": []}, owner=owner_record)
 
 
 TLS = {"tls_termination": {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}}
@@ -111,10 +111,10 @@ ROWS = [
         snapshot(live("BotUser", "bot_1", {"name": "x"}), bindings=BOT_BOUND),
         False,
     ),
-    Row("what responses never show", secret_of("new"), snapshot(SECRET), True),
+    Row("a write-only field", secret_of("new"), snapshot(SECRET), True),
     Row("never created, known", (edge(),), snapshot(remembered=True), True),
     Row(
-        "never created, known with another of ours",
+        "never created, known with another managed object",
         (edge(), declare("IPPolicy/p")),
         snapshot(
             live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})),
@@ -125,13 +125,13 @@ ROWS = [
     ),
     Row("never created, not known", (edge(),), snapshot(), False),
     Row(
-        "never created, by a store that lacks one of ours",
+        "never created, by a store without the binding of a managed object",
         (edge(), declare("IPPolicy/p")),
         snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})), remembered=True),
         False,
     ),
-    Row("gone", (edge(),), snapshot(bindings=BOUND, remembered=True), False),
-    Row("gone, and renamed", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(bindings=BOUND), False),
+    Row("deleted", (edge(),), snapshot(bindings=BOUND, remembered=True), False),
+    Row("deleted, and renamed", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(bindings=BOUND), False),
     Row("removed from Git", (), snapshot(EDGE), True),
     Row("removed from Git, changed on the platform", (), snapshot(MOVED), False),
     Row(
@@ -166,7 +166,7 @@ ROWS = [
         True,
     ),
     Row(
-        "removed from Git, with a declared value that the platform chose anew",
+        "removed from Git, with a declared value that the platform chose again",
         (),
         snapshot(live("TLSEdge", "e", TLS, owner=record("TLSEdge/e", {"tls_termination": {"min_version": "1.3"}}))),
         False,
@@ -176,34 +176,45 @@ ROWS = [
     Row("renamed", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(EDGE), True),
     Row("renamed, changed on the platform", (declare("TLSEdge/f", WAS, moved=["TLSEdge/e"]),), snapshot(MOVED), False),
     Row("absent", (edge(ensure=Ensure.ABSENT),), snapshot(EDGE), True),
-    Row("absent, and nobody's", (edge(ensure=Ensure.ABSENT, adopt=True, id="e"),), snapshot(STRIPPED), False),
+    Row("absent, and unmanaged", (edge(ensure=Ensure.ABSENT, adopt=True, id="e"),), snapshot(STRIPPED), False),
     Row("forgotten", (edge(ensure=Ensure.FORGOTTEN),), snapshot(EDGE), True),
     Row("protect edited", (edge(protect=True),), snapshot(EDGE), True),
     Row("due for rotation", (rotate(),), snapshot(credential()), True, PlanOptions(now=2e9)),
-    Row("its overlap ended", (rotate(10**9, 60),), snapshot(*retired(credential())), True, PlanOptions(now=1.6e9)),
-    Row("its overlap was removed", (declare("TunnelCredential/c"),), snapshot(*retired(credential())), True),
+    Row(
+        "its overlap ended",
+        (rotate(10**9, 60),),
+        snapshot(*credential_with_successor(credential())),
+        True,
+        PlanOptions(now=1.6e9),
+    ),
+    Row(
+        "its overlap was removed",
+        (declare("TunnelCredential/c"),),
+        snapshot(*credential_with_successor(credential())),
+        True,
+    ),
     Row(
         "its overlap ended, changed on the platform",
         (declare("TunnelCredential/c"),),
-        snapshot(*retired(credential().with_body({**credential().body, **ACL}))),
+        snapshot(*credential_with_successor(credential().with_body({**credential().body, **ACL}))),
         False,
     ),
     Row(
         "a replaced credential that was not delivered",
         (declare("TunnelCredential/c"),),
-        snapshot(*retired(credential(pending=True))),
+        snapshot(*credential_with_successor(credential(pending=True))),
         False,
     ),
     Row(
-        "a replaced credential whose successor was not delivered",
+        "a replaced credential with an undelivered successor",
         (declare("TunnelCredential/c"),),
-        snapshot(*retired(credential(), pending=True)),
+        snapshot(*credential_with_successor(credential(), pending=True)),
         False,
     ),
     Row(
-        "a credential that gave way to one that the manifest names",
+        "a duplicate of the credential that the manifest names",
         (declare("TunnelCredential/c", id="cr_2"),),
-        snapshot(*retired(credential(), replaces=None)),
+        snapshot(*credential_with_successor(credential(), replaces=None)),
         False,
     ),
     Row(
@@ -220,22 +231,24 @@ ROWS = [
         ),
         False,
     ),
-    Row("the record is gone", (edge(),), snapshot(STRIPPED, bindings=BOUND), False),
-    Row("the record is gone, and Git changed", (edge("new"),), snapshot(STRIPPED, bindings=BOUND), False),
+    Row("the owner record was removed", (edge(),), snapshot(STRIPPED, bindings=BOUND), False),
+    Row("the owner record was removed, and Git changed", (edge("new"),), snapshot(STRIPPED, bindings=BOUND), False),
     Row("exists, and not managed", (edge(adopt=True, id="e"),), snapshot(STRIPPED), False),
     Row("an undelivered token", (declare("TunnelCredential/c"),), snapshot(credential(pending=True)), False),
     Row(
-        "delivered, and the record does not say so",
+        "delivered, but pending in the owner record",
         (declare("TunnelCredential/c"),),
         snapshot(credential(pending=True), receipts=[INTENT]),
         False,
     ),
-    Row("a reference to what is pending", (POLICY, RESTRICTED), snapshot(EDGE, bindings=BOUND, remembered=True), True),
+    Row(
+        "a reference to a pending resource", (POLICY, RESTRICTED), snapshot(EDGE, bindings=BOUND, remembered=True), True
+    ),
 ]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
-def test_a_row_of_the_table(row: Row) -> None:
+def test_each_row_of_the_table_is_pending_or_drift(row: Row) -> None:
     plan = make_plan(*row.declared, seen=row.seen, options=row.options)
     assert plan.changes
     assert plan.errors == ()
@@ -262,7 +275,7 @@ CAUSES = [(), (ChangedBy.GIT,), (ChangedBy.FOLLOWS,), (ChangedBy.GIT, ChangedBy.
         (Reason.UNOWNED, False),
     ],
 )
-def test_a_reason_of_git_is_pending_unless_something_else_changed_a_field(
+def test_a_reason_of_git_is_pending_unless_the_platform_changed_a_field(
     reason: Reason, is_pending_by_itself: bool | None, causes: tuple[ChangedBy, ...]
 ) -> None:
     kind = kinds.get("TLSEdge")
@@ -279,12 +292,12 @@ def test_a_reason_of_git_is_pending_unless_something_else_changed_a_field(
     only_git = set(causes) <= {ChangedBy.GIT, ChangedBy.FOLLOWS}
     is_git = bool(causes) if is_pending_by_itself is None else is_pending_by_itself
     assert is_pending(decision, index) is (is_git and only_git)
-    # What is not ours was never applied.
+    # An unmanaged object was never applied.
     assert not is_pending(replace(decision, live=STRIPPED), index)
 
 
-def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:
-    """The same world without bindings: no row that was drift becomes pending."""
+def test_a_change_known_only_from_the_store_is_drift_without_it() -> None:
+    """Without bindings, no row that was drift becomes pending."""
     for row in ROWS:
         fresh = Snapshot(row.seen.listings, receipts=row.seen.receipts)
         plan = make_plan(*row.declared, seen=fresh, options=row.options)
@@ -293,7 +306,7 @@ def test_what_the_store_alone_knows_is_drift_on_a_fresh_runner() -> None:
         assert not any(change.is_pending for change in created), row.name
 
 
-def test_each_row_of_the_page_is_tried_here() -> None:
+def test_each_row_of_the_page_has_a_known_result() -> None:
     page = (Path(__file__).parents[2] / "docs/drift.md").read_text(encoding="utf-8")
     table = page.partition("| what differs |")[2].partition("\n\n")[0]
     rows = [line.split("|")[-2].strip() for line in table.splitlines()[2:]]

@@ -37,17 +37,17 @@ from tests.planning.builders import (
 )
 
 
-def only(*globs: str) -> PlanOptions:
+def target(*globs: str) -> PlanOptions:
     return PlanOptions(allow=LENIENT.allow, targets=globs)
 
 
-LEFT_OUT = PlanOptions(allow=LENIENT.allow, excludes=("TLSEdge/new",))
+EXCLUDED = PlanOptions(allow=LENIENT.allow, excludes=("TLSEdge/new",))
 RESTRICTED = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}})
 
 
 def test_deletions_come_before_all_other_changes() -> None:
-    """Also those that `ensure: absent` declares, among the resources that are decided before and after them."""
-    policies = [live("IPPolicy", f"ipp_{name}", owner=record(f"IPPolicy/{name}", {})) for name in ("gone", "m", "x")]
+    """Also deletions by `ensure: absent`, which are decided among the other resources."""
+    policies = [live("IPPolicy", f"ipp_{name}", owner=record(f"IPPolicy/{name}", {})) for name in ("deleted", "m", "x")]
     plan = make_plan(
         declare("IPPolicy/a"),
         declare("IPPolicy/m", ensure=Ensure.ABSENT),
@@ -56,7 +56,7 @@ def test_deletions_come_before_all_other_changes() -> None:
     )
     assert [(str(change.address), str(change.action)) for change in plan.changes] == [
         ("IPPolicy/m", "delete"),
-        ("IPPolicy/gone", "delete"),
+        ("IPPolicy/deleted", "delete"),
         ("IPPolicy/x", "delete"),
         ("IPPolicy/a", "create"),
         ("IPPolicy/z", "create"),
@@ -66,19 +66,19 @@ def test_deletions_come_before_all_other_changes() -> None:
 # --- references -------------------------------------------------------------------------------------------------------
 
 
-def test_a_reference_to_what_exists_is_its_id() -> None:
+def test_a_reference_to_an_existing_object_is_its_id() -> None:
     plan = make_plan(
         declare("IPPolicy/p"), RESTRICTED, seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {})))
     )
     assert (plan.calls[0].body or {})["ip_restriction"] == {"ip_policy_ids": ["ipp_1"]}
 
 
-def test_a_reference_to_what_is_yet_to_be_made_stays_a_reference() -> None:
+def test_a_reference_to_an_object_that_will_be_created_remains_a_reference() -> None:
     plan = make_plan(declare("IPPolicy/p"), RESTRICTED)
     assert (plan.calls[1].body or {})["ip_restriction"] == {"ip_policy_ids": [ref("IPPolicy/p")]}
 
 
-def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
+def test_a_reference_to_a_resource_that_will_be_deleted_is_a_problem() -> None:
     plan = make_plan(
         declare("IPPolicy/p", ensure=Ensure.ABSENT),
         RESTRICTED,
@@ -87,12 +87,12 @@ def test_a_reference_to_what_is_declared_absent_is_a_problem() -> None:
     assert errors(plan) == ["it refers to IPPolicy/p, which will be deleted"]
 
 
-def test_a_reference_to_what_is_absent_already_is_a_problem() -> None:
+def test_a_reference_to_an_absent_resource_without_an_object_is_a_problem() -> None:
     plan = make_plan(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED)
     assert errors(plan) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
-def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
+def test_a_reference_to_a_forgotten_resource_is_its_id() -> None:
     plan = make_plan(
         declare("IPPolicy/p", ensure=Ensure.FORGOTTEN),
         RESTRICTED,
@@ -101,7 +101,7 @@ def test_a_reference_to_what_is_forgotten_is_its_id() -> None:
     assert errors(plan) == []
 
 
-def test_a_reference_to_what_was_handed_over_to_another_stack_is_its_id() -> None:
+def test_a_reference_to_a_forgotten_resource_that_another_stack_manages_is_its_id() -> None:
     plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}, ensure=Ensure.FORGOTTEN),
         declare("TLSEdge/e", {"description": ref("ReservedDomain/d")}),
@@ -112,7 +112,7 @@ def test_a_reference_to_what_was_handed_over_to_another_stack_is_its_id() -> Non
 
 
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.FORGOTTEN])
-def test_a_host_below_a_wildcard_needs_no_domain_of_its_own_any_more(ensure: Ensure) -> None:
+def test_a_host_of_a_wildcard_domain_does_not_need_its_own_domain(ensure: Ensure) -> None:
     plan = make_plan(
         declare("ReservedDomain/all", {"domain": "*.a.x"}),
         declare("ReservedDomain/app", {"domain": "app.a.x"}, ensure=ensure),
@@ -123,7 +123,7 @@ def test_a_host_below_a_wildcard_needs_no_domain_of_its_own_any_more(ensure: Ens
     assert plan.calls[1].needs == ("create ReservedDomain/all",)
 
 
-def test_an_output_that_the_platform_does_not_show_is_a_problem() -> None:
+def test_an_output_that_the_platform_does_not_return_is_a_problem() -> None:
     plan = make_plan(
         declare("ReservedAddress/a"),
         declare("TCPEdge/e", {"hostports": [ref("ReservedAddress/a", "addr")]}),
@@ -148,7 +148,7 @@ def test_an_output_inside_an_object_is_found_by_its_path() -> None:
     assert [(call.body or {}).get("description") for call in plan.calls] == ["cert_1"]
 
 
-def test_what_refers_to_a_problem_is_skipped_and_the_rest_is_planned() -> None:
+def test_a_resource_that_refers_to_a_problem_is_skipped_and_others_are_planned() -> None:
     seen = snapshot(live("TLSEdge", "edgtls_9"))
     plan = make_plan(declare("IPPolicy/p", id="edgtls_9"), RESTRICTED, declare("IPPolicy/other"), seen=seen)
     assert actions(plan) == {"IPPolicy/other": "create"}
@@ -159,58 +159,58 @@ def test_what_refers_to_a_problem_is_skipped_and_the_rest_is_planned() -> None:
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
-def test_only_what_is_selected_is_planned() -> None:
-    assert actions(make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=only("IPPolicy/a"))) == {
+def test_only_selected_resources_are_planned() -> None:
+    assert actions(make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=target("IPPolicy/a"))) == {
         "IPPolicy/a": "create"
     }
 
 
-def test_what_is_excluded_is_not_planned() -> None:
+def test_excluded_resources_are_not_planned() -> None:
     plan = make_plan(declare("IPPolicy/a"), declare("IPPolicy/b"), options=PlanOptions(excludes=("*/a",)))
     assert actions(plan) == {"IPPolicy/b": "create"}
 
 
-def test_what_is_not_selected_is_not_deleted_either() -> None:
+def test_unselected_objects_are_not_deleted() -> None:
     policies = [live("IPPolicy", f"ipp_{n}", owner=record(f"IPPolicy/{n}", {})) for n in range(2)]
-    plan = make_plan(declare("TLSEdge/e"), seen=snapshot(*policies), options=only("IPPolicy/1"))
+    plan = make_plan(declare("TLSEdge/e"), seen=snapshot(*policies), options=target("IPPolicy/1"))
     assert requests(plan) == ["DELETE /ip_policies/ipp_1"]
 
 
-def test_a_reference_to_what_exists_and_is_not_selected_is_its_id() -> None:
+def test_a_reference_to_an_existing_unselected_object_is_its_id() -> None:
     plan = make_plan(
         declare("IPPolicy/p", {"description": "changed"}),
         RESTRICTED,
         seen=snapshot(live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))),
-        options=only("TLSEdge/*"),
+        options=target("TLSEdge/*"),
     )
     assert (requests(plan), errors(plan)) == (["POST /edges/tls"], [])
 
 
-def test_a_reference_to_what_does_not_exist_and_is_not_selected_is_a_problem() -> None:
-    plan = make_plan(declare("IPPolicy/p"), RESTRICTED, options=only("TLSEdge/*"))
+def test_a_reference_to_an_unselected_resource_without_an_object_is_a_problem() -> None:
+    plan = make_plan(declare("IPPolicy/p"), RESTRICTED, options=target("TLSEdge/*"))
     assert errors(plan) == ["it refers to IPPolicy/p, which does not exist and will not be created by this plan"]
 
 
-def test_a_host_whose_domain_does_not_exist_and_is_not_selected_is_a_problem() -> None:
+def test_a_host_of_an_unselected_domain_without_an_object_is_a_problem() -> None:
     plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
-        options=only("TLSEdge/*"),
+        options=target("TLSEdge/*"),
     )
     assert errors(plan) == ["it refers to ReservedDomain/d, which does not exist and will not be created by this plan"]
 
 
-def test_a_host_whose_domain_belongs_to_nobody_yet_is_no_problem() -> None:
+def test_a_host_of_an_unmanaged_domain_is_no_problem() -> None:
     plan = make_plan(
         declare("ReservedDomain/d", {"domain": "a.x"}),
         declare("TLSEdge/e", {"hostports": ["a.x:443"]}),
         seen=snapshot(live("ReservedDomain", "rd_1", {"domain": "a.x"})),
-        options=only("TLSEdge/*"),
+        options=target("TLSEdge/*"),
     )
     assert errors(plan) == []
 
 
-def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old_address() -> None:
+def test_an_object_moved_to_an_unselected_address_is_not_deleted() -> None:
     edge = live("TLSEdge", "e", owner=record("TLSEdge/old", {}))
     plan = make_plan(
         declare("TLSEdge/new", moved=["TLSEdge/old"]),
@@ -220,9 +220,9 @@ def test_an_object_that_moved_to_what_is_not_selected_is_not_deleted_for_its_old
     assert plan.changes == ()
 
 
-@pytest.mark.parametrize("options", [LEFT_OUT, only("TLSEdge/old-*")], ids=["excluded", "not targeted"])
+@pytest.mark.parametrize("options", [EXCLUDED, target("TLSEdge/old-*")], ids=["excluded", "not targeted"])
 @pytest.mark.parametrize("id", [None, "edgtls_3"])
-def test_what_is_not_selected_and_cannot_be_matched_is_spared_under_all_its_names(
+def test_an_unselected_ambiguous_resource_is_unchanged_under_all_its_addresses(
     options: PlanOptions, id: str | None
 ) -> None:
     edges = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/old-{n}", {}, intent=f"i{n}")) for n in (1, 2, 3)]
@@ -232,20 +232,20 @@ def test_what_is_not_selected_and_cannot_be_matched_is_spared_under_all_its_name
     assert plan.problems == ()
 
 
-def test_bindings_of_what_is_not_selected_are_left_alone() -> None:
+def test_bindings_of_unselected_resources_are_unchanged() -> None:
     bot = live("BotUser", "bot_1", {"name": "b", "active": True})
     plan = make_plan(
         declare("BotUser/b", {"name": "b"}, adopt=True),
-        seen=snapshot(bot, bindings={"BotUser/x": Binding("bot_gone")}),
-        options=only("TLSEdge/*"),
+        seen=snapshot(bot, bindings={"BotUser/x": Binding("bot_9")}),
+        options=target("TLSEdge/*"),
     )
     assert plan.bindings == {}
 
 
-# --- what a plan carries ----------------------------------------------------------------------------------------------
+# --- contents of a plan ----------------------------------------------------------------------------------------------
 
 
-def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> None:
+def test_a_plan_observes_each_object_that_it_changes_and_no_other() -> None:
     policies = [
         live("IPPolicy", f"ipp_{n}", {"description": "x"}, owner=record(f"IPPolicy/{n}", {"description": "x"}))
         for n in range(3)
@@ -261,40 +261,40 @@ def test_a_plan_remembers_each_object_it_is_about_to_touch_and_no_other() -> Non
     }
 
 
-def test_of_an_interrupted_replacement_a_plan_remembers_the_object_that_stays() -> None:
+def test_a_plan_observes_the_newer_object_of_an_interrupted_replacement() -> None:
     older = live("IPPolicy", "ipp_1", owner=record("IPPolicy/p", {}))
     newer = live("IPPolicy", "ipp_2", owner=record("IPPolicy/p", {}, intent="i2", replaces="ipp_1"))
     plan = make_plan(declare("IPPolicy/p", {"description": "x"}), seen=snapshot(older, newer))
     assert plan.observed[at("IPPolicy/p")].id == "ipp_2"
 
 
-def test_what_nobody_declares_or_owns_is_listed() -> None:
+def test_unmanaged_objects_are_listed() -> None:
     plan = make_plan(
         seen=snapshot(
             live("TLSEdge", "e"),
-            live("TLSEdge", "theirs", owner=record("TLSEdge/x", {}, stack="theirs")),
+            live("TLSEdge", "other", owner=record("TLSEdge/x", {}, stack="other")),
             live("BotUser", "bot_2", {"name": "b"}),
         )
     )
     assert plan.unmanaged == (("BotUser", "bot_2"), ("TLSEdge", "e"))
 
 
-LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of the look before the first call
+LISTS = len({kind.path for kind in KINDS if kind.parent is None})  # requests of the refresh before the first call
 
 
 @pytest.mark.parametrize(("calls", "seconds"), [(0, 0), (3, 0), (4, 60), (6 + LISTS, 60), (7 + LISTS, 120)])
-def test_the_forecast_waits_a_window_for_each_full_budget(calls: int, seconds: float) -> None:
+def test_a_forecast_waits_a_window_for_each_full_budget(calls: int, seconds: float) -> None:
     plan = make_plan(
         *(declare(f"IPPolicy/{n}") for n in range(calls)), options=PlanOptions(requests_per_minute=LISTS + 3)
     )
     assert (plan.forecast.calls, plan.forecast.estimated_seconds) == (calls, seconds)
 
 
-def test_without_a_budget_the_forecast_waits_for_nothing() -> None:
+def test_a_forecast_without_a_budget_does_not_wait() -> None:
     assert make_plan(*(declare(f"IPPolicy/{n}") for n in range(9))).forecast.estimated_seconds == 0
 
 
-def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists() -> None:
+def test_a_plan_has_the_same_bytes_for_any_order_of_manifest_and_lists() -> None:
     declared = [
         declare("IPPolicy/p"),
         RESTRICTED,
@@ -323,20 +323,20 @@ def test_a_plan_is_the_same_to_the_byte_whatever_the_order_of_manifest_and_lists
     assert len(spellings) == 1
 
 
-def test_bad_references_are_problems_with_a_subject_and_a_place() -> None:
+def test_bad_references_are_problems_with_a_subject_and_a_position() -> None:
     (problem,) = make_plan(declare("IPPolicy/p", ensure=Ensure.ABSENT), RESTRICTED).errors
     assert isinstance(problem, Problem)
     assert (problem.subject, str(problem.position)) == ("TLSEdge/e", "m.yaml:1:1")
 
 
-def test_after_everything_was_destroyed_nothing_is_left_to_plan() -> None:
+def test_a_plan_after_a_destroy_is_empty() -> None:
     world = settle(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
     destroy = PlanOptions(destroy=True)
     world.carry_out(plan_on(world, options=destroy))
     assert (world.objects, world.bindings, plan_on(world, options=destroy).changes) == ({}, {}, ())
 
 
-def test_what_an_excluded_resource_has_replaced_stays_under_its_former_address_too() -> None:
+def test_an_object_replaced_by_an_excluded_resource_is_unchanged() -> None:
     """A run ended between the create and the delete of a replacement, and then the resource was renamed."""
     old = live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/old", {}))
     new = live(
@@ -351,7 +351,7 @@ def test_what_an_excluded_resource_has_replaced_stays_under_its_former_address_t
     assert [change.id for change in make_plan(declared, seen=snapshot(old, new)).changes] == ["rd_1", "rd_2"]
 
 
-def test_a_deletion_tells_its_object_apart_and_no_other_change_does() -> None:
+def test_a_deletion_identifies_its_object_and_other_changes_do_not() -> None:
     domains = [
         live(
             "ReservedDomain", f"rd_{n}", {"domain": f"{n}.x"}, owner=record(f"ReservedDomain/{n}", {"domain": f"{n}.x"})
@@ -365,22 +365,22 @@ def test_a_deletion_tells_its_object_apart_and_no_other_change_does() -> None:
     }
 
 
-def test_what_refers_to_a_credential_that_exists_twice_waits_and_nothing_else_does() -> None:
-    """Which of the two is meant is for a user to say."""
-    twice = [
+def test_a_referrer_of_a_duplicate_credential_is_skipped_and_others_are_planned() -> None:
+    """A user must choose one of the two."""
+    credentials = [
         live("TunnelCredential", f"cr_{n}", owner=record("TunnelCredential/c", {}, intent=f"i{n}")) for n in (1, 2)
     ]
     plan = make_plan(
         declare("TunnelCredential/c"),
-        declare("TLSEdge/refers", {"description": ref("TunnelCredential/c")}),
+        declare("TLSEdge/referrer", {"description": ref("TunnelCredential/c")}),
         declare("TLSEdge/other", {"description": ref("IPPolicy/p")}),
         declare("IPPolicy/p"),
-        seen=snapshot(*twice),
+        seen=snapshot(*credentials),
     )
     assert actions(plan) == {"IPPolicy/p": "create", "TLSEdge/other": "create"}
     assert [(problem.subject, problem.code) for problem in plan.errors] == [
         ("TunnelCredential/c", "credential-created-twice"),
-        ("TLSEdge/refers", "refers-to-skipped"),
+        ("TLSEdge/referrer", "refers-to-skipped"),
     ]
     assert plan.blocking_errors == ()
 
@@ -392,15 +392,15 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too
 
 @settings(max_examples=examples(50), suppress_health_check=SLOW)
 @given(manifests(), manifests(), manifests(), st.data())
-def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
+def test_a_third_plan_converges_after_two_partial_applies(
     before: Manifest, between: Manifest, after: Manifest, data: Any
 ) -> None:
     world = RandomAccount(KINDS)
     for manifest in (before, between):
         plan = planner.plan(manifest, world.snapshot(), KINDS, LENIENT)
         assume(not plan.problems)
-        done = data.draw(st.integers(0, len(plan.calls)))
-        world.carry_out(replace(plan, calls=plan.calls[:done], bindings={}))
+        count = data.draw(st.integers(0, len(plan.calls)))
+        world.carry_out(replace(plan, calls=plan.calls[:count], bindings={}))
     plan = planner.plan(after, world.snapshot(), KINDS, LENIENT)
     assume(not plan.problems)
     world.carry_out(plan)
@@ -411,7 +411,7 @@ def test_whatever_was_done_of_two_plans_the_third_comes_to_rest(
 
 @settings(max_examples=examples(50), suppress_health_check=SLOW)
 @given(manifests(), manifests(), st.data())
-def test_whatever_was_done_of_a_rename_with_a_change_the_next_plan_does_the_rest(
+def test_a_plan_converges_after_a_partial_apply_of_a_rename_with_a_change(
     before: Manifest, after: Manifest, data: Any
 ) -> None:
     world = RandomAccount(KINDS)
@@ -419,11 +419,13 @@ def test_whatever_was_done_of_a_rename_with_a_change_the_next_plan_does_the_rest
     both = sorted(before.declarations.keys() & after.declarations.keys())
     assume(both)
     chosen = data.draw(st.lists(st.sampled_from(both), min_size=1, unique=True))
-    after = rename_some(after, "new", {each: (each,) for each in {each.kind: each for each in chosen}.values()})
+    after = rename_some(
+        after, "new", {address: (address,) for address in {address.kind: address for address in chosen}.values()}
+    )
     plan = planner.plan(after, world.snapshot(), KINDS, LENIENT)
     assume(not plan.problems)
-    done = data.draw(st.integers(0, len(plan.calls)))
-    world.carry_out(replace(plan, calls=plan.calls[:done], bindings={}))
+    count = data.draw(st.integers(0, len(plan.calls)))
+    world.carry_out(replace(plan, calls=plan.calls[:count], bindings={}))
     rest = planner.plan(after, world.snapshot(), KINDS, LENIENT)
     assert rest.errors == ()
     world.carry_out(rest)

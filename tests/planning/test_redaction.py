@@ -21,25 +21,25 @@ TEXT = "canary-redaction1"
 
 def redact(*lives: Live, declared: Any = (), **seen: Any) -> Live:
     """The first of these objects as a snapshot file has it."""
-    taken = redact_snapshot(replace(snapshot(*lives), **seen), manifest(*declared), KINDS)
-    found = next(each for each in taken.of(lives[0].kind).objects if each.key == lives[0].key)
+    redacted = redact_snapshot(replace(snapshot(*lives), **seen), manifest(*declared), KINDS)
+    found = next(candidate for candidate in redacted.of(lives[0].kind).objects if candidate.key == lives[0].key)
     assert (found.parent_id, found.owner, found.metadata) == (lives[0].parent_id, lives[0].owner, lives[0].metadata)
     return found
 
 
-def keep(there: Live) -> dict[str, Any]:
+def list_set_fields(live_object: Live) -> dict[str, Any]:
     """The values of the redacted object that are set, without id and metadata."""
-    body = redact(there).body
+    body = redact(live_object).body
     return {name: value for name, value in body.items() if value is not None and name not in ("id", "metadata")}
 
 
 @pytest.mark.parametrize(
-    ("kind", "body", "kept"),
+    ("kind", "body", "set_fields"),
     [
         ("TunnelCredential", {"token": TEXT, "acl": ["a"], "uri": TEXT}, {"acl": ["a"]}),
         ("TunnelCredential", {"created_at": "2026", "description": "d"}, {"created_at": "2026", "description": "d"}),
         ("APIKey", {"token": TEXT, "description": "d"}, {"description": "d"}),
-        # No response shows it, and yet one might.
+        # Responses should not contain it.
         ("Secret", {"value": TEXT, "name": "s", "vault": {"id": "v", "uri": TEXT}}, {"name": "s", "vault_id": "v"}),
         ("TLSCertificate", {"private_key_pem": TEXT, "certificate_pem": "C"}, {"certificate_pem": "C"}),
         # Outputs that references may read, and not what is listed below them.
@@ -51,22 +51,26 @@ def keep(there: Live) -> dict[str, Any]:
         ("EventSubscription", {"sources": [{"type": "a", "uri": TEXT}]}, {"sources": [{"type": "a"}]}),
     ],
 )
-def test_a_file_keeps_what_plans_read(kind: str, body: dict[str, Any], kept: dict[str, Any]) -> None:
-    assert keep(live(kind, "id-1", body)) == kept
-    assert keep(live(kind, "id-1", {**body, "metadata": "text"}, owner=record(f"{kind}/a", {}))) == kept
+def test_a_snapshot_file_contains_the_fields_that_plans_read(
+    kind: str, body: dict[str, Any], set_fields: dict[str, Any]
+) -> None:
+    assert list_set_fields(live(kind, "id-1", body)) == set_fields
+    assert (
+        list_set_fields(live(kind, "id-1", {**body, "metadata": "text"}, owner=record(f"{kind}/a", {}))) == set_fields
+    )
 
 
-def test_a_field_of_a_module_that_no_response_shows_is_left_out_of_it() -> None:
+def test_a_write_only_field_of_a_module_is_omitted() -> None:
     destination = live("EventDestination", "ed_1", {"target": {"metrics": {"api_key": TEXT, "service": "edge"}}})
-    assert keep(destination)["target"]["metrics"] == {"service": "edge", "tags": None, "site": None}
+    assert list_set_fields(destination)["target"]["metrics"] == {"service": "edge", "tags": None, "site": None}
 
 
-def test_a_child_keeps_its_parent_by_its_path_alone() -> None:
+def test_a_child_has_its_parent_in_its_path_only() -> None:
     route = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "edge": {"id": "e_1"}}, parent="e_1")
-    assert keep(route) == {"match": "/"}
+    assert list_set_fields(route) == {"match": "/"}
 
 
-def test_kinds_that_are_not_planned_are_left_out() -> None:
+def test_kinds_that_are_not_planned_are_omitted() -> None:
     seen = snapshot(live("IPPolicy", "ipp_1"), live("TLSEdge", "e"))
     assert list(redact_snapshot(seen, manifest(), [kinds.get("TLSEdge")]).listings) == ["TLSEdge"]
 
@@ -77,51 +81,51 @@ SPEC = {"edge_id": "e_1", "match": "/", "match_type": "exact_path"}
 PATH = "oidc.client_secret"
 
 
-def sealed_in(there: Live) -> Sealed:
-    value = there.body["oidc"]["client_secret"]
+def seal_of(live_object: Live) -> Sealed:
+    value = live_object.body["oidc"]["client_secret"]
     assert isinstance(value, Sealed)
-    assert TEXT not in repr(there)
+    assert TEXT not in repr(live_object)
     return value
 
 
-def knows(sealed: Sealed, salt: str) -> bool:
+def has_salt(sealed: Sealed, salt: str) -> bool:
     """Whether the digest with this salt is the one of the text."""
     return sealed.digest(salt) == digest(secret(TEXT), salt)
 
 
-def test_a_secret_that_responses_show_is_digests_with_the_salts_of_its_object() -> None:
-    owned = live(ROUTE.kind, ROUTE.id, ROUTE.body, owner=record("HTTPSEdgeRoute/r", {}, intent="i1"), parent="e_1")
-    sealed = sealed_in(redact(owned))
+def test_a_readable_secret_is_sealed_with_the_salts_of_its_object() -> None:
+    managed = live(ROUTE.kind, ROUTE.id, ROUTE.body, owner=record("HTTPSEdgeRoute/r", {}, intent="i1"), parent="e_1")
+    sealed = seal_of(redact(managed))
     known = {"i1", STACK, f"HTTPSEdgeRoute/r:{PATH}"}
     others = {"i2", f"HTTPSEdgeRoute/other:{PATH}", "HTTPSEdgeRoute/r:saml.idp_metadata", "another stack"}
-    assert {salt for salt in known | others if knows(sealed, salt)} == known
+    assert {salt for salt in known | others if has_salt(sealed, salt)} == known
     assert sealed == secret(TEXT)
     assert sealed != secret("another")
-    # The manifest renames it: plans of both names compare it.
+    # The manifest renames it: plans with either name compare it.
     renamed = declare("HTTPSEdgeRoute/new", SPEC, moved=["HTTPSEdgeRoute/r"])
-    sealed = sealed_in(redact(owned, declared=[renamed]))
+    sealed = seal_of(redact(managed, declared=[renamed]))
     names = [f"HTTPSEdgeRoute/{name}:{PATH}" for name in ("r", "new")]
-    assert all(knows(sealed, salt) for salt in (*known, *names, "HTTPSEdgeRoute/new"))
+    assert all(has_salt(sealed, salt) for salt in (*known, *names, "HTTPSEdgeRoute/new"))
 
 
-def test_a_secret_of_an_object_without_a_record_has_the_salts_of_its_declaration_and_its_binding() -> None:
-    assert not knows(sealed_in(redact(ROUTE)), f"HTTPSEdgeRoute/r:{PATH}")
+def test_a_secret_without_an_owner_record_has_the_salts_of_declaration_and_binding() -> None:
+    assert not has_salt(seal_of(redact(ROUTE)), f"HTTPSEdgeRoute/r:{PATH}")
     declared = declare("HTTPSEdgeRoute/r", SPEC, adopt=True)
-    assert knows(sealed_in(redact(ROUTE, declared=[declared])), f"HTTPSEdgeRoute/r:{PATH}")
+    assert has_salt(seal_of(redact(ROUTE, declared=[declared])), f"HTTPSEdgeRoute/r:{PATH}")
     bound = {at("HTTPSEdgeRoute/b"): Binding(ROUTE.locator), at("IPPolicy/b"): Binding("other")}
-    sealed = sealed_in(redact(ROUTE, bindings=bound))
-    assert knows(sealed, f"HTTPSEdgeRoute/b:{PATH}")
-    assert not knows(sealed, f"IPPolicy/b:{PATH}")
+    sealed = seal_of(redact(ROUTE, bindings=bound))
+    assert has_salt(sealed, f"HTTPSEdgeRoute/b:{PATH}")
+    assert not has_salt(sealed, f"IPPolicy/b:{PATH}")
 
 
 @pytest.mark.parametrize("empty", ["", None])
-def test_a_secret_that_is_not_set_stays_so(empty: str | None) -> None:
+def test_an_unset_secret_remains_unset(empty: str | None) -> None:
     route = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": empty}}, parent="e_1")
     assert redact(route).body["oidc"]["client_secret"] is None
 
 
 @pytest.mark.parametrize("odd", [{"value": "s3cret"}, ["s3cret"], 12345])
-def test_a_secret_that_is_no_text_is_left_out(odd: object) -> None:
+def test_a_secret_that_is_no_text_is_omitted(odd: object) -> None:
     route = live("HTTPSEdgeRoute", "rt_1", {"oidc": {**OIDC, "client_secret": odd}}, parent="e_1")
     assert redact(route).body["oidc"]["client_secret"] is None
 
@@ -150,8 +154,8 @@ def test_each_source_of_secrets_is_sealed_once_with_the_salts_of_all_its_uses() 
     assert {source: sealed.source for source, sealed in found.items()} == {source: source for source in found}
     known = {"Secret/a", "Secret/b", "Secret/a:value", "Secret/b:value", "i1", STACK}
     others = {"Secret/c", "Secret/d", "Secret/d:value", "i2"}
-    assert {salt for salt in known | others if knows(found["env:A"], salt)} == known
-    assert knows(found["file:x"], f"HTTPSEdgeRoute/r:{PATH}")
+    assert {salt for salt in known | others if has_salt(found["env:A"], salt)} == known
+    assert has_salt(found["file:x"], f"HTTPSEdgeRoute/r:{PATH}")
     assert found["env:A"] == secret(TEXT)
     assert found["env:C"] == secret("another")
     assert found["env:C"] != secret(TEXT)

@@ -21,7 +21,7 @@ from tests.planning.builders import at, declare, live, ref, snapshot
 
 ADDRESS = live("ReservedAddress", "ra_1", {"addr": "1.x:1", "nested": {"inner": "deep", "none": None}, "empty": ""})
 TARGET = "ReservedAddress/a"
-CONFINED = Problem("text", "remedy", TARGET, code="credential-created-twice", confined=True)
+PROBLEM = Problem("text", "remedy", TARGET, code="credential-created-twice", confined=True)
 USER = declare("TLSEdge/e")
 
 
@@ -29,7 +29,7 @@ def decide(address: str = TARGET, action: Action | None = None, **more: Any) -> 
     return replace(Decision(at(address), kinds.get(at(address).kind), action=action), **more)
 
 
-def over(*decisions: Decision, seen: Iterable[Any] = ()) -> References:
+def references_to(*decisions: Decision, seen: Iterable[Any] = ()) -> References:
     return References({decision.address: decision for decision in decisions}, snapshot(*seen))
 
 
@@ -46,36 +46,36 @@ def over(*decisions: Decision, seen: Iterable[Any] = ()) -> References:
         ("missing.inner", None),
     ],
 )
-def test_a_reference_to_a_live_object_is_its_value_and_stays_a_reference_without_one(
-    output: str, value: str | None
-) -> None:
+def test_a_reference_to_a_live_object_is_its_value_or_remains_a_reference(output: str, value: str | None) -> None:
     reference = ref(TARGET, output)
-    assert over(decide(live=ADDRESS)).resolve(reference) == (reference if value is None else value)
+    assert references_to(decide(live=ADDRESS)).resolve(reference) == (reference if value is None else value)
 
 
 @pytest.mark.parametrize(
     ("decision", "is_resolved"),
     [
         (decide(live=ADDRESS), True),
-        (decide(live=ADDRESS, problem=CONFINED), True),
+        (decide(live=ADDRESS, problem=PROBLEM), True),
         (decide(action=Action.CREATE), False),
         (decide(), False),
         *((decide(action=action, live=ADDRESS), True) for action in (Action.UPDATE, Action.ADOPT, Action.MOVE)),
         (decide(action=Action.FORGET, live=ADDRESS), True),
         (decide(action=Action.DELETE, live=ADDRESS), False),
         (decide(action=Action.REPLACE, live=ADDRESS), False),
-        # The old object stays for a while, and yet it is the new one that is meant.
+        # The old object remains for the overlap, but the reference is to the new one.
         (decide(action=Action.REPLACE, live=ADDRESS, keeps_predecessor=True), False),
     ],
 )
-def test_only_what_stays_can_be_referred_to_before_the_apply(decision: Decision, is_resolved: bool) -> None:
+def test_only_references_to_remaining_objects_are_resolved_before_the_apply(
+    decision: Decision, is_resolved: bool
+) -> None:
     reference = ref(TARGET)
-    assert over(decision).resolve(reference) == ("ra_1" if is_resolved else reference)
+    assert references_to(decision).resolve(reference) == ("ra_1" if is_resolved else reference)
 
 
-def test_what_is_not_decided_yet_stays_a_reference() -> None:
-    assert over().resolve(ref(TARGET)) == ref(TARGET)
-    assert over(decide("ReservedAddress/b", live=ADDRESS)).resolve(ref(TARGET)) == ref(TARGET)
+def test_a_reference_to_an_undecided_resource_remains_a_reference() -> None:
+    assert references_to().resolve(ref(TARGET)) == ref(TARGET)
+    assert references_to(decide("ReservedAddress/b", live=ADDRESS)).resolve(ref(TARGET)) == ref(TARGET)
 
 
 @pytest.mark.parametrize(
@@ -88,28 +88,26 @@ def test_what_is_not_decided_yet_stays_a_reference() -> None:
         (decide(action=Action.UPDATE, live=ADDRESS), "ra_1", False),
         (decide(action=Action.DELETE, live=ADDRESS), "ra_1", False),
         (decide(live=ADDRESS), "ra_1", False),
-        # Created again: the id is that of an object that is gone.
-        (decide(action=Action.CREATE), "ra_gone", True),
-        (decide(action=Action.CREATE), ["ra_2", "ra_gone"], True),
+        # Created again: the id is that of the deleted object.
+        (decide(action=Action.CREATE), "ra_9", True),
+        (decide(action=Action.CREATE), ["ra_2", "ra_9"], True),
         (decide(action=Action.CREATE), "ra_2", False),
         (decide(action=Action.CREATE), ["ra_2"], False),
         (decide(action=Action.CREATE), None, False),
         (decide(action=Action.CREATE), [], False),
-        (decide(action=Action.CREATE), {"id": "ra_gone"}, False),
-        (decide(), "ra_gone", False),
+        (decide(action=Action.CREATE), {"id": "ra_9"}, False),
+        (decide(), "ra_9", False),
     ],
 )
-def test_a_live_id_follows_if_its_object_is_replaced_or_created_again(
-    decision: Decision, value: Value, follows: bool
-) -> None:
-    others = [ADDRESS, live("ReservedAddress", "ra_2"), live("IPPolicy", "ra_gone")]
-    assert over(decision, seen=others).follows(ref(TARGET), value) is follows
-    assert not over(decision, seen=others).follows(ref("ReservedAddress/other"), value)
+def test_a_live_id_follows_its_replaced_or_recreated_object(decision: Decision, value: Value, follows: bool) -> None:
+    others = [ADDRESS, live("ReservedAddress", "ra_2"), live("IPPolicy", "ra_9")]
+    assert references_to(decision, seen=others).follows(ref(TARGET), value) is follows
+    assert not references_to(decision, seen=others).follows(ref("ReservedAddress/other"), value)
 
 
 def test_a_reference_to_a_resource_with_a_problem_is_found() -> None:
-    references = over(
-        decide("ReservedAddress/wrong", problem=CONFINED),
+    references = references_to(
+        decide("ReservedAddress/wrong", problem=PROBLEM),
         decide("ReservedAddress/fine", live=ADDRESS),
     )
     complete, partial = (
@@ -140,14 +138,14 @@ def test_a_reference_to_a_resource_with_a_problem_is_found() -> None:
         (decide(action=Action.UPDATE, live=ADDRESS), "which the platform does not return"),
         (decide(action=Action.CREATE), None),
         (decide(action=Action.REPLACE, live=ADDRESS), None),
-        (decide(problem=CONFINED), None),
-        (decide(live=ADDRESS, problem=CONFINED), None),
+        (decide(problem=PROBLEM), None),
+        (decide(live=ADDRESS, problem=PROBLEM), None),
     ],
 )
-def test_a_reference_that_nothing_resolves_is_a_problem_unless_its_target_has_one(
+def test_an_unresolved_reference_is_a_problem_unless_its_target_has_one(
     target: Decision | None, text: str | None
 ) -> None:
-    references = over(*([target] if target is not None else []))
+    references = references_to(*([target] if target is not None else []))
     for action in Action:
         user = decide("TLSEdge/e", action, spec={"hostports": [ref(TARGET, "addr")]})
         is_sent = action not in (Action.DELETE, Action.FORGET)
@@ -155,45 +153,45 @@ def test_a_reference_that_nothing_resolves_is_a_problem_unless_its_target_has_on
         assert [problem.text for problem in problems] == (
             [f"it refers to {TARGET}.addr, {text}"] if text is not None and is_sent else []
         )
-        assert [(each.subject, each.position, each.code) for each in problems] == [
+        assert [(problem.subject, problem.position, problem.code) for problem in problems] == [
             (str(USER.address), USER.position, "reference-unavailable")
         ] * len(problems)
     assert list(references.find_unavailable(USER, decide("TLSEdge/e", spec={"a": ref(TARGET, "addr")}), ())) == []
 
 
-def test_what_is_needed_without_a_reference_has_to_exist_or_to_be_created() -> None:
-    """Such as the domain of a host name."""
-    names = ("gone", "deleted", "there", "created", "blocked")
-    gone, deleted, there, created, blocked = (f"ReservedDomain/{name}" for name in names)
-    references = over(
-        decide(gone),
+def test_a_dependency_without_a_reference_must_exist_or_be_created() -> None:
+    """For example, the domain of a host name."""
+    names = ("missing", "deleted", "existing", "created", "blocked")
+    missing, deleted, existing, created, blocked = (f"ReservedDomain/{name}" for name in names)
+    references = references_to(
+        decide(missing),
         decide(deleted, Action.DELETE, live=ADDRESS),
-        decide(there, live=ADDRESS),
+        decide(existing, live=ADDRESS),
         decide(created, Action.CREATE),
-        decide(blocked, problem=CONFINED),
+        decide(blocked, problem=PROBLEM),
     )
     user = decide("TLSEdge/e", Action.CREATE, spec={"hostports": ["a.x:443"]})
-    needed = [at(address) for address in (there, gone, deleted, created, blocked)]
+    needed = [at(address) for address in (existing, missing, deleted, created, blocked)]
     problems = list(references.find_unavailable(USER, user, needed))
     assert [(problem.text, problem.remedy, problem.values) for problem in problems] == [
         (
-            "it refers to ReservedDomain/gone, which does not exist and will not be created by this plan",
-            "select ReservedDomain/gone too, or correct the reference",
-            {"reference": "ReservedDomain/gone"},
+            "it refers to ReservedDomain/missing, which does not exist and will not be created by this plan",
+            "select ReservedDomain/missing too, or correct the reference",
+            {"reference": "ReservedDomain/missing"},
         )
     ]
 
 
-def test_several_unavailable_references_come_in_one_order() -> None:
+def test_unavailable_references_have_one_order() -> None:
     spec: dict[str, Value] = {"hostports": [ref("ReservedAddress/b", "addr"), ref("ReservedAddress/a", "addr")]}
-    problems = over().find_unavailable(USER, decide("TLSEdge/e", Action.CREATE, spec=spec), ())
+    problems = references_to().find_unavailable(USER, decide("TLSEdge/e", Action.CREATE, spec=spec), ())
     assert [problem.values["reference"] for problem in problems] == ["ReservedAddress/a.addr", "ReservedAddress/b.addr"]
 
 
 # --- references of live objects ---------------------------------------------------------------------------------------
 
 
-def test_a_live_object_refers_by_the_ids_in_its_modules_and_by_its_parent() -> None:
+def test_a_live_object_refers_to_the_ids_in_its_modules_and_to_its_parent() -> None:
     route = live(
         "HTTPSEdgeRoute", "r", {"ip_restriction": {"ip_policies": [{"id": "ipp_1"}, {"odd": 1}, None]}}, parent="e"
     )
@@ -229,7 +227,7 @@ def test_a_live_object_refers_to_each_id_in_its_fields(
     field = "backend" if name == "TLSEdge" else "backends"
     expected = [
         target
-        for each in found
-        for target in ([(field, (kind, each)) for kind in backends] if isinstance(each, str) else [each])
+        for item in found
+        for target in ([(field, (kind, item)) for kind in backends] if isinstance(item, str) else [item])
     ]
     assert list(find_live_references(kinds.get(name), live(name, "x_1", body, parent=parent))) == expected

@@ -43,7 +43,7 @@ OTHER = declare("IPPolicy/q")
 AUTHORITY = declare("CertificateAuthority/c", {"ca_pem": "-----BEGIN CERTIFICATE-----"})
 SECOND = declare("CertificateAuthority/d", {"ca_pem": "-----BEGIN CERTIFICATE----- 2"})
 HTTPS = declare("HTTPSEdge/e")
-AROUND = (POLICY, OTHER, AUTHORITY, SECOND, HTTPS)
+CONTEXT = (POLICY, OTHER, AUTHORITY, SECOND, HTTPS)
 ROUTE: Spec = {"edge_id": ref("HTTPSEdge/e"), "match_type": "path_prefix", "match": "/"}
 RESTRICTED: Spec = {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}
 MUTUAL: Spec = {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/c")]}}
@@ -172,11 +172,11 @@ ALLOWED = PlanOptions(allow={**LENIENT.allow, **{("delete", kind.name): 99 for k
 
 
 def risks(kind: str, before: Spec | None, after: Spec | None) -> set[Risk]:
-    def declared(spec: Spec | None) -> list[Any]:
+    def declare_all(spec: Spec | None) -> list[Any]:
         return [] if spec is None else [declare(f"{kind}/x", {**BASE.get(kind, {}), **spec})]
 
-    world = settle(*AROUND, *declared(before))
-    plan = make_plan(*AROUND, *declared(after), seen=world.snapshot(), options=ALLOWED)
+    world = settle(*CONTEXT, *declare_all(before))
+    plan = make_plan(*CONTEXT, *declare_all(after), seen=world.snapshot(), options=ALLOWED)
     assert plan.problems == ()
     (change,) = (change for change in plan.changes if change.address == at(f"{kind}/x"))
     return set(change.risks)
@@ -185,7 +185,9 @@ def risks(kind: str, before: Spec | None, after: Spec | None) -> set[Risk]:
 @pytest.mark.parametrize(
     ("kind", "before", "after", "widens"), WIDER, ids=[f"{number}-{row[0]}" for number, row in enumerate(WIDER)]
 )
-def test_what_widens_access(kind: str, before: Spec | None, after: Spec | None, widens: bool) -> None:
+def test_changes_that_widen_access_have_the_risk(
+    kind: str, before: Spec | None, after: Spec | None, widens: bool
+) -> None:
     assert (Risk.WIDENS_ACCESS in risks(kind, before, after)) is widens
 
 
@@ -202,98 +204,98 @@ def test_what_widens_access(kind: str, before: Spec | None, after: Spec | None, 
         ("IPPolicyRule", RULE, None, False),
     ],
 )
-def test_what_disables_agents(kind: str, before: Spec, after: Spec | None, disables: bool) -> None:
+def test_changes_that_disable_agents_have_the_risk(kind: str, before: Spec, after: Spec | None, disables: bool) -> None:
     assert (Risk.DISABLES_AGENT in risks(kind, before, after)) is disables
 
 
-def test_a_rule_of_a_new_policy_widens_nothing() -> None:
+def test_a_rule_of_a_new_policy_does_not_widen_access() -> None:
     plan = make_plan(POLICY, declare("IPPolicyRule/x", RULE))
     assert [change.risks for change in plan.changes] == [(), ()]
 
 
 @pytest.mark.parametrize(("way", "runs"), [("to_command", True), ("to_file", False)])
-def test_a_secret_that_a_command_receives_is_a_risk_when_it_is_issued(way: str, runs: bool) -> None:
+def test_a_secret_delivered_to_a_command_is_a_risk(way: str, runs: bool) -> None:
     declared = replace(declare("TunnelCredential/c"), deliver={"token": Delivery(way, "x")})
     (change,) = make_plan(declared).changes
     assert (Risk.ISSUES_CREDENTIAL in change.risks, Risk.RUNS_COMMAND in change.risks) == (True, runs)
 
 
-def test_a_policy_that_is_not_created_yet_may_allow_more() -> None:
-    """Its rules are not known by its reference."""
-    world = settle(*AROUND, declare("TLSEdge/x", RESTRICTED))
+def test_a_reference_to_a_new_policy_widens_access() -> None:
+    """A reference does not show the rules of its target."""
+    world = settle(*CONTEXT, declare("TLSEdge/x", RESTRICTED))
     other = declare("TLSEdge/x", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}})
-    plan = make_plan(*AROUND, declare("IPPolicy/new"), other, seen=world.snapshot())
+    plan = make_plan(*CONTEXT, declare("IPPolicy/new"), other, seen=world.snapshot())
     assert Risk.WIDENS_ACCESS in change_of(plan, "TLSEdge/x").risks
 
 
 @pytest.mark.parametrize(
     ("action", "cidr"), [("allow", "an unknown notation"), ("deny", (10 << 24) + 5), ("deny", False), ("deny", None)]
 )
-def test_a_rule_whose_live_network_cannot_be_read_may_have_allowed_less(action: str, cidr: object) -> None:
-    shown = {"ip_policy": {"id": "ipp_1"}, "cidr": cidr, "action": action}
-    rule = live("IPPolicyRule", "ipr_1", shown, owner=record("IPPolicyRule/x", {}))
+def test_a_rule_with_an_unreadable_live_network_widens_access(action: str, cidr: object) -> None:
+    body = {"ip_policy": {"id": "ipp_1"}, "cidr": cidr, "action": action}
+    rule = live("IPPolicyRule", "ipr_1", body, owner=record("IPPolicyRule/x", {}))
     declared = declare("IPPolicyRule/x", {**RULE, "action": action, "ip_policy_id": "ipp_1"})
     plan = make_plan(declared, seen=snapshot(live("IPPolicy", "ipp_1"), rule), options=LENIENT)
     assert Risk.WIDENS_ACCESS in change_of(plan, "IPPolicyRule/x").risks
 
 
-def test_a_restriction_that_is_lifted_on_the_platform_and_put_back_widens_nothing() -> None:
+def test_a_restriction_removed_on_the_platform_and_restored_does_not_widen_access() -> None:
     edge = declare("TLSEdge/x", RESTRICTED)
-    world = settle(*AROUND, edge)
+    world = settle(*CONTEXT, edge)
     (key,) = (key for key in world.objects if key[0] == "TLSEdge")
     world.objects[key]["ip_restriction"] = None
-    (change,) = make_plan(*AROUND, edge, seen=world.snapshot()).changes
+    (change,) = make_plan(*CONTEXT, edge, seen=world.snapshot()).changes
     assert change.risks == ()
 
 
-def test_an_adopted_object_is_compared_with_what_it_was() -> None:
-    world = settle(*AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+def test_an_adopted_object_is_compared_with_its_live_fields() -> None:
+    world = settle(*CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
     after = declare("TLSEdge/x", {"hostports": ["a.example.com:443"]})
-    apply_to(world, *AROUND, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
-    (change,) = make_plan(*AROUND, after, seen=world.snapshot()).changes
+    apply_to(world, *CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    (change,) = make_plan(*CONTEXT, after, seen=world.snapshot()).changes
     assert Risk.WIDENS_ACCESS in change.risks
 
 
-def test_every_restricting_word_of_the_kinds_is_in_the_table() -> None:
+def test_each_field_that_restricts_access_is_in_the_table() -> None:
     """A new kind or field with a word of `kinds.rules.access` needs a row above."""
     tested: dict[str, set[str]] = {}
     for kind, before, after, _ in WIDER:
         for spec in (before, after):
-            tested.setdefault(kind, set()).update(_paths(spec or {}))
+            tested.setdefault(kind, set()).update(list_paths(spec or {}))
     declared = {
         (kind.name, path)
         for kind in kinds.every()
         if kind.home is Home.PLATFORM
-        for path in _marked(kind.fields)
+        for path in find_marked_fields(kind.fields)
         if not path.startswith("oauth.provider.") or path.startswith("oauth.provider.github.")
     }
     missing = {(kind, path) for kind, path in declared if path not in tested.get(kind, set())}
-    assert missing - _TESTED_ELSEWHERE == set()
+    assert missing - TESTED_ELSEWHERE == set()
 
 
-# Fields of a part that is tested in another place.
-_TESTED_ELSEWHERE = {
+# Fields of modules that other rows test.
+TESTED_ELSEWHERE = {
     ("HTTPSEdgeRoute", "oauth.options_passthrough"),
     ("HTTPSEdgeRoute", "saml.options_passthrough"),
     ("HTTPSEdgeRoute", "oauth.provider.github.client_id"),
 }
 
 
-def _paths(spec: Any, prefix: str = "") -> set[str]:
+def list_paths(spec: Any, prefix: str = "") -> set[str]:
     found: set[str] = set()
     for name, value in spec.items():
         found.add(f"{prefix}{name}")
         if isinstance(value, dict):
-            found |= _paths(value, f"{prefix}{name}.")
+            found |= list_paths(value, f"{prefix}{name}.")
     return found
 
 
-def _marked(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
+def find_marked_fields(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
     found: set[str] = set()
     for field in fields:
         if any(word.risk is Risk.WIDENS_ACCESS for word in field.raises):
             found.add(f"{prefix}{field.name}")
-        found |= _marked(field.fields, f"{prefix}{field.name}.")
+        found |= find_marked_fields(field.fields, f"{prefix}{field.name}.")
     return found
 
 
@@ -301,17 +303,17 @@ def _marked(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
 
 
 def test_a_project_may_require_approval_for_a_risk() -> None:
-    world = settle(*AROUND, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
-    after = (*AROUND, declare("TLSEdge/x"), declare("TLSEdge/y", RESTRICTED))
+    world = settle(*CONTEXT, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
+    after = (*CONTEXT, declare("TLSEdge/x"), declare("TLSEdge/y", RESTRICTED))
     required = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
     (approval,) = make_plan(*after, seen=world.snapshot(), options=required).missing_approvals
     assert approval.flag == "--allow widens_access:TLSEdge=1"
-    given = PlanOptions(require_approval=required.require_approval, allow={("widens_access", "TLSEdge"): 1})
-    assert make_plan(*after, seen=world.snapshot(), options=given).missing_approvals == ()
+    allowed = PlanOptions(require_approval=required.require_approval, allow={("widens_access", "TLSEdge"): 1})
+    assert make_plan(*after, seen=world.snapshot(), options=allowed).missing_approvals == ()
     assert make_plan(*after, seen=world.snapshot()).missing_approvals == ()
 
 
-def test_settings_and_flags_know_every_risk_of_a_change() -> None:
+def test_settings_and_flags_accept_each_risk_of_a_change() -> None:
     risks = [str(risk) for risk in Risk if risk is not Risk.ADDED]
     annotation = Guards.model_fields["require_approval"].annotation
     assert list(get_args(get_args(annotation)[0])) == risks
@@ -332,9 +334,9 @@ def test_each_action_has_the_risks_of_its_kind(kind: str) -> None:
     ways = product((None, *Action), (None, *Order), (False, True), ("to_file", "to_command"))
     for action, order, keeps_predecessor, way in ways:
         declared = replace(declare(f"{kind}/a"), deliver={"token": Delivery(way, "x")})
-        there = None if action is Action.CREATE else live(kind, "id-1")
+        live_object = None if action is Action.CREATE else live(kind, "id-1")
         decision = decide(
-            kind, action, order=order, live=there, declaration=declared, keeps_predecessor=keeps_predecessor
+            kind, action, order=order, live=live_object, declaration=declared, keeps_predecessor=keeps_predecessor
         )
         found = set(find_risks(decision))
         is_new = action in (Action.CREATE, Action.REPLACE)
@@ -345,7 +347,7 @@ def test_each_action_has_the_risks_of_its_kind(kind: str) -> None:
         assert (Risk.ISSUES_CREDENTIAL in found) is (kind == "TunnelCredential" and is_new), decision
         runs = kind == "TunnelCredential" and is_new and way == "to_command"
         assert (Risk.RUNS_COMMAND in found) is runs, decision
-        # Whoever uses the credential fails once it is deleted; its successor does not help.
+        # Agents with the credential fail once it is deleted, even if it has a successor.
         disables = kind == "TunnelCredential" and (action is Action.DELETE or (action is Action.REPLACE and ends))
         assert (Risk.DISABLES_AGENT in found) is disables, decision
 
@@ -369,9 +371,9 @@ RULE_FORM = {"ip_policy_id": "p", "cidr": "10.0.0.0/8", "action": "allow"}
 def test_a_kind_judges_its_object_as_a_whole(
     action: Action | None, old: Mapping[str, Any] | None, new: Mapping[str, Any], widens: bool
 ) -> None:
-    there = None if old is None else live("IPPolicyRule", "ipr_1")
+    live_object = None if old is None else live("IPPolicyRule", "ipr_1")
     forms = {"have": {**RULE_FORM, **(old or {})}, "want": {**RULE_FORM, **new}}
-    found = find_risks(decide("IPPolicyRule", action, live=there, **forms))
+    found = find_risks(decide("IPPolicyRule", action, live=live_object, **forms))
     assert found == ((Risk.WIDENS_ACCESS,) if widens else ())
 
 
@@ -408,7 +410,7 @@ def test_a_field_judges_its_change(old: Any, new: Any, paths: list[str], widens:
     assert (Risk.WIDENS_ACCESS in find_risks(decision)) is widens
 
 
-def test_risks_come_by_their_weight() -> None:
+def test_risks_are_sorted_by_weight() -> None:
     declared = replace(declare("TunnelCredential/a"), deliver={"token": Delivery("to_command", "x")})
     decision = decide(
         "TunnelCredential",

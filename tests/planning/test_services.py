@@ -22,7 +22,7 @@ GRAPHS = st.dictionaries(KEYS, st.lists(KEYS, max_size=4)).map(
 
 
 def reach(start: int, services: set[int], uses: dict[int, list[int]]) -> set[int]:
-    """What an object uses, directly or through others, but not through another service."""
+    """The objects that an object uses, directly or through others, but not through another service."""
     seen, pending = set(), [start]
     while pending:
         key = pending.pop()
@@ -33,7 +33,7 @@ def reach(start: int, services: set[int], uses: dict[int, list[int]]) -> set[int
 
 
 @given(st.sets(KEYS, max_size=5), GRAPHS, st.randoms())
-def test_an_object_belongs_to_the_one_service_that_alone_uses_it(
+def test_an_object_used_by_one_service_is_grouped_with_it(
     services: set[int], uses: dict[int, list[int]], random: Random
 ) -> None:
     found = group_by_service(services, uses)
@@ -43,8 +43,8 @@ def test_an_object_belongs_to_the_one_service_that_alone_uses_it(
     )
     for key in uses:
         users = [service for service in services if key in reached[service]]
-        alone = key in services or (len(users) == 1 and key not in outside)
-        assert found.get(key) == ((key if key in services else users[0]) if alone else None)
+        is_grouped = key in services or (len(users) == 1 and key not in outside)
+        assert found.get(key) == ((key if key in services else users[0]) if is_grouped else None)
     order = random.sample(sorted(uses), len(uses))
     assert found == group_by_service(set(order) & services, {key: uses[key][::-1] for key in order})
 
@@ -59,7 +59,7 @@ def edge(id: str, name: str) -> Live:
     return live("TLSEdge", id, {**body, "ip_restriction": {"enabled": True, "ip_policies": [{"id": "ipp_1"}]}})
 
 
-def test_each_resource_is_in_one_file_and_a_shared_one_in_no_file_of_a_service() -> None:
+def test_each_resource_is_in_one_file_and_a_shared_one_in_no_service_file() -> None:
     domain = live("ReservedDomain", "rd_1", {"domain": "shop.example.com"})
     shop, other = edge("edgtls_1", "shop"), edge("edgtls_2", "other")
     index = LiveIndex.of(manifest(), snapshot(POLICY, RULE, domain, shop), KINDS)
@@ -76,7 +76,7 @@ def test_each_resource_is_in_one_file_and_a_shared_one_in_no_file_of_a_service()
     assert write.file_of(rule, BY_NAME, ".") == "ip-policy.yaml"
 
 
-def test_the_rules_of_a_policy_belong_to_the_service_that_alone_uses_the_policy() -> None:
+def test_the_rules_of_a_policy_are_grouped_with_the_only_service_that_uses_the_policy() -> None:
     def use(policy: str) -> dict[str, object]:
         return {"ip_restriction": {"ip_policies": [{"id": policy}]}}
 
