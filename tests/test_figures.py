@@ -49,7 +49,7 @@ def count_pairs() -> int:
         ("properties of planning", lambda: str(sum(map(is_hypothesis_test, vars(test_laws).values()))), RELIABILITY),
         (
             "which changes widen access or stop agents",
-            lambda: f"{len(test_risks.WIDER) + count_cases(test_risks.test_changes_that_disable_agents_have_the_risk)} rows",
+            lambda: f"{len(test_risks.WIDER) + count_cases(test_risks.test_disabling_changes_have_the_risk)} rows",
             RELIABILITY,
         ),
         ("drift and pending changes", lambda: f"{len(ROWS)} rows", RELIABILITY),

@@ -15,7 +15,7 @@ from reconciler.planning.policies import evaluate as judge
 from reconciler.planning.policies.rule import Rule
 from reconciler.project.policies.load import load_policies
 from reconciler.project.settings.config import load_config
-from tests.planning.builders import KINDS, declare, make_plan, manifest, secret, settle
+from tests.planning.builders import KINDS, build_account, declare, make_plan, manifest, secret
 
 EXAMPLE = Path(__file__).parents[2] / "examples/policies"
 THURSDAY, FRIDAY = (datetime(2026, 11, day, 23, 59, tzinfo=UTC).timestamp() for day in (19, 20))
@@ -108,7 +108,7 @@ def test_a_domain_must_be_protected(starters: dict[str, Rule]) -> None:
 )
 def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, messages: list[str]) -> None:
     kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
-    world = settle(kept, gone)
+    world = build_account(kept, gone)
     plan = make_plan(kept, seen=world.snapshot())
     assert [str(change.action) for change in plan.changes] == ["delete"]
     problems = judge.check_plan([starters["no-deletes-on-friday"]], plan, KINDS, day, manifest(kept))
@@ -118,7 +118,7 @@ def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, m
 def test_an_irreversible_delete_beside_other_changes_is_a_warning(starters: dict[str, Rule]) -> None:
     rule = starters["nothing-irretrievable-beside-other-changes"]
     domain, office = declare("ReservedDomain/a", {"domain": "a.example.com"}), declare("IPPolicy/a", {})
-    seen = settle(domain, office).snapshot()
+    seen = build_account(domain, office).snapshot()
     alone, beside = make_plan(office, seen=seen), make_plan(seen=seen)
     assert judge.check_plan([rule], alone, KINDS, THURSDAY, manifest(office)) == ()
     (problem,) = judge.check_plan([rule], beside, KINDS, THURSDAY, manifest())

@@ -27,7 +27,7 @@ from tests.laws.accounts import SECRET as FILLED
 from tests.laws.accounts import Filled
 from tests.laws.manifests import manifests
 from tests.laws.world import RandomAccount
-from tests.planning.builders import declare, manifest, ref, settle
+from tests.planning.builders import build_account, declare, manifest, ref
 
 ACCOUNTS = 15
 KINDS = kinds.every()
@@ -131,7 +131,7 @@ def test_a_secret_that_no_response_shows_is_in_sync_with_the_sealed_one() -> Non
         spec = {"vault_id": ref("Vault/v"), "name": "s", "value": value}
         return [declare("Vault/v", {"name": "v"}), declare("Secret/s", spec)]
 
-    snapshot = settle(*list_declarations(HERE)).snapshot()
+    snapshot = build_account(*list_declarations(HERE)).snapshot()
     (sealed,) = seal(manifest(*list_declarations(HERE)), snapshot, KINDS).values()
     seen = redact_snapshot(snapshot, manifest(*list_declarations(HERE)), KINDS)
     assert plan(manifest(*list_declarations(sealed)), seen, KINDS, PlanOptions()).is_empty

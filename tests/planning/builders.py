@@ -1,7 +1,7 @@
-"""Declarations, live objects and plans in a line each.
+"""Builders of declarations, live objects, snapshots, plans and accounts for tests.
 
-`declare` writes what a manifest says; `live` what a list response shows, with an owner record if somebody owns it.
-`settle` applies declarations to a platform in memory, `apply_to` applies others on top of them.
+`declare` returns a declaration as in a manifest, `live` an object as in a list response, with an owner record if it is
+managed. `build_account` applies declarations to an account in memory, `apply_to` applies others to it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def declare(
     deliver: bool = True,
     **lifecycle: Any,
 ) -> Declaration:
-    """`lifecycle` words as in a manifest: protect, ignore, adopt, replace."""
+    """`lifecycle`: settings as in a manifest, such as protect, ignore, adopt, replace."""
     where = at(address)
     one_time = kinds.get(where.kind).one_time
     return Declaration(
@@ -89,8 +89,8 @@ def record(
     """The owner record of an object to which `was` was applied last."""
     where = at(address)
     kind = kinds.get(where.kind)
-    told = collect_applied(kind, canonical_spec(kind, was)) if was is not None else {}
-    return Owner(stack, where, intent, digests(told, intent), **flags)
+    applied = collect_applied(kind, canonical_spec(kind, was)) if was is not None else {}
+    return Owner(stack, where, intent, digests(applied, intent), **flags)
 
 
 def last_applied(kind: str = "TLSEdge", salt: str = "i", **spec: Any) -> LastApplied:
@@ -109,11 +109,11 @@ def find_leaf(path: str, kind: str = "TLSEdge") -> tuple[str, Field, Field]:
 def live(
     kind: str, id: str, body: Mapping[str, Any] | None = None, *, owner: Owner | None = None, parent: str | None = None
 ) -> Live:
-    """`body` as a response spells it; its `metadata` is the user's own text."""
-    shown: dict[str, Any] = {kinds.get(kind).key: id, **(body or {})}
+    """`body` as in a response; its `metadata` is the text of the user."""
+    response: dict[str, Any] = {kinds.get(kind).key: id, **(body or {})}
     if owner is not None:
-        shown["metadata"] = owners.write(shown.get("metadata") or "", owner)
-    return Live(kind, id, shown, parent)
+        response["metadata"] = owners.write(response.get("metadata") or "", owner)
+    return Live(kind, id, response, parent)
 
 
 def snapshot(
@@ -124,10 +124,10 @@ def snapshot(
     cut: Iterable[str] = (),
     remembered: bool = False,
 ) -> Snapshot:
-    """What was seen; `cut` names the kinds whose list broke off; `remembered`: the store took part in an apply."""
+    """A snapshot. `cut`: kinds with an incomplete list; `remembered`: an apply used the store before."""
     found: dict[str, list[Live]] = defaultdict(list)
-    for each in objects:
-        found[each.kind].append(each)
+    for live_object in objects:
+        found[live_object.kind].append(live_object)
     return Snapshot(
         {
             kind.name: Listing(tuple(found[kind.name]), kind.name not in cut, "cut" if kind.name in cut else "")
@@ -148,23 +148,23 @@ def make_plan(*declared: Declaration, seen: Snapshot | None = None, options: Pla
     return planner.plan(manifest(*declared), seen or snapshot(), KINDS, options or PlanOptions())
 
 
-# --- on a platform ----------------------------------------------------------------------------------------------------
+# --- accounts ---------------------------------------------------------------------------------------------------------
 
 
-def settle(*declared: Declaration) -> RandomAccount:
-    """A platform on which these were applied, and rest."""
+def build_account(*declared: Declaration) -> RandomAccount:
+    """An account to which the declarations were applied, and which is in sync."""
     return apply_to(RandomAccount(KINDS), *declared)
 
 
 def apply_to(world: RandomAccount, *declared: Declaration, options: PlanOptions = LENIENT) -> RandomAccount:
-    """The same platform after these were applied, every call accepted, and nothing left to do."""
+    """The same account after the declarations were applied: each call was accepted, and the next plan is empty."""
     applied_plan = plan_on(world, *declared, options=options)
     assert applied_plan.errors == ()
     check_replacements(applied_plan)
     world.log.clear()
     other = world.copy()
     world.carry_out(applied_plan)
-    # Calls whose needs are met run at once: any order that respects the needs must lead to the same.
+    # Calls without unmet needs run concurrently: each order that respects the needs must have the same result.
     other.carry_out(replace(applied_plan, calls=order_last_first(applied_plan.calls)))
     assert plan_on(other, *declared, options=options).is_empty
     next_plan = plan_on(world, *declared, options=options)
@@ -173,7 +173,7 @@ def apply_to(world: RandomAccount, *declared: Declaration, options: PlanOptions 
 
 
 def check_replacements(plan: Plan) -> None:
-    """Fails unless each replacement creates and deletes in the order that the plan shows, whatever runs at once."""
+    """Fails unless each replacement creates and deletes in the order that the plan shows, for any concurrency."""
     before: dict[str, set[str]] = {}
     for call in plan.calls:
         before[call.id] = set(call.needs).union(*(before[need] for need in call.needs))
@@ -192,7 +192,7 @@ def plan_on(world: RandomAccount, *declared: Declaration, options: PlanOptions =
 
 
 def body_of(world: RandomAccount, kind: str, n: int = 0) -> dict[str, Any]:
-    """The n-th object of a kind, to be changed by hand."""
+    """The n-th object of a kind; tests change it as by hand."""
     return [body for (name, _), body in world.objects.items() if name == kind][n]
 
 
@@ -200,7 +200,7 @@ def id_of(world: RandomAccount, kind: str, n: int = 0) -> str:
     return str(body_of(world, kind, n)["id"])
 
 
-# --- what a plan says -------------------------------------------------------------------------------------------------
+# --- contents of a plan -----------------------------------------------------------------------------------------------
 
 
 def actions(plan: Plan) -> dict[str, str]:
@@ -213,7 +213,7 @@ def change_of(plan: Plan, address: str) -> Change:
 
 
 def fields(plan: Plan) -> dict[str, FieldChange]:
-    """Of the plan's only change, by path."""
+    """The fields of the only change of a plan, by path."""
     (change,) = plan.changes
     return {field.path: field for field in change.fields}
 
@@ -228,7 +228,7 @@ def call_of(plan: Plan, id: str) -> Call:
     return found
 
 
-def place(plan: Plan, id: str) -> int:
+def index_of(plan: Plan, id: str) -> int:
     return [call.id for call in plan.calls].index(id)
 
 

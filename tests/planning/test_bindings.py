@@ -79,13 +79,13 @@ FORGOTTEN, ABSENT = (replace(PRESENT, ensure=ensure) for ensure in (Ensure.FORGO
         (ABSENT, {"BotUser/b": bind()}, [], {"BotUser/b": None}),
         (None, {"BotUser/b": bind()}, [BOT], {}),
         (None, {"BotUser/b": bind()}, [], {"BotUser/b": None}),
-        # Another object has the id by now: of an object with a record, the record counts.
+        # Another object has the id now: an owner record takes precedence over a binding.
         (None, {"TLSEdge/e": Binding("e")}, [live("TLSEdge", "e", owner=record("TLSEdge/e", {}))], {}),
         (None, {"TLSEdge/e": Binding("e")}, [live("TLSEdge", "e", owner=record("TLSEdge/f", {}))], {"TLSEdge/e": None}),
         (
             None,
             {"TLSEdge/e": Binding("e")},
-            [live("TLSEdge", "e", owner=record("TLSEdge/e", {}, stack="theirs"))],
+            [live("TLSEdge", "e", owner=record("TLSEdge/e", {}, stack="other"))],
             {"TLSEdge/e": None},
         ),
         (None, {"TLSEdge/e": Binding("e")}, [live("TLSEdge", "e")], {}),
@@ -93,7 +93,7 @@ FORGOTTEN, ABSENT = (replace(PRESENT, ensure=ensure) for ensure in (Ensure.FORGO
         (declare("TLSEdge/e"), {"TLSEdge/e": Binding("e")}, [live("TLSEdge", "e", owner=record("TLSEdge/f", {}))], {}),
     ],
 )
-def test_which_bindings_a_plan_writes_and_deletes(
+def test_a_plan_writes_and_deletes_the_bindings_of_its_declarations(
     declared: Declaration | None, bindings: dict[str, Binding], lives: list[Live], updates: dict[str, Binding | None]
 ) -> None:
     assert find_bindings(declared, bindings, *lives) == updates

@@ -13,6 +13,7 @@ from reconciler.model.value import Template
 from tests.planning.builders import (
     INTENT,
     LENIENT,
+    build_account,
     call_of,
     declare,
     live,
@@ -22,7 +23,6 @@ from tests.planning.builders import (
     ref,
     requests,
     secret,
-    settle,
     snapshot,
 )
 
@@ -212,7 +212,7 @@ def test_a_delete_removes_the_binding_unless_a_successor_is_bound(
     before: Declaration, after: list[Declaration], unbinds: bool
 ) -> None:
     policy = declare("IPPolicy/p")
-    world = settle(policy, before)
+    world = build_account(policy, before)
     (delete,) = [call for call in plan_on(world, policy, *after).calls if call.verb is Verb.DELETE]
     assert delete.unbinds is unbinds
 

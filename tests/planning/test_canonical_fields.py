@@ -1,4 +1,4 @@
-"""Both sides in one form: what is only spelt differently does not differ."""
+"""The canonical form of both sides: differences of notation are no differences."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from reconciler.planning.comparing.canonical_fields import UNREAD, agrees, body_
 from reconciler.rendering.wire import codec
 from tests.planning.builders import (
     KINDS,
+    build_account,
     declare,
     fields,
     live,
@@ -24,7 +25,6 @@ from tests.planning.builders import (
     ref,
     requests,
     secret,
-    settle,
     snapshot,
 )
 
@@ -34,15 +34,15 @@ AS_JSON = '{"on_http_request":[{"name":"","expressions":[],"actions":[{"type":"d
 INLINE = next(kind for kind in KINDS if kind.name == "CloudEndpoint").by_name["traffic_policy"]
 
 
-def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
-    """Whether an object that shows this is as declared."""
-    live_object = live(kind, "id-1", shown, owner=record(f"{kind}/a", declared))
+def is_in_sync(kind: str, declared: dict[str, Any], body: dict[str, Any]) -> bool:
+    """Whether a live object with this body is in sync with the declaration."""
+    live_object = live(kind, "id-1", body, owner=record(f"{kind}/a", declared))
     plan = make_plan(declare(f"{kind}/a", declared), seen=snapshot(live_object))
     return (plan.changes, plan.calls, plan.problems) == ((), (), ())
 
 
 @pytest.mark.parametrize(
-    ("kind", "declared", "shown"),
+    ("kind", "declared", "body"),
     [
         ("ReservedDomain", {"domain": "App.Example.com."}, {"domain": "app.example.com"}),
         ("TLSEdge", {"hostports": ["A.example.com:443"]}, {"hostports": ["a.example.com.:443"]}),
@@ -90,16 +90,16 @@ def same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> bool:
         ("BotUser", {"name": "b", "active": None}, {"name": "b", "active": True}),
     ],
 )  # fmt: skip
-def test_these_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
+def test_these_values_are_equal(kind: str, declared: dict[str, Any], body: dict[str, Any]) -> None:
     if kind == "BotUser":
-        plan = make_plan(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", shown)))
+        plan = make_plan(declare("BotUser/a", declared, adopt=True), seen=snapshot(live(kind, "bot_1", body)))
         assert plan.changes == ()
     else:
-        assert same(kind, declared, shown)
+        assert is_in_sync(kind, declared, body)
 
 
 @pytest.mark.parametrize(
-    ("kind", "declared", "shown"),
+    ("kind", "declared", "body"),
     [
         ("FailoverBackend", {"backends": ["b", "a"]}, {"backends": ["a", "b"]}),
         ("FailoverBackend", {"backends": ["a", "a"]}, {"backends": ["a"]}),
@@ -113,27 +113,27 @@ def test_these_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[st
         ("TLSEdge", {}, {"hostports": "a.x:443"}),
     ],
 )  # fmt: skip
-def test_these_do_not_mean_the_same(kind: str, declared: dict[str, Any], shown: dict[str, Any]) -> None:
-    assert not same(kind, declared, shown)
+def test_these_values_differ(kind: str, declared: dict[str, Any], body: dict[str, Any]) -> None:
+    assert not is_in_sync(kind, declared, body)
 
 
-def test_fields_that_nobody_knows_are_never_drift() -> None:
-    assert same("TLSEdge", {}, {"policy": {"x": 1}, "brand_new": ["y"]})
+def test_unknown_fields_are_never_drift() -> None:
+    assert is_in_sync("TLSEdge", {}, {"policy": {"x": 1}, "brand_new": ["y"]})
 
 
-def test_a_certificate_that_the_platform_issued_by_policy_is_not_ours_to_remove() -> None:
+def test_a_certificate_issued_by_policy_is_not_removed() -> None:
     declared = {"domain": "a.x", "certificate_management_policy": {"authority": "letsencrypt"}}
-    shown = {**declared, "certificate": {"id": "cert_2"}}
-    assert same("ReservedDomain", declared, shown)
+    body = {**declared, "certificate": {"id": "cert_2"}}
+    assert is_in_sync("ReservedDomain", declared, body)
 
 
 @pytest.mark.parametrize("missing", [{}, {"ca_pem": None}])
-def test_a_response_without_a_value_that_every_object_has_is_no_reason_to_replace_it(missing: dict[str, Any]) -> None:
-    assert same("CertificateAuthority", {"ca_pem": "P"}, missing)
+def test_a_response_without_a_required_immutable_value_causes_no_replacement(missing: dict[str, Any]) -> None:
+    assert is_in_sync("CertificateAuthority", {"ca_pem": "P"}, missing)
 
 
-def test_a_response_without_its_target_is_no_reason_to_replace_a_destination() -> None:
-    assert same("EventDestination", {"target": {"metrics": {"api_key": "k"}}}, {"format": "json"})
+def test_a_response_without_its_target_causes_no_replacement_of_a_destination() -> None:
+    assert is_in_sync("EventDestination", {"target": {"metrics": {"api_key": "k"}}}, {"format": "json"})
 
 
 def test_an_inline_policy_is_sent_as_text() -> None:
@@ -143,12 +143,12 @@ def test_an_inline_policy_is_sent_as_text() -> None:
     )
 
 
-def test_a_policy_given_as_text_is_sent_as_it_was_written() -> None:
+def test_a_policy_written_as_text_is_sent_unchanged() -> None:
     plan = make_plan(declare("CloudEndpoint/a", {"url": "https://a.x", "traffic_policy": AS_YAML}))
     assert (plan.calls[0].body or {})["traffic_policy"] == AS_YAML
 
 
-def test_a_reference_inside_an_inline_policy_waits_in_its_place() -> None:
+def test_a_reference_in_an_inline_policy_is_resolved_in_its_place() -> None:
     edge = ref("TLSEdge/a")
     text = Template(("x-", edge))
     assert body_value(INLINE, {"a": [edge, text], "b": 1}) == JsonTemplate(('{"a": [', edge, ", ", text, '], "b": 1}'))
@@ -164,14 +164,14 @@ _PLAIN = st.recursive(
 @given(_PLAIN, _PLAIN, st.text())
 @example('x", "evil": "y', True, '"\\\x00\u2028')
 @example(False, [], "\\u0000")
-def test_an_inline_policy_is_sent_as_the_same_text_whenever_its_references_become_known(
+def test_an_inline_policy_is_the_same_text_whenever_its_references_are_resolved(
     one: object, two: object, text: str
 ) -> None:
     first, second = ref("TLSEdge/a"), ref("TLSEdge/b.x")
     document = {"b": [first, Template((text, first, text, second)), [], {}], text: {"x": second}, "a": [text, one]}
     answers = {first: one, second: two}
     known_before_planning = body_value(INLINE, substitute(document, answers.__getitem__))
-    half = body_value(INLINE, substitute(document, lambda each: one if each == first else each))
+    half = body_value(INLINE, substitute(document, lambda reference: one if reference == first else reference))
     for waiting in (body_value(INLINE, document), half):
         assert isinstance(waiting, JsonTemplate)
         assert substitute(waiting, answers.__getitem__) == known_before_planning
@@ -185,32 +185,32 @@ def test_nulls_inside_a_module_are_not_sent() -> None:
     assert (plan.calls[0].body or {})["tls_termination"] == {"terminate_at": "upstream"}
 
 
-def test_headers_that_differ_only_in_case_rest_after_they_were_applied() -> None:
-    world = settle(declare("HTTPResponseBackend/a", {"body": "x", "headers": {"Content-Type": "text/plain"}}))
+def test_headers_that_differ_only_in_case_are_in_sync_after_an_apply() -> None:
+    world = build_account(declare("HTTPResponseBackend/a", {"body": "x", "headers": {"Content-Type": "text/plain"}}))
     assert world.objects
 
 
-def test_a_changed_header_is_told_by_its_own_name() -> None:
+def test_a_changed_header_is_listed_by_its_name() -> None:
     was = {"headers": {"X-A": "1", "X-B": "2"}}
     backend = live("HTTPResponseBackend", "bkdhr_1", was, owner=record("HTTPResponseBackend/a", was))
     plan = make_plan(declare("HTTPResponseBackend/a", {"headers": {"X-A": "1", "X-B": "3"}}), seen=snapshot(backend))
     assert [(field.path, field.old, field.new) for field in fields(plan).values()] == [("headers.x-b", "2", "3")]
 
 
-def test_a_server_default_that_is_declared_is_enforced() -> None:
+def test_a_declared_server_default_is_enforced() -> None:
     was = {"tls_termination": {"min_version": "1.3"}}
     edge = live("TLSEdge", "e", {"tls_termination": {"min_version": "1.2"}}, owner=record("TLSEdge/a", was))
     assert list(fields(make_plan(declare("TLSEdge/a", was), seen=snapshot(edge)))) == ["tls_termination.min_version"]
 
 
-def test_sources_left_out_are_left_alone() -> None:
+def test_undeclared_sources_are_unchanged() -> None:
     subscription = live(
         "EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {})
     )
     assert make_plan(declare("EventSubscription/a"), seen=snapshot(subscription)).changes == ()
 
 
-def test_sources_declared_empty_are_emptied() -> None:
+def test_sources_declared_as_empty_are_removed() -> None:
     subscription = live(
         "EventSubscription", "esb_1", {"sources": [{"type": "a.v0"}]}, owner=record("EventSubscription/a", {})
     )
@@ -230,7 +230,7 @@ def test_a_list_removed_from_git_is_emptied() -> None:
     assert (make_plan(declare("TunnelCredential/a"), seen=snapshot(credential)).calls[0].body or {})["acl"] == []
 
 
-def test_manifests_are_compared_whatever_the_order_they_come_in() -> None:
+def test_a_plan_is_the_same_for_any_order_of_declarations() -> None:
     one, two = declare("IPPolicy/a", {"description": "x"}), declare("IPPolicy/b")
     assert make_plan(one, two) == make_plan(two, one)
 
@@ -277,7 +277,7 @@ MODULE: Value = {"enabled": True, "ip_policy_ids": ["p"]}
         ),
     ],
 )
-def test_a_live_value_agrees_as_far_as_responses_show_it(where: Field, want: Value, have: Any, equal: bool) -> None:
+def test_a_live_value_agrees_if_its_readable_parts_are_equal(where: Field, want: Value, have: Any, equal: bool) -> None:
     assert agrees(where, want, have) is equal
 
 
@@ -293,12 +293,12 @@ def test_a_live_value_agrees_as_far_as_responses_show_it(where: Field, want: Val
         ({}, False),
     ],
 )
-def test_a_natural_key_needs_each_of_its_parts(form: dict[str, Value], has_key: bool) -> None:
+def test_a_natural_key_requires_each_of_its_parts(form: dict[str, Value], has_key: bool) -> None:
     assert (natural_key(RULE, form) is not None) is has_key
     assert natural_key(EDGE, form) is None
 
 
-def test_a_natural_key_is_that_of_equal_parts_in_their_order() -> None:
+def test_a_natural_key_consists_of_its_parts_in_order() -> None:
     def key(policy: Value, cidr: Value) -> Any:
         return natural_key(RULE, {"ip_policy_id": policy, "cidr": cidr, "action": "allow"})
 
@@ -308,7 +308,7 @@ def test_a_natural_key_is_that_of_equal_parts_in_their_order() -> None:
     assert key("p", 1) != key("p", "1")
 
 
-def test_a_response_without_a_lasting_value_or_with_an_input_says_nothing_of_it() -> None:
+def test_a_response_without_an_immutable_or_write_only_value_leaves_it_unread() -> None:
     form = canonical_live(kinds.get("ReservedDomain"), live("ReservedDomain", "rd_1", {"region": "eu"}))
     assert (form["domain"], form["region"]) == (UNREAD, UNREAD)
     form = canonical_live(kinds.get("ReservedDomain"), live("ReservedDomain", "rd_1", {"domain": "A.x"}))
@@ -340,5 +340,5 @@ def test_a_response_without_a_lasting_value_or_with_an_input_says_nothing_of_it(
         (field("sources", "EventSubscription"), [{"type": "a", "filter": None}], [{"type": "a"}]),
     ],
 )
-def test_a_request_has_no_nulls_and_documents_as_text(where: Field, value: Value, sent: Value) -> None:
+def test_a_request_contains_no_nulls_and_documents_as_text(where: Field, value: Value, sent: Value) -> None:
     assert body_value(where, value) == sent

@@ -1,4 +1,4 @@
-"""What changed a field since the last apply, for each way in which three values of it can differ."""
+"""What changed a field since the last apply, for each combination of its three values."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def combine(platform: bool, git: bool) -> ChangedBy:
     return ChangedBy.BOTH if platform and git else ChangedBy.PLATFORM if platform else ChangedBy.GIT
 
 
-def show(module: Module | None) -> Module:
-    """The edge as a response shows it."""
+def live_module(module: Module | None) -> Module:
+    """The edge as in a response."""
     if module is None:
         return {"ip_restriction": None}
     policies = [{"id": policy} for policy in module["ip_policy_ids"]]
@@ -58,26 +58,26 @@ def find_module_causes(
     owner = record("TLSEdge/e", before)
     if bundled:
         owner = owner._replace(applied=owner_record.fold(EDGE.by_name["ip_restriction"], owner.applied))
-    edge = live("TLSEdge", "e", show(now), owner=owner)
+    edge = live("TLSEdge", "e", live_module(now), owner=owner)
     declared = declare("TLSEdge/e", {} if want is None else {"ip_restriction": want})
     plan = make_plan(declared, seen=snapshot(edge), options=LENIENT)
     return {path: change.changed_by for path, change in fields(plan).items()} if plan.changes else {}
 
 
 @pytest.mark.parametrize("bundled", [False, True])
-def test_each_leaf_of_a_module_has_the_cause_that_the_three_values_of_it_tell(bundled: bool) -> None:
+def test_each_leaf_of_a_module_has_the_cause_that_its_three_values_show(bundled: bool) -> None:
     for was, now, want in product(MODULES, repeat=3):
         if bundled and was is None:
             continue
         expected = {}
         if want is None and now is not None:
-            # One change for all of the module, by Git alone only if the platform has all of what was applied.
+            # One change for the module, by Git only if the platform has everything that was applied.
             expected["ip_restriction"] = combine(was != now, was is not None)
         elif want is not None:
             for leaf, value in want.items():
                 if now is not None and now[leaf] == value:
                     continue
-                if bundled:  # one digest for the whole module: nobody knows which leaf it was
+                if bundled:  # one digest for the whole module does not show which leaf changed
                     expected[f"ip_restriction.{leaf}"] = combine(now != was, want != was)
                 elif now is None:
                     expected[f"ip_restriction.{leaf}"] = combine(was is not None, was is None or was[leaf] != value)
@@ -88,11 +88,11 @@ def test_each_leaf_of_a_module_has_the_cause_that_the_three_values_of_it_tell(bu
         assert find_module_causes(was, now, want, bundled=bundled) == expected, (was, now, want)
 
 
-def test_each_value_of_a_text_has_the_cause_that_the_three_values_tell() -> None:
+def test_each_value_of_a_text_has_the_cause_that_its_three_values_show() -> None:
     for was, now, want in product(("", "x", "y"), repeat=3):
         edge = live("TLSEdge", "e", {"description": now}, owner=record("TLSEdge/e", {"description": was}))
         plan = make_plan(declare("TLSEdge/e", {"description": want}), seen=snapshot(edge))
-        found = [change.changed_by for each in plan.changes for change in each.fields]
+        found = [change.changed_by for decided in plan.changes for change in decided.fields]
         assert found == ([] if now == want else [combine(now != was, want != was)]), (was, now, want)
 
 
@@ -115,7 +115,7 @@ def test_a_missing_module_of_defaults_has_the_cause_of_the_module(
 @pytest.mark.parametrize(
     ("path", "kind", "applied", "cause"),
     [
-        # Not known what was applied: nobody can tell.
+        # Unknown what was applied.
         ("description", "TLSEdge", LastApplied(None), ChangedBy.UNKNOWN),
         # No value was declared: only a declaration can differ from the choice of the platform.
         ("tls_termination.min_version", "TLSEdge", last_applied(tls_termination={}), ChangedBy.GIT),
@@ -138,22 +138,20 @@ def test_some_causes_do_not_depend_on_the_values(path: str, kind: str, applied: 
         ("by hand", True, ChangedBy.PLATFORM),
     ],
 )
-def test_a_reference_that_is_not_resolved_follows_its_target_or_was_changed(
-    old: str, follows: bool, cause: ChangedBy
-) -> None:
-    asked: list[tuple[Ref, Value]] = []
+def test_an_unresolved_reference_follows_its_target_or_was_changed(old: str, follows: bool, cause: ChangedBy) -> None:
+    questions: list[tuple[Ref, Value]] = []
 
     def is_followed(reference: Ref, value: Value) -> bool:
-        asked.append((reference, value))
+        questions.append((reference, value))
         return follows
 
     applied = replace(last_applied(description="was"), follows=is_followed)
     target = ref("IPPolicy/p")
     assert find_cause(*find_leaf("description"), old, target, applied) is cause
-    assert asked == [(target, old)]
+    assert questions == [(target, old)]
 
 
-def test_of_several_references_each_has_to_follow() -> None:
+def test_a_list_of_references_follows_only_if_each_reference_follows() -> None:
     followed, new = ref("IPPolicy/p"), ref("IPPolicy/q")
     applied = replace(
         last_applied(ip_restriction={"ip_policy_ids": ["p"]}), follows=lambda reference, _: reference == followed
@@ -163,7 +161,7 @@ def test_of_several_references_each_has_to_follow() -> None:
     assert find_cause(*leaf, ["p"], [followed, new], applied) is ChangedBy.GIT
 
 
-def test_a_bundled_reference_that_is_not_resolved_may_have_changed_in_git() -> None:
+def test_a_bundled_unresolved_reference_may_have_changed_in_git() -> None:
     field = EDGE.by_name["ip_restriction"]
     was = last_applied(ip_restriction={"ip_policy_ids": ["p"]})
     assert was.applied is not None
@@ -175,7 +173,7 @@ def test_a_bundled_reference_that_is_not_resolved_may_have_changed_in_git() -> N
     assert (compared.platform, compared.git) == (False, None)
     leaf = find_leaf("ip_restriction.ip_policy_ids")
     assert find_cause(*leaf, ["p"], [ref("IPPolicy/p")], bundled, compared) is ChangedBy.FOLLOWS
-    # The leaf beside it differs from what was applied: the bundle does not say which of the leaves Git changed.
+    # The other leaf differs from what was applied: the bundle does not show which leaf Git changed.
     assert find_cause(*find_leaf("ip_restriction.enabled"), False, True, bundled, compared) is ChangedBy.GIT
     moved = bundled.compare_bundle(field, want, None)
     assert moved is not None
@@ -187,7 +185,7 @@ def test_a_bundled_reference_that_is_not_resolved_may_have_changed_in_git() -> N
 @pytest.mark.parametrize(
     ("value", "cause"), [(ref("TLSEdge/new"), ChangedBy.GIT), ("ec_1", ChangedBy.UNKNOWN), (None, None)]
 )
-def test_what_responses_never_show_and_was_never_applied_is_new_if_it_refers_to_what_is_new(
+def test_a_write_only_field_that_was_never_applied_is_new_if_its_target_is_new(
     value: Value, cause: ChangedBy | None
 ) -> None:
     _, _, field = find_leaf("endpoint_configuration_id", "ReservedAddress")

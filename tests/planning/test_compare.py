@@ -14,6 +14,7 @@ from reconciler.rendering.wire.plan_json import write_plan
 from tests.planning.builders import (
     LENIENT,
     actions,
+    build_account,
     change_of,
     declare,
     fields,
@@ -24,7 +25,6 @@ from tests.planning.builders import (
     ref,
     requests,
     secret,
-    settle,
     snapshot,
 )
 
@@ -148,7 +148,7 @@ def test_an_undeclared_field_with_its_documented_default_or_no_value_is_unchange
 
 def test_a_reference_to_a_replaced_object_follows_it() -> None:
     first = [declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge()]
-    world = settle(*first)
+    world = build_account(*first)
     plan = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), _edge())
     assert [field.changed_by for field in change_of(plan, "TLSEdge/e").fields] == [ChangedBy.FOLLOWS]
 
@@ -158,7 +158,7 @@ def _edge() -> Any:
 
 
 def test_a_reference_to_another_new_object_is_a_change_in_git() -> None:
-    world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge())
+    world = build_account(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), _edge())
     plan = plan_on(
         world,
         declare("CertificateAuthority/a", {"ca_pem": "OLD"}),

@@ -24,12 +24,12 @@ from tests.planning.builders import (
     KINDS,
     apply_to,
     at,
+    build_account,
     declare,
     live,
     manifest,
     plan_on,
     record,
-    settle,
     snapshot,
 )
 
@@ -94,7 +94,7 @@ def test_two_domains_that_swap_names_are_unchanged() -> None:
     def domains(first: str, second: str) -> list[Any]:
         return [declare("ReservedDomain/1", {"domain": first}), declare("ReservedDomain/2", {"domain": second})]
 
-    plan = plan_on(settle(*domains("a.x", "b.x")), *domains("b.x", "a.x"))
+    plan = plan_on(build_account(*domains("a.x", "b.x")), *domains("b.x", "a.x"))
     assert (plan.calls, [problem.code for problem in plan.errors]) == ((), ["circular-calls"])
 
 
@@ -207,7 +207,7 @@ DOMAINS = [declare(f"ReservedDomain/{name}", {"domain": f"{name}.x"}) for name i
 
 
 def test_a_release_removes_only_requested_values_and_only_their_receivers_wait() -> None:
-    world = settle(*DOMAINS, *edges(["a.x", "b.x", "c.x"], ["d.x"], []))
+    world = build_account(*DOMAINS, *edges(["a.x", "b.x", "c.x"], ["d.x"], []))
     plan = plan_on(world, *DOMAINS, *edges(["d.x", "c.x"], ["a.x"], ["b.x"]))
     sent = {call.id: ((call.body or {}).get("hostports"), set(call.needs)) for call in plan.calls}
     release = "release hostports of TLSEdge/0"
@@ -220,7 +220,7 @@ def test_a_release_removes_only_requested_values_and_only_their_receivers_wait()
 
 
 def test_two_swaps_are_released_independently() -> None:
-    world = settle(*DOMAINS, *edges(["a.x"], ["b.x"], ["c.x"], ["d.x"]))
+    world = build_account(*DOMAINS, *edges(["a.x"], ["b.x"], ["c.x"], ["d.x"]))
     plan = plan_on(world, *DOMAINS, *edges(["b.x"], ["a.x"], ["d.x"], ["c.x"]))
     needs = {call.id: set(call.needs) for call in plan.calls}
     releases = [f"release hostports of TLSEdge/{n}" for n in (0, 2)]

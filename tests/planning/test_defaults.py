@@ -1,4 +1,4 @@
-"""A documented default that is not live is sent: left out, the platform might take another value for it."""
+"""A documented default that the live object lacks is sent: if omitted, the platform may choose another value."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from reconciler.model.value import reveal
 from reconciler.sandbox.wire import bodies
 from tests.planning.builders import KINDS, declare, live, make_plan, record, snapshot
 
-_EMPTY: dict[Shape, Any] = {Shape.INTEGER: 1, Shape.NUMBER: 1.0, Shape.FLAG: True, Shape.LIST: [], Shape.MAP: {}}
+MINIMAL: dict[Shape, Any] = {Shape.INTEGER: 1, Shape.NUMBER: 1.0, Shape.FLAG: True, Shape.LIST: [], Shape.MAP: {}}
 
 
-def _minimal(fields: tuple[Field, ...]) -> dict[str, Any]:
-    return {field.name: _some(field) for field in fields if field.required}
+def minimal_spec(fields: tuple[Field, ...]) -> dict[str, Any]:
+    return {field.name: minimal_value(field) for field in fields if field.required}
 
 
-def _some(field: Field) -> Any:
+def minimal_value(field: Field) -> Any:
     if field.shape is Shape.OBJECT:
-        return _minimal(field.fields)
-    return field.choices[0] if field.choices else _EMPTY.get(field.shape, "some")
+        return minimal_spec(field.fields)
+    return field.choices[0] if field.choices else MINIMAL.get(field.shape, "some")
 
 
-def _another(field: Field) -> Any:
+def other_value(field: Field) -> Any:
     """A value that is not the default, as a response shows it."""
     if field.as_map is not None:
         return {"other": 1}
@@ -38,7 +38,7 @@ def _another(field: Field) -> Any:
         case Shape.FLAG:
             return not field.default
         case Shape.LIST if field.item is not None:
-            return [_minimal(field.item.fields) if field.item.fields else "other"]
+            return [minimal_spec(field.item.fields) if field.item.fields else "other"]
         case Shape.MAP:
             return {"other": "other"}
         case Shape.INTEGER:
@@ -46,39 +46,39 @@ def _another(field: Field) -> Any:
     return next((choice for choice in field.choices if choice != field.default), "other")
 
 
-def _defaults(fields: tuple[Field, ...], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
+def list_defaults(fields: tuple[Field, ...], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Field]]:
     for field in fields:
         path = (*above, field.name)
         if {Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly} & field.behaviors or path == ("metadata",):
             continue
         if field.shape is Shape.OBJECT:
-            yield from _defaults(field.fields, path)
+            yield from list_defaults(field.fields, path)
         elif field.default is not None:
             yield path, field
 
 
-CASES = [(kind, path, field) for kind in KINDS for path, field in _defaults(kind.fields)]
+CASES = [(kind, path, field) for kind in KINDS for path, field in list_defaults(kind.fields)]
 
 
 @pytest.mark.parametrize(
     ("kind", "path", "field"), CASES, ids=[f"{kind.name}.{'.'.join(path)}" for kind, path, _ in CASES]
 )
-def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, ...], field: Field) -> None:
-    spec = _minimal(kind.fields)
+def test_a_default_that_is_not_live_is_sent(kind: Kind, path: tuple[str, ...], field: Field) -> None:
+    spec = minimal_spec(kind.fields)
     inside, fields = spec, kind.fields
     for name in path[:-1]:
         (part,) = (field for field in fields if field.name == name)
-        inside = inside.setdefault(name, {**_minimal(part.fields), **inside.get(name, {})})
+        inside = inside.setdefault(name, {**minimal_spec(part.fields), **inside.get(name, {})})
         fields = part.fields
-    shown = deepcopy(spec)
-    inside = shown
+    body_of_object = deepcopy(spec)
+    inside = body_of_object
     for name in path[:-1]:
         inside = inside[name]
-    inside[path[-1]] = _another(field)
+    inside[path[-1]] = other_value(field)
     address = f"{kind.name}/a"
     owner = record(address, spec) if kind.keeps_owner else None
     parent = "some" if kind.parent else None
-    live_object = live(kind.name, "id-1", shown, owner=owner, parent=parent)
+    live_object = live(kind.name, "id-1", body_of_object, owner=owner, parent=parent)
     bindings = {} if kind.keeps_owner else {address: Binding(live_object.locator)}
     plan = make_plan(declare(address, spec), seen=snapshot(live_object, bindings=bindings))
     (call,) = plan.calls
@@ -88,13 +88,13 @@ def test_a_default_that_is_not_live_is_in_the_body(kind: Kind, path: tuple[str, 
     assert body == field.default
 
 
-def test_the_sandbox_takes_the_documented_defaults() -> None:
+def test_the_sandbox_uses_the_documented_defaults() -> None:
     for kind, path, field in CASES:
-        taken = bodies.fill_defaults(kind.name, field, None, "".join(f"{name}." for name in path[:-1]))
-        assert canonicalize_live(field, taken) == empty(field), (kind.name, path)
+        value = bodies.fill_defaults(kind.name, field, None, "".join(f"{name}." for name in path[:-1]))
+        assert canonicalize_live(field, value) == empty(field), (kind.name, path)
 
 
-def test_there_is_a_case_for_every_sort_of_default() -> None:
+def test_each_sort_of_default_has_a_case() -> None:
     names = {f"{kind.name}.{'.'.join(path)}" for kind, path, _ in CASES}
     assert names >= {
         "HTTPSEdgeRoute.saml.allow_idp_initiated",

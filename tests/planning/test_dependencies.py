@@ -1,4 +1,4 @@
-"""What depends on what, and orders that respect it."""
+"""Dependencies between declarations, host names, and the topological order."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def kind(name: str) -> Kind:
         ("", []),
     ],
 )
-def test_a_host_name_finds_what_reserves_it(host: str, holders: list[str]) -> None:
+def test_a_host_name_finds_its_reserved_names(host: str, holders: list[str]) -> None:
     index = host_index("app.example.com", "*.apps.example.com", "1.tcp.example.net:20000")
     assert list(index.holders(host)) == holders
 
 
 @pytest.mark.parametrize(
-    ("stored", "asked"),
+    ("stored", "requested"),
     [
         (" App.Example.COM. ", "app.example.com"),
         ("app.example.com", " APP.example.com "),
@@ -60,11 +60,11 @@ def test_a_host_name_finds_what_reserves_it(host: str, holders: list[str]) -> No
         ("*.Example.com.", "a.app.example.com:80"),
     ],
 )
-def test_a_host_name_is_found_however_it_is_written(stored: str, asked: str) -> None:
-    assert list(host_index(stored).holders(asked)) == [stored]
+def test_a_host_name_is_found_in_any_notation(stored: str, requested: str) -> None:
+    assert list(host_index(stored).holders(requested)) == [stored]
 
 
-def test_the_nearest_wildcard_is_found_and_all_of_its_holders() -> None:
+def test_the_nearest_wildcard_is_found_with_all_its_holders() -> None:
     index = host_index("*.example.com", "*.apps.example.com")
     index.add("*.apps.example.com", "another")
     assert list(index.holders("x.apps.example.com")) == ["*.apps.example.com", "another"]
@@ -72,17 +72,17 @@ def test_the_nearest_wildcard_is_found_and_all_of_its_holders() -> None:
     assert list(index.holders("*.org")) == []
 
 
-def test_the_address_with_its_port_comes_before_the_host_alone() -> None:
+def test_the_address_with_its_port_precedes_the_host() -> None:
     index = host_index("1.tcp.example.net", "1.tcp.example.net:20000")
     assert list(index.holders("1.tcp.example.net:20000")) == ["1.tcp.example.net:20000"]
     assert list(index.holders("1.tcp.example.net:1")) == ["1.tcp.example.net"]
 
 
-def test_the_exact_name_comes_before_a_wildcard() -> None:
+def test_the_exact_name_precedes_a_wildcard() -> None:
     assert list(host_index("*.x.org", "a.x.org").holders("a.x.org")) == ["a.x.org"]
 
 
-def test_what_is_no_text_reserves_nothing() -> None:
+def test_a_value_that_is_no_text_reserves_nothing() -> None:
     index: HostIndex[str] = HostIndex()
     index.add({"odd": 1}, "x")
     assert list(index.holders("odd")) == []
@@ -96,20 +96,20 @@ def test_a_reference_among_hostports_names_no_host_and_hides_none() -> None:
 @pytest.mark.parametrize(
     "value", [None, ref("ReservedAddress/a", "addr"), Template(("tls://", ref("ReservedAddress/a")))]
 )
-def test_a_value_that_is_not_known_yet_names_no_host(value: Any) -> None:
+def test_a_value_that_is_not_resolved_names_no_host(value: Any) -> None:
     assert list(find_mentions(kind("CloudEndpoint").by_name["url"], value)) == []
 
 
-def test_fields_inside_an_object_name_hosts_too() -> None:
+def test_fields_inside_an_object_name_hosts() -> None:
     hostports = kind("TLSEdge").by_name["hostports"]
     outer = replace(kind("TLSEdge").by_name["mutual_tls"], fields=(hostports, kind("TLSEdge").by_name["description"]))
     assert "a.x" in list(find_mentions(outer, {"hostports": ["a.x:443"], "description": "b.x:443"}))
     assert list(find_mentions(outer, {"hostports": None})) == list(find_mentions(outer, "a.x:443")) == []
 
 
-def test_a_declaration_needs_the_others_that_it_refers_to_or_whose_host_it_names_each_once() -> None:
+def test_a_declaration_depends_once_on_each_reference_and_each_named_host() -> None:
     hosts: HostIndex[Address] = HostIndex()
-    for host, holder in (("a.x", "ReservedDomain/a"), ("b.x", "ReservedDomain/b"), ("c.x", "ReservedDomain/gone")):
+    for host, holder in (("a.x", "ReservedDomain/a"), ("b.x", "ReservedDomain/b"), ("c.x", "ReservedDomain/unknown")):
         hosts.add(host, at(holder))
     edge = declare(
         "TLSEdge/e",
@@ -117,12 +117,12 @@ def test_a_declaration_needs_the_others_that_it_refers_to_or_whose_host_it_names
             "description": "b.x:443",  # text, and no field that names hosts
             "hostports": ["b.x:443", "c.x:443", "a.x:443", "b.x:8443"],
             "mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/z"), ref("CertificateAuthority/c")]},
-            "ip_restriction": {"ip_policy_ids": [ref("IPPolicy/gone"), ref("TLSEdge/e")]},
+            "ip_restriction": {"ip_policy_ids": [ref("IPPolicy/unknown"), ref("TLSEdge/e")]},
         },
     )
     others = [declare(f"ReservedDomain/{name}", {"domain": f"{name}.x"}) for name in "ab"]
     others += [declare(f"CertificateAuthority/{name}", {"ca_pem": "PEM"}) for name in "cz"]
-    needs = find_dependencies(manifest(edge, *others), {each.name: each for each in KINDS}, hosts)
+    needs = find_dependencies(manifest(edge, *others), {kind_.name: kind_ for kind_ in KINDS}, hosts)
     assert list(map(str, needs.pop(at("TLSEdge/e")))) == [
         "CertificateAuthority/z",
         "CertificateAuthority/c",
@@ -135,8 +135,8 @@ def test_a_declaration_needs_the_others_that_it_refers_to_or_whose_host_it_names
 # --- orders -----------------------------------------------------------------------------------------------------------
 
 
-def naive_order(needs: Mapping[str, set[str]], rank: Mapping[str, int]) -> list[str]:
-    """The lowest of the nodes that wait for nothing any more, again and again, as far as there is one."""
+def order_naively(needs: Mapping[str, set[str]], rank: Mapping[str, int]) -> list[str]:
+    """Repeatedly the lowest of the nodes without unmet needs, until there is none."""
     ordered: list[str] = []
     while ready := [node for node in needs if node not in ordered and needs[node] <= set(ordered)]:
         ordered.append(min(ready, key=lambda node: (rank.get(node, 0), node)))
@@ -148,38 +148,38 @@ NODES = st.sampled_from("abcde")
 
 @settings(max_examples=examples(60))
 @given(st.dictionaries(NODES, st.sets(NODES, max_size=2)), st.dictionaries(NODES, st.integers(0, 2)), st.booleans())
-def test_an_order_takes_the_lowest_of_what_is_ready_and_a_ring_is_one(
+def test_an_order_has_the_lowest_ready_node_first_or_a_cycle_is_reported(
     drawn: dict[str, set[str]], ranks: dict[str, int], ranked: bool
 ) -> None:
     needs = {node: needed & drawn.keys() for node, needed in drawn.items()}
     rank = {node: ranks.get(node, 0) for node in needs} if ranked else {}
-    expected = naive_order(needs, rank)
+    expected = order_naively(needs, rank)
     if len(expected) == len(needs):
         assert sort(needs, rank or None) == expected
         assert find_cycle(needs) is None
         return
     with pytest.raises(CycleError) as caught:
         sort(needs, rank or None)
-    ring = caught.value.args[1]
-    assert ring == find_cycle(dict(reversed(needs.items())))
-    assert len(ring) > 1
-    assert ring[0] == ring[-1]
-    assert len(set(ring[1:])) == len(ring) - 1
-    assert all(before in needs[after] for before, after in pairwise(ring))
+    cycle = caught.value.args[1]
+    assert cycle == find_cycle(dict(reversed(needs.items())))
+    assert len(cycle) > 1
+    assert cycle[0] == cycle[-1]
+    assert len(set(cycle[1:])) == len(cycle) - 1
+    assert all(before in needs[after] for before, after in pairwise(cycle))
 
 
-def test_everything_comes_after_what_it_needs_and_otherwise_in_order() -> None:
+def test_each_node_follows_its_dependencies_and_otherwise_its_order() -> None:
     assert sort({"c": ["a"], "b": [], "a": ["d"], "d": []}) == ["b", "d", "a", "c"]
 
 
-def test_no_ring_is_found_where_there_is_none() -> None:
+def test_no_cycle_is_found_without_one() -> None:
     assert find_cycle({"a": ["b"], "b": []}) is None
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_ring_is_found_the_same_from_either_end(turned: bool) -> None:
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_a_cycle_is_the_same_from_either_end(is_reversed: bool) -> None:
     needs = {"a": {"b", "c"}, "b": {"a", "c"}, "c": {"a", "b"}}
-    assert find_cycle(dict(reversed(needs.items())) if turned else needs) == ["a", "b", "a"]
+    assert find_cycle(dict(reversed(needs.items())) if is_reversed else needs) == ["a", "b", "a"]
 
 
 def test_addresses_can_be_ordered() -> None:

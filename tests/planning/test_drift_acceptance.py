@@ -14,6 +14,7 @@ from tests.planning.builders import (
     LENIENT,
     at,
     body_of,
+    build_account,
     declare,
     live,
     make_plan,
@@ -21,7 +22,6 @@ from tests.planning.builders import (
     plan_on,
     record,
     secret,
-    settle,
     snapshot,
 )
 
@@ -39,7 +39,7 @@ ROLE = {"role": {"role_arn": "arn:1"}}
 def test_an_object_that_contains_a_secret_is_declined_as_a_whole(member: str, value: dict[str, Any]) -> None:
     """The response omits the secret: without it the manifest would not be valid, or would unset it."""
     declared = declare("EventDestination/d", {"target": {"metrics": {"api_key": secret("hush-hush")}}})
-    world = settle(declared)
+    world = build_account(declared)
     body_of(world, "EventDestination")["target"] = {member: value}
     plan = plan_on(world, declared)
     offers, declined = find_offers(plan, manifest(declared), world.snapshot(), KINDS, both=True)

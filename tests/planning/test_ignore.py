@@ -1,4 +1,4 @@
-"""What `lifecycle.ignore` leaves to others."""
+"""Fields that `lifecycle.ignore` excludes from management."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_an_ignored_field_is_not_compared() -> None:
     assert make_plan(declare("TLSEdge/a", was, ignore=("description",)), seen=snapshot(edge)).changes == ()
 
 
-def test_an_ignored_field_is_not_sent_with_another() -> None:
+def test_an_ignored_field_is_not_sent_with_other_fields() -> None:
     was = {"description": "x"}
     edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", was))
     plan = make_plan(
@@ -28,33 +28,33 @@ def test_an_ignored_field_is_not_sent_with_another() -> None:
     assert (plan.calls[0].body or {}).keys() == {"hostports"}
 
 
-def test_an_ignored_field_is_no_part_of_the_record_of_an_object_that_is_adopted_as_it_is() -> None:
-    edge = live("TLSEdge", "e", {"description": "theirs", "hostports": ["a.x:443"]})
-    declared = {"description": "ours", "hostports": ["a.x:443"]}
+def test_an_ignored_field_is_not_in_the_owner_record_of_an_adopted_object() -> None:
+    edge = live("TLSEdge", "e", {"description": "live", "hostports": ["a.x:443"]})
+    declared = {"description": "declared", "hostports": ["a.x:443"]}
     plan = make_plan(declare("TLSEdge/e", declared, id="e", adopt=True, ignore=["description"]), seen=snapshot(edge))
     (call,) = plan.calls
     assert call.owner is not None
     assert (call.body, list(call.owner.applied)) == ({}, ["hostports"])
 
 
-def test_an_ignored_field_is_set_when_the_object_is_made() -> None:
+def test_an_ignored_field_is_sent_by_a_create() -> None:
     plan = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("description",)))
     assert (plan.calls[0].body or {})["description"] == "x"
 
 
-def test_an_ignored_module_that_others_attached_is_left_attached() -> None:
+def test_an_ignored_module_attached_by_others_is_unchanged() -> None:
     edge = live("TLSEdge", "e", {"backend": {"backend": {"id": "b"}}}, owner=record("TLSEdge/a", {}))
     assert make_plan(declare("TLSEdge/a", ignore=("backend",)), seen=snapshot(edge)).changes == ()
 
 
-def test_ignored_metadata_stays_as_it_is_when_the_record_is_written() -> None:
+def test_ignored_metadata_is_unchanged_by_an_update_of_the_owner_record() -> None:
     edge = live("TLSEdge", "e", {"metadata": "by hand"}, owner=record("TLSEdge/a", {}))
     plan = make_plan(declare("TLSEdge/a", {"description": "x"}, ignore=("metadata",)), seen=snapshot(edge))
     assert plan.calls[0].owner is not None
     assert plan.calls[0].owner.text == "by hand"
 
 
-def test_ignored_metadata_goes_along_to_the_object_that_replaces_it() -> None:
+def test_ignored_metadata_is_copied_to_a_replacement() -> None:
     authority = live(
         "CertificateAuthority", "ca_1", {"ca_pem": "OLD", "metadata": "by hand"}, owner=record("CertificateAuthority/a")
     )
@@ -76,7 +76,7 @@ def test_an_ignored_part_of_a_module_is_not_compared() -> None:
     )
 
 
-def test_an_ignored_part_keeps_its_live_value_when_the_module_is_written() -> None:
+def test_an_ignored_part_is_sent_with_its_live_value_in_an_update_of_the_module() -> None:
     now = {"ip_restriction": {"enabled": False, "ip_policies": [{"id": "q"}]}}
     edge = live("TLSEdge", "e", now, owner=record("TLSEdge/a", MODULE))
     plan = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(edge))
@@ -84,13 +84,13 @@ def test_an_ignored_part_keeps_its_live_value_when_the_module_is_written() -> No
     assert sent.get("ip_restriction", sent) == {"ip_policy_ids": ["p"], "enabled": False}
 
 
-def test_an_ignored_part_of_a_module_that_is_not_there_is_set_with_the_rest() -> None:
+def test_an_ignored_part_of_a_missing_module_is_sent_with_the_others() -> None:
     edge = live("TLSEdge", "e", {}, owner=record("TLSEdge/a", MODULE))
     plan = make_plan(declare("TLSEdge/a", MODULE, ignore=("ip_restriction.enabled",)), seen=snapshot(edge))
     assert (plan.calls[0].body or {}) == MODULE["ip_restriction"]
 
 
-def test_an_ignored_choice_of_the_platform_survives_a_change_beside_it() -> None:
+def test_an_ignored_server_default_is_retained_by_an_update_of_its_module() -> None:
     now = {"tls_termination": {"enabled": False, "terminate_at": "edge", "min_version": "1.3"}}
     edge = live("TLSEdge", "e", now, owner=record("TLSEdge/a", {"tls_termination": {}}))
     plan = make_plan(
@@ -100,7 +100,7 @@ def test_an_ignored_choice_of_the_platform_survives_a_change_beside_it() -> None
     assert sent.get("tls_termination", sent)["min_version"] == "1.3"
 
 
-def test_an_ignored_label_is_left_as_it_is() -> None:
+def test_an_ignored_label_is_unchanged() -> None:
     was = {"labels": {"app": "a", "zone": "1"}}
     backend = live(
         "TunnelGroupBackend", "b", {"labels": {"app": "a", "zone": "2"}}, owner=record("TunnelGroupBackend/a", was)
@@ -110,7 +110,7 @@ def test_an_ignored_label_is_left_as_it_is() -> None:
     )
 
 
-def test_an_ignored_label_that_somebody_removed_stays_away() -> None:
+def test_an_ignored_label_that_was_removed_is_not_added_again() -> None:
     was = {"labels": {"app": "a", "zone": "1"}}
     backend = live("TunnelGroupBackend", "b", {"labels": {"app": "b"}}, owner=record("TunnelGroupBackend/a", was))
     plan = make_plan(declare("TunnelGroupBackend/a", was, ignore=("labels.zone",)), seen=snapshot(backend))
@@ -121,30 +121,34 @@ def metrics(key: str, service: str) -> dict[str, Any]:
     return {"target": {"metrics": {"api_key": secret(key), "service": service}}}
 
 
-SHOWN = {"target": {"metrics": {"api_key": "", "service": "edge"}}}
+LIVE_METRICS = {"target": {"metrics": {"api_key": "", "service": "edge"}}}
 
 
-def test_an_ignored_secret_that_is_never_read_back_is_not_sent_for_its_own_sake() -> None:
-    destination = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
+def test_an_ignored_write_only_secret_causes_no_update_by_itself() -> None:
+    destination = live(
+        "EventDestination", "ed_1", LIVE_METRICS, owner=record("EventDestination/a", metrics("one", "edge"))
+    )
     declared = declare("EventDestination/a", metrics("two", "edge"), ignore=("target.metrics.api_key",))
     assert make_plan(declared, seen=snapshot(destination)).changes == ()
 
 
-def test_an_ignored_secret_is_sent_with_what_surrounds_it_for_the_platform_takes_it_whole() -> None:
-    destination = live("EventDestination", "ed_1", SHOWN, owner=record("EventDestination/a", metrics("one", "edge")))
+def test_an_ignored_secret_is_sent_with_an_update_of_its_target() -> None:
+    destination = live(
+        "EventDestination", "ed_1", LIVE_METRICS, owner=record("EventDestination/a", metrics("one", "edge"))
+    )
     declared = declare("EventDestination/a", metrics("two", "other"), ignore=("target.metrics.api_key",))
     plan = make_plan(declared, seen=snapshot(destination))
     assert list(fields(plan)) == ["target.metrics.service"]
     assert (plan.calls[0].body or {})["target"]["metrics"]["api_key"] == secret("two")
 
 
-def test_a_field_that_is_no_longer_ignored_is_enforced_again() -> None:
+def test_a_field_that_is_no_longer_ignored_is_enforced() -> None:
     edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {}))
     plan = make_plan(declare("TLSEdge/a", {"description": "x"}), seen=snapshot(edge))
     assert fields(plan)["description"].changed_by is ChangedBy.BOTH
 
 
-def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
+def test_an_ignored_path_inside_a_text_has_no_effect() -> None:
     edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record("TLSEdge/a", {"description": "x"}))
     plan = make_plan(
         declare("TLSEdge/a", {"description": "x"}, ignore=("description.x", "nothing.y")), seen=snapshot(edge)
@@ -154,27 +158,27 @@ def test_a_part_inside_what_is_no_object_is_ignored_in_vain() -> None:
 
 # --- secrets that no manifest declares --------------------------------------------------------------------------------
 
-UNTOLD = {"certificate_pem": "PEM"}
+CERTIFICATE = {"certificate_pem": "PEM"}
 
 
-def test_a_secret_that_no_manifest_tells_stays_as_it_is() -> None:
-    certificate = live("TLSCertificate", "cert_1", UNTOLD)
+def test_an_undeclared_secret_is_unchanged_by_an_adoption() -> None:
+    certificate = live("TLSCertificate", "cert_1", CERTIFICATE)
     plan = make_plan(
-        declare("TLSCertificate/a", UNTOLD, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(certificate)
+        declare("TLSCertificate/a", CERTIFICATE, id="cert_1", ignore=("private_key_pem",)), seen=snapshot(certificate)
     )
     assert ([change.fields for change in plan.changes], plan.problems) == ([()], ())
 
 
-def test_an_object_is_not_made_without_a_secret_that_no_manifest_tells() -> None:
-    plan = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)))
+def test_an_object_is_not_created_without_an_undeclared_secret() -> None:
+    plan = make_plan(declare("TLSCertificate/a", CERTIFICATE, ignore=("private_key_pem",)))
     assert [error.text for error in plan.errors] == [
         "it does not exist and cannot be created without private_key_pem, which no manifest declares"
     ]
 
 
-def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> None:
+def test_an_object_is_not_replaced_without_an_undeclared_secret() -> None:
     certificate = live("TLSCertificate", "cert_1", {"certificate_pem": "OLD"}, owner=record("TLSCertificate/a"))
-    plan = make_plan(declare("TLSCertificate/a", UNTOLD, ignore=("private_key_pem",)), seen=snapshot(certificate))
+    plan = make_plan(declare("TLSCertificate/a", CERTIFICATE, ignore=("private_key_pem",)), seen=snapshot(certificate))
     assert [error.text for error in plan.errors] == [
         "it cannot be replaced without private_key_pem, which no manifest declares"
     ]
@@ -183,7 +187,7 @@ def test_an_object_is_not_replaced_without_a_secret_that_no_manifest_tells() -> 
 METRICS = {"target": {"metrics": {"service": "edge"}}}
 
 
-def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it() -> None:
+def test_a_target_is_not_updated_without_its_undeclared_write_only_secret() -> None:
     destination = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {"target": {"metrics": {"service": "core"}}}
     plan = make_plan(
@@ -194,7 +198,7 @@ def test_what_surrounds_a_secret_that_nobody_can_read_is_not_changed_without_it(
     ]
 
 
-def test_another_field_changes_without_a_secret_that_no_manifest_tells() -> None:
+def test_another_field_is_updated_without_the_undeclared_secret() -> None:
     destination = live("EventDestination", "ed_1", METRICS, owner=record("EventDestination/a", METRICS))
     changed = {**METRICS, "description": "vendor"}
     plan = make_plan(
@@ -203,7 +207,7 @@ def test_another_field_changes_without_a_secret_that_no_manifest_tells() -> None
     assert (list(fields(plan)), plan.problems) == (["description"], ())
 
 
-def test_a_secret_that_is_shown_goes_along_with_what_surrounds_it() -> None:
+def test_a_readable_undeclared_secret_is_sent_with_an_update_of_its_module() -> None:
     hook = {"webhook_verification": {"enabled": True, "provider": "github", "secret": "s"}}
     route = {"edge_id": "edghts_1", "match_type": "exact_path", "match": "/"}
     live_route = live(
@@ -240,7 +244,7 @@ LIVE_LOGS = {"logs": {"log_group_arn": "live", "auth": {"creds": {"cloud_access_
         ("target.logs", LOGS, LIVE_LOGS, LIVE_LOGS),
         # Ignored as a whole: it is not sent at all.
         ("target", LOGS, LIVE_LOGS, LOGS),
-        # Responses do not show it: the declared value is the only one to send.
+        # Write-only: the declared value is the only one to send.
         (
             "target.metrics.api_key",
             {"metrics": {"api_key": "x"}},
@@ -259,21 +263,21 @@ def test_an_ignored_part_has_its_live_value(path: str, spec: Any, have: Any, mer
 
 
 @pytest.mark.parametrize(
-    ("paths", "left"),
+    ("paths", "compared"),
     [
         ([], {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}),
         (["description"], {"target": {"metrics": {"api_key": "x", "service": "s"}}}),
         (["target"], {"description": "d"}),
         (["target.metrics.api_key"], {"target": {"metrics": {"service": "s"}}, "description": "d"}),
         (["target.metrics.api_key", "description"], {"target": {"metrics": {"service": "s"}}}),
-        # Compared, since it has its live value by now.
+        # Compared: its live value was merged before.
         (["target.metrics.service"], {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}),
         (["missing"], {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}),
     ],
 )
-def test_what_is_ignored_is_not_compared(paths: list[str], left: dict[str, Value]) -> None:
+def test_ignored_paths_are_not_compared(paths: list[str], compared: dict[str, Value]) -> None:
     want: dict[str, Value] = {"target": {"metrics": {"api_key": "x", "service": "s"}}, "description": "d"}
-    assert prune(DESTINATION, want, paths) == left
+    assert prune(DESTINATION, want, paths) == compared
     assert prune(DESTINATION, {"description": "d"}, ["target.metrics.api_key"]) == {"description": "d"}
 
 
@@ -290,14 +294,14 @@ def test_what_is_ignored_is_not_compared(paths: list[str], left: dict[str, Value
         ({}, ["target.metrics.missing", "target.metrics.api_key"], ["target.metrics.api_key"]),
     ],
 )
-def test_an_ignored_secret_is_missing_if_what_encloses_it_is_declared(
+def test_an_ignored_secret_is_undeclared_if_its_parent_is_declared(
     metrics: Any, paths: list[str], missing: list[str]
 ) -> None:
     assert find_undeclared_secrets(DESTINATION, {"target": {"metrics": metrics}}, paths) == missing
     assert find_undeclared_secrets(DESTINATION, {}, paths) == []
 
 
-def test_an_ignored_secret_of_the_object_itself_is_missing_if_it_is_not_declared() -> None:
+def test_an_ignored_secret_of_the_object_itself_is_undeclared_without_a_value() -> None:
     kind = kinds.get("Secret")
     assert find_undeclared_secrets(kind, {"name": "s"}, ["value", "name"]) == ["value"]
     assert find_undeclared_secrets(kind, {"value": secret("x")}, ["value"]) == []

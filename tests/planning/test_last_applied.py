@@ -21,7 +21,7 @@ from tests.planning.builders import (
 EDGE = kinds.get("TLSEdge")
 
 
-def test_a_leaf_without_a_digest_had_its_default_or_the_choice_of_the_platform_or_was_not_there() -> None:
+def test_a_leaf_without_a_digest_had_its_default_or_a_server_default_or_was_absent() -> None:
     empty, tls = last_applied(), last_applied(tls_termination={"terminate_at": "upstream"})
     assert empty.digest_at(*find_leaf("description")) == digests({"": ""}, "i")[""]
     assert empty.digest_at(*find_leaf("ip_restriction.enabled")) == ABSENT
@@ -31,7 +31,7 @@ def test_a_leaf_without_a_digest_had_its_default_or_the_choice_of_the_platform_o
     assert LastApplied(None).digest_at(*find_leaf("description")) is None
 
 
-def test_an_object_inside_another_was_not_there_unless_something_in_it_was_applied() -> None:
+def test_an_object_inside_another_was_absent_unless_a_part_of_it_was_applied() -> None:
     metrics = {"metrics": {"api_key": secret("k"), "service": "edge"}}
     applied = last_applied("EventDestination", target=metrics)
     assert applied.digest_at(*find_leaf("target.logs.log_group_arn", "EventDestination")) == ABSENT
@@ -40,7 +40,7 @@ def test_an_object_inside_another_was_not_there_unless_something_in_it_was_appli
     assert not LastApplied(None).holds("target")
 
 
-def test_a_secret_matches_its_salted_digest_and_the_plain_one_of_earlier_versions() -> None:
+def test_a_secret_matches_its_salted_and_its_plain_digest() -> None:
     value = secret("password")
     applied = LastApplied({}, "i")
     assert applied.matches(digests({"": value}, "i")[""], value)
@@ -65,7 +65,7 @@ def test_a_secret_matches_its_salted_digest_and_the_plain_one_of_earlier_version
     ],
 )
 @pytest.mark.parametrize("bundled", [False, True])
-def test_a_record_is_current_if_an_apply_would_write_the_same(
+def test_an_owner_record_is_current_if_an_apply_would_write_the_same(
     bundled: bool, want: dict[str, Any], is_current: bool
 ) -> None:
     was = last_applied(description="x", ip_restriction={"ip_policy_ids": ["p"]})

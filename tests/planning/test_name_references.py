@@ -1,4 +1,4 @@
-"""What refers to another by its name is the same as what refers to it by its id."""
+"""References by name: a field with the name of an object is the same as one with its id."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.planning.builders import (
     LENIENT,
     actions,
     at,
+    build_account,
     call_of,
     change_of,
     declare,
@@ -28,15 +29,14 @@ from tests.planning.builders import (
     ref,
     requests,
     secret,
-    settle,
     snapshot,
 )
 
-VALUE = secret("what is kept")
+VALUE = secret("value of the secret")
 
 
-def vault(called: str, name: str = "v") -> Declaration:
-    return declare(f"Vault/{name}", {"name": called})
+def vault(vault_name: str, name: str = "v") -> Declaration:
+    return declare(f"Vault/{name}", {"name": vault_name})
 
 
 def declare_secret(
@@ -45,13 +45,13 @@ def declare_secret(
     return declare(f"Secret/{name}", {"name": "key", "value": VALUE, **where}, ensure=ensure, adopt=adopt)
 
 
-def live_secret(id: str = "secret_1", vault: str = "vault_1", called: str = "team") -> Live:
-    body: dict[str, Any] = {"name": "key", "vault": {"id": vault}, "vault_name": called}
+def live_secret(id: str = "secret_1", vault: str = "vault_1", vault_name: str = "team") -> Live:
+    body: dict[str, Any] = {"name": "key", "vault": {"id": vault}, "vault_name": vault_name}
     return live("Secret", id, body)
 
 
 @pytest.mark.parametrize("name", ["team", ref("Vault/v", "name")], ids=["its name", "a reference to its name"])
-def test_a_name_that_is_declared_is_a_reference(name: str | Ref) -> None:
+def test_a_name_of_a_declared_object_is_a_reference(name: str | Ref) -> None:
     plan = make_plan(vault("team"), declare_secret(vault_name=name))
     create = call_of(plan, "create Secret/s")
     assert create.body is not None
@@ -59,26 +59,26 @@ def test_a_name_that_is_declared_is_a_reference(name: str | Ref) -> None:
     assert create.needs == ("create Vault/v",)
 
 
-def test_by_id_and_by_name_are_one_and_the_same() -> None:
-    world = settle(vault("team"), declare_secret(vault_name="team"))
+def test_a_reference_by_name_equals_a_reference_by_id() -> None:
+    world = build_account(vault("team"), declare_secret(vault_name="team"))
     assert plan_on(world, vault("team"), declare_secret(vault_id=ref("Vault/v"))).is_empty
     assert plan_on(world, vault("team"), declare_secret(vault_id=id_of(world, "Vault"))).is_empty
 
 
-def test_a_name_that_follows_what_bears_it_is_no_change() -> None:
-    world = settle(vault("team"), declare_secret(vault_name="team"))
+def test_a_name_that_follows_its_renamed_object_is_no_change() -> None:
+    world = build_account(vault("team"), declare_secret(vault_name="team"))
     assert actions(plan_on(world, vault("crew"), declare_secret(vault_name="crew"))) == {"Vault/v": "update"}
 
 
-def test_a_name_that_goes_over_to_another_leads_there() -> None:
-    world = settle(vault("x", "a"), vault("y", "b"), declare_secret(vault_name="x"))
+def test_a_name_that_another_object_has_now_refers_to_that_object() -> None:
+    world = build_account(vault("x", "a"), vault("y", "b"), declare_secret(vault_name="x"))
     change = change_of(plan_on(world, vault("z", "a"), vault("x", "b"), declare_secret(vault_name="x")), "Secret/s")
     assert (change.action, change.order) == (Action.REPLACE, Order.CREATE_FIRST)
     assert [(field.path, field.new) for field in change.fields] == [("vault_id", id_of(world, "Vault", 1))]
 
 
-def test_another_address_for_what_is_there_is_a_move() -> None:
-    world = settle(vault("team"), declare_secret("old", vault_name="team"))
+def test_a_new_address_of_a_referrer_by_name_is_a_move() -> None:
+    world = build_account(vault("team"), declare_secret("old", vault_name="team"))
     assert actions(plan_on(world, vault("team"), declare_secret("new", vault_name="team"))) == {"Secret/new": "move"}
 
 
@@ -92,27 +92,27 @@ def test_another_address_for_what_is_there_is_a_move() -> None:
     ],
     ids=["adopted", "absent", "of another", "absent from another"],
 )
-def test_what_nobody_owns_is_found_by_the_name_that_it_shows(declared: Declaration, calls: list[str]) -> None:
+def test_an_unmanaged_object_is_matched_by_the_name_of_its_parent(declared: Declaration, calls: list[str]) -> None:
     assert requests(make_plan(declared, seen=snapshot(live_secret()), options=LENIENT)) == calls
 
 
-def test_a_name_that_two_seem_to_bear_leads_nowhere() -> None:
+def test_an_ambiguous_name_matches_nothing() -> None:
     seen = snapshot(live_secret(), live_secret("secret_2", "vault_2"))
     assert requests(make_plan(declare_secret(vault_name="team", adopt=True, ensure=Ensure.ABSENT), seen=seen)) == []
 
 
-def test_two_of_one_key_are_told_of_whichever_way_they_spell_it() -> None:
-    world = settle(vault("team"))
+def test_two_objects_with_one_key_are_a_problem_in_either_notation() -> None:
+    world = build_account(vault("team"))
     plan = plan_on(
         world, vault("team"), declare_secret("a", vault_name="team"), declare_secret("b", vault_id=ref("Vault/v"))
     )
     assert [text.partition(" takes ")[0] for text in errors(plan)] == ["Secret/a"]
 
 
-def test_a_name_that_is_left_to_others_is_not_looked_at() -> None:
-    world = settle(vault("team"), declare_secret(vault_name="team"))
-    left = declare("Secret/s", {"name": "key", "value": VALUE, "vault_name": "gone"}, ignore=("vault_name",))
-    assert plan_on(world, vault("team"), left).is_empty
+def test_an_ignored_name_is_not_resolved() -> None:
+    world = build_account(vault("team"), declare_secret(vault_name="team"))
+    declared = declare("Secret/s", {"name": "key", "value": VALUE, "vault_name": "other"}, ignore=("vault_name",))
+    assert plan_on(world, vault("team"), declared).is_empty
 
 
 # --- names of live objects --------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def resolve_vault_id(
     """The `vault_id` that a secret refers to; None if its declaration stays as it is."""
     declared = declare("Secret/s", {"name": "k", **secret_spec}, **more)
     declared = replace(declared, positions={("spec", "vault_name"): replace(declared.position, line=9)})
-    declarations = {each.address: each for each in (declared, *others)}
+    declarations = {declaration.address: declaration for declaration in (declared, *others)}
     resolved = resolve_names(
         declarations, {kind.name: kind for kind in KINDS}, lambda kind: lives if kind == "Secret" else ()
     )

@@ -1,4 +1,4 @@
-"""A list response is untrusted input: whatever it holds, a plan comes of it, and no exception."""
+"""A list response is untrusted input: any content results in a plan and not in an exception."""
 
 from __future__ import annotations
 
@@ -38,39 +38,39 @@ JUNK = st.recursive(
 
 
 def value_of(field: Field) -> st.SearchStrategy[Any]:
-    """Something like what the field holds, down to odd values deep inside; or anything at all."""
+    """A value of a shape like that of the field, with odd values inside; or any value."""
     match field.shape:
         case Shape.OBJECT:
-            like: st.SearchStrategy[Any] = st.fixed_dictionaries(
-                {}, optional={_key(each): value_of(each) for each in field.fields}
+            similar: st.SearchStrategy[Any] = st.fixed_dictionaries(
+                {}, optional={key_of(inner_field): value_of(inner_field) for inner_field in field.fields}
             )
         case Shape.LIST if field.item is not None:
-            like = st.lists(value_of(field.item), max_size=2)
+            similar = st.lists(value_of(field.item), max_size=2)
         case Shape.TEXT | Shape.ANY:
-            like = TEXTS
+            similar = TEXTS
         case _:
-            like = SCALARS
-    return like | JUNK
+            similar = SCALARS
+    return similar | JUNK
 
 
-def _key(field: Field) -> str:
+def key_of(field: Field) -> str:
     return field.read_as.path.partition(".")[0].removesuffix("[]") if field.read_as else field.name
 
 
 def body_of(kind: Kind) -> st.SearchStrategy[dict[str, Any]]:
-    return st.fixed_dictionaries({}, optional={_key(field): value_of(field) for field in kind.fields})
+    return st.fixed_dictionaries({}, optional={key_of(field): value_of(field) for field in kind.fields})
 
 
 def spec_of(kind: Kind) -> dict[str, Any]:
-    return {field.name: _plain(field) for field in kind.fields if field.name != "metadata"}
+    return {field.name: plain_value(field) for field in kind.fields if field.name != "metadata"}
 
 
-def _plain(field: Field) -> Any:
+def plain_value(field: Field) -> Any:
     match field.shape:
         case Shape.OBJECT:
-            return {each.name: _plain(each) for each in field.fields}
+            return {inner_field.name: plain_value(inner_field) for inner_field in field.fields}
         case Shape.LIST:
-            return [_plain(field.item)] if field.item else []
+            return [plain_value(field.item)] if field.item else []
         case Shape.MAP:
             return {"k": "v"}
         case Shape.FLAG:
@@ -95,7 +95,7 @@ def worlds(draw: Any) -> tuple[Kind, list[Live]]:
 
 @settings(max_examples=examples(400), suppress_health_check=list(HealthCheck))
 @given(worlds())
-def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]) -> None:
+def test_a_list_with_any_content_results_in_a_plan(world: tuple[Kind, list[Live]]) -> None:
     kind, objects = world
     for spec in ({}, spec_of(kind)):
         plan = make_plan(declare(f"{kind.name}/a", spec), seen=snapshot(*objects), options=LENIENT)
@@ -104,10 +104,12 @@ def test_whatever_a_list_holds_a_plan_comes_of_it(world: tuple[Kind, list[Live]]
 
 @settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
 @given(worlds())
-def test_whatever_a_list_holds_each_object_is_offered_or_left_out_with_a_reason(world: tuple[Kind, list[Live]]) -> None:
+def test_each_object_of_a_list_with_any_content_is_offered_or_skipped_with_a_reason(
+    world: tuple[Kind, list[Live]],
+) -> None:
     _, objects = world
     found = survey(manifest(), snapshot(*objects), KINDS)
     offered = {(imported.live.kind, imported.live.locator) for imported in found.imported}
-    left = {(left_out.kind, left_out.id) for left_out in found.left_out if left_out.why}
-    assert offered | left == {(each.kind, each.locator) for each in objects}
-    assert offered & left == set()
+    skipped = {(left_out.kind, left_out.id) for left_out in found.left_out if left_out.why}
+    assert offered | skipped == {(live_object.kind, live_object.locator) for live_object in objects}
+    assert offered & skipped == set()

@@ -18,19 +18,19 @@ from tests.planning.builders import (
     apply_to,
     at,
     body_of,
+    build_account,
     call_of,
     declare,
     errors,
     id_of,
+    index_of,
     live,
     make_plan,
-    place,
     plan_on,
     record,
     ref,
     requests,
     secret,
-    settle,
     snapshot,
 )
 
@@ -69,7 +69,7 @@ def key(name: str, number: int, **more: Any) -> Declaration:
 
 def test_a_referenced_object_is_created_before_its_referrer_and_deleted_after_it() -> None:
     policy = declare("IPPolicy/p")
-    world = settle(policy, declare("TLSEdge/a", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}))
+    world = build_account(policy, declare("TLSEdge/a", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}))
     assert world.log == ["create IPPolicy/p", "create TLSEdge/a"]
     apply_to(world)
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/a", "IPPolicy/p"]
@@ -77,33 +77,33 @@ def test_a_referenced_object_is_created_before_its_referrer_and_deleted_after_it
 
 def test_a_replaced_authority_is_detached_from_an_edge_before_it_is_deleted() -> None:
     edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
-    world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
+    world = build_account(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
     old = id_of(world, "CertificateAuthority")
     apply_to(world, declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge)
     assert world.log == ["create CertificateAuthority/a", "update TLSEdge/e", f"delete CertificateAuthority/a {old}"]
 
 
 def test_a_reserved_address_is_created_before_the_edge_that_uses_it() -> None:
-    world = settle(
+    world = build_account(
         declare("ReservedAddress/ssh"), declare("TCPEdge/ssh", {"hostports": [ref("ReservedAddress/ssh", "addr")]})
     )
     assert body_of(world, "TCPEdge")["hostports"] == [body_of(world, "ReservedAddress")["addr"]]
 
 
 def test_an_edge_is_deleted_before_its_domain() -> None:
-    world = settle(domain("a.x"), edge("e", "a.x"))
+    world = build_account(domain("a.x"), edge("e", "a.x"))
     apply_to(world)
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
 
 
 def test_an_edge_is_detached_from_a_domain_before_the_domain_is_deleted() -> None:
-    world = settle(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    world = build_account(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
     apply_to(world, domain("b.x"), edge("e", "b.x"))
     assert world.log[0] == "update TLSEdge/e"
 
 
 def test_an_updated_edge_that_retains_a_host_name_is_reported_as_a_user_of_the_domain() -> None:
-    world = settle(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    world = build_account(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
     plan = plan_on(world, domain("b.x"), edge("e", "a.x"))
     assert [(problem.subject, problem.code, str(problem.severity)) for problem in plan.problems] == [
         ("ReservedDomain/a", "still-in-use", "warning")
@@ -113,19 +113,19 @@ def test_an_updated_edge_that_retains_a_host_name_is_reported_as_a_user_of_the_d
 
 
 def test_an_absent_edge_is_deleted_before_its_absent_domain() -> None:
-    world = settle(domain("a.x"), edge("e", "a.x"))
+    world = build_account(domain("a.x"), edge("e", "a.x"))
     apply_to(world, *(replace(declaration, ensure=Ensure.ABSENT) for declaration in (domain("a.x"), edge("e", "a.x"))))
     assert [entry.split(" ")[1] for entry in world.log] == ["TLSEdge/e", "ReservedDomain/a"]
 
 
 def test_an_edge_is_detached_from_an_absent_domain_before_the_domain_is_deleted() -> None:
-    world = settle(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
+    world = build_account(domain("a.x"), domain("b.x"), edge("e", "a.x", "b.x"))
     apply_to(world, replace(domain("a.x"), ensure=Ensure.ABSENT), domain("b.x"), edge("e", "b.x"))
     assert world.log[0] == "update TLSEdge/e"
 
 
 def test_independent_deletes_come_last_and_in_reverse_order() -> None:
-    world = settle(*(declare(f"IPPolicy/{name}") for name in "abcd"))
+    world = build_account(*(declare(f"IPPolicy/{name}") for name in "abcd"))
     plan = plan_on(world, *(declare(f"IPPolicy/{name}", {"description": "new"}) for name in "bez"))
     assert [call.id.partition(" ipp_")[0] for call in plan.calls] == [
         "update IPPolicy/b",
@@ -189,7 +189,7 @@ def warnings(plan: Plan) -> list[str]:
 
 def test_a_delete_of_a_parent_reports_the_managed_parts_that_it_deletes() -> None:
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
-    world = settle(edge, route)
+    world = build_account(edge, route)
     plan = plan_on(world, options=replace(LENIENT, targets=("HTTPSEdge/e",)))
     assert requests(plan) == [f"DELETE /edges/https/{id_of(world, 'HTTPSEdge')}"]
     assert warnings(plan) == ["warning: HTTPSEdge/e: also deletes HTTPSEdgeRoute/r, which is part of it"]
@@ -206,7 +206,7 @@ def test_a_declared_or_excluded_part_prevents_the_delete_of_its_parent(
     declared: bool, options: PlanOptions, why: str
 ) -> None:
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
-    world = settle(edge, route)
+    world = build_account(edge, route)
     id = id_of(world, "HTTPSEdge")
     rest = [declare("HTTPSEdgeRoute/r", {"edge_id": id, **ROUTE})] if declared else []
     problems = [(error.subject, error.text) for error in plan_on(world, *rest, options=options).errors]
@@ -216,17 +216,17 @@ def test_a_declared_or_excluded_part_prevents_the_delete_of_its_parent(
 def test_an_excluded_source_and_a_forgotten_route_prevent_the_delete_of_their_parent() -> None:
     subscription = declare("EventSubscription/s", {"destination_ids": [], "description": "x"})
     source = declare("EventSource/x", {"subscription_id": ref("EventSubscription/s"), "type": "ip_policy_created.v0"})
-    world = settle(subscription, source)
+    world = build_account(subscription, source)
     plan = plan_on(world, options=replace(LENIENT, excludes=("EventSource/*",)))
     assert [error.subject for error in plan.errors] == ["EventSource/x"]
     edge, route = declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE})
-    world = settle(edge, route)
+    world = build_account(edge, route)
     forgotten = replace(route, spec={"edge_id": id_of(world, "HTTPSEdge"), **ROUTE}, ensure=Ensure.FORGOTTEN)
     assert [error.subject for error in plan_on(world, forgotten).errors] == ["HTTPSEdgeRoute/r"]
 
 
 def test_a_policy_used_by_an_unmanaged_restriction_is_deleted_before_its_rules() -> None:
-    world = settle(*rules(home="1.1.1.1/32"))
+    world = build_account(*rules(home="1.1.1.1/32"))
     restriction_of_account = live(
         "IPRestriction", "ipx_1", {"type": "api", "ip_policies": [{"id": id_of(world, "IPPolicy")}]}
     )
@@ -242,7 +242,7 @@ EDGES = {"TLSEdge": "edges/tls", "TCPEdge": "edges/tcp"}
 @pytest.mark.parametrize("kind", EDGES)
 def test_an_edge_switches_policies_after_new_rules_and_before_old_rules_are_deleted(kind: str) -> None:
     edge = declare(f"{kind}/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/office")]}})
-    world = settle(*rules(home="1.1.1.1/32"), edge)
+    world = build_account(*rules(home="1.1.1.1/32"), edge)
     new = [
         declare("IPPolicy/new"),
         declare("IPPolicyRule/new", {"ip_policy_id": ref("IPPolicy/new"), "action": "deny", "cidr": "2.2.2.2/32"}),
@@ -256,7 +256,7 @@ def test_an_edge_switches_policies_after_new_rules_and_before_old_rules_are_dele
 
 
 def test_a_delete_of_a_policy_reports_the_rules_that_it_deletes() -> None:
-    world = settle(*rules(home="1.1.1.1/32", work="2.2.2.2/32"))
+    world = build_account(*rules(home="1.1.1.1/32", work="2.2.2.2/32"))
     plan = plan_on(world, options=replace(LENIENT, targets=("IPPolicy/*",)))
     assert warnings(plan) == [
         "warning: IPPolicy/office: also deletes IPPolicyRule/home, which is part of it",
@@ -279,7 +279,7 @@ def test_a_delete_of_a_parent_reports_the_owner_of_each_part(owner: Owner | None
 
 
 def test_a_part_that_the_same_plan_deletes_is_not_reported() -> None:
-    world = settle(declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE}))
+    world = build_account(declare("HTTPSEdge/e"), declare("HTTPSEdgeRoute/r", {"edge_id": ref("HTTPSEdge/e"), **ROUTE}))
     assert warnings(plan_on(world)) == []
 
 
@@ -377,7 +377,7 @@ def test_an_unchanged_referrer_of_an_unplannable_resource_has_no_problem() -> No
         authority = declare("CertificateAuthority/a", {"ca_pem": pem}, replace=False)
         return [authority, declare("TLSEdge/e", {**trusted, "description": description})]
 
-    world = settle(*declarations("OLD", "one"))
+    world = build_account(*declarations("OLD", "one"))
     assert [problem.subject for problem in plan_on(world, *declarations("NEW", "one")).problems] == [
         "CertificateAuthority/a"
     ]
@@ -404,19 +404,19 @@ def test_problems_have_one_order_for_any_order_of_the_lists() -> None:
 
 def test_a_hostport_is_released_before_another_edge_is_updated_with_it() -> None:
     domains = [domain("a.x"), domain("b.x")]
-    world = settle(*domains, edge("z", "a.x", "b.x"), edge("a"))
+    world = build_account(*domains, edge("z", "a.x", "b.x"), edge("a"))
     apply_to(world, *domains, edge("z", "b.x"), edge("a", "a.x"))
     assert world.log == ["update TLSEdge/z", "update TLSEdge/a"]
 
 
 def test_a_hostport_is_released_before_a_new_edge_is_created_with_it() -> None:
-    world = settle(domain("a.x"), edge("z", "a.x"))
+    world = build_account(domain("a.x"), edge("z", "a.x"))
     apply_to(world, domain("a.x"), edge("z"), edge("a", "a.x"))
     assert world.log == ["update TLSEdge/z", "create TLSEdge/a"]
 
 
 def test_a_hostport_of_a_deleted_edge_is_free_for_an_edge_of_another_kind() -> None:
-    world = settle(domain("a.x"), edge("z", "a.x"))
+    world = build_account(domain("a.x"), edge("z", "a.x"))
     apply_to(world, domain("a.x"), declare("HTTPSEdge/a", {"hostports": ["a.x:443"]}))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
 
@@ -426,7 +426,7 @@ def cloud(url: str) -> Declaration:
 
 
 def test_an_https_endpoint_and_a_tls_edge_can_share_a_host() -> None:
-    world = settle(domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))
+    world = build_account(domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))
     assert requests(plan_on(world, domain("a.x"), cloud("https://a.x"), edge("a", "a.x"))) == []
 
 
@@ -437,21 +437,21 @@ def test_an_https_endpoint_and_a_tls_edge_can_share_a_host() -> None:
 def test_no_other_endpoint_and_edge_can_share_a_host(kind: str, url: str) -> None:
     declared_edge = declare(f"{kind}/a", {"hostports": ["a.x:443"]})
     for first, second in ((declared_edge, cloud(url)), (cloud(url), declared_edge)):
-        world = settle(domain("a.x"), first)
+        world = build_account(domain("a.x"), first)
         (problem,) = errors(plan_on(world, domain("a.x"), first, second))
         assert "a.x:443 already" in problem
 
 
 def test_hostports_that_move_along_a_chain_of_edges_are_released_first() -> None:
     domains = [domain(f"{name}.x") for name in "abc"]
-    world = settle(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
+    world = build_account(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
     apply_to(world, *domains, edge("1"), edge("2", "a.x"), edge("3", "b.x"))
     assert world.log == ["update TLSEdge/1", "update TLSEdge/2", "update TLSEdge/3"]
 
 
 def test_two_edges_that_swap_hostports_release_one_first() -> None:
     domains = [domain("a.x"), domain("b.x")]
-    world = settle(*domains, edge("1", "a.x"), edge("2", "b.x"))
+    world = build_account(*domains, edge("1", "a.x"), edge("2", "b.x"))
     plan = plan_on(world, *domains, edge("1", "b.x"), edge("2", "a.x"))
     assert [(call.id, dict(call.body or {})) for call in plan.calls] == [
         ("release hostports of TLSEdge/1", {"hostports": []}),
@@ -462,26 +462,26 @@ def test_two_edges_that_swap_hostports_release_one_first() -> None:
 
 def test_an_edge_releases_only_the_hostports_that_others_need() -> None:
     domains = [domain("a.x"), domain("b.x"), domain("c.x")]
-    world = settle(*domains, edge("1", "a.x", "c.x"), edge("2", "b.x"))
+    world = build_account(*domains, edge("1", "a.x", "c.x"), edge("2", "b.x"))
     apply_to(world, *domains, edge("1", "b.x", "c.x"), edge("2", "a.x"))
     assert world.log[0] == "release hostports of TLSEdge/1"
 
 
 def test_edges_that_rotate_hostports_in_a_cycle_are_all_updated() -> None:
     domains = [domain("a.x"), domain("b.x"), domain("c.x")]
-    world = settle(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
+    world = build_account(*domains, edge("1", "a.x"), edge("2", "b.x"), edge("3", "c.x"))
     apply_to(world, *domains, edge("1", "b.x"), edge("2", "c.x"), edge("3", "a.x"))
 
 
 def test_one_of_two_rules_that_swap_networks_is_replaced() -> None:
-    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
+    world = build_account(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
     old = id_of(world, "IPPolicyRule")
     apply_to(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
     assert world.log == [f"delete IPPolicyRule/a {old}", "update IPPolicyRule/b", "create IPPolicyRule/a"]
 
 
 def test_rules_that_must_not_be_replaced_cannot_swap_networks() -> None:
-    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
+    world = build_account(*rules(a="10.0.0.0/8", b="11.0.0.0/8"))
     plan = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle={"replace": False}))
     (problem,) = plan.errors
     assert plan.calls == ()
@@ -492,7 +492,7 @@ def test_rules_that_must_not_be_replaced_cannot_swap_networks() -> None:
 
 def test_a_protected_rule_is_not_deleted_to_break_a_cycle() -> None:
     both = {"protect": True}
-    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8", lifecycle=both))
+    world = build_account(*rules(a="10.0.0.0/8", b="11.0.0.0/8", lifecycle=both))
     refused = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8"))
     assert [problem.code for problem in refused.errors] == ["circular-calls"]
     assert refused.calls == ()
@@ -507,14 +507,14 @@ def test_vaults_that_swap_names_are_not_deleted_if_they_contain_secrets(secrets:
         ]
         return [*pair, *inside[: 2 * secrets]]
 
-    plan = plan_on(settle(*vaults("a", "b")), *vaults("b", "a"))
+    plan = plan_on(build_account(*vaults("a", "b")), *vaults("b", "a"))
     assert bool(plan.errors) is bool(secrets)
     assert bool([call for call in plan.calls if call.verb is Verb.DELETE]) is not bool(secrets)
 
 
 def test_a_rule_with_ignored_fields_is_not_deleted_to_break_a_cycle() -> None:
     ignoring = {"ignore": ["description"]}
-    world = settle(*rules(a="10.0.0.0/8", b="11.0.0.0/8", lifecycle=ignoring))
+    world = build_account(*rules(a="10.0.0.0/8", b="11.0.0.0/8", lifecycle=ignoring))
     plan = plan_on(world, *rules(a="11.0.0.0/8", b="10.0.0.0/8", lifecycle=ignoring))
     assert ([problem.code for problem in plan.errors], plan.calls) == (["circular-calls"], ())
 
@@ -540,7 +540,7 @@ def test_a_restriction_is_created_after_the_rules_of_its_policy_and_deleted_befo
     whole = [*rules(a="10.0.0.0/8"), restriction("r", "office")]
     plan = make_plan(*whole)
     assert needs_of(plan, "create IPRestriction/r") >= {"create IPPolicyRule/a"}
-    world = settle(*whole)
+    world = build_account(*whole)
     destroy_plan = plan_on(world)
     (rule,) = [call.id for call in destroy_plan.calls if call.address.kind == "IPPolicyRule"]
     assert any(need.startswith("delete IPRestriction/r") for need in needs_of(destroy_plan, rule))
@@ -548,13 +548,13 @@ def test_a_restriction_is_created_after_the_rules_of_its_policy_and_deleted_befo
 
 @pytest.mark.parametrize("ensure", [Ensure.ABSENT, Ensure.PRESENT])
 def test_an_absent_restriction_does_not_prevent_the_delete_of_the_rules_of_its_policy(ensure: Ensure) -> None:
-    world = settle(*rules(a="10.0.0.0/8"), restriction("r", "office"))
+    world = build_account(*rules(a="10.0.0.0/8"), restriction("r", "office"))
     plan = plan_on(world, declare("IPPolicy/office"), replace(restriction("r", "office"), ensure=ensure))
     assert len(plan.errors) == (0 if ensure is Ensure.ABSENT else 1)
 
 
 def test_a_new_rule_of_a_used_policy_is_created_before_its_last_rule_is_deleted() -> None:
-    world = settle(*rules(a="10.0.0.0/8"), restriction("r", "office"))
+    world = build_account(*rules(a="10.0.0.0/8"), restriction("r", "office"))
     plan = plan_on(world, *rules(b="11.0.0.0/8"), restriction("r", "office"))
     (delete,) = [call.id for call in plan.calls if call.id.startswith("delete")]
     assert needs_of(plan, delete) >= {"create IPPolicyRule/b"}
@@ -568,7 +568,7 @@ A, B = "10.0.0.0/8", "11.0.0.0/8"
 
 
 def test_rules_that_are_all_replaced_do_not_empty_their_policy() -> None:
-    world = settle(*rules(a=A, b=B), restriction("r", "office"))
+    world = build_account(*rules(a=A, b=B), restriction("r", "office"))
     apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), deny_rule("b", B), restriction("r", "office"))
 
 
@@ -584,7 +584,7 @@ def test_rules_that_are_all_replaced_do_not_empty_their_policy() -> None:
 @pytest.mark.parametrize("is_restricted", [True, False], ids=["restricted", "to be restricted"])
 def test_a_policy_that_would_lose_its_last_rule_is_a_problem(after: list[Declaration], is_restricted: bool) -> None:
     edge_with_policies = restriction("r", "office")
-    world = settle(*rules(a=A), *([edge_with_policies] if is_restricted else []))
+    world = build_account(*rules(a=A), *([edge_with_policies] if is_restricted else []))
     plan = plan_on(world, declare("IPPolicy/office"), *after, edge_with_policies)
     if not is_restricted and after and after[0].spec["action"] == "deny":
         assert plan.errors == ()  # the restriction is created after the new rule
@@ -607,7 +607,7 @@ def test_a_policy_that_would_lose_its_last_rule_is_a_problem(after: list[Declara
 )
 def test_only_enforced_restrictions_require_a_rule(spec: dict[str, Any], blocked: bool) -> None:
     edge_with_policies = declare("IPRestriction/r", {**spec, "ip_policy_ids": [ref("IPPolicy/office")]})
-    world = settle(*rules(a=A), edge_with_policies)
+    world = build_account(*rules(a=A), edge_with_policies)
     plan = plan_on(world, declare("IPPolicy/office"), deny_rule("a", A), edge_with_policies)
     assert bool(plan.errors) is blocked
 
@@ -619,7 +619,7 @@ def test_the_last_rule_of_a_policy_is_deleted_if_restrictions_use_another_policy
         declare("IPPolicyRule/o", {"ip_policy_id": ref("IPPolicy/other"), "action": "allow", "cidr": B}),
     ]
     live_objects = [*rules(a=A), *other]
-    world = settle(*live_objects, restriction("r", "other")) if id == "an id" else settle(*live_objects)
+    world = build_account(*live_objects, restriction("r", "other")) if id == "an id" else build_account(*live_objects)
     plan = plan_on(world, declare("IPPolicy/office"), *other, restriction("r", "other"))
     assert plan.errors == ()
     assert [call.address for call in plan.calls if call.verb is Verb.DELETE] == [at("IPPolicyRule/a")]
@@ -627,12 +627,12 @@ def test_the_last_rule_of_a_policy_is_deleted_if_restrictions_use_another_policy
 
 def test_an_edge_does_not_prevent_the_delete_of_the_last_rule_of_its_policy() -> None:
     edge = declare("TLSEdge/e", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/office")]}})
-    plan = plan_on(settle(*rules(a=A), edge), declare("IPPolicy/office"), edge)
+    plan = plan_on(build_account(*rules(a=A), edge), declare("IPPolicy/office"), edge)
     assert (plan.problems, [str(call.address) for call in plan.calls]) == ((), ["IPPolicyRule/a"])
 
 
 def test_replaced_rules_wait_for_a_rule_that_can_be_created_at_once() -> None:
-    world = settle(*rules(a=A, b=B), restriction("r", "office"))
+    world = build_account(*rules(a=A, b=B), restriction("r", "office"))
     flips = [deny_rule("a", A), deny_rule("b", B)]
     free = declare("IPPolicyRule/c", {"ip_policy_id": ref("IPPolicy/office"), "action": "allow", "cidr": "12.0.0.0/8"})
     plan = plan_on(world, declare("IPPolicy/office"), *flips, free, restriction("r", "office"))
@@ -641,7 +641,7 @@ def test_replaced_rules_wait_for_a_rule_that_can_be_created_at_once() -> None:
 
 
 def test_replaced_rules_wait_for_nothing_while_an_unmanaged_rule_remains() -> None:
-    world = settle(*rules(a=A, b=B), restriction("r", "office"))
+    world = build_account(*rules(a=A, b=B), restriction("r", "office"))
     rule = {"ip_policy_id": id_of(world, "IPPolicy"), "cidr": "12.0.0.0/8", "action": "allow"}
     world.put(world.by_name["IPPolicyRule"], rule)
     plan = plan_on(world, declare("IPPolicy/office"), deny_rule("a", A), deny_rule("b", B), restriction("r", "office"))
@@ -698,7 +698,7 @@ def test_a_deleted_policy_is_not_reported_as_losing_its_last_rule() -> None:
 
 
 def test_a_last_rule_is_reported_where_it_is_declared() -> None:
-    world = settle(*rules(a=A), restriction("r", "office"))
+    world = build_account(*rules(a=A), restriction("r", "office"))
     where = Position("rules.yaml", 7, 3)
     flipped = replace(deny_rule("a", A), position=where)
     for rule, position in (([flipped], where), ([], None)):
@@ -708,7 +708,7 @@ def test_a_last_rule_is_reported_where_it_is_declared() -> None:
 
 @pytest.mark.parametrize("id", ["a reference", "an id"])
 def test_the_last_rule_is_replaced_beside_a_new_rule(id: str) -> None:
-    world = settle(*rules(a=A), restriction("r", "office"))
+    world = build_account(*rules(a=A), restriction("r", "office"))
     policy = id_of(world, "IPPolicy") if id == "an id" else ref("IPPolicy/office")
     beside = declare("IPPolicyRule/b", {"ip_policy_id": policy, "action": "allow", "cidr": B})
     apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), beside, restriction("r", "office"))
@@ -716,7 +716,7 @@ def test_the_last_rule_is_replaced_beside_a_new_rule(id: str) -> None:
 
 
 def test_an_unmanaged_rule_remains_while_the_last_managed_rule_is_replaced() -> None:
-    world = settle(*rules(a=A), restriction("r", "office"))
+    world = build_account(*rules(a=A), restriction("r", "office"))
     rule = {"ip_policy_id": id_of(world, "IPPolicy"), "cidr": B, "action": "allow"}
     world.put(world.by_name["IPPolicyRule"], rule)
     apply_to(world, declare("IPPolicy/office"), deny_rule("a", A), restriction("r", "office"))
@@ -766,20 +766,20 @@ def bot(address: str, name: str) -> Declaration:
 
 
 def test_a_name_is_released_before_another_bot_is_updated_with_it() -> None:
-    world = settle(bot("a", "x"), bot("b", "y"))
+    world = build_account(bot("a", "x"), bot("b", "y"))
     apply_to(world, bot("a", "y"), bot("b", "z"))
     assert world.log == ["update BotUser/b", "update BotUser/a"]
 
 
 def test_a_new_bot_is_created_after_its_name_is_released_for_any_order_of_addresses() -> None:
     for new, old in (("a", "b"), ("b", "a")):
-        world = settle(bot(old, "x"))
+        world = build_account(bot(old, "x"))
         apply_to(world, bot(old, "y"), bot(new, "x"))
         assert world.log == [f"update BotUser/{old}", f"create BotUser/{new}"]
 
 
 def test_two_bots_that_swap_names_are_a_problem() -> None:
-    world = settle(bot("a", "x"), bot("b", "y"))
+    world = build_account(bot("a", "x"), bot("b", "y"))
     plan = plan_on(world, bot("a", "y"), bot("b", "x"))
     assert (plan.calls, len(plan.errors)) == ((), 1)
 
@@ -793,7 +793,7 @@ def test_a_domain_is_created_before_an_edge_that_uses_its_host_for_any_other_dec
 
 
 def test_a_name_of_an_unmanaged_bot_is_a_problem() -> None:
-    world = settle(bot("a", "x"))
+    world = build_account(bot("a", "x"))
     world.put(world.by_name["BotUser"], {"name": "y", "active": True})
     (problem,) = plan_on(world, bot("a", "y")).errors
     assert problem.text.endswith(" has y already, and the platform allows it on one object at a time")
@@ -804,19 +804,19 @@ def test_a_rule_with_a_new_action_is_deleted_before_it_is_created_again() -> Non
     def rule(action: str) -> Declaration:
         return declare("IPPolicyRule/r", {"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/8", "action": action})
 
-    world = settle(declare("IPPolicy/p"), rule("allow"))
+    world = build_account(declare("IPPolicy/p"), rule("allow"))
     apply_to(world, declare("IPPolicy/p"), rule("deny"))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
 
 
 def test_a_key_of_an_absent_credential_is_free_for_a_new_declaration() -> None:
-    world = settle(key("old", 0))
+    world = build_account(key("old", 0))
     apply_to(world, key("old", 0, ensure=Ensure.ABSENT), key("new", 0))
     assert [entry.split(" ")[0] for entry in world.log] == ["delete", "create"]
 
 
 def test_a_key_of_a_replaced_credential_is_free_for_a_new_one() -> None:
-    world = settle(key("b", 0))
+    world = build_account(key("b", 0))
     apply_to(world, key("b", 1), key("a", 0))
     assert [entry.split(" ")[:2] for entry in world.log] == [
         ["create", "SSHCredential/b"],
@@ -826,7 +826,7 @@ def test_a_key_of_a_replaced_credential_is_free_for_a_new_one() -> None:
 
 
 def test_two_credentials_swap_keys_after_one_is_deleted() -> None:
-    world = settle(key("a", 0), key("b", 1))
+    world = build_account(key("a", 0), key("b", 1))
     apply_to(world, key("a", 1), key("b", 0))
 
 
@@ -835,12 +835,12 @@ def test_two_credentials_swap_keys_after_one_is_deleted() -> None:
 
 def interrupt_after(world: Any, plan: Plan, after: str) -> None:
     """Executes a plan up to a call, as an interrupted run does."""
-    world.carry_out(replace(plan, calls=plan.calls[: place(plan, after) + 1], bindings={}))
+    world.carry_out(replace(plan, calls=plan.calls[: index_of(plan, after) + 1], bindings={}))
 
 
 def test_a_replacement_interrupted_after_the_create_is_completed() -> None:
     edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
-    world = settle(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
+    world = build_account(declare("CertificateAuthority/a", {"ca_pem": "OLD"}), edge)
     new = [declare("CertificateAuthority/a", {"ca_pem": "NEW"}), edge]
     interrupt_after(world, plan_on(world, *new), "create CertificateAuthority/a")
     apply_to(world, *new)
@@ -850,7 +850,7 @@ def test_a_replacement_interrupted_after_the_create_is_completed() -> None:
 
 def test_a_replacement_interrupted_and_changed_again_is_completed() -> None:
     edge = declare("TLSEdge/e", {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/a")]}})
-    world = settle(declare("CertificateAuthority/a", {"ca_pem": "ONE"}), edge)
+    world = build_account(declare("CertificateAuthority/a", {"ca_pem": "ONE"}), edge)
     for pem in ("TWO", "THREE"):
         plan = plan_on(world, declare("CertificateAuthority/a", {"ca_pem": pem}), edge)
         interrupt_after(world, plan, "create CertificateAuthority/a")
@@ -861,21 +861,21 @@ def test_a_replacement_interrupted_and_changed_again_is_completed() -> None:
 
 
 def test_a_replacement_interrupted_and_reverted_in_git_is_completed() -> None:
-    world = settle(key("a", 0))
+    world = build_account(key("a", 0))
     interrupt_after(world, plan_on(world, key("a", 1)), "create SSHCredential/a")
     apply_to(world, key("a", 0))
     assert [body["public_key"] for body in world.objects.values()] == [KEYS[0]]
 
 
 def test_a_replacement_interrupted_and_moved_is_completed() -> None:
-    world = settle(key("a", 0))
+    world = build_account(key("a", 0))
     interrupt_after(world, plan_on(world, key("a", 1)), "create SSHCredential/a")
     apply_to(world, key("z", 1, moved=["SSHCredential/a"]))
     assert [body["public_key"] for body in world.objects.values()] == [KEYS[1]]
 
 
 def test_a_replacement_interrupted_under_a_new_name_is_completed() -> None:
-    world = settle(key("a", 0))
+    world = build_account(key("a", 0))
     new = key("z", 1, moved=["SSHCredential/a"])
     interrupt_after(world, plan_on(world, new), "create SSHCredential/z")
     plan = plan_on(world, new)
@@ -887,7 +887,7 @@ def test_a_replacement_interrupted_under_a_new_name_is_completed() -> None:
 
 
 def test_a_replacement_under_a_new_name_that_is_reverted_in_git_retains_the_first_object() -> None:
-    world = settle(key("a", 0))
+    world = build_account(key("a", 0))
     first = id_of(world, "SSHCredential")
     interrupt_after(world, plan_on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
     apply_to(world, key("z", 0, moved=["SSHCredential/a"]))
@@ -902,7 +902,7 @@ def test_a_replacement_under_a_new_name_that_is_reverted_in_git_retains_the_firs
 def test_a_replacement_under_a_new_name_that_is_undeclared_retains_the_first_object(
     declared: Declaration,
 ) -> None:
-    world = settle(key("a", 0))
+    world = build_account(key("a", 0))
     first = id_of(world, "SSHCredential")
     interrupt_after(world, plan_on(world, key("z", 1, moved=["SSHCredential/a"])), "create SSHCredential/z")
     apply_to(world, declared)
@@ -918,7 +918,7 @@ def test_an_interrupted_replacement_waits_for_the_keys_of_its_old_object() -> No
             declare("IPPolicyRule/b", {**parent, "cidr": b, "action": "allow"}),
         ]
 
-    world = settle(*three("10.0.0.0/8", "12.0.0.0/8", "allow"))
+    world = build_account(*three("10.0.0.0/8", "12.0.0.0/8", "allow"))
     old = id_of(world, "IPPolicyRule")
     interrupt_after(world, plan_on(world, *three("11.0.0.0/8", "12.0.0.0/8", "deny")), "create IPPolicyRule/a")
     # The new rule receives the network parent b, and b that parent the old rule: the old rule must be deleted first.
@@ -1021,7 +1021,7 @@ HOSTS = [domain("a.x"), domain("b.x")]
 def test_a_host_is_released_before_an_edge_or_an_endpoint_receives_it(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
-    apply_to(settle(*HOSTS, *before), *HOSTS, *after)
+    apply_to(build_account(*HOSTS, *before), *HOSTS, *after)
 
 
 def pool(*names: str) -> list[Declaration]:
@@ -1043,11 +1043,11 @@ def pool(*names: str) -> list[Declaration]:
 def test_an_endpoint_joins_and_leaves_a_pool_without_sharing_a_url_unpooled(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
-    apply_to(settle(*HOSTS, *before), *HOSTS, *after)
+    apply_to(build_account(*HOSTS, *before), *HOSTS, *after)
 
 
 def test_a_replaced_endpoint_that_leaves_a_pool_is_deleted_first() -> None:
-    world = settle(*HOSTS, *pool("a"))
+    world = build_account(*HOSTS, *pool("a"))
     plan = plan_on(world, *HOSTS, endpoint("a", "a.x"), options=replace_options("CloudEndpoint/a"))
     assert plan.errors == ()
     world.carry_out(plan)
@@ -1065,7 +1065,7 @@ def test_a_replaced_endpoint_that_leaves_a_pool_is_deleted_first() -> None:
 def test_a_pooled_and_an_unpooled_endpoint_at_one_url_are_a_problem(
     before: list[Declaration], after: list[Declaration]
 ) -> None:
-    (problem,) = plan_on(settle(*HOSTS, *before), *HOSTS, *after).errors
+    (problem,) = plan_on(build_account(*HOSTS, *before), *HOSTS, *after).errors
     assert "https://a.x already" in problem.text
     assert problem.text.endswith("on one object at a time, or on several that all set pooling_enabled")
     assert problem.remedy.endswith(", or set pooling_enabled in both")
@@ -1073,7 +1073,7 @@ def test_a_pooled_and_an_unpooled_endpoint_at_one_url_are_a_problem(
 
 def test_an_endpoint_with_ignored_pooling_remains_in_its_pool() -> None:
     live_objects = [*pool("a", "z")]
-    world = settle(*HOSTS, *live_objects)
+    world = build_account(*HOSTS, *live_objects)
     declared = declare(
         "CloudEndpoint/a",
         {"url": "https://a.x", "traffic_policy": "{}", "description": "new"},
@@ -1085,13 +1085,13 @@ def test_an_endpoint_with_ignored_pooling_remains_in_its_pool() -> None:
 @pytest.mark.parametrize("remaining", ["p", "q"])
 def test_an_edge_cannot_use_the_host_of_a_remaining_pool_member(remaining: str) -> None:
     pool = {name: endpoint(name, "a.x", pooling_enabled=True) for name in ("p", "q")}
-    world = settle(*HOSTS, *pool.values())
+    world = build_account(*HOSTS, *pool.values())
     assert len(plan_on(world, *HOSTS, pool[remaining], web("e", "a.x")).errors) == 1
 
 
 @pytest.mark.parametrize("declared", [[], [web("e", "a.x")], [endpoint("p", "a.x")]])
 def test_an_edge_and_an_endpoint_at_one_host_are_a_problem(declared: list[Declaration]) -> None:
-    world = settle(*HOSTS, *declared)
+    world = build_account(*HOSTS, *declared)
     plan = plan_on(world, *HOSTS, web("e", "a.x"), endpoint("p", "a.x"))
     assert len(plan.errors) == 1
     assert plan.errors[0].text.endswith("a.x:443 already, and the platform allows it on one object at a time")
@@ -1108,7 +1108,7 @@ def replace_options(*addresses: str) -> PlanOptions:
 def test_a_dependent_credential_is_deleted_before_its_replaced_bot() -> None:
     bot, credential = declare("BotUser/ci", {"name": "ci"}), {"owner_id": ref("BotUser/ci"), "description": "ci"}
     declared = [bot, declare("TunnelCredential/ci", credential)]
-    world = settle(*declared)
+    world = build_account(*declared)
     plan = plan_on(world, *declared, options=replace_options("BotUser/ci"))
     assert errors(plan) == []
     assert [call.id.rpartition(" ")[0] if call.verb is Verb.DELETE else call.id for call in plan.calls] == [
@@ -1130,13 +1130,13 @@ def test_two_replaced_rules_swap_their_keys() -> None:
         spec = [{**parent, "cidr": cidrs[index], "action": actions[index]} for index in (first, second)]
         return [declare("IPPolicy/office"), declare("IPPolicyRule/a", spec[0]), declare("IPPolicyRule/b", spec[1])]
 
-    world = settle(*both(0, 1))
+    world = build_account(*both(0, 1))
     apply_to(world, *both(1, 0))
 
 
 def test_a_referrer_of_a_replaced_domain_is_a_problem_before_the_apply() -> None:
     declared = [domain("a.example.com"), edge("e", "a.example.com")]
-    world = settle(*declared)
+    world = build_account(*declared)
     plan = plan_on(world, *declared, options=replace_options("ReservedDomain/a"))
     assert [(error.subject, error.remedy) for error in plan.errors] == [
         ("ReservedDomain/a", "remove the reference from TLSEdge/e first, or replace it too: --replace TLSEdge/e")

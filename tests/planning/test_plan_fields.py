@@ -13,32 +13,32 @@ from reconciler.planning.comparing.plan_fields import hide_secrets, list_created
 from tests.planning.builders import at, declare, ref, secret
 
 
-def test_a_secret_in_a_plan_is_a_digest_for_its_place() -> None:
-    here = at("Secret/s")
-    hidden = hide_secrets(secret("x"), here, "value")
+def test_a_secret_in_a_plan_is_a_digest_for_its_path() -> None:
+    address = at("Secret/s")
+    hidden = hide_secrets(secret("x"), address, "value")
     assert hidden == Hidden(digest(secret("x"), "Secret/s:value"))
     assert hidden != hide_secrets(secret("x"), at("Secret/t"), "value")
-    assert hidden != hide_secrets(secret("x"), here, "other")
-    assert hidden != hide_secrets(secret("y"), here, "value")
-    inside = hide_secrets({"a": [secret("x"), "plain"], "b": {"c": secret("x")}}, here, "top")
+    assert hidden != hide_secrets(secret("x"), address, "other")
+    assert hidden != hide_secrets(secret("y"), address, "value")
+    inside = hide_secrets({"a": [secret("x"), "plain"], "b": {"c": secret("x")}}, address, "top")
     assert inside == {
-        "a": [hide_secrets(secret("x"), here, "top.a"), "plain"],
-        "b": {"c": hide_secrets(secret("x"), here, "top.b.c")},
+        "a": [hide_secrets(secret("x"), address, "top.a"), "plain"],
+        "b": {"c": hide_secrets(secret("x"), address, "top.b.c")},
     }
     plain: Value = {"a": [1, None], "b": ref("IPPolicy/p")}
-    assert hide_secrets(plain, here, "top") is plain
-    assert hide_secrets(UNREAD, here, "top") is None
+    assert hide_secrets(plain, address, "top") is plain
+    assert hide_secrets(UNREAD, address, "top") is None
 
 
-def test_fields_of_an_object_are_shown_without_what_was_not_read() -> None:
+def test_fields_of_an_object_are_listed_without_unread_values() -> None:
     form: Any = {"value": UNREAD, "name": "s", "token": Secret("x", "live")}
-    shown = show_fields(kinds.get("Secret"), form, at("Secret/s"))
-    assert shown == {"name": "s", "token": hide_secrets(secret("x"), at("Secret/s"), "token")}
+    listed = show_fields(kinds.get("Secret"), form, at("Secret/s"))
+    assert listed == {"name": "s", "token": hide_secrets(secret("x"), at("Secret/s"), "token")}
 
 
-def test_the_fields_of_a_create_have_their_places_in_the_manifest() -> None:
+def test_the_fields_of_a_create_have_their_positions_in_the_manifest() -> None:
     declared = declare("TLSEdge/e", {"description": "x"})
-    place = replace(declared.position, line=7)
-    declared = replace(declared, positions={("spec", "description"): place})
+    position = replace(declared.position, line=7)
+    declared = replace(declared, positions={("spec", "description"): position})
     (change,) = list_created_fields(kinds.get("TLSEdge"), {"description": "x", "metadata": ""}, declared)
-    assert (change.path, change.old, change.new, change.position) == ("description", None, "x", place)
+    assert (change.path, change.old, change.new, change.position) == ("description", None, "x", position)

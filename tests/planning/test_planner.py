@@ -24,6 +24,7 @@ from tests.planning.builders import (
     LENIENT,
     actions,
     at,
+    build_account,
     declare,
     errors,
     live,
@@ -32,7 +33,6 @@ from tests.planning.builders import (
     record,
     ref,
     requests,
-    settle,
     snapshot,
 )
 
@@ -330,7 +330,7 @@ def test_bad_references_are_problems_with_a_subject_and_a_position() -> None:
 
 
 def test_a_plan_after_a_destroy_is_empty() -> None:
-    world = settle(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
+    world = build_account(declare("IPPolicy/p"), RESTRICTED, declare("BotUser/b", {"name": "b"}))
     destroy = PlanOptions(destroy=True)
     world.carry_out(plan_on(world, options=destroy))
     assert (world.objects, world.bindings, plan_on(world, options=destroy).changes) == ({}, {}, ())

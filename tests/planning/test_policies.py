@@ -20,6 +20,7 @@ from reconciler.planning.policies import evaluate as policies
 from reconciler.planning.policies.rule import LANGUAGE, Exemption, Rule
 from tests.planning.builders import (
     KINDS,
+    build_account,
     declare,
     live,
     make_plan,
@@ -27,7 +28,6 @@ from tests.planning.builders import (
     record,
     ref,
     secret,
-    settle,
     snapshot,
 )
 
@@ -131,7 +131,7 @@ def test_no_expression_reads_a_secret(text: str) -> None:
 
 
 def test_a_change_is_checked_once_and_only_for_its_actions() -> None:
-    world = settle(OFFICE, declare("IPPolicy/old", {}))
+    world = build_account(OFFICE, declare("IPPolicy/old", {}))
     changed = declare("IPPolicy/office", {"description": "y"})
     plan = make_plan(changed, declare("IPPolicy/new", {}), seen=world.snapshot())
 
@@ -145,7 +145,7 @@ def test_a_change_is_checked_once_and_only_for_its_actions() -> None:
 
 
 def test_a_change_has_its_fields_and_the_live_object() -> None:
-    world = settle(OFFICE)
+    world = build_account(OFFICE)
     changed = declare("IPPolicy/office", {"description": "y"})
     plan = make_plan(changed, seen=world.snapshot())
     check = (
@@ -170,14 +170,14 @@ def test_a_change_has_the_id_and_former_address_of_its_object_as_text() -> None:
 
 
 def test_a_violation_by_an_undeclared_object_has_the_position_of_the_rule() -> None:
-    plan = make_plan(seen=settle(OFFICE).snapshot())
+    plan = make_plan(seen=build_account(OFFICE).snapshot())
     policy_rule = rule("false", field="description", actions=(Action.DELETE,))
     (problem,) = policies.check_plan([policy_rule], plan, KINDS, NOW, manifest())
     assert (problem.subject, problem.position) == ("IPPolicy/office", HERE)
 
 
 def test_an_undeclared_object_has_its_live_values() -> None:
-    plan = make_plan(seen=settle(OFFICE).snapshot())
+    plan = make_plan(seen=build_account(OFFICE).snapshot())
     policy_rule = rule(
         "resource.declared || resource.protect || resource.ensure != '' || resource.rotates",
         "live: ",

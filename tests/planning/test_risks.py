@@ -25,6 +25,7 @@ from tests.planning.builders import (
     LENIENT,
     apply_to,
     at,
+    build_account,
     change_of,
     declare,
     live,
@@ -32,7 +33,6 @@ from tests.planning.builders import (
     record,
     ref,
     secret,
-    settle,
     snapshot,
 )
 
@@ -175,7 +175,7 @@ def risks(kind: str, before: Spec | None, after: Spec | None) -> set[Risk]:
     def declare_all(spec: Spec | None) -> list[Any]:
         return [] if spec is None else [declare(f"{kind}/x", {**BASE.get(kind, {}), **spec})]
 
-    world = settle(*CONTEXT, *declare_all(before))
+    world = build_account(*CONTEXT, *declare_all(before))
     plan = make_plan(*CONTEXT, *declare_all(after), seen=world.snapshot(), options=ALLOWED)
     assert plan.problems == ()
     (change,) = (change for change in plan.changes if change.address == at(f"{kind}/x"))
@@ -204,7 +204,7 @@ def test_changes_that_widen_access_have_the_risk(
         ("IPPolicyRule", RULE, None, False),
     ],
 )
-def test_changes_that_disable_agents_have_the_risk(kind: str, before: Spec, after: Spec | None, disables: bool) -> None:
+def test_disabling_changes_have_the_risk(kind: str, before: Spec, after: Spec | None, disables: bool) -> None:
     assert (Risk.DISABLES_AGENT in risks(kind, before, after)) is disables
 
 
@@ -222,7 +222,7 @@ def test_a_secret_delivered_to_a_command_is_a_risk(way: str, runs: bool) -> None
 
 def test_a_reference_to_a_new_policy_widens_access() -> None:
     """A reference does not show the rules of its target."""
-    world = settle(*CONTEXT, declare("TLSEdge/x", RESTRICTED))
+    world = build_account(*CONTEXT, declare("TLSEdge/x", RESTRICTED))
     other = declare("TLSEdge/x", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}})
     plan = make_plan(*CONTEXT, declare("IPPolicy/new"), other, seen=world.snapshot())
     assert Risk.WIDENS_ACCESS in change_of(plan, "TLSEdge/x").risks
@@ -241,7 +241,7 @@ def test_a_rule_with_an_unreadable_live_network_widens_access(action: str, cidr:
 
 def test_a_restriction_removed_on_the_platform_and_restored_does_not_widen_access() -> None:
     edge = declare("TLSEdge/x", RESTRICTED)
-    world = settle(*CONTEXT, edge)
+    world = build_account(*CONTEXT, edge)
     (key,) = (key for key in world.objects if key[0] == "TLSEdge")
     world.objects[key]["ip_restriction"] = None
     (change,) = make_plan(*CONTEXT, edge, seen=world.snapshot()).changes
@@ -249,7 +249,7 @@ def test_a_restriction_removed_on_the_platform_and_restored_does_not_widen_acces
 
 
 def test_an_adopted_object_is_compared_with_its_live_fields() -> None:
-    world = settle(*CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    world = build_account(*CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
     after = declare("TLSEdge/x", {"hostports": ["a.example.com:443"]})
     apply_to(world, *CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
     (change,) = make_plan(*CONTEXT, after, seen=world.snapshot()).changes
@@ -303,7 +303,7 @@ def find_marked_fields(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
 
 
 def test_a_project_may_require_approval_for_a_risk() -> None:
-    world = settle(*CONTEXT, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
+    world = build_account(*CONTEXT, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
     after = (*CONTEXT, declare("TLSEdge/x"), declare("TLSEdge/y", RESTRICTED))
     required = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
     (approval,) = make_plan(*after, seen=world.snapshot(), options=required).missing_approvals

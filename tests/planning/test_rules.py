@@ -44,7 +44,7 @@ def replace_options(*addresses: str) -> PlanOptions:
 # --- refusals come first ----------------------------------------------------------------------------------------------
 
 
-def test_a_field_that_cannot_be_sent_is_refused_before_its_object_is_replaced() -> None:
+def test_a_field_that_cannot_be_sent_is_refused_before_a_replacement() -> None:
     role = {"role": {"role_arn": "arn:1"}}
     was = {"target": {"logs": {"auth": role, "log_group_arn": "arn:2"}}}
     destination = live("EventDestination", "ed_1", was, owner=record("EventDestination/a", was))
@@ -55,11 +55,11 @@ def test_a_field_that_cannot_be_sent_is_refused_before_its_object_is_replaced() 
     assert errors(plan) == ["it cannot be changed without target.metrics.api_key, which no manifest declares"]
 
 
-def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_update() -> None:
+def test_an_unrestorable_interruption_of_traffic_is_refused_before_an_update() -> None:
     oidc = {"issuer": "https://i.x", "client_id": "c", "client_secret": "s"}
     route = {"edge_id": "e_1", "match": "/", "match_type": "path_prefix"}
-    shown = {**route, "oidc": oidc, "backend": {"backend": {"id": "bkdhr_1"}}}
-    live_route = live("HTTPSEdgeRoute", "rt_1", shown, parent="e_1", owner=record("HTTPSEdgeRoute/r", route))
+    body = {**route, "oidc": oidc, "backend": {"backend": {"id": "bkdhr_1"}}}
+    live_route = live("HTTPSEdgeRoute", "rt_1", body, parent="e_1", owner=record("HTTPSEdgeRoute/r", route))
     wanted = {**route, "oauth": {"provider": {"github": {}}}}
     plan = make_plan(
         declare("HTTPSEdgeRoute/r", wanted, ignore=("backend",)),
@@ -71,25 +71,25 @@ def test_what_interrupts_traffic_that_no_manifest_restores_is_refused_before_an_
     ]
 
 
-def test_a_requested_replacement_of_what_nobody_owns_is_refused_whatever_differs() -> None:
+def test_a_requested_replacement_of_an_unmanaged_object_is_refused() -> None:
     authority = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"})
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"}, id="ca_1")
     plan = make_plan(declared, seen=snapshot(authority), options=replace_options("CertificateAuthority/a"))
     assert errors(plan) == ["ca_1 is not managed by any stack and cannot be replaced"]
 
 
-# --- modules of an object of somebody else's --------------------------------------------------------------------------
+# --- modules of an object of another owner ----------------------------------------------------------------------------
 
 ROUTE = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "match_type": "path_prefix"}, parent="e_1")
 MODULES = {"edge_id": "e_1", "compression": {"enabled": True}}
 
 
-def test_of_a_route_that_is_named_by_id_the_modules_are_updated_and_it_is_not_adopted() -> None:
+def test_a_route_named_by_id_is_updated_in_its_modules_and_not_adopted() -> None:
     plan = make_plan(declare("HTTPSEdgeRoute/r", MODULES, id="rt_1"), seen=snapshot(ROUTE))
     assert outcomes(plan) == [(Action.UPDATE, Reason.FIELDS)]
 
 
-def test_a_route_of_which_only_modules_are_managed_is_not_replaced_on_request() -> None:
+def test_a_route_with_managed_modules_is_not_replaced_on_request() -> None:
     declared = declare("HTTPSEdgeRoute/r", MODULES, id="rt_1")
     plan = make_plan(declared, seen=snapshot(ROUTE), options=replace_options("HTTPSEdgeRoute/r"))
     assert errors(plan) == ["only the modules of rt_1 are managed"]
@@ -98,7 +98,7 @@ def test_a_route_of_which_only_modules_are_managed_is_not_replaced_on_request() 
 # --- replacements -----------------------------------------------------------------------------------------------------
 
 
-def test_an_immutable_field_is_the_reason_of_a_replacement_that_is_requested_too() -> None:
+def test_an_immutable_field_is_the_reason_even_of_a_requested_replacement() -> None:
     authority = live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a"))
     declared = declare("CertificateAuthority/a", {"ca_pem": "NEW"})
     plan = make_plan(declared, seen=snapshot(authority), options=replace_options("CertificateAuthority/a"))
@@ -121,8 +121,8 @@ DELIVERED = snapshot(credential(pending=True), receipts=[INTENT])
 OVERWRITTEN = {INTENT: at(AGENT)}
 
 
-def test_a_pending_credential_is_left_to_the_run_that_may_be_delivering_it() -> None:
-    """Of two that were created at once, this store knows one to be undelivered; the other is another run's."""
+def test_a_pending_credential_of_another_run_is_unchanged() -> None:
+    """Two runs created credentials; this store recorded one as undelivered, and another run created the other."""
     other = credential("cr_2", "intent-1", pending=True)
     seen = snapshot(credential(pending=True), other, undelivered=["intent-1"])
     plan = plan_credential(seen, is_due=True, spec={"description": "changed"})
@@ -131,37 +131,37 @@ def test_a_pending_credential_is_left_to_the_run_that_may_be_delivering_it() -> 
     assert ("cr_1", Reason.REQUESTED) in [(change.id, change.reason) for change in plan.changes]
 
 
-def test_a_request_replaces_a_credential_whatever_its_delivery_came_to() -> None:
+def test_a_request_replaces_a_credential_in_any_state_of_its_delivery() -> None:
     for seen in (PENDING, DELIVERED):
         plan = plan_credential(seen, is_due=True, to_replace=frozenset({at(AGENT)}))
         assert outcomes(plan) == [(Action.REPLACE, Reason.REQUESTED)]
 
 
-def test_a_credential_that_never_arrived_is_replaced_for_that_and_not_renewed_with_an_overlap() -> None:
+def test_an_undelivered_credential_is_replaced_for_this_reason_without_an_overlap() -> None:
     plan = plan_credential(PENDING, is_due=True)
     assert outcomes(plan) == [(Action.REPLACE, Reason.UNDELIVERED)]
     assert [call.id for call in plan.calls][-1] == f"delete {AGENT} cr_1"
 
 
 @pytest.mark.parametrize("overwritten", [{}, OVERWRITTEN])
-def test_a_credential_that_arrived_is_marked_so_before_its_age_or_its_target_counts(
+def test_a_delivered_credential_is_updated_before_its_rotation(
     overwritten: dict[str, Any],
 ) -> None:
     plan = plan_credential(replace(DELIVERED, overwritten=overwritten), is_due=True)
     assert outcomes(plan) == [(Action.UPDATE, Reason.RECORD)]
 
 
-def test_a_credential_that_was_overwritten_is_replaced_at_once_although_it_is_due_too() -> None:
+def test_a_credential_with_an_overwritten_token_is_replaced_at_once_even_if_due() -> None:
     plan = plan_credential(replace(snapshot(credential()), overwritten=OVERWRITTEN), is_due=True)
     assert outcomes(plan) == [(Action.REPLACE, Reason.OVERWRITTEN)]
 
 
-def test_a_credential_that_is_due_is_renewed_and_not_updated_first() -> None:
+def test_a_due_credential_is_replaced_and_not_updated_first() -> None:
     plan = plan_credential(snapshot(credential()), is_due=True, spec={"description": "changed"})
     assert outcomes(plan) == [(Action.REPLACE, Reason.ROTATION)]
 
 
-def test_a_credential_that_is_due_and_renamed_is_renewed_under_its_new_name() -> None:
+def test_a_due_and_renamed_credential_is_replaced_under_its_new_name() -> None:
     declared = replace(declare("TunnelCredential/new", moved=[AGENT]), rotate=Rotation(after=90 * DAY, overlap=DAY))
     plan = make_plan(declared, seen=snapshot(credential()), options=replace(LENIENT, now=RENEWAL))
     assert outcomes(plan) == [(Action.REPLACE, Reason.ROTATION)]
@@ -170,21 +170,21 @@ def test_a_credential_that_is_due_and_renamed_is_renewed_under_its_new_name() ->
 # --- in place ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_move_carries_the_fields_that_differ() -> None:
+def test_a_move_updates_the_fields_that_differ() -> None:
     edge = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/old", {"description": "x"}))
     plan = make_plan(declare("TLSEdge/new", {"description": "y"}, moved=["TLSEdge/old"]), seen=snapshot(edge))
     assert outcomes(plan) == [(Action.MOVE, Reason.RENAMED)]
     assert [field.path for field in change_of(plan, "TLSEdge/new").fields] == ["description"]
 
 
-def test_an_adoption_carries_the_fields_that_differ() -> None:
+def test_an_adoption_updates_the_fields_that_differ() -> None:
     edge = live("TLSEdge", "e", {"description": "x"})
     plan = make_plan(declare("TLSEdge/a", {"description": "y"}, id="e"), seen=snapshot(edge))
     assert outcomes(plan) == [(Action.ADOPT, Reason.UNOWNED)]
     assert [field.path for field in change_of(plan, "TLSEdge/a").fields] == ["description"]
 
 
-def test_an_update_of_a_field_writes_the_owner_record_that_is_out_of_date_too() -> None:
+def test_an_update_of_a_field_updates_an_outdated_owner_record() -> None:
     edge = live("TLSEdge", "e", {"description": "x"}, owner=record("TLSEdge/a", {"description": "x"}))
     plan = make_plan(declare("TLSEdge/a", {"description": "y"}, protect=True), seen=snapshot(edge))
     assert outcomes(plan) == [(Action.UPDATE, Reason.FIELDS)]
@@ -192,7 +192,7 @@ def test_an_update_of_a_field_writes_the_owner_record_that_is_out_of_date_too() 
     assert plan.calls[0].owner.protect
 
 
-def test_of_a_route_whose_modules_are_as_declared_nothing_is_adopted_or_bound() -> None:
+def test_a_route_with_modules_in_sync_is_neither_adopted_nor_bound() -> None:
     route = live("HTTPSEdgeRoute", "rt_1", {"match": "/", "compression": {"enabled": True}}, parent="e_1")
     for protect in (False, True):
         declared = declare("HTTPSEdgeRoute/r", MODULES, id="rt_1", protect=protect, adopt=True)
@@ -200,7 +200,7 @@ def test_of_a_route_whose_modules_are_as_declared_nothing_is_adopted_or_bound() 
         assert (plan.changes, plan.calls, plan.problems, plan.bindings) == ((), (), (), {})
 
 
-def test_a_field_that_is_ignored_is_no_part_of_a_binding() -> None:
+def test_an_ignored_field_is_not_in_the_binding() -> None:
     bot = live("BotUser", "bot_1", {"name": "b", "active": False})
     declared = declare("BotUser/b", {"name": "b", "active": True}, ignore=("active",))
     plan = make_plan(declared, seen=snapshot(bot, bindings={"BotUser/b": Binding("bot_1")}))
@@ -211,26 +211,26 @@ def test_a_field_that_is_ignored_is_no_part_of_a_binding() -> None:
 
 # --- absent and forgotten ---------------------------------------------------------------------------------------------
 
-OURS, THEIRS = record("ReservedDomain/d", {}), record("ReservedDomain/x", {}, stack="theirs")
+MANAGED, FOREIGN = record("ReservedDomain/d", {}), record("ReservedDomain/x", {}, stack="other")
 DOMAIN = {"domain": "a.x"}
 
 
 @pytest.mark.parametrize(
     ("ensure", "owner", "adopt", "outcome"),
     [
-        (Ensure.ABSENT, OURS, False, (Action.DELETE, Reason.ABSENT)),
-        (Ensure.ABSENT, OURS, True, (Action.DELETE, Reason.ABSENT)),
+        (Ensure.ABSENT, MANAGED, False, (Action.DELETE, Reason.ABSENT)),
+        (Ensure.ABSENT, MANAGED, True, (Action.DELETE, Reason.ABSENT)),
         (Ensure.ABSENT, None, False, "not-owned"),
         (Ensure.ABSENT, None, True, (Action.DELETE, Reason.ABSENT)),
-        (Ensure.ABSENT, THEIRS, False, "owned-by-another-stack"),
-        (Ensure.ABSENT, THEIRS, True, "owned-by-another-stack"),
-        (Ensure.FORGOTTEN, OURS, False, (Action.FORGET, Reason.FORGOTTEN)),
+        (Ensure.ABSENT, FOREIGN, False, "owned-by-another-stack"),
+        (Ensure.ABSENT, FOREIGN, True, "owned-by-another-stack"),
+        (Ensure.FORGOTTEN, MANAGED, False, (Action.FORGET, Reason.FORGOTTEN)),
         (Ensure.FORGOTTEN, None, False, None),
         (Ensure.FORGOTTEN, None, True, None),
-        (Ensure.FORGOTTEN, THEIRS, True, None),
+        (Ensure.FORGOTTEN, FOREIGN, True, None),
     ],
 )
-def test_what_is_not_to_be_there_is_deleted_or_forgotten_only_if_it_is_ours(
+def test_an_absent_or_forgotten_resource_is_deleted_or_forgotten_only_if_managed(
     ensure: Ensure, owner: Owner | None, adopt: bool, outcome: tuple[Action, Reason] | str | None
 ) -> None:
     domain = live("ReservedDomain", "rd_1", DOMAIN, owner=owner)
@@ -254,16 +254,16 @@ PROBLEMS = {"forbidden": "cannot-be-replaced", "no target": "one-time-secret-und
 
 
 class State(NamedTuple):
-    """A credential, and what the manifest and the options say of it."""
+    """A credential with its manifest and the options of the plan."""
 
-    ownership: str  # "ours", "renamed", or "unmanaged" and named by its id
-    secret: str  # "delivered", "undelivered", or "confirmed": delivered, and the owner record does not say so
+    ownership: str  # "managed", "renamed", or "unmanaged" and named by its id
+    secret: str  # "delivered", "undelivered", or "confirmed": delivered, but pending in the owner record
     differs: str  # the field in which the live object differs
     is_requested: bool
     is_due: bool
     overlap: int
     is_overwritten: bool
-    is_protected: bool  # by the manifest alone
+    is_protected: bool  # by the manifest only
     obstacle: str  # to a replacement
 
     def declare(self) -> Declaration:
@@ -291,7 +291,7 @@ class State(NamedTuple):
         return PlanOptions(to_replace=requested, now=CREATED + 90 * DAY - (0 if self.is_due else 1))
 
     def expect(self) -> tuple[Action | None, Reason | str | None]:
-        """What happens and why; instead of the reason, the code of the problem that prevents it."""
+        """The expected action with its reason, or with the code of the problem that prevents it."""
         if self.ownership == "unmanaged":
             if self.is_requested or self.differs == "owner_id":
                 return None, "not-owned"
@@ -324,7 +324,7 @@ BOTH = (False, True)
 
 
 def list_states(ownership: str, secret: str) -> list[State]:
-    """Overlap and protection take turns: each alone is in half of the states with any other."""
+    """Overlap and protection alternate over the combinations of the other properties."""
     states = product(("", "description", "owner_id"), BOTH, BOTH, BOTH, OBSTACLES)
     return [
         State(ownership, secret, differs, requested, due, DAY * (number % 2), overwritten, number % 4 > 1, obstacle)
@@ -333,7 +333,7 @@ def list_states(ownership: str, secret: str) -> list[State]:
 
 
 @pytest.mark.parametrize("secret", ["delivered", "undelivered", "confirmed"])
-@pytest.mark.parametrize("ownership", ["ours", "renamed", "unmanaged"])
+@pytest.mark.parametrize("ownership", ["managed", "renamed", "unmanaged"])
 def test_each_state_of_a_credential_has_its_outcome(ownership: str, secret: str) -> None:
     for state in list_states(ownership, secret):
         plan = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
@@ -346,17 +346,17 @@ def test_each_state_of_a_credential_has_its_outcome(ownership: str, secret: str)
             assert (plan.changes, plan.calls) == ((), ()), state
 
 
-def test_only_a_rotation_with_an_overlap_keeps_the_old_credential() -> None:
-    for state in list_states("ours", "delivered"):
+def test_only_a_rotation_with_an_overlap_retains_the_old_credential() -> None:
+    for state in list_states("managed", "delivered"):
         plan = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
         action, reason = state.expect()
         deleted = [call.target for call in plan.calls if call.verb is Verb.DELETE]
-        is_kept = reason is Reason.ROTATION and state.overlap > 0
-        assert deleted == (["cr_1"] if action is Action.REPLACE and not is_kept else []), state
+        is_retained = reason is Reason.ROTATION and state.overlap > 0
+        assert deleted == (["cr_1"] if action is Action.REPLACE and not is_retained else []), state
 
 
-def test_every_owner_record_that_is_written_says_what_the_manifest_says() -> None:
-    for ownership, secret in product(("ours", "renamed", "unmanaged"), ("delivered", "confirmed")):
+def test_each_written_owner_record_equals_the_manifest() -> None:
+    for ownership, secret in product(("managed", "renamed", "unmanaged"), ("delivered", "confirmed")):
         for state in list_states(ownership, secret):
             plan = make_plan(state.declare(), seen=state.observe(), options=state.choose_options())
             records = [call.owner for call in plan.calls if call.owner is not None]
@@ -366,7 +366,7 @@ def test_every_owner_record_that_is_written_says_what_the_manifest_says() -> Non
             else:  # the owner record of a field that was changed on the platform is current
                 is_current = reason is Reason.FIELDS and secret == "delivered" and not state.is_protected
                 pending = [] if action is None or is_current else [False]
-            assert [each.pending for each in records] == pending, state
-            for each in records:
-                assert (each.address, each.protect, each.applied) == (at(AGENT), state.is_protected, APPLIED), state
-                assert each.replaces == ("cr_1" if action is Action.REPLACE else None), state
+            assert [owner.pending for owner in records] == pending, state
+            for owner in records:
+                assert (owner.address, owner.protect, owner.applied) == (at(AGENT), state.is_protected, APPLIED), state
+                assert owner.replaces == ("cr_1" if action is Action.REPLACE else None), state

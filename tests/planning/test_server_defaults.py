@@ -1,4 +1,4 @@
-"""What the platform chooses where nothing is declared: kept beside a change, given back when its line goes."""
+"""Server defaults: retained by an update beside them, reverted when their declaration is removed."""
 
 from __future__ import annotations
 
@@ -14,19 +14,21 @@ from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.server_defaults import find_reverted_defaults, keep_live_defaults, server_defaults
 from tests.planning.builders import declare, fields, live, make_plan, record, requests, snapshot
 
-PICKED = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
+SERVER_DEFAULTS = {"enabled": True, "terminate_at": "edge", "min_version": "1.3"}
 
 
-def after(kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], **lifecycle: Any) -> Plan:
+def plan_change(
+    kind: str, was: dict[str, Any], now: dict[str, Any], declared: dict[str, Any], **lifecycle: Any
+) -> Plan:
     live_object = live(kind, "id-1", now, owner=record(f"{kind}/a", was))
     return make_plan(declare(f"{kind}/a", declared, **lifecycle), seen=snapshot(live_object))
 
 
-def test_a_choice_stays_when_something_beside_it_changes() -> None:
-    plan = after(
+def test_a_server_default_is_retained_by_an_update_of_its_module() -> None:
+    plan = plan_change(
         "TLSEdge",
         {"tls_termination": {}},
-        {"tls_termination": PICKED},
+        {"tls_termination": SERVER_DEFAULTS},
         {"tls_termination": {"enabled": False}},
     )
     assert list(fields(plan)) == ["tls_termination.enabled"]
@@ -35,17 +37,19 @@ def test_a_choice_stays_when_something_beside_it_changes() -> None:
     assert "tls_termination.min_version" not in plan.calls[0].owner.applied
 
 
-def test_a_choice_that_the_new_value_excludes_does_not_stay() -> None:
+def test_a_server_default_that_the_new_value_excludes_is_not_retained() -> None:
     upstream = {"tls_termination": {"terminate_at": "upstream"}}
-    plan = after("TLSEdge", {"tls_termination": {}}, {"tls_termination": PICKED}, upstream)
+    plan = plan_change("TLSEdge", {"tls_termination": {}}, {"tls_termination": SERVER_DEFAULTS}, upstream)
     assert plan.calls[0].body == upstream
 
 
-def test_a_line_that_goes_gives_a_module_s_choice_back_once() -> None:
+def test_an_undeclared_field_of_a_module_is_reverted_to_the_server_default_once() -> None:
     was = {"tls_termination": {"min_version": "1.3"}}
-    plan = after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {"terminate_at": "edge"}})
-    (told,) = fields(plan).values()
-    assert (told.path, told.old, told.new, told.changed_by) == (
+    plan = plan_change(
+        "TLSEdge", was, {"tls_termination": SERVER_DEFAULTS}, {"tls_termination": {"terminate_at": "edge"}}
+    )
+    (field,) = fields(plan).values()
+    assert (field.path, field.old, field.new, field.changed_by) == (
         "tls_termination.min_version",
         "1.3",
         None,
@@ -63,11 +67,13 @@ def test_a_line_that_goes_gives_a_module_s_choice_back_once() -> None:
         ("CloudEndpoint", {"bindings": ["kubernetes"]}, {"bindings": ["public"]}),
     ],
 )
-def test_a_line_that_goes_means_the_documented_default(kind: str, was: dict[str, Any], default: dict[str, Any]) -> None:
+def test_an_undeclared_field_is_reverted_to_its_documented_default(
+    kind: str, was: dict[str, Any], default: dict[str, Any]
+) -> None:
     rest = {"url": "https://a.x", "traffic_policy": "p"} if kind == "CloudEndpoint" else {}
-    plan = after(kind, {**rest, **was}, {**rest, **was}, rest)
+    plan = plan_change(kind, {**rest, **was}, {**rest, **was}, rest)
     assert [(call.method, call.body) for call in plan.calls] == [("PATCH", default)]
-    assert after(kind, {**rest, **was}, {**rest, **default}, rest).changes == ()
+    assert plan_change(kind, {**rest, **was}, {**rest, **default}, rest).changes == ()
 
 
 @pytest.mark.parametrize(
@@ -79,38 +85,48 @@ def test_a_line_that_goes_means_the_documented_default(kind: str, was: dict[str,
         ("https://a.x", ["internal"], [{"bindings": ["public"]}]),
     ],
 )
-def test_the_default_of_a_binding_follows_from_the_host(url: str, was: list[str], sent: list[dict[str, Any]]) -> None:
+def test_the_default_of_bindings_depends_on_the_host(url: str, was: list[str], sent: list[dict[str, Any]]) -> None:
     rest = {"url": url, "traffic_policy": "p"}
-    shown = {**rest, "bindings": was}
-    assert [call.body for call in after("CloudEndpoint", shown, shown, rest).calls] == sent
+    body = {**rest, "bindings": was}
+    assert [call.body for call in plan_change("CloudEndpoint", body, body, rest).calls] == sent
 
 
-def test_who_moved_what_is_given_back_is_told() -> None:
-    both = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 404}, {})
+def test_a_reverted_field_shows_what_changed_it() -> None:
+    both = plan_change("HTTPResponseBackend", {"status_code": 503}, {"status_code": 404}, {})
     assert [field.changed_by for field in fields(both).values()] == [ChangedBy.BOTH]
-    theirs = after("HTTPResponseBackend", {"status_code": 200}, {"status_code": 404}, {})
-    assert [field.changed_by for field in fields(theirs).values()] == [ChangedBy.PLATFORM]
+    platform = plan_change("HTTPResponseBackend", {"status_code": 200}, {"status_code": 404}, {})
+    assert [field.changed_by for field in fields(platform).values()] == [ChangedBy.PLATFORM]
 
 
-def test_what_was_never_declared_is_left_alone() -> None:
-    assert after("HTTPResponseBackend", {}, {"status_code": 404}, {}).changes == ()
-    assert after("TLSEdge", {"tls_termination": {}}, {"tls_termination": PICKED}, {"tls_termination": {}}).changes == ()
+def test_a_field_that_was_never_declared_is_unchanged() -> None:
+    assert plan_change("HTTPResponseBackend", {}, {"status_code": 404}, {}).changes == ()
+    assert (
+        plan_change(
+            "TLSEdge", {"tls_termination": {}}, {"tls_termination": SERVER_DEFAULTS}, {"tls_termination": {}}
+        ).changes
+        == ()
+    )
 
 
-def test_what_is_ignored_is_not_given_back() -> None:
-    ignored = after("HTTPResponseBackend", {"status_code": 503}, {"status_code": 503}, {}, ignore=("status_code",))
+def test_an_ignored_field_is_not_reverted() -> None:
+    ignored = plan_change(
+        "HTTPResponseBackend", {"status_code": 503}, {"status_code": 503}, {}, ignore=("status_code",)
+    )
     assert ignored.changes == ()
     was = {"tls_termination": {"min_version": "1.3"}}
     inside = {"ignore": ("tls_termination.min_version",)}
-    assert after("TLSEdge", was, {"tls_termination": PICKED}, {"tls_termination": {}}, **inside).changes == ()
+    assert (
+        plan_change("TLSEdge", was, {"tls_termination": SERVER_DEFAULTS}, {"tls_termination": {}}, **inside).changes
+        == ()
+    )
 
 
-def test_a_choice_goes_with_the_whole_that_it_is_a_part_of() -> None:
-    plan = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
+def test_a_server_default_is_removed_with_its_module() -> None:
+    plan = plan_change("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": SERVER_DEFAULTS}, {})
     assert requests(plan) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
 
 
-def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
+def test_an_immutable_field_is_not_reverted() -> None:
     assert [default.path for default in server_defaults(kinds.get("ReservedDomain"))] == []
     assert [default.path for default in server_defaults(kinds.get("SSHCertificateAuthority"))] == []
     reserved_address = live(
@@ -119,8 +135,8 @@ def test_nothing_that_cannot_change_in_place_is_given_back() -> None:
     assert make_plan(declare("ReservedAddress/a"), seen=snapshot(reserved_address)).changes == ()
 
 
-def test_a_module_that_goes_takes_its_declared_choices_along() -> None:
-    plan = after("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": PICKED}, {})
+def test_an_undeclared_module_is_deleted_with_its_declared_fields() -> None:
+    plan = plan_change("TLSEdge", {"tls_termination": {"min_version": "1.3"}}, {"tls_termination": SERVER_DEFAULTS}, {})
     assert list(fields(plan)) == ["tls_termination"]
     assert requests(plan) == ["PATCH /edges/tls/id-1", "DELETE /edges/tls/id-1/tls_termination"]
 
@@ -146,24 +162,24 @@ MIN = "tls_termination.min_version"
         ({"tls_termination": {}}, [MIN], ["tls"], [MIN]),
     ],
 )
-def test_a_choice_is_given_back_if_its_line_alone_goes(
+def test_a_field_is_reverted_if_only_its_declaration_is_removed(
     spec: dict[str, Value], applied: list[str], ignored: list[str], reverted: list[str]
 ) -> None:
     found = list(find_reverted_defaults(EDGE, spec, dict.fromkeys(applied, "digest"), ignored))
-    assert [choice.path for choice in found] == reverted
-    assert {choice.top.name for choice in found} <= {"tls_termination"}
+    assert [default.path for default in found] == reverted
+    assert {default.top.name for default in found} <= {"tls_termination"}
 
 
-def test_a_choice_beside_a_declared_value_is_sent_with_it_unless_it_is_given_back() -> None:
-    def keep(value: Value, there: Any, *reverted: str) -> Value:
-        return keep_live_defaults(EDGE.by_name["tls_termination"], value, there, reverted)
+def test_a_live_default_is_sent_with_a_declared_value_unless_it_is_reverted() -> None:
+    def keep(value: Value, live_module: Any, *reverted: str) -> Value:
+        return keep_live_defaults(EDGE.by_name["tls_termination"], value, live_module, reverted)
 
-    there = {"enabled": True, "min_version": "1.3"}
-    assert keep({"enabled": False}, there) == {"enabled": False, "min_version": "1.3"}
-    assert keep({"min_version": "1.2"}, there) == {"min_version": "1.2"}
-    assert keep({"enabled": False}, there, MIN) == {"enabled": False}
-    assert keep({"enabled": False}, there, "min_version") == {"enabled": False, "min_version": "1.3"}
-    for nothing in (None, {"min_version": None}, {"min_version": UNREAD}, {}):
-        assert keep({"enabled": False}, nothing) == {"enabled": False}
-    assert keep(None, there) is None
+    live_module = {"enabled": True, "min_version": "1.3"}
+    assert keep({"enabled": False}, live_module) == {"enabled": False, "min_version": "1.3"}
+    assert keep({"min_version": "1.2"}, live_module) == {"min_version": "1.2"}
+    assert keep({"enabled": False}, live_module, MIN) == {"enabled": False}
+    assert keep({"enabled": False}, live_module, "min_version") == {"enabled": False, "min_version": "1.3"}
+    for empty in (None, {"min_version": None}, {"min_version": UNREAD}, {}):
+        assert keep({"enabled": False}, empty) == {"enabled": False}
+    assert keep(None, live_module) is None
     assert keep_live_defaults(EDGE.by_name["description"], "x", "y", ()) == "x"

@@ -10,7 +10,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Plan
 from reconciler.rendering.notice import build_notice
-from tests.planning.builders import declare, live, make_plan, record, settle, snapshot
+from tests.planning.builders import build_account, declare, live, make_plan, record, snapshot
 
 
 def test_a_long_notice_ends_with_the_number_of_omitted_resources() -> None:
@@ -22,7 +22,7 @@ def test_a_long_notice_ends_with_the_number_of_omitted_resources() -> None:
 
 def test_mentions_and_formatting_are_escaped_for_slack() -> None:
     office = declare("IPPolicy/office", {"description": "x"})
-    world = settle(office)
+    world = build_account(office)
     plan = make_plan(declare("IPPolicy/office", {"description": "y"}), seen=world.snapshot())
     message = json.loads(build_notice(replace(plan, account="<!channel> @here *b* `c` & <@U1>")).slack)
     assert "&lt;!channel&gt; @\u200bhere \u2217b\u2217 \u02cbc\u02cb &amp; &lt;@\u200bU1&gt;" in message["text"]
