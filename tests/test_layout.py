@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[1]
 TOPICS = "tests/topics.toml"
 # Packages whose tests are not arranged yet.
 NOT_YET = (
-    "fleet",
     "operations",
     "sandbox",
 )

@@ -65,6 +65,10 @@ def member(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "variables": variables, **more}
 
 
+THREE = [member("acme"), member("globex"), member("initech")]
+CANARY = [member("acme", labels={"tier": "canary"}), member("globex", labels={"tier": "gold"})]
+
+
 def commit_all(folder: Path) -> str:
     """Makes the folder a Git repository with one commit; returns its id."""
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")

@@ -13,42 +13,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.fleet.checkouts import IN_USE, KEPT, fetch_checkout
-from reconciler.fleet.sources import find_repository
 from reconciler.operations.errors import UnusableSource
+from tests.fleet.repositories import Repository
 
 MISSING = "0123456789abcdef0123456789abcdef01234567"
-
-
-class Repository:
-    """A Git repository whose commits have one file."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir()
-        self.git("init", "--quiet", "--initial-branch=main")
-
-    def git(self, *arguments: str) -> str:
-        identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=self.folder, check=True, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    def commit(self, content: str) -> str:
-        (self.folder / "fleet.yaml").write_text(content)
-        self.git("add", "--all")
-        self.git("commit", "--quiet", "--message=next")
-        return self.git("rev-parse", "HEAD")
-
-
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "cache"
 
 
 def wrap_git(folder: Path, script: str) -> dict[str, str]:
@@ -210,43 +178,6 @@ def test_only_full_ids_of_commits_are_fetched(commit: str, tmp_path: Path, cache
 def test_files_as_they_are_exist_only_in_a_folder(cache: Path) -> None:
     with pytest.raises(UnusableSource, match="no commit"):
         fetch_checkout("git@example.com:fleet.git", "", cache)
-
-
-# --- the repository of a fleet file -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pushed(repository: Repository, tmp_path: Path) -> Path:
-    """A clone whose commit is in a branch of its remote."""
-    repository.commit("first")
-    clone = tmp_path / "clone"
-    subprocess.run(["git", "clone", "--quiet", f"file://{repository.folder}", str(clone)], check=True)
-    return clone
-
-
-def test_workers_fetch_the_commit_of_a_clean_checkout(repository: Repository, pushed: Path, tmp_path: Path) -> None:
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    found = find_repository(pushed / "fleet.yaml", "", environ)
-    expected = repository.git("rev-parse", "HEAD")
-    assert (found.url, found.file, found.commit) == (f"file://{repository.folder}", "fleet.yaml", expected)
-    (pushed / "notes.swp").touch()
-    with pytest.raises(UnusableSource, match="changes that are not committed"):
-        find_repository(pushed / "fleet.yaml", "", environ)
-    (tmp_path / "ignored").write_text("*.swp\n")
-    (tmp_path / ".gitconfig").write_text(f"[core]\n\texcludesFile = ~/ignored\n\tfsmonitor = {tmp_path}/no-program\n")
-    assert find_repository(pushed / "fleet.yaml", "", environ) == found
-    (tmp_path / ".gitconfig").unlink()
-    (tmp_path / ".config" / "git").mkdir(parents=True)
-    (tmp_path / "ignored").rename(tmp_path / ".config" / "git" / "ignore")
-    assert find_repository(pushed / "fleet.yaml", "", environ) == found
-    (pushed / "fleet.yaml").write_text("changed")
-    with pytest.raises(UnusableSource, match="changes that are not committed"):
-        find_repository(pushed / "fleet.yaml", "", environ)
-
-
-def test_a_fleet_file_outside_of_a_repository_names_none(tmp_path: Path) -> None:
-    with pytest.raises(UnusableSource, match="is not in a Git repository with a commit"):
-        find_repository(tmp_path / "fleet.yaml", "", os.environ)
 
 
 def test_a_folder_with_the_files_of_a_repository_is_not_fetched_from(

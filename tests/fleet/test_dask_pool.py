@@ -20,9 +20,9 @@ from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
 from reconciler.fleet.ports import TaskEnd
 from reconciler.model.fleet import Task
 from reconciler.operations.errors import OperationError, UnusableCluster
-from tests.fleet import stand_in
+from tests.fleet import stub_tasks
 from tests.fleet.clusters import run_all, start_cluster, start_scheduler
-from tests.fleet.stand_in import make_task
+from tests.fleet.stub_tasks import make_task
 from tests.harness.tiers import full
 
 MEMBERS = [f"member-{number}" for number in range(12)]
@@ -43,17 +43,17 @@ async def test_every_task_ends_though_a_worker_is_killed(tmp_path: Path, allowed
     before = dict(os.environ)
 
     async def disturb() -> None:
-        await until(lambda: len(stand_in.runs(tmp_path)) == 4)
-        for process in {process for _, process in stand_in.runs(tmp_path)}:
+        await until(lambda: len(stub_tasks.runs(tmp_path)) == 4)
+        for process in {process for _, process in stub_tasks.runs(tmp_path)}:
             os.kill(process, signal.SIGINT)  # as Ctrl-C in the terminal
         await asyncio.sleep(0.1)
-        os.kill(stand_in.runs(tmp_path)[0][1], signal.SIGKILL)
-        await until(lambda: len(stand_in.runs(tmp_path)) > 4)
+        os.kill(stub_tasks.runs(tmp_path)[0][1], signal.SIGKILL)
+        await until(lambda: len(stub_tasks.runs(tmp_path)) > 4)
         (tmp_path / "go").touch()
 
     failures: list[str] = []
     with dask.config.set({"distributed.scheduler.allowed-failures": allowed}):
-        async with open_local_pool(stand_in.wait, 2, threads=2) as pool:
+        async with open_local_pool(stub_tasks.wait, 2, threads=2) as pool:
             disturbing = asyncio.create_task(disturb())
             ends = await run_all(
                 pool,
@@ -64,11 +64,11 @@ async def test_every_task_ends_though_a_worker_is_killed(tmp_path: Path, allowed
     assert sorted(end.task.member for end in ends) == sorted(MEMBERS)
     assert bool(failures) == (allowed == 0)
     assert all(failure.startswith("KilledWorker: ") for failure in failures)
-    runs = Counter(member for member, _ in stand_in.runs(tmp_path))
+    runs = Counter(member for member, _ in stub_tasks.runs(tmp_path))
     assert runs.keys() == set(MEMBERS)
     assert sum(runs.values()) <= len(MEMBERS) + 2 + len(failures)  # two ran in the worker that was killed
     assert dict(os.environ) == before
-    for process in {process for _, process in stand_in.runs(tmp_path)}:
+    for process in {process for _, process in stub_tasks.runs(tmp_path)}:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
 
@@ -81,10 +81,10 @@ async def test_tasks_are_taken_as_they_can_start(tmp_path: Path) -> None:
             taken.append(member)
             yield make_task(tmp_path, member)
 
-    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.wait, scheduler.address) as pool:
+    async with start_cluster({}) as scheduler, open_cluster_pool(stub_tasks.wait, scheduler.address) as pool:
         ends = pool.run(give())
         first = asyncio.create_task(anext(ends))
-        await until(lambda: len(stand_in.runs(tmp_path)) == 2)
+        await until(lambda: len(stub_tasks.runs(tmp_path)) == 2)
         await asyncio.sleep(0.2)
         assert len(taken) == 4  # two run, two are ready
         (tmp_path / "go").touch()
@@ -100,18 +100,18 @@ async def test_a_caller_that_goes_takes_its_waiting_tasks_along(tmp_path: Path) 
     async with (
         start_cluster() as scheduler,
         Worker(scheduler.address, host="127.0.0.1", nthreads=2, memory_limit=0) as worker,
-        open_cluster_pool(stand_in.wait, scheduler.address) as pool,
+        open_cluster_pool(stub_tasks.wait, scheduler.address) as pool,
     ):
         ends = pool.run(give())
         first = asyncio.create_task(anext(ends))
-        await until(lambda: len(stand_in.runs(tmp_path)) == 2)
+        await until(lambda: len(stub_tasks.runs(tmp_path)) == 2)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await ends.aclose()
         await until(lambda: not scheduler.tasks and len(worker.state.tasks) == 2)  # the two that run
         (tmp_path / "go").touch()
         await until(lambda: not worker.state.tasks)
-    assert len(stand_in.runs(tmp_path)) == 2
+    assert len(stub_tasks.runs(tmp_path)) == 2
 
 
 async def test_a_resource_names_the_workers_that_may_run_a_task(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ async def test_a_resource_names_the_workers_that_may_run_a_task(tmp_path: Path) 
     tasks += [make_task(tmp_path, f"any-{number}") for number in range(20)]
     async with (
         start_cluster(*workers) as scheduler,
-        open_cluster_pool(stand_in.place, scheduler.address, patience=0.5) as pool,
+        open_cluster_pool(stub_tasks.place, scheduler.address, patience=0.5) as pool,
     ):
         ends = {end.task.member: end.error for end in await run_all(pool, tasks, again=False)}
     assert {member for member, error in ends.items() if error} == {f"asia-{number}" for number in range(20)}
@@ -138,9 +138,9 @@ async def test_a_scheduler_may_restart(tmp_path: Path) -> None:
     ends: list[TaskEnd] = []
     async with start_cluster({}) as first:
         port = first.port
-        async with open_cluster_pool(stand_in.work, first.address) as pool:
+        async with open_cluster_pool(stub_tasks.work, first.address) as pool:
             running = asyncio.create_task(run_all(pool, [make_task(tmp_path, member) for member in MEMBERS]))
-            await until(lambda: len(stand_in.runs(tmp_path)) >= 3)
+            await until(lambda: len(stub_tasks.runs(tmp_path)) >= 3)
             await first.close()
             async with (
                 start_scheduler(port=port) as second,
@@ -152,9 +152,9 @@ async def test_a_scheduler_may_restart(tmp_path: Path) -> None:
 
 async def test_a_lost_scheduler_ends_the_command_and_not_the_run(tmp_path: Path) -> None:
     async with start_cluster({}) as scheduler:
-        async with open_cluster_pool(stand_in.wait, scheduler.address, reconnect=0.5) as pool:
+        async with open_cluster_pool(stub_tasks.wait, scheduler.address, reconnect=0.5) as pool:
             running = asyncio.create_task(run_all(pool, [make_task(tmp_path, member) for member in MEMBERS]))
-            await until(lambda: len(stand_in.runs(tmp_path)) == 2)
+            await until(lambda: len(stub_tasks.runs(tmp_path)) == 2)
             await scheduler.close(timeout=0.1)
             with pytest.raises(UnusableCluster, match=r"lost the scheduler \(tcp://") as caught:
                 await running
@@ -165,18 +165,18 @@ async def test_a_lost_scheduler_ends_the_command_and_not_the_run(tmp_path: Path)
 async def test_a_cluster_without_workers_ends_the_command(tmp_path: Path) -> None:
     async with (
         start_scheduler() as scheduler,
-        open_cluster_pool(stand_in.work, scheduler.address, patience=0.2) as pool,
+        open_cluster_pool(stub_tasks.work, scheduler.address, patience=0.2) as pool,
     ):
         with pytest.raises(UnusableCluster, match=r"no worker was connected to the scheduler for 0\.2 s"):
             await run_all(pool, [make_task(tmp_path, "member")])
 
 
 async def test_workers_of_another_version_end_the_command(tmp_path: Path) -> None:
-    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.work, scheduler.address) as pool:
+    async with start_cluster({}) as scheduler, open_cluster_pool(stub_tasks.work, scheduler.address) as pool:
         pool.version = "0.0.1"
         with pytest.raises(UnusableCluster, match=r"a worker has version .*, and this command 0\.0\.1 \(tcp://"):
             await run_all(pool, [make_task(tmp_path, "member")])
-    assert stand_in.runs(tmp_path) == []
+    assert stub_tasks.runs(tmp_path) == []
 
 
 async def test_what_the_caller_raises_ends_the_run(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ async def test_what_the_caller_raises_ends_the_run(tmp_path: Path) -> None:
         yield make_task(tmp_path, "member")
         raise OperationError("the store is gone")
 
-    async with start_cluster({}) as scheduler, open_cluster_pool(stand_in.work, scheduler.address) as pool:
+    async with start_cluster({}) as scheduler, open_cluster_pool(stub_tasks.work, scheduler.address) as pool:
         with pytest.raises(OperationError, match="the store is gone"):
             async for _ in pool.run(give()):
                 pass
@@ -199,17 +199,17 @@ def test_dask_is_imported_only_when_it_is_used() -> None:
 @full
 def test_workers_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
     code = (
-        "import asyncio, sys; from pathlib import Path; from tests.fleet import stand_in, test_dask_pool as test;"
+        "import asyncio, sys; from pathlib import Path; from tests.fleet import stub_tasks, test_dask_pool as test;"
         "asyncio.run(test.wait_in_workers(Path(sys.argv[1])))"
     )
     command = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
     deadline = time.monotonic() + 60
-    while len(stand_in.runs(tmp_path)) < 2:
+    while len(stub_tasks.runs(tmp_path)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     command.kill()
     command.wait()
-    for process in {process for _, process in stand_in.runs(tmp_path)}:
+    for process in {process for _, process in stub_tasks.runs(tmp_path)}:
         while Path(f"/proc/{process}").exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)
@@ -217,5 +217,5 @@ def test_workers_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
 
 async def wait_in_workers(folder: Path) -> None:
     """The command that the test above kills."""
-    async with open_local_pool(stand_in.wait, 2, threads=1) as pool:
+    async with open_local_pool(stub_tasks.wait, 2, threads=1) as pool:
         await run_all(pool, [make_task(folder, member) for member in MEMBERS])

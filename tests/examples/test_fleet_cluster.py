@@ -17,9 +17,9 @@ from distributed.cli.dask_scheduler import main as scheduler_command
 from distributed.cli.dask_worker import main as worker_command
 
 from reconciler.fleet.dask_cluster import open_cluster_pool
-from tests.fleet import stand_in
+from tests.fleet import stub_tasks
 from tests.fleet.clusters import run_all, start_cluster
-from tests.fleet.stand_in import make_task
+from tests.fleet.stub_tasks import make_task
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "fleet" / "cluster"
@@ -95,7 +95,7 @@ async def test_certificates_of_the_page(tmp_path: Path) -> None:
     with dask.config.set(settings):
         async with (
             start_cluster({}, protocol="tls") as scheduler,
-            open_cluster_pool(stand_in.work, scheduler.address) as pool,
+            open_cluster_pool(stub_tasks.work, scheduler.address) as pool,
         ):
             assert [end.error for end in await run_all(pool, [make_task(tmp_path, "member")])] == [""]
 

@@ -15,9 +15,9 @@ from distributed import Client, Nanny, Security
 
 from reconciler.fleet.dask_cluster import open_cluster_pool, open_local_pool
 from reconciler.operations.errors import UnusableCluster
-from tests.fleet import stand_in
+from tests.fleet import stub_tasks
 from tests.fleet.clusters import Authority, run_all, start_cluster, start_scheduler
-from tests.fleet.stand_in import make_task
+from tests.fleet.stub_tasks import make_task
 
 CANARY = "canary-Jq7vT2mXw9"
 
@@ -68,13 +68,13 @@ async def test_no_secret_of_a_worker_reaches_the_scheduler(tmp_path: Path) -> No
         async with (
             recorder.listen() as address,
             Nanny(address, nthreads=2, memory_limit=0, env={"ACCOUNT_KEY": CANARY}, local_directory=str(tmp_path)),
-            open_cluster_pool(stand_in.fail, address) as pool,
+            open_cluster_pool(stub_tasks.fail, address) as pool,
         ):
             ends = await run_all(pool, [make_task(tmp_path, f"member-{number}") for number in range(4)], again=False)
             async with Client(address, asynchronous=True, set_as_default=False) as client:
                 logs = [await client.get_scheduler_logs(), await client.get_worker_logs()]
             state = scheduler._to_dict()
-    assert {end.error for end in ends} == {f"ValueError in {stand_in.__file__}:{line_of('raise ValueError')}"}
+    assert {end.error for end in ends} == {f"ValueError in {stub_tasks.__file__}:{line_of('raise ValueError')}"}
     assert b"member-3" in recorder.seen
     assert b"ValueError" in recorder.seen
     assert CANARY.encode() not in recorder.seen
@@ -83,7 +83,7 @@ async def test_no_secret_of_a_worker_reaches_the_scheduler(tmp_path: Path) -> No
 
 
 def line_of(code: str) -> int:
-    lines = Path(stand_in.__file__).read_text().splitlines()
+    lines = Path(stub_tasks.__file__).read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if code in line)
 
 
@@ -91,7 +91,7 @@ async def test_tasks_run_over_tls(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "fleet")
     async with tls_cluster(authority) as address:
         with settings(authority.environ()):
-            async with open_cluster_pool(stand_in.work, address) as pool:
+            async with open_cluster_pool(stub_tasks.work, address) as pool:
                 ends = await run_all(pool, [make_task(tmp_path, "member")])
     assert [end.error for end in ends] == [""]
 
@@ -100,13 +100,13 @@ async def test_a_client_without_the_certificate_is_refused(tmp_path: Path) -> No
     fleet, other = Authority(tmp_path, "fleet"), Authority(tmp_path, "other")
     async with tls_cluster(fleet) as address:
         with pytest.raises(UnusableCluster, match="no client certificate is set"):
-            async with open_cluster_pool(stand_in.work, address):
+            async with open_cluster_pool(stub_tasks.work, address):
                 pass
         with (
             settings(other.environ() | {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(fleet.ca_file)}),
             pytest.raises(UnusableCluster, match="cannot connect to the scheduler tls://"),
         ):
-            async with open_cluster_pool(stand_in.work, address, reconnect=1.0):
+            async with open_cluster_pool(stub_tasks.work, address, reconnect=1.0):
                 pass
         with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
             await read_without_certificate(address, fleet)
@@ -126,7 +126,7 @@ async def read_without_certificate(address: str, authority: Authority) -> bytes:
 
 async def test_other_users_of_this_machine_cannot_reach_a_local_cluster(tmp_path: Path) -> None:
     """The scheduler of `--workers` asks for a certificate that only its workers have, and serves no web pages."""
-    async with open_local_pool(stand_in.work, 1) as pool:
+    async with open_local_pool(stub_tasks.work, 1) as pool:
         address = pool._client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
         with pytest.raises(OSError, match=r"."):
@@ -143,7 +143,7 @@ async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> Non
             settings(authority.environ()),
             pytest.raises(UnusableCluster, match=f"the certificate or key cannot be used: .*{why}"),
         ):
-            async with open_cluster_pool(stand_in.work, "tls://127.0.0.1:1"):
+            async with open_cluster_pool(stub_tasks.work, "tls://127.0.0.1:1"):
                 pass
 
 
@@ -160,7 +160,7 @@ async def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> Non
 )
 async def test_unsafe_schedulers_are_refused_before_a_connection(address: str, reason: str) -> None:
     with pytest.raises(UnusableCluster, match=reason):
-        async with open_cluster_pool(stand_in.work, address):
+        async with open_cluster_pool(stub_tasks.work, address):
             pass
 
 
@@ -169,7 +169,7 @@ async def test_a_closed_network_may_do_without_tls() -> None:
         settings({"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "False"}),
         pytest.raises(UnusableCluster, match="cannot connect"),
     ):
-        async with open_cluster_pool(stand_in.work, "tcp://127.0.0.2:1", reconnect=0.2):
+        async with open_cluster_pool(stub_tasks.work, "tcp://127.0.0.2:1", reconnect=0.2):
             pass
 
 

@@ -1,0 +1,416 @@
+"""Waves, pauses and the order of projects; and tasks that an engine loses or cannot run."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from reconciler.api.clock import MachineClock
+from reconciler.fleet import local_pool
+from reconciler.fleet.coordinator import MOST_TRIES
+from reconciler.fleet.local_pool import LocalPool
+from reconciler.fleet.ports import TaskEnd
+from reconciler.fleet.runs import reopen_run
+from reconciler.model import exit_codes
+from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
+from reconciler.rendering.fleet.rollup import build_rollup
+from reconciler.store.errors import Locked
+from reconciler.store.fleet_records import task_lease
+from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, member, play
+from tests.harness.workspaces import bot, policy
+
+WAVES: dict[str, Any] = {
+    "waves": [{"name": "canary", "select": {"tier": "canary"}}, {"name": "rest"}],
+}
+
+
+def test_the_failure_of_one_member_holds_no_other_back(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.sandbox.accounts["acme"].fault("GET /reserved_domains", times=0, then="status", status=401)
+        planned = await world.plan()
+        assert await world.states(planned) == {"acme": "failed", "globex": "succeeded", "initech": "succeeded"}
+        failed = (await world.tasks(planned))[0]
+        assert failed.exit_code == exit_codes.AUTH
+        assert failed.reason
+        applied = await world.apply(planned)
+        assert await world.states(applied) == {"acme": "skipped", "globex": "succeeded", "initech": "succeeded"}
+
+    play(tmp_path, THREE, act)
+
+
+def break_creates(world: FleetWorld, name: str) -> None:
+    world.sandbox.accounts[name].fault("POST /reserved_domains", times=0, then="status", status=400)
+
+
+def test_a_failing_canary_stops_the_run(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        break_creates(world, "acme")
+        applied = await world.apply(planned)
+        assert (applied.state, applied.reason) == (RunState.FAILED, "1 member of wave canary failed")
+        assert await world.states(applied) == {"acme": "failed", "globex": "skipped"}
+        assert world.domains("globex") == []
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+def test_a_wave_whose_members_are_all_stale_proves_nothing(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        await world.apply(await world.plan())
+        for name in ("acme", "globex"):
+            account = world.sandbox.accounts[name]
+            found = account.collection("/reserved_domains", "reserved_domains")[0]
+            account.patch(f"/reserved_domains/{found['id']}", {"description": "by hand"})
+        planned = await world.plan()
+        found = world.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")[0]
+        world.sandbox.accounts["acme"].patch(f"/reserved_domains/{found['id']}", {"description": "again"})
+        applied = await world.apply(planned)
+        assert (applied.state, applied.reason) == (RunState.FAILED, "no member of wave canary was applied")
+        assert await world.states(applied) == {"acme": "stale", "globex": "skipped"}
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+def test_a_wave_of_which_nothing_is_approved_is_passed_over(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = {task.member: task.shape for task in await world.tasks(planned)}
+        applied = await world.apply(planned, shapes["globex"])
+        assert applied.state is RunState.SUCCEEDED
+        assert await world.states(applied) == {"acme": "blocked", "globex": "succeeded"}
+
+    other = {**CANARY[1], "variables": {"site": "globex", "text": "nine to five, every other sunday"}}
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+    members = [{**CANARY[0], "variables": {"site": "acme", "text": "Shop"}}, other]
+    play(tmp_path, members, act, projects={"web": [document]}, **WAVES)
+
+
+def test_a_wave_whose_members_have_no_plan_proves_nothing(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.sandbox.accounts["acme"].fault("GET /reserved_domains", then="status", status=401)
+        planned = await world.plan()
+        applied = await world.apply(planned)
+        assert (applied.state, applied.reason) == (RunState.FAILED, "no member of wave canary was applied")
+        tasks = {task.member: (task.state, task.reason) for task in await world.tasks(applied)}
+        assert tasks["acme"][1].startswith("its plan failed: ")
+        assert tasks["globex"] == (TaskState.SKIPPED, applied.reason)
+        assert world.domains("globex") == []
+
+        again = await reopen_run(planned, world.records, {TaskState.FAILED})
+        assert again is not None
+        shapes = {task.shape for task in await world.tasks(await world.execute(again))}
+        again = await reopen_run(applied, world.records, {TaskState.SKIPPED}, shapes)
+        assert again is not None
+        assert (await world.execute(again)).state is RunState.SUCCEEDED
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, CANARY, act, **WAVES)
+
+
+@pytest.mark.parametrize("other", ["unchanged", "not approved"])
+def test_a_wave_in_which_one_member_has_no_plan_depends_on_the_others(tmp_path: Path, other: str) -> None:
+    """Members without changes are right as they are; members without an approval prove nothing."""
+    members = [
+        *CANARY,
+        member("initech", labels={"tier": "canary"}, variables={"text": "nine to five, every other sunday"}),
+    ]
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+
+    async def act(world: FleetWorld) -> None:
+        if other == "unchanged":
+            await world.apply(await world.plan({"name": ("initech",)}))
+        world.sandbox.accounts["acme"].fault("GET /reserved_domains", then="status", status=401)
+        planned = await world.plan()
+        shapes = {task.member: task.shape for task in await world.tasks(planned)}
+        applied = await world.apply(planned, shapes["globex"])
+        states = await world.states(applied)
+        if other == "unchanged":
+            assert applied.state is RunState.SUCCEEDED
+            assert states == {"acme": "skipped", "initech": "succeeded", "globex": "succeeded"}
+        else:
+            assert (applied.state, applied.reason) == (RunState.FAILED, "no member of wave canary was applied")
+            assert states == {"acme": "skipped", "initech": "blocked", "globex": "skipped"}
+
+    play(tmp_path, members, act, projects={"web": [document]}, **WAVES)
+
+
+def test_failures_within_the_limit_of_a_wave_do_not_stop_it(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        break_creates(world, "acme")
+        applied = await world.apply(planned)
+        assert applied.state is RunState.SUCCEEDED
+        assert await world.states(applied) == {"acme": "failed", "globex": "succeeded", "initech": "succeeded"}
+
+    play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": "34%"}])
+
+
+def test_a_wave_waits_for_its_approval_and_the_run_goes_on_later(tmp_path: Path) -> None:
+    waves = [{"name": "canary", "select": {"tier": "canary"}}, {"name": "rest", "approve": True}]
+
+    async def act(world: FleetWorld) -> None:
+        applied = await world.apply(await world.plan())
+        assert applied.state is RunState.OPEN
+        assert world.progress[-1].waiting == "approval of wave rest"
+        assert world.domains("globex") == []
+        await world.records.update_run(applied.id, approved_waves=("rest",))
+        again = await world.records.find_run("shops", applied.id)
+        assert again is not None
+        world.sandbox.forget_log()
+        assert (await world.execute(again)).state is RunState.SUCCEEDED
+        assert world.sandbox.accounts["acme"].log() == []  # what has ended is not touched again
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, CANARY, act, waves=waves)
+
+
+def test_a_wave_waits_until_the_one_before_has_succeeded_for_a_while(tmp_path: Path) -> None:
+    waves = [{"name": "canary", "select": {"tier": "canary"}, "min_success_time": "1h"}, {"name": "rest"}]
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        shapes = [task.shape for task in await world.tasks(planned)]
+        run = await world.start(RunVerb.APPLY, reviewed=planned, approved_shapes=shapes)
+        applied = await world.execute(run, wait=False)
+        assert applied.state is RunState.OPEN
+        assert world.progress[-1].waiting == "min_success_time of wave canary"
+        later = world.runtime.now() + 3600
+        world.runtime_options["now"] = lambda: later
+        assert (await world.execute(run)).state is RunState.SUCCEEDED
+
+    play(tmp_path, CANARY, act, waves=waves)
+
+
+@pytest.mark.parametrize("between", ["unchanged", "not approved", "not selected"])
+def test_a_wave_with_nothing_to_apply_does_not_shorten_the_time_of_the_one_before(tmp_path: Path, between: str) -> None:
+    waves = [
+        {"name": "canary", "select": {"tier": "canary"}, "min_success_time": "1h"},
+        {"name": "early", "select": {"tier": "early"}},
+        {"name": "rest"},
+    ]
+    other = {"text": "nine to five, every other sunday"} if between == "not approved" else {}
+    members = [*CANARY, member("initech", labels={"tier": "early"}, variables=other)]
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+
+    async def act(world: FleetWorld) -> None:
+        selected = {"name": ("acme", "globex")} if between == "not selected" else None
+        if between == "unchanged":
+            await world.apply(await world.plan({"name": ("initech",)}))
+        planned = await world.plan()
+        shapes = [task.shape for task in await world.tasks(planned) if task.member != "initech"]
+        run = await world.start(RunVerb.APPLY, selected, reviewed=planned, approved_shapes=shapes)
+        await world.execute(run, wait=False)
+        assert world.progress[-1].waiting == "min_success_time of wave canary"
+        assert world.domains("globex") == []
+        rollup = build_rollup(world.source.fleet, run, await world.tasks(run), {}, world.runtime.now())
+        assert rollup.wait is not None
+        assert rollup.wait.text.endswith("min_success_time of wave canary")
+        later = world.runtime.now() + 3600
+        world.runtime_options["now"] = lambda: later
+        await world.execute(run)
+        assert world.domains("globex") == ["globex.example.com"]
+
+    play(tmp_path, members, act, projects={"web": [document]}, waves=waves)
+
+
+def test_a_paused_fleet_starts_nothing(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        await world.records.pause(Pause("shops", world.runtime.now(), None, "incident 42"))
+        run = await world.plan()
+        assert run.state is RunState.OPEN
+        assert world.progress[-1].waiting == "paused: incident 42"
+        assert world.sandbox.log() == []
+        await world.records.end_pause("shops")
+        assert (await world.execute(run)).state is RunState.SUCCEEDED
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_pause_in_the_middle_stops_the_next_tasks(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.at_once = 1
+        run = await world.start(RunVerb.PLAN)
+        stop = asyncio.Event()
+
+        async def pause() -> None:
+            while not world.sandbox.log():  # noqa: ASYNC110 - the sandbox tells nobody
+                await asyncio.sleep(0.01)
+            await world.records.pause(Pause("shops", world.runtime.now()))
+
+        pausing = asyncio.create_task(pause())
+        run = await world.execute(run, stop=stop)
+        await pausing
+        assert run.state is RunState.OPEN
+        assert "waiting" in (await world.states(run)).values()
+
+    play(tmp_path, [member(f"m{number}") for number in range(12)], act)
+
+
+def test_only_an_apply_follows_the_order_of_projects(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        world.sandbox.accounts["acme"].fault("GET /ip_policies", then="status", status=401)
+        states = await world.states(await world.plan())
+        assert sorted(states.values()) == ["failed", "succeeded", "succeeded", "succeeded"]
+
+    projects: dict[str, Any] = {"base": [policy("office")], "web": [DOMAIN]}
+    play(tmp_path, CANARY, act, projects=projects, after={"web": "base"})
+
+
+def test_projects_of_a_member_follow_their_order(tmp_path: Path) -> None:
+    projects: dict[str, Any] = {"base": [policy("office")], "web": [DOMAIN], "last": [bot("watcher")]}
+    after = {"web": "base", "last": "web"}
+
+    async def act(world: FleetWorld) -> None:
+        planned = await world.plan()
+        assert len(await world.tasks(planned)) == 6
+        break_creates(world, "acme")
+        world.sandbox.forget_log()
+        applied = await world.apply(planned)
+        assert await world.states(applied) == {
+            "acme/base": "succeeded",
+            "acme/web": "failed",
+            "acme/last": "skipped",
+            "globex/base": "succeeded",
+            "globex/web": "succeeded",
+            "globex/last": "succeeded",
+        }
+        created = [call for call in world.sandbox.accounts["globex"].calls() if call.startswith("POST")]
+        assert created == ["POST /ip_policies", "POST /reserved_domains", "POST /bot_users"]
+
+    play(tmp_path, CANARY, act, projects=projects, after=after, waves=[{"name": "all", "max_failures": 1}])
+
+
+def test_two_coordinators_do_no_work_twice(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await world.start(RunVerb.PLAN)
+        results = await asyncio.gather(world.execute(run), world.execute(run), return_exceptions=True)
+        assert sum(isinstance(result, Locked) for result in results) == 1
+        assert all(task.tries == 1 for task in await world.tasks(run))
+
+    play(tmp_path, THREE, act)
+
+
+@pytest.mark.parametrize("until", [None, 3600.0])
+def test_an_ended_pause_counts_as_none(tmp_path: Path, until: float | None) -> None:
+    async def act(world: FleetWorld) -> None:
+        past = world.runtime.now() - 10
+        await world.records.pause(Pause("shops", past, None if until is None else past + 1))
+        if until is None:
+            await world.records.end_pause("shops")
+        assert (await world.plan()).state is RunState.SUCCEEDED
+
+    play(tmp_path, THREE, act)
+
+
+def test_the_first_starts_are_spread(tmp_path: Path) -> None:
+    pauses: list[float] = []
+
+    class Clock(MachineClock):
+        async def sleep(self, seconds: float) -> None:
+            pauses.append(seconds)
+
+    async def act(world: FleetWorld) -> None:
+        world.runtime_options["clock"] = Clock()
+        await world.plan()
+        first = [seconds for seconds in pauses if 0 < seconds <= 15]
+        assert len(first) == len(set(first)) == 4  # 2 × 30 s / 4 at most, before each of the first four
+
+    members = [member(f"m{number}") for number in range(6)]
+    play(tmp_path, members, act, limits={"members_at_once": 4, "start_spread": "30s"})
+
+
+# --- tasks that an engine loses ---------------------------------------------------------------------------------------
+
+
+class Losing:
+    """A pool that loses the tasks of a member some times."""
+
+    def __init__(self, world: FleetWorld, name: str, times: int) -> None:
+        self.pool, self.name, self.times = LocalPool(world.context(), at_once=1), name, times
+        self.lost = 0
+
+    async def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
+        async for task in tasks:
+            if task.member == self.name and self.lost < self.times:
+                self.lost += 1
+                yield TaskEnd(task, "no worker has the resource keys-eu")
+                continue
+
+            async def one(task: Task = task) -> AsyncIterator[Task]:
+                yield task
+
+            async for end in self.pool.run(one()):
+                yield end
+
+
+def test_a_task_that_no_worker_can_run_fails_alone(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        pool = Losing(world, "globex", 1000)
+        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
+        assert run.state is RunState.SUCCEEDED
+        assert await world.states(run) == {"acme": "succeeded", "globex": "failed", "initech": "succeeded"}
+        (failed,) = [task for task in await world.tasks(run) if task.member == "globex"]
+        assert failed.reason == "no worker has the resource keys-eu"
+        assert pool.lost == MOST_TRIES
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_task_that_the_engine_loses_some_times_is_run_in_the_end(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        pool = Losing(world, "globex", MOST_TRIES - 1)
+        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
+        assert set((await world.states(run)).values()) == {"succeeded"}
+        assert {task.tries for task in await world.tasks(run)} == {1}
+
+    play(tmp_path, THREE, act)
+
+
+def test_an_error_that_nobody_expected_is_reported_without_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> None:
+        raise LookupError("header Authorization: Bearer key-of-globex")
+
+    async def act(world: FleetWorld) -> None:
+        monkeypatch.setattr(local_pool, "run_task", fail)
+        run = await world.execute(await world.start(RunVerb.PLAN), again=0.001)
+        assert set((await world.states(run)).values()) == {"failed"}
+        for task in await world.tasks(run):
+            assert re.fullmatch(r"LookupError in \S+test_coordinator.py:\d+", task.reason)
+
+    play(tmp_path, THREE, act)
+
+
+def test_a_task_that_a_worker_runs_is_not_given_up(tmp_path: Path) -> None:
+    """Its result would be lost."""
+
+    async def act(world: FleetWorld) -> None:
+        run = await world.start(RunVerb.PLAN)
+        async with world.records.lock(task_lease(f"{run.id}/globex/web"), on_loss=lambda _: None):
+            claimed = await world.records.claim(run.id, "globex", "web", "elsewhere")
+            pool = Losing(world, "globex", MOST_TRIES + 2)
+            executing = asyncio.create_task(world.execute(run, pool=pool, again=0.001))
+            while pool.lost < pool.times:  # noqa: ASYNC110 - the pool tells nobody
+                await asyncio.sleep(0.01)
+            assert await world.records.finish(replace(claimed, state=TaskState.SUCCEEDED, shape="0" * 12))
+        assert set((await world.states(await executing)).values()) == {"succeeded"}
+
+    play(tmp_path, THREE, act)
+
+
+def test_tries_before_a_retry_or_a_resume_do_not_count(tmp_path: Path) -> None:
+    async def act(world: FleetWorld) -> None:
+        run = await world.start(RunVerb.PLAN)
+        for _ in range(MOST_TRIES):
+            await world.records.claim(run.id, "globex", "web", "a worker that was interrupted")
+        run = await world.execute(run, pool=Losing(world, "globex", 1), again=0.001)
+        assert set((await world.states(run)).values()) == {"succeeded"}
+
+    play(tmp_path, THREE, act)
