@@ -22,12 +22,12 @@ def applied(on_sandbox: Project, sandbox: Sandbox) -> Project:
 
 
 def objects(sandbox: Sandbox) -> dict[str, dict[str, str]]:
-    """Our two objects, by path."""
+    """The two objects of the stack, by path."""
     found = {}
     for path, key in LISTS.items():
-        for each in sandbox.get(path)[key]:
-            if each["description"] == "Office" or each.get("domain") == "shop.example.com":
-                found[f"{path}/{each['id']}"] = each
+        for found_object in sandbox.get(path)[key]:
+            if found_object["description"] == "Office" or found_object.get("domain") == "shop.example.com":
+                found[f"{path}/{found_object['id']}"] = found_object
     assert len(found) == 2
     return found
 
@@ -38,13 +38,13 @@ def actions(project: Project) -> dict[str, str]:
     return {change["address"]: change["action"] for change in plan["changes"]}
 
 
-def test_a_tool_that_sends_metadata_back_as_it_read_it_changes_nothing(applied: Project, sandbox: Sandbox) -> None:
-    for path, each in objects(sandbox).items():
-        sandbox.patch(path, {"metadata": each["metadata"]})
+def test_a_tool_that_writes_metadata_unchanged_causes_no_drift(applied: Project, sandbox: Sandbox) -> None:
+    for path, found_object in objects(sandbox).items():
+        sandbox.patch(path, {"metadata": found_object["metadata"]})
     assert actions(applied) == {}
 
 
-def test_a_record_that_another_tool_removed_is_written_again_as_long_as_the_store_knows_the_object(
+def test_a_removed_owner_record_is_written_again_if_the_store_has_the_object(
     applied: Project, sandbox: Sandbox
 ) -> None:
     before = objects(sandbox)
@@ -56,13 +56,11 @@ def test_a_record_that_another_tool_removed_is_written_again_as_long_as_the_stor
     assert actions(applied) == {}
 
 
-def test_without_the_store_an_object_whose_record_was_removed_is_not_known_as_ours(
-    applied: Project, sandbox: Sandbox
-) -> None:
+def test_an_object_without_an_owner_record_is_unmanaged_without_the_store(applied: Project, sandbox: Sandbox) -> None:
     for path in objects(sandbox):
         sandbox.patch(path, {"metadata": ""})
     applied.environ["RECONCILER_STORE"] = "memory:"
     assert actions(applied) == {"IPPolicy/office": "create", "ReservedDomain/shop": "adopt"}
     refused = applied("apply", "-y")
-    assert refused.code == 4  # the domain is adopted with consent only, and nothing else is done meanwhile
+    assert refused.code == 4  # the domain is adopted only with approval, and nothing else is changed
     assert "adopt:ReservedDomain=1" in refused.err

@@ -1,4 +1,4 @@
-"""The environment's word against the project file's, and the flag's against both."""
+"""Environment variables override the project file, and flags override both."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ platform: {base_url: "https://elsewhere.example.com", api_key: {from_env: NOT_SE
 """
 
 
-def test_address_and_key_of_the_environment_come_before_the_files(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_base_url_and_key_of_the_environment_override_the_project_file(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.write("reconciler.yaml", ELSEWHERE)
     on_sandbox.declare(*policies("a"))
     assert on_sandbox("apply", "-y", "--quiet").out == "Applied: 1 created.\n"
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
 
 
-def test_without_the_environment_the_file_says_where_the_account_is(
+def test_the_project_file_sets_the_account_without_environment_variables(
     project: Project, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEY_OF_THE_ACCOUNT", KEY)

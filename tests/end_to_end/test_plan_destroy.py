@@ -64,7 +64,7 @@ def test_a_selection_limits_it(applied: Project, sandbox: Sandbox) -> None:
     assert applied("apply", "plan.json", "-y", "--quiet").out == "Applied: 2 deleted.\n"
 
 
-def test_an_object_that_was_created_meanwhile_makes_the_file_stale_or_stays(applied: Project) -> None:
+def test_a_plan_file_of_destroy_is_stale_after_an_update_of_its_object(applied: Project) -> None:
     applied("plan", "--destroy", "--target", "IPPolicy/vpn", "--out", "plan.json")
     applied.declare(OFFICE, {**VPN, "spec": {"description": "changed"}}, DOMAIN)
     assert applied("apply", "-y", "--quiet").code == 0

@@ -1,4 +1,4 @@
-"""What a plan file may do, and how often: each call once, tokens where the manifests send them, and nothing unseen."""
+"""What a plan file may contain: each call is sent once, and tokens are delivered only as the manifests declare."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ CREDENTIAL = {
 }
 
 
-def failing(sandbox: Sandbox, on: str) -> None:
-    """The next such request is refused, for good."""
+def refuse_next(sandbox: Sandbox, on: str) -> None:
+    """Makes the next such request fail with a permanent error."""
     sandbox.fault(on, then="status", status=422, body={"msg": "not today"})
 
 
-def test_after_a_failure_only_the_calls_that_did_not_succeed_are_made(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_after_a_failure_only_the_calls_that_did_not_succeed_are_sent(on_sandbox: Project, sandbox: Sandbox) -> None:
     domain = resource("ReservedDomain", "web", domain="web.example.com")
     edge = resource("TLSEdge", "web", hostports=["web.example.com:443"])
     on_sandbox.declare(*policies("a"), domain, edge)
     on_sandbox("plan", "--out", "plan.json")
-    failing(sandbox, "POST /edges/tls")
+    refuse_next(sandbox, "POST /edges/tls")
     assert on_sandbox("apply", "plan.json", "-y").code == 5
     sandbox.forget_log()
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, said.out, said.err) == (0, "Applied: 1 created.\n", "")
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (result.code, result.out, result.err) == (0, "Applied: 1 created.\n", "")
     assert sandbox.calls() == ["POST /edges/tls"]
     assert on_sandbox("apply", "plan.json", "-y").code == 3
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
@@ -49,7 +49,7 @@ def test_a_credential_that_git_removed_is_not_issued_again_by_an_old_plan(
 ) -> None:
     on_sandbox.declare(CREDENTIAL, *policies("a"))
     on_sandbox("plan", "--out", "plan.json")
-    failing(sandbox, "POST /ip_policies")
+    refuse_next(sandbox, "POST /ip_policies")
     assert on_sandbox("apply", "plan.json", "-y").code == 5
     on_sandbox.declare()
     assert on_sandbox("apply", "-y", "--allow", "empty:*=1", "--allow", "delete:TunnelCredential=1").code == 0
@@ -60,40 +60,38 @@ def test_a_credential_that_git_removed_is_not_issued_again_by_an_old_plan(
     assert "POST /credentials" not in sandbox.calls()
 
 
-def test_what_a_half_made_resource_still_needs_is_done_and_its_create_is_not_repeated(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
-    """The record of a credential says that its token was delivered by a call of its own, which failed."""
+def test_a_partly_created_resource_is_completed_without_another_create(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """The call that records the delivery of the token in the owner record failed."""
     on_sandbox.declare(CREDENTIAL)
     on_sandbox("plan", "--out", "plan.json")
-    failing(sandbox, "PATCH /credentials/*")
+    refuse_next(sandbox, "PATCH /credentials/*")
     assert on_sandbox("apply", "plan.json", "-y").code == 5
     token = (on_sandbox.root / "secrets/agent.token").read_text()
     sandbox.forget_log()
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, said.err) == (0, "")
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (result.code, result.err) == (0, "")
     assert [call.split()[0] for call in sandbox.calls()] == ["PATCH"]
     assert (on_sandbox.root / "secrets/agent.token").read_text() == token
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_what_needs_an_object_that_is_gone_again_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_deleted_object_that_a_remaining_call_needs_is_reported(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(
         *policies("a"),
         resource("IPPolicyRule", "lan", ip_policy_id={"ref": "IPPolicy/a"}, cidr="192.0.2.0/24", action="allow"),
     )
     on_sandbox("plan", "--out", "plan.json")
-    failing(sandbox, "POST /ip_policy_rules")
+    refuse_next(sandbox, "POST /ip_policy_rules")
     assert on_sandbox("apply", "plan.json", "-y").code == 5
     (policy,) = sandbox.get("/ip_policies")["ip_policies"]
     sandbox.delete(f"/ip_policies/{policy['id']}")
     sandbox.forget_log()
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, sandbox.calls()) == (3, [])
-    assert "IPPolicyRule/lan: IPPolicy/a, which this plan created, does not exist any more\n" in said.err
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (result.code, sandbox.calls()) == (3, [])
+    assert "IPPolicyRule/lan: IPPolicy/a, which this plan created, does not exist any more\n" in result.err
 
 
-def test_a_plan_is_told_from_a_later_one_of_the_same_content(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_later_plan_of_the_same_content_is_another_plan(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     for _ in range(2):
         on_sandbox("plan", "--out", "plan.json")
@@ -102,13 +100,13 @@ def test_a_plan_is_told_from_a_later_one_of_the_same_content(on_sandbox: Project
         sandbox.delete(f"/ip_policies/{policy['id']}")
 
 
-def test_a_store_in_memory_says_that_it_does_not_know_earlier_runs(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_store_in_memory_is_reported_as_without_earlier_runs(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.environ["RECONCILER_STORE"] = "memory:"
     on_sandbox.declare(*policies("a"))
     on_sandbox("plan", "--out", "plan.json")
-    said = on_sandbox("apply", "plan.json", "-y")
-    assert said.code == 0
-    assert "so only the account shows whether plan.json was applied before\n" in said.err
+    result = on_sandbox("apply", "plan.json", "-y")
+    assert result.code == 0
+    assert "so only the account shows whether plan.json was applied before\n" in result.err
     again = on_sandbox("apply", "plan.json", "-y").number_ids()
     assert (again.code, "IPPolicy/a: ipp_1 exists now\n" in again.err) == (3, True)
 
@@ -116,18 +114,18 @@ def test_a_store_in_memory_says_that_it_does_not_know_earlier_runs(on_sandbox: P
 # --- age and signature ------------------------------------------------------------------------------------------------
 
 
-def test_a_file_may_be_of_any_age_unless_a_limit_is_given(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_plan_file_may_be_of_any_age_without_max_age(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("plan", "--out", "plan.json")
     edit(on_sandbox, lambda plan: replace(plan, created=plan.created - 4_000))
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet", "--max-age", "1h")
-    assert said.code == 3
-    assert "seconds ago, and --max-age allows 3600; plan again, or increase --max-age\n" in said.err
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet", "--max-age", "1h")
+    assert result.code == 3
+    assert "seconds ago, and --max-age allows 3600; plan again, or increase --max-age\n" in result.err
     assert on_sandbox("apply", "plan.json", "-y", "--max-age", "2h").code == 0
     assert on_sandbox("apply", "-y", "--max-age", "2h").code == 64
 
 
-def test_an_unsigned_file_is_said_to_be_unsigned(on_sandbox: Project) -> None:
+def test_an_unsigned_plan_file_is_reported(on_sandbox: Project) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("plan", "--out", "plan.json")
     for words in (("show", "plan.json"), ("apply", "plan.json", "-y")):
@@ -143,7 +141,7 @@ def test_an_unsigned_file_is_said_to_be_unsigned(on_sandbox: Project) -> None:
 
 
 def edit(project: Project, change: Callable[[Plan], Plan]) -> None:
-    """Whoever may write the file may write its digest too."""
+    """Changes the plan file and its digest, as every user who can write the file can."""
     file = project.root / "plan.json"
     plan = plan_json.read_plan(file.read_text(), lambda source, _: Secret("", source))
     file.write_text(plan_json.write_plan(change(plan)))
@@ -171,7 +169,7 @@ COMMAND = Delivery("to_command", "sh", None, {"run": ["sh", "-c", "touch stolen"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (every_call(deliver={"token": COMMAND}), "delivers its token to another target than the manifests declare"),
         (every_call(path="/api_keys"), "/api_keys is not a path of TunnelCredential for this"),
@@ -185,21 +183,21 @@ COMMAND = Delivery("to_command", "sh", None, {"run": ["sh", "-c", "touch stolen"
         (with_body(owner_of_it="me"), "TunnelCredential has no field owner_of_it"),
     ],
 )
-def test_a_file_that_asks_for_more_than_manifests_may_is_refused(
-    on_sandbox: Project, sandbox: Sandbox, change: Callable[[Plan], Plan], told: str
+def test_a_plan_file_with_calls_that_manifests_cannot_cause_is_refused(
+    on_sandbox: Project, sandbox: Sandbox, change: Callable[[Plan], Plan], message: str
 ) -> None:
     on_sandbox.declare(CREDENTIAL)
     on_sandbox("plan", "--out", "plan.json")
     edit(on_sandbox, change)
     sandbox.forget_log()
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet", "--partial")
-    assert (said.code, said.out) == (1, "")
-    assert told in said.err
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet", "--partial")
+    assert (result.code, result.out) == (1, "")
+    assert message in result.err
     assert sandbox.calls() == []
     assert not (on_sandbox.root / "stolen").exists()
 
 
-def test_a_file_is_refused_where_the_manifests_send_the_token_elsewhere_by_now(
+def test_a_plan_file_is_refused_if_the_manifests_deliver_the_token_elsewhere(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     on_sandbox.declare(CREDENTIAL)
@@ -207,8 +205,8 @@ def test_a_file_is_refused_where_the_manifests_send_the_token_elsewhere_by_now(
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_file": "secrets/other.token"}}})
     assert on_sandbox("apply", "plan.json", "-y", "--quiet").code == 1
     on_sandbox.declare()
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, "issues a token that the manifests do not declare" in said.err) == (1, True)
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (result.code, "issues a token that the manifests do not declare" in result.err) == (1, True)
     assert sandbox.get("/credentials")["credentials"] == []
 
 
@@ -221,8 +219,8 @@ def test_a_protected_object_is_not_deleted_by_a_file_that_leaves_out_the_approva
     on_sandbox.declare(*policies("a"))
     on_sandbox("plan", "--out", "plan.json")
     edit(on_sandbox, lambda plan: replace(plan, approvals=()))
-    said = on_sandbox("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, "--allow delete-protected:ReservedDomain=1" in said.err) == (1, True)
+    result = on_sandbox("apply", "plan.json", "-y", "--quiet")
+    assert (result.code, "--allow delete-protected:ReservedDomain=1" in result.err) == (1, True)
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
 
 

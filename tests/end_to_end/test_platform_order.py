@@ -1,4 +1,4 @@
-"""Changes that the platform accepts in one order only, carried out on the sandbox: no call is refused on the way."""
+"""Changes that the platform accepts in one order only, applied to the sandbox: no call is refused."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def ref(target: str) -> dict[str, str]:
 
 
 def become(project: Project, sandbox: Sandbox, *declared: Document) -> list[str]:
-    """The calls that make it so, in order: none was refused, and nothing is left to do."""
+    """Applies these manifests and returns the calls in order; none is refused, and the next plan has no changes."""
     project.declare(KEPT, *declared)
     sandbox.forget_log()
-    said = project("apply", "-y", "--quiet", *_CONSENT)
+    result = project("apply", "-y", "--quiet", *_APPROVALS)
     log = sandbox.log()
-    assert (said.code, [each for each in log if each["status"] >= 400]) == (0, []), said
+    assert (result.code, [request for request in log if request["status"] >= 400]) == (0, []), result
     again = project("plan", "--quiet")
     assert (again.code, again.err) == (0, ""), again
-    return [f"{each['method']} {each['path']}" for each in log if each["method"] != "GET"]
+    return [f"{request['method']} {request['path']}" for request in log if request["method"] != "GET"]
 
 
-_CONSENT = [
+_APPROVALS = [
     word for kind in ("ReservedDomain", "ReservedAddress", "BotUser") for word in ("--allow", f"delete:{kind}=3")
 ]
 
@@ -42,7 +42,7 @@ GROUP = resource("TunnelGroupBackend", "pods", labels={"app": "pay"})
 AUTHORITY = resource("SSHCertificateAuthority", "hosts")
 DESTINATION = resource("EventDestination", "audit", target={"metrics": {"api_key": "k", "service": "s"}})
 
-# Each needs the ones before it: made in this order, deleted in the other.
+# Each needs the ones before it: created in this order, deleted in the reverse order.
 CHAINS: dict[str, list[Document]] = {
     "policy, rule, restriction": [
         resource("IPPolicy", "office"),
@@ -103,7 +103,7 @@ def _collections(calls: list[str], method: str) -> list[str]:
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
-def test_a_chain_is_made_from_its_start_and_deleted_from_its_end(
+def test_a_chain_is_created_from_its_start_and_deleted_from_its_end(
     on_sandbox: Project, sandbox: Sandbox, chain: list[Document]
 ) -> None:
     on_sandbox.environ["PAY_KEY"] = pems.private_key("leaf")
@@ -111,7 +111,7 @@ def test_a_chain_is_made_from_its_start_and_deleted_from_its_end(
     become(on_sandbox, sandbox)
 
 
-def test_a_restriction_comes_after_the_rules_of_its_policy_and_goes_before_them(
+def test_a_restriction_is_created_after_the_rules_of_its_policy_and_deleted_before(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     chain = CHAINS["policy, rule, restriction"]
@@ -123,7 +123,7 @@ def test_a_restriction_comes_after_the_rules_of_its_policy_and_goes_before_them(
     assert _collections(become(on_sandbox, sandbox), "DELETE") == ["ip_restrictions", "ip_policy_rules", "ip_policies"]
 
 
-def test_the_rules_of_a_dashboard_restriction_are_exchanged_one_before_the_other_goes(
+def test_a_rule_of_a_dashboard_restriction_is_created_before_the_other_is_deleted(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     policy, rule, restriction = CHAINS["policy, rule, restriction"]
@@ -139,7 +139,7 @@ def test_the_rules_of_a_dashboard_restriction_all_flip_one_after_the_other(
     policy, rule, restriction = CHAINS["policy, rule, restriction"]
     other = resource("IPPolicyRule", "home", ip_policy_id=ref("IPPolicy/office"), cidr="11.0.0.0/8", action="allow")
     become(on_sandbox, sandbox, policy, rule, other, restriction)
-    flipped = [{**each, "spec": {**each["spec"], "action": "deny"}} for each in (rule, other)]
+    flipped = [{**document, "spec": {**document["spec"], "action": "deny"}} for document in (rule, other)]
     calls = become(on_sandbox, sandbox, policy, *flipped, restriction)
     assert [call.partition(" ")[0] for call in calls] == ["DELETE", "POST", "DELETE", "POST"]
     on_sandbox.declare(KEPT, policy, restriction)
@@ -202,7 +202,7 @@ def _bots(**names: str) -> list[Document]:
         (_bots(a="one"), _bots(b="one")),
     ],
 )
-def test_what_one_lets_go_another_takes(
+def test_a_unique_key_is_released_before_another_resource_uses_it(
     on_sandbox: Project, sandbox: Sandbox, before: list[Document], after: list[Document]
 ) -> None:
     become(on_sandbox, sandbox, *before)
@@ -218,7 +218,7 @@ def test_what_one_lets_go_another_takes(
         (_rules(a="10.0.0.0/8", b="11.0.0.0/8"), _rules(a="11.0.0.0/8", b="10.0.0.0/8")),
     ],
 )
-def test_what_two_have_they_swap(
+def test_two_resources_can_swap_a_unique_key(
     on_sandbox: Project, sandbox: Sandbox, before: list[Document], after: list[Document]
 ) -> None:
     become(on_sandbox, sandbox, *before)
@@ -249,7 +249,7 @@ MANAGED = {**DOMAIN, "spec": {**DOMAIN["spec"], "certificate_management_policy":
         ([CERTIFICATE, OWN], []),
     ],
 )
-def test_a_domain_moves_between_its_own_certificate_and_the_platforms(
+def test_a_domain_can_change_between_its_own_certificate_and_a_managed_one(
     on_sandbox: Project, sandbox: Sandbox, before: list[Document], after: list[Document]
 ) -> None:
     on_sandbox.environ["PAY_KEY"] = pems.private_key("leaf")

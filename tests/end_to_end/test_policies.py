@@ -1,4 +1,4 @@
-"""Policies of a project: they stop plans and applies with exit code 4, and a warning only tells."""
+"""Policies of a project: a violation stops plans and applies with exit code 4, and a warning does not."""
 
 from __future__ import annotations
 
@@ -28,69 +28,74 @@ def bare(project: Project) -> None:
     project.declare(resource("IPPolicy", "office"))
 
 
-TOLD = (
+VIOLATION = (
     "manifests/all.yaml:1:1: IPPolicy/office: IPPolicy/office has no description (policy described); "
     "correct it, or add an exemption at policies/all.yaml:1"
 )
 
 
-def test_who_keeps_the_policies_notices_nothing(ruled: Project) -> None:
+def test_resources_that_satisfy_the_policies_are_applied(ruled: Project) -> None:
     assert ruled("validate").out == "Valid: 1 resource in 1 file, under 1 policy.\n"
     assert ruled("apply", "-y").code == 0
 
 
-def test_validate_tells_a_breach_at_its_place_without_a_network(ruled: Project) -> None:
+def test_validate_reports_a_violation_at_its_position_without_a_network(ruled: Project) -> None:
     bare(ruled)
     ruled.environ.clear()
-    said = ruled("validate")
-    assert (said.code, said.out, said.err) == (4, "", f"{TOLD}\n1 error\n")
+    result = ruled("validate")
+    assert (result.code, result.out, result.err) == (4, "", f"{VIOLATION}\n1 error\n")
 
 
-def test_a_plan_shows_it_in_every_form_and_ends_with_4(ruled: Project) -> None:
+def test_a_plan_shows_a_violation_in_every_format_and_exits_with_4(ruled: Project) -> None:
     bare(ruled)
     forms = ("markdown", "html", "json", "sarif", "github")
-    said = ruled("plan", *(word for form in forms for word in ("--format", f"{form}=plan.{form}")), "--format", "text")
-    assert (said.code, said.err) == (4, "1 error\n")
-    assert "(policy described)" in " ".join(said.out.split())
+    result = ruled(
+        "plan", *(word for form in forms for word in ("--format", f"{form}=plan.{form}")), "--format", "text"
+    )
+    assert (result.code, result.err) == (4, "1 error\n")
+    assert "(policy described)" in " ".join(result.out.split())
     for form in forms:
         assert "has no description" in (ruled.root / f"plan.{form}").read_text()
     results = json.loads((ruled.root / "plan.sarif").read_text())["runs"][0]["results"]
     assert (results[0]["ruleId"], results[0]["level"]) == ("policy", "error")
 
 
-def test_an_apply_changes_nothing(ruled: Project, sandbox: Sandbox) -> None:
+def test_an_apply_with_a_violation_changes_nothing(ruled: Project, sandbox: Sandbox) -> None:
     bare(ruled)
-    said = ruled("apply", "-y")
-    assert (said.code, said.err.splitlines()[-1]) == (4, "error: nothing was changed: a policy does not allow the plan")
+    result = ruled("apply", "-y")
+    assert (result.code, result.err.splitlines()[-1]) == (
+        4,
+        "error: nothing was changed: a policy does not allow the plan",
+    )
     assert sandbox.calls() == []
 
 
-def test_a_warning_tells_and_lets_pass(ruled: Project) -> None:
+def test_a_policy_of_severity_warning_does_not_stop_an_apply(ruled: Project) -> None:
     ruled.write("policies/all.yaml", f"{NAMED}severity: warning\n")
     bare(ruled)
     assert ruled("plan").err == "1 warning: policy\n"
     assert ruled("apply", "-y", "-q").code == 0
 
 
-def test_a_problem_of_the_programs_own_comes_before_a_policy(ruled: Project) -> None:
+def test_an_invalid_policy_is_an_error_and_not_a_violation(ruled: Project) -> None:
     ruled.declare(resource("IPPolicy", "office"), resource("ReservedDomain", "a", domain="a.example.com"))
     ruled.write("policies/all.yaml", "policy: a\ncheck: resource.\nmessage: x\n")
     assert ruled("plan").code == 1
 
 
-def test_a_plan_file_is_judged_when_it_is_carried_out(ruled: Project, sandbox: Sandbox) -> None:
+def test_a_plan_file_is_judged_again_at_its_apply(ruled: Project, sandbox: Sandbox) -> None:
     ruled("plan", "--out", "plan.json")
     ruled.write("policies/more.yaml", "policy: later\ncheck: change.action != 'create'\nmessage: not today\n")
-    said = ruled("apply", "plan.json", "-y")
-    assert (said.code, sandbox.calls()) == (4, [])
-    assert "not today (policy later)" in " ".join(said.out.split())
+    result = ruled("apply", "plan.json", "-y")
+    assert (result.code, sandbox.calls()) == (4, [])
+    assert "not today (policy later)" in " ".join(result.out.split())
 
 
 def test_a_plan_file_of_other_manifests_is_judged_by_what_it_changes(ruled: Project, sandbox: Sandbox) -> None:
     ruled("apply", "-y")
     ruled.declare()
     ruled("plan", "--out", "plan.json", "--allow", "empty:*=1")
-    bare(ruled)  # which breaks a policy, and has no say in this
+    bare(ruled)  # a violation that the plan file does not contain
     sandbox.forget_log()
     ruled.write("policies/more.yaml", NO_DELETES)
     assert ruled("apply", "plan.json", "-y").code == 4
@@ -98,22 +103,22 @@ def test_a_plan_file_of_other_manifests_is_judged_by_what_it_changes(ruled: Proj
     assert (ruled("apply", "plan.json", "-y").code, len(sandbox.calls())) == (0, 1)
 
 
-def broken(project: Project) -> list[str]:
+def write_invalid_manifest(project: Project) -> list[str]:
     project.write("manifests/more.yaml", "kind: [")
     return []
 
 
-def without_a_secret(project: Project) -> list[str]:
+def unset_secret(project: Project) -> list[str]:
     del project.environ["HOOK"]
     return []
 
 
-def changed(project: Project) -> list[str]:
+def write_comment(project: Project) -> list[str]:
     project.write("manifests/more.yaml", "# nothing\n")
     return []
 
 
-def with_another_variable(project: Project) -> list[str]:
+def set_variable(project: Project) -> list[str]:
     return ["--var", "words=Home"]
 
 
@@ -125,16 +130,16 @@ ANYTIME = (
 UNREADABLE = "note: the manifests cannot be read; "
 CHANGED = "note: the manifests or their variables changed after this plan was created; "
 NOT_THESE = [
-    (broken, UNREADABLE, "manifests/more.yaml:2:1: invalid YAML"),
-    (without_a_secret, UNREADABLE, "the environment variable HOOK is not set"),
-    (changed, CHANGED, ""),
-    (with_another_variable, CHANGED, ""),
+    (write_invalid_manifest, UNREADABLE, "manifests/more.yaml:2:1: invalid YAML"),
+    (unset_secret, UNREADABLE, "the environment variable HOOK is not set"),
+    (write_comment, CHANGED, ""),
+    (set_variable, CHANGED, ""),
 ]
 
 
 @pytest.fixture
 def reviewed(ruled: Project) -> Project:
-    """A plan file for what the policies of now allow."""
+    """A plan file that the current policies allow."""
     ruled.write("reconciler.yaml", "stack: e2e\nvariables: {words: Office}\n")
     ruled.write("policies/offices.yaml", EXEMPT)
     ruled.environ["HOOK"] = "canary-6e1f9c0d27"
@@ -146,69 +151,69 @@ def reviewed(ruled: Project) -> Project:
     return ruled
 
 
-@pytest.mark.parametrize(("meanwhile", "note", "why"), NOT_THESE)
+@pytest.mark.parametrize(("change", "note", "why"), NOT_THESE)
 @pytest.mark.parametrize("policy", [NO_OFFICES, EXEMPT.replace("2040", "2020"), ANYTIME])
-def test_a_plan_of_other_manifests_is_not_carried_out_where_a_policy_would_have_to_ask_them(
-    reviewed: Project, sandbox: Sandbox, policy: str, meanwhile: Callable[[Project], list[str]], note: str, why: str
+def test_a_plan_of_other_manifests_is_not_applied_if_a_policy_has_to_be_evaluated(
+    reviewed: Project, sandbox: Sandbox, policy: str, change: Callable[[Project], list[str]], note: str, why: str
 ) -> None:
     reviewed.write("policies/offices.yaml", policy)
-    said = reviewed("apply", "plan.json", "-y", "-q", *meanwhile(reviewed))
-    assert (said.code, sandbox.calls()) == (4, [])
+    result = reviewed("apply", "plan.json", "-y", "-q", *change(reviewed))
+    assert (result.code, sandbox.calls()) == (4, [])
     name = policy.split()[1]
-    told = (
+    problem = (
         f"the policy {name} cannot be evaluated again for IPPolicy/office: "
         "the manifests changed after the plan was created"
     )
-    assert note in said.err
-    assert why in said.err
-    assert f"policies/offices.yaml:1:1: {told}; plan again" in said.err
+    assert note in result.err
+    assert why in result.err
+    assert f"policies/offices.yaml:1:1: {problem}; plan again" in result.err
 
 
-@pytest.mark.parametrize(("meanwhile", "note", "why"), NOT_THESE)
-def test_a_plan_of_other_manifests_is_carried_out_where_the_policies_are_those_that_it_was_judged_by(
-    reviewed: Project, meanwhile: Callable[[Project], list[str]], note: str, why: str
+@pytest.mark.parametrize(("change", "note", "why"), NOT_THESE)
+def test_a_plan_of_other_manifests_is_applied_if_its_policies_are_unchanged(
+    reviewed: Project, change: Callable[[Project], list[str]], note: str, why: str
 ) -> None:
-    said = reviewed("apply", "plan.json", "-y", "-q", *meanwhile(reviewed))
-    assert (said.code, said.out) == (0, "Applied: 1 created.\n")
-    assert said.err.startswith(note)
-    assert why in said.err
+    result = reviewed("apply", "plan.json", "-y", "-q", *change(reviewed))
+    assert (result.code, result.out) == (0, "Applied: 1 created.\n")
+    assert result.err.startswith(note)
+    assert why in result.err
 
 
-def test_a_policy_about_others_than_the_plan_changes_need_not_be_asked(reviewed: Project) -> None:
+def test_a_policy_about_kinds_outside_the_plan_is_not_evaluated(reviewed: Project) -> None:
     reviewed.write("policies/offices.yaml", f"{NO_OFFICES}scope: {{kinds: [TLSEdge]}}\n")
-    broken(reviewed)
+    write_invalid_manifest(reviewed)
     assert reviewed("apply", "plan.json", "-y", "-q").code == 0
 
 
-def test_how_much_was_declared_is_known_of_a_plan_of_other_manifests_too(reviewed: Project) -> None:
+def test_the_number_of_declared_resources_is_recorded_in_a_plan_file(reviewed: Project) -> None:
     reviewed.write("policies/few.yaml", "policy: few\ncheck: plan.resources < 1\nmessage: too much\n")
-    broken(reviewed)
+    write_invalid_manifest(reviewed)
     assert reviewed("apply", "plan.json", "-y", "-q").code == 4
 
 
-def test_a_variable_that_there_is_not_is_refused_with_a_plan_file_too(reviewed: Project, sandbox: Sandbox) -> None:
-    said = reviewed("apply", "plan.json", "-y", "--var", "typo=1")
-    assert (said.code, said.err.splitlines()[0], sandbox.calls()) == (
+def test_an_unknown_variable_is_refused_with_a_plan_file(reviewed: Project, sandbox: Sandbox) -> None:
+    result = reviewed("apply", "plan.json", "-y", "--var", "typo=1")
+    assert (result.code, result.err.splitlines()[0], sandbox.calls()) == (
         1,
         "--var typo: unknown variable; define it under variables: in reconciler.yaml",
         [],
     )
 
 
-def test_what_a_destroy_deletes_is_judged(ruled: Project, sandbox: Sandbox) -> None:
+def test_the_deletes_of_destroy_are_judged(ruled: Project, sandbox: Sandbox) -> None:
     ruled("apply", "-y")
     ruled.write("policies/more.yaml", NO_DELETES)
     assert ruled("destroy", "-y").code == 4
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
 
 
-def test_drift_is_no_matter_of_policies(ruled: Project) -> None:
+def test_drift_is_not_judged_by_policies(ruled: Project) -> None:
     ruled("apply", "-y")
     ruled.write("policies/more.yaml", "policy: never\ncheck: resource.kind == ''\nmessage: x\n")
     assert ruled("drift").code == 0
 
 
-def test_nothing_of_the_language_is_loaded_where_there_are_no_policies(project: Project) -> None:
+def test_the_expression_library_is_not_loaded_without_policies(project: Project) -> None:
     project.declare(OFFICE)
     script = (
         "import sys; from reconciler.cli.main import main; code = main(['validate', '-q']); "

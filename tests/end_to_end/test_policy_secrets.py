@@ -1,4 +1,4 @@
-"""Secrets inside traffic policies and headers: sent as they are, shown nowhere, and compared exactly."""
+"""Secrets inside traffic policies and headers: sent unchanged, never shown, and compared exactly."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ spec: {{body: x, headers: {{set-cookie: "{known["response"]}"}}, status_code: 20
 
 
 @pytest.fixture
-def living(on_sandbox: Project, known: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Project:
+def deployed(on_sandbox: Project, known: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Project:
     on_sandbox.write("reconciler.yaml", "stack: prod\nvariables: {password: {from_env: PASSWORD}}\n")
     monkeypatch.setenv("PASSWORD", known["client"])
     monkeypatch.setenv("WEBHOOK", known["webhook"])
@@ -84,33 +84,35 @@ def living(on_sandbox: Project, known: dict[str, str], monkeypatch: pytest.Monke
 
 
 def outputs(project: Project, *words: str) -> Iterator[tuple[str, bytes]]:
-    """What a command says in every format, and its plan file."""
+    """The output of a command in every format."""
     forms = [f"{form}=out/{form}" for form in FORMATS if form != "text"]
     (project.root / "out").mkdir(exist_ok=True)
-    said = project(*words, "--format", "text", *(word for form in forms for word in ("--format", form)))
-    yield from (("text", said.out.encode()), ("stderr", said.err.encode()))
+    result = project(*words, "--format", "text", *(word for form in forms for word in ("--format", form)))
+    yield from (("text", result.out.encode()), ("stderr", result.err.encode()))
     yield from ((form, (project.root / "out" / form).read_bytes()) for form in FORMATS if form != "text")
 
 
-def silent(canaries: Canaries, said: Output) -> Output:
-    assert canaries.within([("stdout", said.out.encode()), ("stderr", said.err.encode())]) == []
-    return said
+def check_silent(canaries: Canaries, result: Output) -> Output:
+    assert canaries.within([("stdout", result.out.encode()), ("stderr", result.err.encode())]) == []
+    return result
 
 
 def test_secrets_in_policies_are_sent_and_shown_nowhere(
-    living: Project, sandbox: Sandbox, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    deployed: Project, sandbox: Sandbox, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     canaries = Canaries(known)
-    valid = silent(canaries, living("validate"))
+    valid = check_silent(canaries, deployed("validate"))
     assert (valid.code, valid.err.count("in plain text")) == (0, 5), valid
-    assert canaries.within(outputs(living, "plan", "--out", "plan.json")) == []
-    assert canaries.found("plan file", (living.root / "plan.json").read_bytes()) == []
-    assert silent(canaries, living("show", "plan.json")).code == 0
-    applied = silent(canaries, living("apply", "plan.json", "-y"))
+    assert canaries.within(outputs(deployed, "plan", "--out", "plan.json")) == []
+    assert canaries.found("plan file", (deployed.root / "plan.json").read_bytes()) == []
+    assert check_silent(canaries, deployed("show", "plan.json")).code == 0
+    applied = check_silent(canaries, deployed("apply", "plan.json", "-y"))
     assert applied.code == 0, applied
 
-    policies = {each["url"]: each["traffic_policy"] for each in sandbox.get("/endpoints")["endpoints"]}
-    assert policies["https://text.internal"] == (living.root / "files/policy.yaml").read_text(encoding="utf-8").strip()
+    policies = {endpoint["url"]: endpoint["traffic_policy"] for endpoint in sandbox.get("/endpoints")["endpoints"]}
+    assert (
+        policies["https://text.internal"] == (deployed.root / "files/policy.yaml").read_text(encoding="utf-8").strip()
+    )
     actions = json.loads(policies[URL])["on_http_request"][0]["actions"]
     assert actions[0]["config"]["credentials"] == [known["credentials"], f"ops:{known['client']}"]
     assert actions[1]["config"]["secret"] == known["webhook"]
@@ -120,96 +122,102 @@ def test_secrets_in_policies_are_sent_and_shown_nowhere(
     (route,) = sandbox.get("/edges/https")["https_edges"][0]["routes"]
     assert route["request_headers"]["add"] == {"x-api-key": known["route"], "x-shown": "seen"}
 
-    assert living("plan", "--detailed-exitcode").code == 0
-    assert living("drift").code == 0
+    assert deployed("plan", "--detailed-exitcode").code == 0
+    assert deployed("drift").code == 0
     for subject in ("CloudEndpoint/inline", "CloudEndpoint/text", "HTTPSEdgeRoute/r", "HTTPResponseBackend/b"):
-        assert silent(canaries, living("explain", subject)).code == 0
-        assert silent(canaries, living("explain", subject, "--live")).code == 0
-    assert silent(canaries, living("explain", "CloudEndpoint/inline.traffic_policy.on_http_request[0]")).code == 0
-    assert silent(canaries, living("graph")).code == 0
-    assert silent(canaries, living("list", "--format", "json")).code == 0
-    assert silent(canaries, living("history")).code == 0
-    assert canaries.found("store", b"".join(path.read_bytes() for path in (living.root / "state").iterdir())) == []
-    assert silent(canaries, living("snapshot", "--out", "snapshot.json")).code == 0
-    assert canaries.found("snapshot", (living.root / "snapshot.json").read_bytes()) == []
-    assert silent(canaries, living("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")).code == 0
+        assert check_silent(canaries, deployed("explain", subject)).code == 0
+        assert check_silent(canaries, deployed("explain", subject, "--live")).code == 0
+    assert (
+        check_silent(canaries, deployed("explain", "CloudEndpoint/inline.traffic_policy.on_http_request[0]")).code == 0
+    )
+    assert check_silent(canaries, deployed("graph")).code == 0
+    assert check_silent(canaries, deployed("list", "--format", "json")).code == 0
+    assert check_silent(canaries, deployed("history")).code == 0
+    assert canaries.found("store", b"".join(path.read_bytes() for path in (deployed.root / "state").iterdir())) == []
+    assert check_silent(canaries, deployed("snapshot", "--out", "snapshot.json")).code == 0
+    assert canaries.found("snapshot", (deployed.root / "snapshot.json").read_bytes()) == []
+    assert check_silent(canaries, deployed("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")).code == 0
 
     monkeypatch.setenv("WEBHOOK", changed := fresh())
     canaries = Canaries({**known, "changed": changed})
-    shown = dict(outputs(living, "plan"))
-    assert canaries.within(shown.items()) == []
-    assert b"(sensitive value changed)" in shown["text"]
-    assert b"config.secret" in shown["text"]
-    assert shown["text"].count(b"(sensitive") == 1
-    offline = silent(canaries, living("plan", "--snapshot", "snapshot.json"))
+    texts = dict(outputs(deployed, "plan"))
+    assert canaries.within(texts.items()) == []
+    assert b"(sensitive value changed)" in texts["text"]
+    assert b"config.secret" in texts["text"]
+    assert texts["text"].count(b"(sensitive") == 1
+    offline = check_silent(canaries, deployed("plan", "--snapshot", "snapshot.json"))
     assert "(sensitive value changed)" in offline.out
-    assert silent(canaries, living("apply", "-y")).code == 0
-    assert living("plan", "--detailed-exitcode").code == 0
+    assert check_silent(canaries, deployed("apply", "-y")).code == 0
+    assert deployed("plan", "--detailed-exitcode").code == 0
 
 
 def test_a_fork_plans_from_a_snapshot_without_the_secrets_of_policies(
-    living: Project, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    deployed: Project, known: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = manifests(known).replace('"ops:${{ var.password }}"', "{from_env: PASSWORD}")
-    living.write("manifests/all.yaml", text)
-    living.write("reconciler.yaml", "stack: prod\n")
+    deployed.write("manifests/all.yaml", text)
+    deployed.write("reconciler.yaml", "stack: prod\n")
     monkeypatch.setenv("PASSWORD", f"ops:{known['client']}")
-    assert living("apply", "-y").code == 0
-    assert living("snapshot", "--out", "snapshot.json").code == 0
+    assert deployed("apply", "-y").code == 0
+    assert deployed("snapshot", "--out", "snapshot.json").code == 0
     for name in ("PASSWORD", "WEBHOOK", "ROUTE"):
         monkeypatch.delenv(name)
-    said = silent(Canaries(known), living("plan", "--snapshot", "snapshot.json", "--detailed-exitcode"))
-    assert said.code == 0, said
-    living.write("manifests/all.yaml", text.replace("body: shown", "body: other").replace("x-ver: 1.10", "x-ver: 1.1"))
-    said = silent(Canaries(known), living("plan", "--snapshot", "snapshot.json", "--detailed-exitcode"))
-    assert said.code == 2
-    assert "sensitive" not in said.out
-    assert "1.10" in said.out
+    result = check_silent(Canaries(known), deployed("plan", "--snapshot", "snapshot.json", "--detailed-exitcode"))
+    assert result.code == 0, result
+    deployed.write(
+        "manifests/all.yaml", text.replace("body: shown", "body: other").replace("x-ver: 1.10", "x-ver: 1.1")
+    )
+    result = check_silent(Canaries(known), deployed("plan", "--snapshot", "snapshot.json", "--detailed-exitcode"))
+    assert result.code == 2
+    assert "sensitive" not in result.out
+    assert "1.10" in result.out
 
 
-def test_a_plan_file_whose_secret_changed_since_is_refused(living: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert living("plan", "--out", "plan.json").code == 0
+def test_a_plan_file_is_refused_if_a_secret_changed_since(deployed: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert deployed("plan", "--out", "plan.json").code == 0
     monkeypatch.setenv("WEBHOOK", fresh())
-    said = living("apply", "plan.json", "-y")
-    assert said.code != 0
-    assert "changed after the plan was created" in said.err
+    result = deployed("apply", "plan.json", "-y")
+    assert result.code != 0
+    assert "changed after the plan was created" in result.err
 
 
 def test_drift_in_a_secret_of_a_policy_is_found_and_not_accepted(
-    living: Project, sandbox: Sandbox, known: dict[str, str]
+    deployed: Project, sandbox: Sandbox, known: dict[str, str]
 ) -> None:
-    assert living("apply", "-y").code == 0
-    (live,) = (each for each in sandbox.get("/endpoints")["endpoints"] if each["url"] == URL)
+    assert deployed("apply", "-y").code == 0
+    (live,) = (endpoint for endpoint in sandbox.get("/endpoints")["endpoints"] if endpoint["url"] == URL)
     changed = fresh()
     policy = live["traffic_policy"].replace(known["webhook"], changed)
     sandbox.patch(f"/endpoints/{live['id']}", {"traffic_policy": policy})
     canaries = Canaries({**known, "changed": changed})
-    found = silent(canaries, living("drift"))
+    found = check_silent(canaries, deployed("drift"))
     assert found.code == 2
     assert "(sensitive value changed)" in found.out
-    before = (living.root / "manifests/all.yaml").read_text(encoding="utf-8")
-    assert "contains a secret" in silent(canaries, living("drift", "--accept")).err
-    assert (living.root / "manifests/all.yaml").read_text(encoding="utf-8") == before
+    before = (deployed.root / "manifests/all.yaml").read_text(encoding="utf-8")
+    assert "contains a secret" in check_silent(canaries, deployed("drift", "--accept")).err
+    assert (deployed.root / "manifests/all.yaml").read_text(encoding="utf-8") == before
 
 
-def test_import_writes_variables_in_the_places_of_secrets(
-    living: Project, sandbox: Sandbox, known: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_import_writes_variables_instead_of_secrets(
+    deployed: Project, sandbox: Sandbox, known: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert living("apply", "-y").code == 0
+    assert deployed("apply", "-y").code == 0
     for path in ("manifests/all.yaml", "files/policy.yaml"):
-        (living.root / path).unlink()
-    living.write("reconciler.yaml", "stack: other\n")
+        (deployed.root / path).unlink()
+    deployed.write("reconciler.yaml", "stack: other\n")
     canaries = Canaries(known)
-    said = silent(canaries, living("import", "--all"))
-    assert said.code == 0, said
-    written = {path.name: path.read_bytes() for path in living.root.joinpath("manifests").rglob("*") if path.is_file()}
+    result = check_silent(canaries, deployed("import", "--all"))
+    assert result.code == 0, result
+    written = {
+        path.name: path.read_bytes() for path in deployed.root.joinpath("manifests").rglob("*") if path.is_file()
+    }
     assert canaries.within(written.items()) == []
     text = b"".join(written.values()).decode()
     assert "secret: {from_env: CLOUD_ENDPOINT_" in text
     assert "x-ver: 1.10" in text
     names = [line.partition("{from_env: ")[2].partition("}")[0] for line in text.splitlines() if "from_env" in line]
     assert len(names) == len(set(names)) == 8
-    unset = living("plan")
+    unset = deployed("plan")
     assert unset.code == 1
     assert "is not set" in " ".join(unset.out.split())
 
@@ -219,7 +227,7 @@ def live_policy(sandbox: Sandbox) -> str:
     return str(found["traffic_policy"])
 
 
-def test_a_number_keeps_its_spelling_in_apply_drift_and_import(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_the_spelling_of_a_number_is_preserved_in_apply_drift_and_import(on_sandbox: Project, sandbox: Sandbox) -> None:
     actions = "[{type: add-headers, config: {headers: {x-ver: 1.10, x-e: 1e3}}}, {type: deny}]"
     policy = f"{{on_http_request: [{{actions: {actions}}}]}}"
     on_sandbox.write(
@@ -235,15 +243,13 @@ def test_a_number_keeps_its_spelling_in_apply_drift_and_import(on_sandbox: Proje
     assert [line.strip() for line in drifted.out.splitlines() if "1.1" in line] == ["- 1.1", "+ 1.10"]
     plan = json.loads(on_sandbox("plan", "--format", "json").out)
     (change,) = plan["changes"]
-    assert [(each["old"], each["new"]) for each in change["fields"]] == [(1.1, {"$number": "1.10"})]
+    assert [(field["old"], field["new"]) for field in change["fields"]] == [(1.1, {"$number": "1.10"})]
     assert on_sandbox("apply", "-y").code == 0
     assert '"x-ver": 1.10' in live_policy(sandbox)
 
 
 @pytest.mark.parametrize("how", ["accept", "import"])
-def test_a_number_that_comes_from_the_platform_keeps_its_spelling(
-    on_sandbox: Project, sandbox: Sandbox, how: str
-) -> None:
+def test_the_spelling_of_a_number_on_the_platform_is_preserved(on_sandbox: Project, sandbox: Sandbox, how: str) -> None:
     policy = (
         '{"on_http_request": [{"actions": [{"type": "log", "config": {"metadata": {"v": %s}}}, {"type": "deny"}]}]}'
     )
@@ -282,14 +288,14 @@ def test_a_variable_with_credentials_is_read_where_the_setting_is_not_named_like
     monkeypatch.setenv("TARGET", f"https://user:{secret}@x.example")
     monkeypatch.setenv("LABEL", "no credentials")
     assert canaries.within(outputs(on_sandbox, "plan", "--out", "plan.json")) == []
-    assert silent(canaries, on_sandbox("apply", "-y")).code == 0
+    assert check_silent(canaries, on_sandbox("apply", "-y")).code == 0
     (live,) = sandbox.get("/endpoints")["endpoints"]
     sent = json.loads(live["traffic_policy"])["on_http_request"][0]["actions"][0]["config"]
     assert sent["url"] == f"https://user:{secret}@x.example"
     assert sent["headers"] == {"x-of-mine": {"from_env": "LABEL"}}  # with a warning: it would be shown
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
-    silent(canaries, on_sandbox("list", "--format", "json"))
+    check_silent(canaries, on_sandbox("list", "--format", "json"))
 
     (on_sandbox.root / "manifests/all.yaml").unlink()
-    imported = silent(canaries, on_sandbox("import", "--kind", "CloudEndpoint"))
+    imported = check_silent(canaries, on_sandbox("import", "--kind", "CloudEndpoint"))
     assert "not imported" not in imported.err

@@ -1,4 +1,4 @@
-"""One project under each profile: the same manifests, plans and account; and the public example whole."""
+"""One project under each profile: the same manifests, plans and account, with the public example."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, pr
     return project
 
 
-def life(project: Project, sandbox: Sandbox) -> list[Output]:
-    """Planned, applied, planned anew, tampered with, looked at, mended, destroyed."""
-    said = [project("plan"), project("apply", "-y"), project("plan")]
+def run_lifecycle(project: Project, sandbox: Sandbox) -> list[Output]:
+    """Plan, apply, plan, changes on the platform, drift, apply, plan, destroy."""
+    results = [project("plan"), project("apply", "-y"), project("plan")]
     (endpoint,) = [endpoint for endpoint in sandbox.get("/endpoints")["endpoints"] if not endpoint["pooling_enabled"]]
     sandbox.patch(f"/endpoints/{endpoint['id']}", {"description": "by hand"})
     (destination,) = sandbox.get("/event_destinations")["event_destinations"]
     target = {"metrics": {**destination["target"]["metrics"], "api_key": "k", "tags": "by:hand"}}
     sandbox.patch(f"/event_destinations/{destination['id']}", {"target": target})
-    said += [project("drift"), project("apply", "-y", "--allow", "update:*=9"), project("plan")]
+    results += [project("drift"), project("apply", "-y", "--allow", "update:*=9"), project("plan")]
     allowed = ",".join(f"delete:{kind}=1" for kind in ("ReservedDomain", "BotUser"))
-    return [*said, project("destroy", "-y", "--allow", allowed)]
+    return [*results, project("destroy", "-y", "--allow", allowed)]
 
 
-def test_a_project_goes_the_same_way_under_both_profiles(
+def test_a_project_has_the_same_outputs_under_both_profiles(
     sandbox: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    specification = life(example(tmp_path / "a", capsys, sandbox, "specification"), sandbox)
+    specification = run_lifecycle(example(tmp_path / "a", capsys, sandbox, "specification"), sandbox)
     sandbox.reset()
-    public = life(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
-    assert [said.code for said in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
-    assert [said.number_ids().out for said in public] == [said.number_ids().out for said in specification]
+    public = run_lifecycle(example(tmp_path / "b", capsys, sandbox, "ngrok"), sandbox)
+    assert [result.code for result in public] == [0, 0, 0, exit_codes.CHANGES, 0, 0, 0], public
+    assert [result.number_ids().out for result in public] == [result.number_ids().out for result in specification]
     assert "No changes" in public[2].out
     assert sandbox.get("/endpoints")["endpoints"] == []
 
 
-def test_the_sandbox_answers_each_in_its_own_spelling(
+def test_the_sandbox_returns_the_field_names_of_each_profile(
     sandbox: Sandbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert example(tmp_path / "a", capsys, sandbox)("apply", "-y").code == 0
@@ -62,7 +62,7 @@ def test_the_sandbox_answers_each_in_its_own_spelling(
     assert (theirs["target"]["datadog"]["ddtags"], "metrics" in theirs["target"]) == ("stack:public", False)
 
 
-def test_what_the_platform_has_retired_is_warned_of_where_it_is_declared(project: Project, sandbox: Sandbox) -> None:
+def test_a_declaration_of_a_retired_kind_is_a_warning(project: Project, sandbox: Sandbox) -> None:
     project.declare({"kind": "TCPEdge", "name": "ssh", "spec": {}}, {"kind": "TCPEdge", "name": "git", "spec": {}})
     assert project("validate").err == ""
     project.write("reconciler.yaml", "stack: prod\nplatform: {profile: ngrok}\nlimits: {requests_per_minute: 100000}\n")
@@ -75,7 +75,7 @@ def test_what_the_platform_has_retired_is_warned_of_where_it_is_declared(project
     assert "ERR_NGROK_7008" in project("plan").out
 
 
-def test_the_public_platforms_address_need_not_be_written(project: Project) -> None:
+def test_the_base_url_of_the_public_platform_is_the_default(project: Project) -> None:
     project.write("reconciler.yaml", "stack: prod\nplatform: {profile: ngrok}\n")
-    assert "platform.api_key" in (said := project("plan").err)
-    assert "platform.base_url" not in said
+    assert "platform.api_key" in (error := project("plan").err)
+    assert "platform.base_url" not in error

@@ -1,4 +1,4 @@
-"""As `test_platform_order`, of what only the public platform has: ways to sign in, vaults, service users, pools."""
+"""Like `test_platform_order`, for kinds of the public platform: authentication modules, vaults, users, pools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def route(name: str = "root", match: str = "/", *, modules: Document | None = No
 
 
 @pytest.mark.parametrize(("before", "after"), [("saml", "oidc"), ("oauth", "saml")])
-def test_one_way_to_sign_in_takes_the_place_of_another_while_nothing_passes(
+def test_an_authentication_module_is_replaced_while_the_backend_is_detached(
     on_sandbox: Project, sandbox: Sandbox, before: str, after: str
 ) -> None:
     become(on_sandbox, sandbox, EDGE, GROUP, route(modules={before: LOGINS[before]}, backend=BACKEND))
@@ -44,42 +44,42 @@ def test_one_way_to_sign_in_takes_the_place_of_another_while_nothing_passes(
     assert (live[before], live[after] is not None, live["backend"] is not None) == (None, True, True)
 
 
-def test_a_backend_that_is_left_to_others_is_not_taken_away_meanwhile(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_ignored_backend_is_not_detached_during_the_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
     become(on_sandbox, sandbox, EDGE, GROUP, route(backend=BACKEND, saml=LOGINS["saml"]))
     before = sandbox.get("/edges/https")["https_edges"]
     other = {**route(oidc=LOGINS["oidc"]), "lifecycle": {"ignore": ["backend"]}}
     on_sandbox.declare(EDGE, GROUP, other)
-    said = on_sandbox("apply", "-y")
-    assert said.code == 1
+    result = on_sandbox("apply", "-y")
+    assert result.code == 1
     assert "declare backend; or remove the old authentication module, apply, then add the new one" in " ".join(
-        said.out.split()
+        result.out.split()
     )
     assert sandbox.get("/edges/https")["https_edges"] == before
 
 
-def test_a_way_to_sign_in_is_swapped_on_somebody_elses_route_as_well(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_authentication_module_is_replaced_on_an_adopted_route(on_sandbox: Project, sandbox: Sandbox) -> None:
     group = sandbox.post("/backends/tunnel_group", {"description": "theirs"})
     edge = sandbox.post("/edges/https", {"description": "theirs"})
     modules = {"backend": {"backend_id": group["id"]}, "saml": LOGINS["saml"]}
-    made = sandbox.post(f"/edges/https/{edge['id']}/routes", {"match_type": "path_prefix", "match": "/", **modules})
-    theirs = {
+    live = sandbox.post(f"/edges/https/{edge['id']}/routes", {"match_type": "path_prefix", "match": "/", **modules})
+    route = {
         "kind": "HTTPSEdgeRoute",
         "name": "theirs",
-        "id": made["id"],
+        "id": live["id"],
         "spec": {"edge_id": edge["id"], "backend": modules["backend"], "oidc": LOGINS["oidc"]},
     }
-    calls = become(on_sandbox, sandbox, theirs)
-    told = [f"{call.partition(' ')[0]} {call.rpartition('/')[2]}" for call in calls if "/edges/" in call]
-    assert told == ["DELETE backend", "DELETE saml", "PUT oidc", "PUT backend"]
+    calls = become(on_sandbox, sandbox, route)
+    requests = [f"{call.partition(' ')[0]} {call.rpartition('/')[2]}" for call in calls if "/edges/" in call]
+    assert requests == ["DELETE backend", "DELETE saml", "PUT oidc", "PUT backend"]
 
 
-def test_the_way_to_sign_in_moves_to_another_route_of_the_edge(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_authentication_module_can_move_to_another_route_of_the_edge(on_sandbox: Project, sandbox: Sandbox) -> None:
     become(on_sandbox, sandbox, EDGE, route("a", "/a", saml=LOGINS["saml"]), route("b", "/b"))
     become(on_sandbox, sandbox, EDGE, route("a", "/a"), route("b", "/b", oauth=LOGINS["oauth"]))
     become(on_sandbox, sandbox, EDGE, route("c", "/c", saml=LOGINS["saml"]), route("b", "/b"))
 
 
-# Each needs the ones before it: made in this order, deleted in the other.
+# Each needs the ones before it: created in this order, deleted in the reverse order.
 CHAINS: dict[str, list[Document]] = {
     "vault, secret": [
         resource("Vault", "pay", name="pay"),
@@ -108,7 +108,7 @@ CHAINS: dict[str, list[Document]] = {
 
 
 @pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS)
-def test_a_chain_is_made_from_its_start_and_deleted_from_its_end(
+def test_a_chain_is_created_from_its_start_and_deleted_from_its_end(
     on_sandbox: Project, sandbox: Sandbox, chain: list[Document]
 ) -> None:
     on_sandbox.environ["STRIPE_KEY"] = "sk_live_of_the_chain"
@@ -117,7 +117,7 @@ def test_a_chain_is_made_from_its_start_and_deleted_from_its_end(
     become(on_sandbox, sandbox)
 
 
-def test_a_weighted_backend_lets_go_of_a_child_before_it_goes(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_weighted_backend_is_updated_before_a_child_is_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
     both = [resource("StaticBackend", name, address=f"{name}.example.com:443") for name in ("a", "b")]
     shares = [{"backend_id": ref(f"StaticBackend/{name}"), "weight": 50} for name in ("a", "b")]
     become(on_sandbox, sandbox, *both, resource("WeightedBackend", "spread", backends=shares))
@@ -130,7 +130,7 @@ def _pool(*names: str) -> list[Document]:
     return [resource("CloudEndpoint", name, **shared, pooling_enabled=pooled, description=name) for name in names]
 
 
-def test_endpoints_come_to_share_an_address_and_one_keeps_it(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_endpoints_can_join_and_leave_a_pool(on_sandbox: Project, sandbox: Sandbox) -> None:
     become(on_sandbox, sandbox, *_pool("b"))
     become(on_sandbox, sandbox, *_pool("a", "b"))
     become(on_sandbox, sandbox, *_pool("a", "b", "c"))
@@ -138,7 +138,7 @@ def test_endpoints_come_to_share_an_address_and_one_keeps_it(on_sandbox: Project
     become(on_sandbox, sandbox, *_pool("c"))
 
 
-def test_a_vault_and_those_who_call_it_by_its_name_are_renamed_together(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_vault_and_secrets_that_refer_to_its_name_are_renamed_together(on_sandbox: Project, sandbox: Sandbox) -> None:
     def both(called: str) -> list[Document]:
         named = resource("Secret", "stripe", vault_name=called, name="stripe", value={"from_env": "STRIPE_KEY"})
         return [resource("Vault", "pay", name=called), named]
@@ -180,20 +180,20 @@ def test_a_bot_user_is_created_read_and_deleted_in_the_collection_of_the_profile
 @pytest.mark.parametrize("profile", ["specification", "ngrok"])
 def test_a_bot_user_is_named_by_either_of_its_ids(on_sandbox: Project, sandbox: Sandbox, profile: str) -> None:
     on_sandbox.write("reconciler.yaml", SETTINGS.format(profile))
-    made = sandbox.post("/bot_users", {"name": "pipeline"})["id"]
-    for id in (made, made.replace("bot_", "service_")):
+    live = sandbox.post("/bot_users", {"name": "pipeline"})["id"]
+    for id in (live, live.replace("bot_", "service_")):
         on_sandbox.declare(KEPT, {**BOT, "id": id})
         assert on_sandbox("apply", "-y").code == 0
         assert on_sandbox("plan", "--detailed-exitcode").code == 0
-    on_sandbox.declare(KEPT, {**BOT, "id": made}, {**BOT, "name": "b", "id": made.replace("bot_", "service_")})
+    on_sandbox.declare(KEPT, {**BOT, "id": live}, {**BOT, "name": "b", "id": live.replace("bot_", "service_")})
     assert "has the same id" in on_sandbox("validate").err
 
 
 def test_a_service_user_is_declared_as_a_bot_user(on_sandbox: Project) -> None:
     on_sandbox.declare(KEPT, {**BOT, "kind": "ServiceUser"})
-    said = on_sandbox("validate")
-    assert said.code == 1
-    assert "unknown kind 'ServiceUser'; write BotUser, the kind of the same objects" in " ".join(said.err.split())
+    result = on_sandbox("validate")
+    assert result.code == 1
+    assert "unknown kind 'ServiceUser'; write BotUser, the kind of the same objects" in " ".join(result.err.split())
     assert "write BotUser" in on_sandbox("explain", "ServiceUser").err
     key = resource("TunnelCredential", "t", owner_id=ref("ServiceUser/pipeline"))
     on_sandbox.declare(KEPT, BOT, {**key, "deliver": {"token": {"to_file": "secrets/t"}}})

@@ -1,4 +1,4 @@
-"""`reconciler rename`: the new name, `moved` and every reference; comments stay, and the plan is a move only."""
+"""`reconciler rename`: the name, `moved` and every reference change; comments do not, and the plan is a move only."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_json_and_names_that_need_quotes(on_sandbox: Project) -> None:
     assert text == 'kind: IPPolicy\nname: "123"\nmoved:\n  - IPPolicy/older\n  - IPPolicy/a\nspec: {}'
 
 
-def test_a_name_with_a_dot_is_told_from_an_output(on_sandbox: Project) -> None:
+def test_a_name_with_a_dot_is_not_an_output(on_sandbox: Project) -> None:
     documents = (
         "kind: IPPolicy\nname: a\nspec: {}\n---\nkind: IPPolicy\nname: a.id\nspec: {}\n---\nkind: TLSEdge\nname: e\n"
     )
@@ -173,7 +173,7 @@ def test_invalid_manifests_are_reported_first(shop: Project) -> None:
     assert "manifests/broken.yaml:" in answer.err
 
 
-def test_text_that_only_looks_like_a_reference_stops_the_rename(shop: Project) -> None:
+def test_text_in_the_form_of_a_reference_stops_the_rename(shop: Project) -> None:
     policy = """\
 kind: CloudEndpoint
 name: a

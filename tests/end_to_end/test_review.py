@@ -1,4 +1,4 @@
-"""A pull request in a real Git repository: planned with `--base`, and told in its comment."""
+"""A pull request in a real Git repository: planned with `--base`, and shown in its comment."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def comment(project: Project, host: CodeHost) -> str:
     return body
 
 
-def test_a_pull_request_that_removes_an_ip_restriction_is_told_as_widening_access(
-    merged: Project, host: CodeHost
-) -> None:
+def test_a_pull_request_that_removes_an_ip_restriction_widens_access(merged: Project, host: CodeHost) -> None:
     merged.declare(OFFICE, OTHER, resource("TLSEdge", "pay"))
     commit(merged)
     body = comment(merged, host)
@@ -85,9 +83,7 @@ def test_a_pull_request_that_removes_an_ip_restriction_is_told_as_widening_acces
     assert "IPPolicy/office (ipp_" in merged("show", "plan.json").out
 
 
-def test_a_pull_request_that_only_edits_a_comment_changes_nothing_while_the_account_drifts(
-    merged: Project, host: CodeHost
-) -> None:
+def test_a_pull_request_that_only_edits_a_comment_has_no_changes_beside_drift(merged: Project, host: CodeHost) -> None:
     file = merged.root / "manifests" / "all.yaml"
     file.write_text(f"# reviewed\n{file.read_text(encoding='utf-8')}", encoding="utf-8")
     commit(merged)
@@ -100,7 +96,7 @@ def test_a_pull_request_that_only_edits_a_comment_changes_nothing_while_the_acco
     assert "No changes by this branch.\nDrift: 1 to update.\n" in text
 
 
-def test_a_branch_behind_says_what_to_merge(merged: Project) -> None:
+def test_a_branch_behind_its_base_is_reported_with_what_to_merge(merged: Project) -> None:
     run_git(merged, "checkout", "--quiet", "main")
     merged.declare(OFFICE, OTHER, EDGE, *policies("newer"))
     commit(merged)

@@ -1,4 +1,4 @@
-"""A pull request that loosens the rules by which it is judged: what every output of `plan --base` says first."""
+"""A pull request that loosens the rules by which it is judged: every output of `plan --base` begins with it."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def commit(project: Project) -> None:
 
 
 def test_a_branch_that_removes_the_rule_that_judges_it_is_blocked(loosened: Project) -> None:
-    said = loosened("plan", "--base", "main", "--fail-on", "approvals")
-    assert said.code == 4
-    assert said.out.startswith("! This branch loosens a rule: guards.require_approval: ")
-    assert "blocked: loosens_rule:guards.require_approval=1: this branch loosens a rule\n" in said.err
-    assert "blocked: widens_access:TLSEdge=1: widens access\n" in said.err
-    assert "  - loosens_rule: guards.require_approval\n    until:" in said.err.replace("note: ", "")
+    result = loosened("plan", "--base", "main", "--fail-on", "approvals")
+    assert result.code == 4
+    assert result.out.startswith("! This branch loosens a rule: guards.require_approval: ")
+    assert "blocked: loosens_rule:guards.require_approval=1: this branch loosens a rule\n" in result.err
+    assert "blocked: widens_access:TLSEdge=1: widens access\n" in result.err
+    assert "  - loosens_rule: guards.require_approval\n    until:" in result.err.replace("note: ", "")
 
 
-def test_every_output_says_first_that_a_rule_is_loosened(loosened: Project) -> None:
+def test_every_output_begins_with_a_loosened_rule(loosened: Project) -> None:
     formats = ("markdown", "html", "json", "sarif", "github", "gitlab")
     outputs = [word for form in formats for word in ("--format", f"{form}=out.{form}")]
     assert loosened("plan", "--base", "main", *outputs).code == 0
     texts = {form: (loosened.root / f"out.{form}").read_text(encoding="utf-8") for form in formats}
-    said = "This branch loosens a rule"
-    assert texts["markdown"].index(said) < texts["markdown"].index("Changes by this branch")
-    assert texts["html"].index(said) < texts["html"].index('id="h-status"')
+    text = "This branch loosens a rule"
+    assert texts["markdown"].index(text) < texts["markdown"].index("Changes by this branch")
+    assert texts["html"].index(text) < texts["html"].index('id="h-status"')
     written = json.loads(texts["json"])
     assert [change["subject"] for change in written["rule_changes"]] == ["guards.require_approval"]
     assert list(written).index("rule_changes") < list(written).index("changes")
@@ -59,20 +59,20 @@ def test_every_output_says_first_that_a_rule_is_loosened(loosened: Project) -> N
     place = first["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"].endswith("reconciler.yaml")
     assert texts["github"].startswith("::error file=reconciler.yaml,line=4")
-    assert said in json.loads(texts["gitlab"])[0]["description"]
+    assert text in json.loads(texts["gitlab"])[0]["description"]
 
 
 def test_the_entry_that_plan_prints_approves_the_change_of_the_rule(loosened: Project) -> None:
-    said = loosened("plan", "--base", "main", "--fail-on", "approvals")
-    lines = [line.removeprefix("note: ") for line in said.err.splitlines()]
+    result = loosened("plan", "--base", "main", "--fail-on", "approvals")
+    lines = [line.removeprefix("note: ") for line in result.err.splitlines()]
     entries = lines[lines.index("approvals:") :]
     loosened.write("approvals.yaml", "\n".join(line for line in entries if not line.startswith("error")) + "\n")
     run_git(loosened, "add", "approvals.yaml")
     run_git(loosened, "commit", "--quiet", "--message=approve")
-    said = loosened("plan", "--base", "main", "--fail-on", "approvals", "--format", "github")
-    assert said.code == 0
-    assert said.out.startswith("::warning file=reconciler.yaml,line=4")
-    assert "(approved)" in said.out.splitlines()[0]
+    result = loosened("plan", "--base", "main", "--fail-on", "approvals", "--format", "github")
+    assert result.code == 0
+    assert result.out.startswith("::warning file=reconciler.yaml,line=4")
+    assert "(approved)" in result.out.splitlines()[0]
 
 
 def test_a_flag_approves_a_rule_by_its_name(loosened: Project) -> None:
@@ -85,12 +85,14 @@ def test_a_flag_approves_a_rule_by_its_name(loosened: Project) -> None:
     assert "use one of stack, platform.base_url" in wrong.err
 
 
-def test_a_branch_that_loosens_nothing_says_nothing_of_rules(loosened: Project) -> None:
+def test_a_branch_that_loosens_no_rule_shows_no_rules(loosened: Project) -> None:
     loosened.write("reconciler.yaml", SETTINGS)
     loosened.declare(OFFICE, OTHER, EDGE, *policies("more"))
     commit(loosened)
-    said = loosened("plan", "--base", "main", "--fail-on", "approvals", "--format", "text", "--format", "html=out.html")
-    assert (said.code, "rule" in said.out) == (0, False)
+    result = loosened(
+        "plan", "--base", "main", "--fail-on", "approvals", "--format", "text", "--format", "html=out.html"
+    )
+    assert (result.code, "rule" in result.out) == (0, False)
     assert 'id="h-rules"' not in (loosened.root / "out.html").read_text(encoding="utf-8")
 
 
@@ -103,9 +105,9 @@ def test_defaults_that_loosen_a_rule_of_many_resources_take_one_line(on_sandbox:
     run_git(on_sandbox, "checkout", "--quiet", "-b", "review")
     on_sandbox.write("reconciler.yaml", SETTINGS)
     commit(on_sandbox)
-    said = on_sandbox("plan", "--base", "main", "--format", "text", "--format", "markdown=out.md")
-    text = " ".join(said.out.split("manifests/all.yaml")[0].split())
+    result = on_sandbox("plan", "--base", "main", "--format", "text", "--format", "markdown=out.md")
+    text = " ".join(result.out.split("manifests/all.yaml")[0].split())
     names = "Vault/v000.lifecycle.protect, Vault/v001.lifecycle.protect, Vault/v002.lifecycle.protect and 97 more"
     assert text == f"! This branch loosens a rule: {names}: true → false"
-    assert "pass --allow loosens_rule:lifecycle.protect=100" in said.out
+    assert "pass --allow loosens_rule:lifecycle.protect=100" in result.out
     assert (on_sandbox.root / "out.md").read_text(encoding="utf-8").count("This branch loosens a rule") == 1

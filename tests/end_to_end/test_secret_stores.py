@@ -1,4 +1,4 @@
-"""A token of a credential in Vault or in a secret of GitHub: exactly one, also after a kill, and shown nowhere."""
+"""A token of a credential in Vault or in a secret of GitHub: exactly one, also after a kill, and never shown."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def delivering(on_sandbox: Project, vault: VaultServer, github: GitHubServer) ->
     return on_sandbox
 
 
-def stored(vault: VaultServer, github: GitHubServer) -> list[str]:
+def read_stored(vault: VaultServer, github: GitHubServer) -> list[str]:
     return [*(vault.value("secret/agents/berlin") or {}).values(), *github.secrets.values()]
 
 
@@ -64,7 +64,7 @@ def test_the_token_is_in_the_store_and_nowhere_else(
     delivering: Project, sandbox: Sandbox, vault: VaultServer, github: GitHubServer, store: str
 ) -> None:
     delivering.declare(credential(store))
-    said = [
+    results = [
         delivering("validate"),
         delivering("plan", "--out", "plan.json", "--format", "html=plan.html"),
         delivering("apply", "-y", "--events", "events.ndjson"),
@@ -73,14 +73,17 @@ def test_the_token_is_in_the_store_and_nowhere_else(
         delivering("drift"),
         delivering("history"),
     ]
-    assert [each.code for each in said] == [0] * len(said), said
-    shown = {"vault": "the key token of secret/agents/berlin in Vault", "github": "the secret AGENT of the environment"}
-    assert shown[store] in " ".join(said[2].out.split())
+    assert [result.code for result in results] == [0] * len(results), results
+    targets = {
+        "vault": "the key token of secret/agents/berlin in Vault",
+        "github": "the secret AGENT of the environment",
+    }
+    assert targets[store] in " ".join(results[2].out.split())
     (live,) = sandbox.get("/credentials")["credentials"]
-    (token,) = stored(vault, github)
+    (token,) = read_stored(vault, github)
     assert token.startswith(live["id"].removeprefix("cr_"))
     for secret in (token, vault.token, github.token):
-        assert all(secret not in each.out + each.err for each in said)
+        assert all(secret not in result.out + result.err for result in results)
         assert not [
             file for file in delivering.root.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()
         ]
@@ -93,14 +96,14 @@ def test_no_credential_is_created_for_a_store_that_cannot_be_written(
 ) -> None:
     delivering.declare(credential(store))
     vault.policy, github.rights = {"default": []}, "read"
-    said = delivering("apply", "-y", "--quiet")
-    assert (said.code, "nothing was created, because its secret cannot be delivered" in said.err) == (1, True)
+    result = delivering("apply", "-y", "--quiet")
+    assert (result.code, "nothing was created, because its secret cannot be delivered" in result.err) == (1, True)
     for name in (*vault.environ, *github.environ):
         del delivering.environ[name]
-    said = delivering("apply", "-y", "--quiet")
-    assert (said.code, "is not set; set it to" in said.err) == (1, True)
+    result = delivering("apply", "-y", "--quiet")
+    assert (result.code, "is not set; set it to" in result.err) == (1, True)
     assert sandbox.get("/credentials")["credentials"] == []
-    assert stored(vault, github) == []
+    assert read_stored(vault, github) == []
 
 
 @pytest.mark.parametrize("store", STORES)
@@ -109,30 +112,30 @@ def test_a_credential_is_revoked_if_the_store_fails_after_the_check(
 ) -> None:
     delivering.declare(credential(store))
     vault.faults, github.faults = [("POST", "/data/", 403)], [("PUT", "/AGENT", 422)]
-    said = delivering("apply", "-y", "--quiet")
-    assert (said.code, "created and deleted again" in said.err) == (1, True)
-    assert (sandbox.get("/credentials")["credentials"], stored(vault, github)) == ([], [])
+    result = delivering("apply", "-y", "--quiet")
+    assert (result.code, "created and deleted again" in result.err) == (1, True)
+    assert (sandbox.get("/credentials")["credentials"], read_stored(vault, github)) == ([], [])
     assert delivering("apply", "-y").code == 0
-    assert len(stored(vault, github)) == 1
+    assert len(read_stored(vault, github)) == 1
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_value_of_somebody_else_needs_approval(
+def test_overwriting_an_unmanaged_value_needs_approval(
     delivering: Project, sandbox: Sandbox, vault: VaultServer, github: GitHubServer, store: str
 ) -> None:
     delivering.declare(credential(store))
     vault.set("secret/agents/berlin", {"token": "of somebody else"})
     github.secrets["prod", "AGENT"] = "of somebody else"
-    said = delivering("apply", "-y")
-    assert (said.code, "--allow overwrite:TunnelCredential=1" in said.err) == (4, True)
+    result = delivering("apply", "-y")
+    assert (result.code, "--allow overwrite:TunnelCredential=1" in result.err) == (4, True)
     del delivering.environ["VAULT_TOKEN"], delivering.environ["GITHUB_TOKEN"]
     assert delivering("plan", "--out", "plan.json").code == 0  # without credentials nothing is known of it
     delivering.environ |= vault.environ | github.environ
-    said = delivering("apply", "plan.json", "-y", "--quiet")
-    assert (said.code, "exists and was not written by this project" in said.err) == (1, True)
-    assert (sandbox.get("/credentials")["credentials"], set(stored(vault, github))) == ([], {"of somebody else"})
+    result = delivering("apply", "plan.json", "-y", "--quiet")
+    assert (result.code, "exists and was not written by this project" in result.err) == (1, True)
+    assert (sandbox.get("/credentials")["credentials"], set(read_stored(vault, github))) == ([], {"of somebody else"})
     assert delivering("apply", "-y", "--allow", "overwrite:TunnelCredential=1").code == 0
-    assert len(set(stored(vault, github))) == 2
+    assert len(set(read_stored(vault, github))) == 2
 
 
 @pytest.mark.usefixtures("over_socket")
@@ -155,18 +158,18 @@ def test_one_rerun_is_enough_after_a_kill(
         timeout=60,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    said = delivering("apply", "-y")
-    assert said.code == 0, said.err
+    result = delivering("apply", "-y")
+    assert result.code == 0, result.err
     (live,) = sandbox.get("/credentials")["credentials"]
-    (token,) = stored(vault, github)
+    (token,) = read_stored(vault, github)
     assert token.startswith(live["id"].removeprefix("cr_"))
     assert delivering("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_runner_that_deletes_the_file_of_a_token_is_warned_of(delivering: Project) -> None:
+def test_a_token_that_is_delivered_to_a_file_on_a_runner_is_a_warning(delivering: Project) -> None:
     delivering.declare({**credential("vault"), "deliver": {"token": {"to_file": "secrets/agent"}}})
     delivering.environ["CI"] = "true"
-    said = delivering("validate")
-    assert (said.code, "delivered to secrets/agent on a CI runner" in said.out + said.err) == (0, True)
+    result = delivering("validate")
+    assert (result.code, "delivered to secrets/agent on a CI runner" in result.out + result.err) == (0, True)
     delivering.declare(credential("vault"))
     assert "CI runner" not in delivering("validate").out + delivering("validate").err

@@ -1,4 +1,4 @@
-"""A certificate that changes is reviewed by what it says, in each output of a real plan."""
+"""A changed certificate is shown decoded in each output of a plan."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def test_a_new_certificate_of_an_authority_is_shown_decoded_in_each_output(on_sa
     assert on_sandbox("apply", "-y").code == 0
     on_sandbox.declare(resource("CertificateAuthority", "partners", ca_pem=new))
     outputs = ("--format=text", "--format=markdown=plan.md", "--format=html=plan.html", "--format=json=plan.json")
-    said = on_sandbox("plan", *outputs)
-    assert said.code == 0
-    for text in (said.out, (on_sandbox.root / "plan.md").read_text(), (on_sandbox.root / "plan.html").read_text()):
+    result = on_sandbox("plan", *outputs)
+    assert result.code == 0
+    for text in (result.out, (on_sandbox.root / "plan.md").read_text(), (on_sandbox.root / "plan.html").read_text()):
         assert "CN=old-ca, expires 2040-01-01, SHA-256 " in text
         assert "CN=new-ca, expires 2040-01-01, SHA-256 " in text
         assert "BEGIN CERTIFICATE" not in text

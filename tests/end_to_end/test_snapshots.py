@@ -1,4 +1,4 @@
-"""`snapshot`, and plans that are made from what it wrote: the same as on the account, without key and network."""
+"""`snapshot`, and plans from a snapshot: the same as from the account, without key and network."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def pair() -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Signed:
-    """What `snapshot` wrote of an account that is as declared."""
+    """The snapshot of an account that is in sync."""
 
     text: str
     private_key: str
@@ -66,7 +66,7 @@ def signed(tmp_path_factory: pytest.TempPathFactory) -> Signed:
 
 @pytest.fixture
 def stranger(project: Project, signed: Signed) -> Project:
-    """As in the pull request of a fork: no key, no secret, no address, no store. Trusts the public key."""
+    """The project in the pull request of a fork: no API key, secret, base URL or store, but the public key."""
     project.write("snapshot.json", signed.text)
     project.write("snapshot.pub", signed.public_key)
     project.write("reconciler.yaml", "version: 1\nstack: prod\nsnapshots: {public_key: {from_file: snapshot.pub}}\n")
@@ -83,7 +83,7 @@ def trusting(stranger: Project) -> Project:
 
 @pytest.fixture
 def connected(on_sandbox: Project) -> Project:
-    """At an account that is as declared."""
+    """A project with an account that is in sync."""
     on_sandbox.environ["CLIENT_SECRET"] = SECRET
     on_sandbox.declare(*DECLARED)
     assert on_sandbox("apply", "-y", "-q").code == 0
@@ -91,15 +91,15 @@ def connected(on_sandbox: Project) -> Project:
 
 
 def comparable(written: str) -> dict[str, Any]:
-    """A plan without what tells that it was made from a snapshot."""
+    """A plan without the parts that show that it is from a snapshot."""
     plan = json.loads(written)
     plan["problems"] = [problem for problem in plan["problems"] if "planned from a snapshot" not in problem["text"]]
     return {
-        key: each for key, each in plan.items() if key not in ("snapshot_time", "created", "integrity", "signature")
+        key: value for key, value in plan.items() if key not in ("snapshot_time", "created", "integrity", "signature")
     }
 
 
-def test_the_plan_is_the_one_that_the_account_gives(connected: Project) -> None:
+def test_a_plan_from_a_snapshot_is_the_plan_from_the_account(connected: Project) -> None:
     assert connected("snapshot", "--out", "snapshot.json").err.endswith(
         "not signed: RECONCILER_SNAPSHOT_KEY is not set.\n"
     )
@@ -117,7 +117,7 @@ def test_the_plan_is_the_one_that_the_account_gives(connected: Project) -> None:
 def test_taking_a_snapshot_sends_nothing_but_get(connected: Project, sandbox: Sandbox) -> None:
     sandbox.forget_log()
     assert connected("snapshot", "--out", "snapshot.json").code == 0
-    assert {each["method"] for each in sandbox.log()} == {"GET"}
+    assert {request["method"] for request in sandbox.log()} == {"GET"}
 
 
 def test_no_secret_is_in_the_file(signed: Signed) -> None:
@@ -125,31 +125,33 @@ def test_no_secret_is_in_the_file(signed: Signed) -> None:
     assert KEY not in re.findall(r'"([^"]*)"', signed.text)
 
 
-def test_nothing_to_do_is_nothing_to_do_though_the_secret_is_not_here(stranger: Project) -> None:
-    told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
-    assert told.code == 0
-    assert "No changes. 4 resources match the manifests." in told.out
-    assert re.search(r"warning: planned from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", told.out)
+def test_a_plan_from_a_snapshot_without_the_secret_has_no_changes(stranger: Project) -> None:
+    result = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
+    assert result.code == 0
+    assert "No changes. 4 resources match the manifests." in result.out
+    assert re.search(r"warning: planned from a snapshot of \d{4}-\d\d-\d\d \d\d:\d\d UTC", result.out)
     assert (
-        told.err
+        result.err
         == "Planned from snapshot snapshot.json, which is less than a minute old.\n1 warning: planned-from-snapshot\n"
     )
 
 
-def test_a_secret_that_nobody_here_knows_counts_as_new(stranger: Project) -> None:
+def test_a_secret_that_is_set_nowhere_counts_as_new(stranger: Project) -> None:
     stranger.declare(*policies("office"), DOMAIN, EDGE, route(secret="OTHER"))
-    told = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
-    assert told.code == 2
-    assert "oidc.client_secret" in told.out
-    assert "note: the secret of env:OTHER is neither set here nor in the snapshot" in told.err
+    result = stranger("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")
+    assert result.code == 2
+    assert "oidc.client_secret" in result.out
+    assert "note: the secret of env:OTHER is neither set here nor in the snapshot" in result.err
 
 
-def test_that_a_signature_was_not_checked_is_said(trusting: Project) -> None:
-    told = trusting("plan", "--snapshot", "snapshot.json")
-    assert "note: the snapshot's signature was not verified; set snapshots.public_key in reconciler.yaml\n" in told.err
+def test_a_signature_that_was_not_verified_is_reported(trusting: Project) -> None:
+    result = trusting("plan", "--snapshot", "snapshot.json")
+    assert (
+        "note: the snapshot's signature was not verified; set snapshots.public_key in reconciler.yaml\n" in result.err
+    )
 
 
-def test_apply_refuses_a_plan_that_was_made_from_a_snapshot(stranger: Project, sandbox: Sandbox) -> None:
+def test_apply_refuses_a_plan_from_a_snapshot(stranger: Project, sandbox: Sandbox) -> None:
     stranger.declare(*policies("home"))
     sandbox.forget_log()
     assert stranger("plan", "--snapshot", "snapshot.json", "--out", "plan.json").code == 0
@@ -163,56 +165,58 @@ def test_apply_refuses_a_plan_that_was_made_from_a_snapshot(stranger: Project, s
     assert sandbox.log() == []
 
 
-def edited(text: str) -> str:
+def edit(text: str) -> str:
     return text.replace("shop.example.com", "evil.example.com")
 
 
-def resealed(text: str) -> str:
-    """By somebody who knows how the digest is made, and has another key."""
+def seal_with_another_key(text: str) -> str:
+    """The snapshot with a right digest and the signature of another key."""
     return snapshots.write(snapshots.read(text, "snapshot.json", None), Secret(pair()[0], "env:THEIRS"))
 
 
-def unsigned(text: str) -> str:
+def remove_signature(text: str) -> str:
     return snapshots.write(snapshots.read(text, "snapshot.json", None), None)
 
 
-def taken_at(seconds: float) -> Callable[[str], str]:
-    def moved(text: str) -> str:
+def take_at(seconds: float) -> Callable[[str], str]:
+    def move(text: str) -> str:
         taken = snapshots.read(text, "snapshot.json", None)
         return snapshots.write(replace(taken, at=time.time() + seconds), None)
 
-    return moved
+    return move
 
 
 @pytest.mark.parametrize(
-    ("spoil", "told"),
+    ("spoil", "message"),
     [
-        (edited, "it was changed after it was written"),
+        (edit, "it was changed after it was written"),
         (lambda text: text[: len(text) // 2], "it is not JSON, or is truncated"),
         (lambda _: "[1]", "it is not a snapshot file"),
-        (resealed, "its signature does not match the project's public key"),
-        (unsigned, "it is not signed"),
+        (seal_with_another_key, "its signature does not match the project's public key"),
+        (remove_signature, "it is not signed"),
     ],
 )
-def test_a_file_that_is_not_as_it_was_signed_is_refused(
-    stranger: Project, signed: Signed, spoil: Callable[[str], str], told: str
+def test_a_changed_or_unsigned_snapshot_is_refused(
+    stranger: Project, signed: Signed, spoil: Callable[[str], str], message: str
 ) -> None:
     stranger.write("snapshot.json", spoil(signed.text))
     refused = stranger("plan", "--snapshot", "snapshot.json")
     assert (refused.code, refused.out) == (1, "")
-    assert refused.err.startswith(f"snapshot.json cannot be used: {told}; ")
+    assert refused.err.startswith(f"snapshot.json cannot be used: {message}; ")
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(-49 * 3600, "it is 2 days old"), (3600, "its time is in the future")])
-def test_a_snapshot_of_another_time_is_refused(trusting: Project, signed: Signed, seconds: int, told: str) -> None:
-    trusting.write("snapshot.json", taken_at(seconds)(signed.text))
+@pytest.mark.parametrize(
+    ("seconds", "message"), [(-49 * 3600, "it is 2 days old"), (3600, "its time is in the future")]
+)
+def test_a_snapshot_of_another_time_is_refused(trusting: Project, signed: Signed, seconds: int, message: str) -> None:
+    trusting.write("snapshot.json", take_at(seconds)(signed.text))
     refused = trusting("plan", "--snapshot", "snapshot.json")
     assert refused.code == 1
-    assert refused.err.startswith(f"snapshot.json cannot be used: {told}; ")
+    assert refused.err.startswith(f"snapshot.json cannot be used: {message}; ")
 
 
-def test_how_old_is_too_old_can_be_said(trusting: Project, signed: Signed) -> None:
-    trusting.write("snapshot.json", taken_at(-49 * 3600)(signed.text))
+def test_max_age_limits_the_age_of_a_snapshot(trusting: Project, signed: Signed) -> None:
+    trusting.write("snapshot.json", take_at(-49 * 3600)(signed.text))
     assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "3d").code == 0
     assert trusting("plan", "--snapshot", "snapshot.json", "--max-age", "soon").code == 64
     for age in ("3d", "48h"):
@@ -221,23 +225,21 @@ def test_how_old_is_too_old_can_be_said(trusting: Project, signed: Signed) -> No
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ("stack: other\n", "it belongs to the stack prod, not other"),
         ("stack: prod\nplatform: {account: sales}\n", "it belongs to the account (no name), not sales"),
     ],
 )
-def test_a_snapshot_of_something_else_is_refused(trusting: Project, config: str, told: str) -> None:
+def test_a_snapshot_of_another_stack_or_account_is_refused(trusting: Project, config: str, message: str) -> None:
     trusting.write("reconciler.yaml", f"version: 1\n{config}")
     refused = trusting("plan", "--snapshot", "snapshot.json")
     assert refused.code == 1
-    assert told in refused.err
+    assert message in refused.err
 
 
 @pytest.mark.parametrize("key", ["not a key", pair()[1]])
-def test_a_key_that_cannot_sign_is_refused_before_the_account_is_asked(
-    on_sandbox: Project, sandbox: Sandbox, key: str
-) -> None:
+def test_an_invalid_signing_key_is_refused_before_any_request(on_sandbox: Project, sandbox: Sandbox, key: str) -> None:
     on_sandbox.environ["RECONCILER_SNAPSHOT_KEY"] = key
     refused = on_sandbox("snapshot", "--out", "other.json")
     assert refused.code == 1
@@ -246,7 +248,7 @@ def test_a_key_that_cannot_sign_is_refused_before_the_account_is_asked(
     assert (sandbox.log(), (on_sandbox.root / "other.json").exists()) == ([], False)
 
 
-def test_a_public_key_that_is_none_is_told_with_its_place(project: Project) -> None:
+def test_an_invalid_public_key_is_reported_with_its_position(project: Project) -> None:
     project.write("reconciler.yaml", "version: 1\nstack: prod\nsnapshots: {public_key: nonsense}\n")
     refused = project("validate")
     assert refused.code == 1
@@ -281,11 +283,11 @@ def test_a_fork_is_judged_by_the_rules_of_its_base(fork: Project) -> None:
     fork.write("reconciler.yaml", f"version: 1\nstack: prod\n{KEPT_KEY}")
     fork.declare(*policies("office"), DOMAIN, EDGE)
     commit_all(fork)
-    said = fork("plan", "--snapshot", "snapshot.json", "--base", "main", "--fail-on", "approvals")
-    assert said.code == 4
-    assert said.out.startswith("! This branch loosens a rule: guards.require_approval: ")
-    assert "blocked: interrupts_traffic:HTTPSEdgeRoute=1" in said.err
-    assert "Changes by this branch: 1 to delete." in said.out
+    result = fork("plan", "--snapshot", "snapshot.json", "--base", "main", "--fail-on", "approvals")
+    assert result.code == 4
+    assert result.out.startswith("! This branch loosens a rule: guards.require_approval: ")
+    assert "blocked: interrupts_traffic:HTTPSEdgeRoute=1" in result.err
+    assert "Changes by this branch: 1 to delete." in result.out
 
 
 def test_a_fork_that_trusts_another_key_is_refused_a_snapshot_of_that_key(fork: Project) -> None:

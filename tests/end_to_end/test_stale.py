@@ -1,4 +1,4 @@
-"""A plan file is refused exactly where the platform moved since it was made, and says what moved."""
+"""A plan file is refused exactly where the platform changed since the plan, with the changes."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def the_only(sandbox: Sandbox, path: str, key: str) -> dict[str, Any]:
     return dict(found)
 
 
-def planned(project: Project, *words: str) -> None:
-    said = project("plan", "--out", "plan.json", "--quiet", *words)
-    assert (said.code, said.err) == (0, ""), said
+def write_plan(project: Project, *words: str) -> None:
+    result = project("plan", "--out", "plan.json", "--quiet", *words)
+    assert (result.code, result.err) == (0, ""), result
 
 
-def applied(project: Project, sandbox: Sandbox, *words: str) -> Output:
-    """What carrying out the file says; a refused one must have sent nothing."""
+def apply_plan(project: Project, sandbox: Sandbox, *words: str) -> Output:
+    """The output of applying the plan file; if it is stale, no call was sent."""
     sandbox.forget_log()
-    said = project("apply", "plan.json", "-y", "--quiet", *words)
-    assert said.code != 3 or sandbox.calls() == []
-    return said.number_ids()
+    result = project("apply", "plan.json", "-y", "--quiet", *words)
+    assert result.code != 3 or sandbox.calls() == []
+    return result.number_ids()
 
 
 @pytest.fixture
 def changed(on_sandbox: Project, sandbox: Sandbox) -> Project:
-    """Two policies there, and a plan to change both descriptions."""
+    """Two policies on the platform, and a plan to change both descriptions."""
     on_sandbox.declare(*policies("a", "b"))
     on_sandbox("apply", "-y")
     on_sandbox.declare(*(resource("IPPolicy", name, description=f"new {name}") for name in "ab"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     return on_sandbox
 
 
@@ -57,44 +57,44 @@ def policy(sandbox: Sandbox, description: str) -> str:
     return f"/ip_policies/{found[0]['id']}"
 
 
-def test_a_field_that_moved_is_named_with_what_it_was_and_is(changed: Project, sandbox: Sandbox) -> None:
+def test_a_field_that_changed_since_the_plan_is_reported_with_both_values(changed: Project, sandbox: Sandbox) -> None:
     sandbox.patch(policy(sandbox, "a"), {"description": "by hand"})
-    assert applied(changed, sandbox) == Output(3, "", f'IPPolicy/a.description: was "a", is now "by hand"\n{STALE}')
+    assert apply_plan(changed, sandbox) == Output(3, "", f'IPPolicy/a.description: was "a", is now "by hand"\n{STALE}')
 
 
-def test_a_field_that_the_plan_leaves_alone_counts_too(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_plan_is_stale_after_a_change_of_a_field_outside_it(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(resource("IPPolicy", "a", description="a", metadata="text"))
     on_sandbox("apply", "-y")
     on_sandbox.declare(resource("IPPolicy", "a", description="b", metadata="text"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     found = the_only(sandbox, "/ip_policies", "ip_policies")
     sandbox.patch(f"/ip_policies/{found['id']}", {"metadata": found["metadata"].replace("text", "words", 1)})
-    assert applied(on_sandbox, sandbox) == Output(3, "", f'IPPolicy/a.metadata: was "text", is now "words"\n{STALE}')
+    assert apply_plan(on_sandbox, sandbox) == Output(3, "", f'IPPolicy/a.metadata: was "text", is now "words"\n{STALE}')
 
 
-def test_an_object_that_is_gone_is_named(changed: Project, sandbox: Sandbox) -> None:
+def test_a_deleted_object_is_reported(changed: Project, sandbox: Sandbox) -> None:
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(changed, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
+    assert apply_plan(changed, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
 
 
-def test_an_object_that_is_to_be_deleted_and_is_gone_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_to_delete_that_was_deleted_already_is_reported(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a", "b"))
     on_sandbox("apply", "-y")
     on_sandbox.declare(*policies("b"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(on_sandbox, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
+    assert apply_plan(on_sandbox, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 was deleted\n{STALE}")
 
 
-def test_what_was_created_meanwhile_by_another_apply_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_that_another_apply_created_is_reported(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     on_sandbox("apply", "-y")
-    assert applied(on_sandbox, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 exists now\n{STALE}")
+    assert apply_plan(on_sandbox, sandbox) == Output(3, "", f"IPPolicy/a: ipp_1 exists now\n{STALE}")
 
 
 @pytest.mark.parametrize(
-    ("declared", "path", "body", "said"),
+    ("declared", "path", "body", "message"),
     [
         (
             resource("ReservedDomain", "a", domain="a.example.com"),
@@ -110,26 +110,26 @@ def test_what_was_created_meanwhile_by_another_apply_is_named(on_sandbox: Projec
         ),
     ],
 )
-def test_a_natural_key_that_somebody_took_meanwhile_is_named(
-    on_sandbox: Project, sandbox: Sandbox, declared: Any, path: str, body: Any, said: str
+def test_an_object_with_the_same_natural_key_is_reported(
+    on_sandbox: Project, sandbox: Sandbox, declared: Any, path: str, body: Any, message: str
 ) -> None:
     on_sandbox.declare(declared)
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     sandbox.post(path, body)
-    assert applied(on_sandbox, sandbox) == Output(3, "", said + STALE)
+    assert apply_plan(on_sandbox, sandbox) == Output(3, "", message + STALE)
 
 
-def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_with_the_same_natural_key_below_a_parent_is_reported(on_sandbox: Project, sandbox: Sandbox) -> None:
     edge = resource("HTTPSEdge", "web", hostports=["web.example.com:443"])
     domain = resource("ReservedDomain", "web", domain="web.example.com")
     route = resource("HTTPSEdgeRoute", "root", edge_id={"ref": "HTTPSEdge/web"}, match_type="path_prefix", match="/")
     on_sandbox.declare(domain, edge)
     on_sandbox("apply", "-y")
     on_sandbox.declare(domain, edge, route)
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     parent = the_only(sandbox, "/edges/https", "https_edges")["id"]
     sandbox.post(f"/edges/https/{parent}/routes", {"match_type": "path_prefix", "match": "/"})
-    assert applied(on_sandbox, sandbox) == Output(
+    assert apply_plan(on_sandbox, sandbox) == Output(
         3,
         "",
         "HTTPSEdgeRoute/root: edghtsrt_1 exists now, with the same edge_id and match_type and match, "
@@ -137,59 +137,61 @@ def test_a_natural_key_below_a_parent_that_was_taken_meanwhile_is_named(on_sandb
     )
 
 
-def test_an_object_that_changed_hands_is_named(changed: Project, sandbox: Sandbox) -> None:
+def test_an_object_with_another_owner_is_reported(changed: Project, sandbox: Sandbox) -> None:
     path = policy(sandbox, "a")
     sandbox.patch(path, {"metadata": sandbox.get(path)["metadata"].replace("prod", "theirs")})
-    assert applied(changed, sandbox) == Output(
+    assert apply_plan(changed, sandbox) == Output(
         3, "", f"IPPolicy/a: ipp_1 was managed by prod IPPolicy/a, is now managed by theirs IPPolicy/a\n{STALE}"
     )
 
 
-def test_an_object_that_was_protected_meanwhile_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_that_was_protected_since_the_plan_is_reported(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("apply", "-y")
     on_sandbox.declare(*policies("b"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     on_sandbox.declare({**policies("a")[0], "lifecycle": {"protect": True}})
     on_sandbox("apply", "-y")
-    assert applied(on_sandbox, sandbox) == Output(
+    assert apply_plan(on_sandbox, sandbox) == Output(
         3,
         "",
         f"IPPolicy/a: ipp_1 was managed by prod IPPolicy/a, is now managed by prod IPPolicy/a, protected\n{STALE}",
     )
 
 
-def test_what_a_call_refers_to_and_is_gone_is_named(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_deleted_object_that_a_call_refers_to_is_reported(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("apply", "-y")
     rule = resource("IPPolicyRule", "lan", ip_policy_id={"ref": "IPPolicy/a"}, cidr="192.0.2.0/24", action="allow")
     on_sandbox.declare(*policies("a"), rule)
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     sandbox.delete(policy(sandbox, "a"))
-    assert applied(on_sandbox, sandbox) == Output(
+    assert apply_plan(on_sandbox, sandbox) == Output(
         3, "", f"IPPolicyRule/lan: ipp_1, which it refers to, was deleted\n{STALE}"
     )
 
 
-def test_what_moved_elsewhere_does_not_matter(changed: Project, sandbox: Sandbox) -> None:
+def test_changes_of_objects_outside_the_plan_are_ignored(changed: Project, sandbox: Sandbox) -> None:
     sandbox.post("/ip_policies", {"description": "of somebody else"})
     sandbox.post("/bot_users", {"name": "of somebody else"})
-    assert applied(changed, sandbox) == Output(0, "Applied: 2 updated.\n", "")
+    assert apply_plan(changed, sandbox) == Output(0, "Applied: 2 updated.\n", "")
 
 
-def test_only_what_the_plan_touches_is_read_before_it_is_carried_out(changed: Project, sandbox: Sandbox) -> None:
+def test_only_collections_of_the_plan_are_read_before_its_apply(changed: Project, sandbox: Sandbox) -> None:
     (changed.root / "manifests/all.yaml").unlink()
-    applied(changed, sandbox)
-    reads = [each["path"] for each in sandbox.log() if each["method"] == "GET" and each["path"].count("/") == 1]
+    apply_plan(changed, sandbox)
+    reads = [
+        request["path"] for request in sandbox.log() if request["method"] == "GET" and request["path"].count("/") == 1
+    ]
     assert {path.partition("?")[0] for path in reads} == {"/ip_policies"}
 
 
 # --- in part ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Project, sandbox: Sandbox) -> None:
+def test_partial_applies_the_part_of_a_plan_that_is_not_stale(changed: Project, sandbox: Sandbox) -> None:
     sandbox.patch(policy(sandbox, "a"), {"description": "by hand"})
-    assert applied(changed, sandbox, "--partial") == Output(
+    assert apply_plan(changed, sandbox, "--partial") == Output(
         5,
         "Applied: 1 updated.\n",
         'IPPolicy/a.description: was "a", is now "by hand"\n'
@@ -198,13 +200,13 @@ def test_the_rest_of_a_plan_is_carried_out_if_that_was_asked_for(changed: Projec
     assert {policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]} == {"by hand", "new b"}
 
 
-def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_calls_that_need_a_changed_resource_are_skipped(on_sandbox: Project, sandbox: Sandbox) -> None:
     domains = [resource("ReservedDomain", name, domain=f"{name}.example.com") for name in "ab"]
     edges = [resource("TLSEdge", name, hostports=[f"{name}.example.com:443"]) for name in "ab"]
     on_sandbox.declare(*domains, *edges)
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     sandbox.post("/reserved_domains", {"domain": "a.example.com"})
-    assert applied(on_sandbox, sandbox, "--partial") == Output(
+    assert apply_plan(on_sandbox, sandbox, "--partial") == Output(
         5,
         "Applied: 2 created.\n",
         "ReservedDomain/a: rd_1 exists now, with the same domain, and is not managed by any stack\n"
@@ -214,54 +216,58 @@ def test_what_needs_something_that_moved_is_not_tried(on_sandbox: Project, sandb
     assert sandbox.calls() == ["POST /reserved_domains", "POST /edges/tls"]
 
 
-def test_a_plan_of_which_nothing_is_left_is_stale_all_the_same(changed: Project, sandbox: Sandbox) -> None:
+def test_partial_is_stale_if_no_part_of_the_plan_is_left(changed: Project, sandbox: Sandbox) -> None:
     for name in "ab":
         sandbox.patch(policy(sandbox, name), {"description": "by hand"})
-    assert applied(changed, sandbox, "--partial").code == 3
+    assert apply_plan(changed, sandbox, "--partial").code == 3
 
 
-def test_in_part_is_for_files_only(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_partial_requires_a_plan_file(on_sandbox: Project, sandbox: Sandbox) -> None:
     assert on_sandbox("apply", "-y", "--partial") == Output(
         64, "", "error: --partial requires a plan file: `reconciler apply FILE --partial`\n"
     )
 
 
-# --- what was reviewed is what is carried out -------------------------------------------------------------------------
+# --- the reviewed plan is applied -------------------------------------------------------------------------------------
 
 
-def rewritten(project: Project) -> None:
+def write_other_manifest(project: Project) -> None:
     project.declare(resource("IPPolicy", "c", description="written after the review"))
 
 
-def broken(project: Project) -> None:
+def write_invalid_manifest(project: Project) -> None:
     project.write("manifests/all.yaml", "kind: [")
 
 
-def removed(project: Project) -> None:
+def remove_manifest(project: Project) -> None:
     (project.root / "manifests/all.yaml").unlink()
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "what"),
-    [(rewritten, "or their variables changed after"), (broken, "cannot be read"), (removed, "or their variables")],
+    ("change", "what"),
+    [
+        (write_other_manifest, "or their variables changed after"),
+        (write_invalid_manifest, "cannot be read"),
+        (remove_manifest, "or their variables"),
+    ],
 )
-def test_manifests_have_no_say_once_a_plan_was_reviewed(
-    changed: Project, sandbox: Sandbox, meanwhile: Callable[[Project], None], what: str
+def test_a_reviewed_plan_is_applied_despite_later_changes_of_manifests(
+    changed: Project, sandbox: Sandbox, change: Callable[[Project], None], what: str
 ) -> None:
-    meanwhile(changed)
-    said = applied(changed, sandbox)
-    assert (said.code, said.out) == (0, "Applied: 2 updated.\n")
-    assert said.err.startswith(f"note: the manifests {what}")
-    assert "the plan is applied as it was reviewed, without these changes" in said.err
+    change(changed)
+    result = apply_plan(changed, sandbox)
+    assert (result.code, result.out) == (0, "Applied: 2 updated.\n")
+    assert result.err.startswith(f"note: the manifests {what}")
+    assert "the plan is applied as it was reviewed, without these changes" in result.err
     assert {policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]} == {"new a", "new b"}
 
 
-def test_targets_are_kept_in_the_file(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_targets_are_written_to_the_plan_file(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a", "b", "c"))
-    planned(on_sandbox, "--target", "IPPolicy/*", "--exclude", "*/c")
+    write_plan(on_sandbox, "--target", "IPPolicy/*", "--exclude", "*/c")
     written = json.loads((on_sandbox.root / "plan.json").read_text())
     assert (written["targets"], written["excludes"]) == (["IPPolicy/*"], ["*/c"])
-    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 2 created.\n", "")
+    assert apply_plan(on_sandbox, sandbox) == Output(0, "Applied: 2 created.\n", "")
 
 
 @pytest.mark.parametrize(
@@ -271,7 +277,7 @@ def test_targets_are_kept_in_the_file(on_sandbox: Project, sandbox: Sandbox) -> 
         (("--exclude", "IPPolicy/a", "--adopt"), "--exclude and --adopt", "them"),
     ],
 )
-def test_a_file_and_flags_that_would_change_it_do_not_go_together(
+def test_flags_that_would_change_a_plan_file_are_refused(
     changed: Project, sandbox: Sandbox, words: tuple[str, ...], flags: str, them: str
 ) -> None:
     assert changed("apply", "plan.json", "-y", *words) == Output(
@@ -287,8 +293,8 @@ EARLIER, LATER = "canary-6e1f9c0d27", "canary-b8a35d4410"
 WHERE = [({"from_env": "HOOK"}, "env:HOOK"), ({"from_file": "hook.txt"}, "file:hook.txt")]
 
 
-def hooked(project: Project, secret: Any) -> None:
-    """A plan for a route whose webhooks are checked with a secret, beside a policy that has none."""
+def plan_route(project: Project, secret: Any) -> None:
+    """A plan for a route that verifies webhooks with a secret, and for a policy without one."""
     project.declare(
         *policies("a"),
         resource("ReservedDomain", "web", domain="web.example.com"),
@@ -303,7 +309,7 @@ def hooked(project: Project, secret: Any) -> None:
         ),
     )
     keep(project, EARLIER)
-    planned(project)
+    write_plan(project)
 
 
 def keep(project: Project, secret: str) -> None:
@@ -311,58 +317,58 @@ def keep(project: Project, secret: str) -> None:
     project.write("hook.txt", f"{secret}\n")
 
 
-@pytest.mark.parametrize("secret", [*(each for each, _ in WHERE), EARLIER])
-def test_no_secret_is_in_the_file_and_each_is_fetched_again(on_sandbox: Project, sandbox: Sandbox, secret: Any) -> None:
-    hooked(on_sandbox, secret)
+@pytest.mark.parametrize("secret", [*(secret for secret, _ in WHERE), EARLIER])
+def test_a_plan_file_has_no_secret_and_each_is_read_again_at_the_apply(
+    on_sandbox: Project, sandbox: Sandbox, secret: Any
+) -> None:
+    plan_route(on_sandbox, secret)
     assert EARLIER not in (on_sandbox.root / "plan.json").read_text()
-    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 4 created.\n", "")
+    assert apply_plan(on_sandbox, sandbox) == Output(0, "Applied: 4 created.\n", "")
     (edge,) = sandbox.get("/edges/https")["https_edges"]
     assert edge["routes"][0]["webhook_verification"]["secret"] == EARLIER
 
 
 @pytest.mark.parametrize(("secret", "source"), WHERE)
 def test_secrets_need_no_manifest(on_sandbox: Project, sandbox: Sandbox, secret: Any, source: str) -> None:
-    hooked(on_sandbox, secret)
-    broken(on_sandbox)
-    assert applied(on_sandbox, sandbox).code == 0
+    plan_route(on_sandbox, secret)
+    write_invalid_manifest(on_sandbox)
+    assert apply_plan(on_sandbox, sandbox).code == 0
 
 
 @pytest.mark.parametrize(("secret", "source"), WHERE)
-def test_a_secret_that_is_another_by_now_stops_its_object(
-    on_sandbox: Project, sandbox: Sandbox, secret: Any, source: str
-) -> None:
-    hooked(on_sandbox, secret)
+def test_a_changed_secret_stops_its_object(on_sandbox: Project, sandbox: Sandbox, secret: Any, source: str) -> None:
+    plan_route(on_sandbox, secret)
     keep(on_sandbox, LATER)
-    told = f"HTTPSEdgeRoute/root: the secret from {source} changed after the plan was created\n"
-    assert applied(on_sandbox, sandbox) == Output(
-        3, "", told + "error: a secret changed after the plan was created; plan again\n"
+    problem = f"HTTPSEdgeRoute/root: the secret from {source} changed after the plan was created\n"
+    assert apply_plan(on_sandbox, sandbox) == Output(
+        3, "", problem + "error: a secret changed after the plan was created; plan again\n"
     )
-    assert applied(on_sandbox, sandbox, "--partial").out == "Applied: 3 created.\n"
+    assert apply_plan(on_sandbox, sandbox, "--partial").out == "Applied: 3 created.\n"
 
 
-def test_a_secret_that_is_not_there_any_more_stops_its_object(on_sandbox: Project, sandbox: Sandbox) -> None:
-    hooked(on_sandbox, {"from_env": "HOOK"})
+def test_an_unset_secret_stops_its_object(on_sandbox: Project, sandbox: Sandbox) -> None:
+    plan_route(on_sandbox, {"from_env": "HOOK"})
     del on_sandbox.environ["HOOK"]
-    said = applied(on_sandbox, sandbox)
-    assert said.code == 3
-    assert "HTTPSEdgeRoute/root: the secret from env:HOOK cannot be read\n" in said.err
+    result = apply_plan(on_sandbox, sandbox)
+    assert result.code == 3
+    assert "HTTPSEdgeRoute/root: the secret from env:HOOK cannot be read\n" in result.err
 
 
-def test_a_secret_that_is_the_platforms_own_stays_what_it_is(on_sandbox: Project, sandbox: Sandbox) -> None:
-    """Somebody else rotates it, and the module is written as a whole."""
-    hooked(on_sandbox, EARLIER)
+def test_an_ignored_secret_of_the_platform_is_preserved(on_sandbox: Project, sandbox: Sandbox) -> None:
+    """Another tool rotates the secret, and the module is written as a whole."""
+    plan_route(on_sandbox, EARLIER)
     on_sandbox("apply", "-y")
     (edge,) = sandbox.get("/edges/https")["https_edges"]
     path = f"/edges/https/{edge['id']}/routes/{edge['routes'][0]['id']}/webhook_verification"
     sandbox.put(path, {"enabled": True, "provider": "github", "secret": LATER})
     file = on_sandbox.root / "manifests/all.yaml"
-    *others, route = [json.loads(each) for each in file.read_text().split("---\n")]
+    *others, route = [json.loads(document) for document in file.read_text().split("---\n")]
     route["lifecycle"] = {"ignore": ["webhook_verification.secret"]}
     route["spec"]["webhook_verification"]["enabled"] = False
     on_sandbox.declare(*others, route)
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     assert LATER not in (on_sandbox.root / "plan.json").read_text()
-    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 1 updated.\n", "")
+    assert apply_plan(on_sandbox, sandbox) == Output(0, "Applied: 1 updated.\n", "")
     assert sandbox.get(path)["secret"] == LATER
 
 
@@ -372,7 +378,7 @@ UNUSABLE = "plan.json: this plan file cannot be used: "
 LONG = "a key that nobody guesses"
 
 
-def edited(project: Project, **fields: Any) -> None:
+def edit(project: Project, **fields: Any) -> None:
     file = project.root / "plan.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
 
@@ -380,23 +386,23 @@ def edited(project: Project, **fields: Any) -> None:
 @pytest.mark.parametrize(
     "field", ["stack", "account", "targets", "calls", "changes", "approvals", "observed", "bindings"]
 )
-def test_an_edited_file_is_refused_whatever_was_edited(changed: Project, sandbox: Sandbox, field: str) -> None:
-    edited(changed, **{field: "other" if field in ("stack", "account") else ["other"]})
-    said = applied(changed, sandbox)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"{UNUSABLE}it was changed after it was written; plan again")
+def test_a_plan_file_is_refused_after_any_edit(changed: Project, sandbox: Sandbox, field: str) -> None:
+    edit(changed, **{field: "other" if field in ("stack", "account") else ["other"]})
+    result = apply_plan(changed, sandbox)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"{UNUSABLE}it was changed after it was written; plan again")
     assert changed("show", "plan.json").code == 1
 
 
-def nested(levels: int) -> Any:
-    return [nested(levels - 1)] if levels else []
+def nest(levels: int) -> Any:
+    return [nest(levels - 1)] if levels else []
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
-        (lambda plan: plan["calls"][0].update(body={"description": nested(900)}), "it is nested too deeply"),
-        (lambda plan: plan.update(summary=nested(900)), "it is nested too deeply"),
+        (lambda plan: plan["calls"][0].update(body={"description": nest(900)}), "it is nested too deeply"),
+        (lambda plan: plan.update(summary=nest(900)), "it is nested too deeply"),
         (lambda plan: plan["forecast"].update(estimated_seconds=float("inf")), "plan: forecast: a number is too large"),
         (lambda plan: plan["forecast"].update(estimated_seconds=10**400), "plan: forecast: a number is too large"),
         (lambda plan: plan["calls"][0].update(body={"n": float("nan")}), "plan: call: nan is not a number that JSON"),
@@ -416,8 +422,8 @@ def nested(levels: int) -> Any:
         (lambda plan: plan["calls"][1].update(id="update IPPolicy/a"), "two calls have the id 'update IPPolicy/a'"),
     ],
 )
-def test_a_file_that_makes_no_sense_is_refused_though_its_digest_is_right(
-    changed: Project, sandbox: Sandbox, change: Callable[[Any], None], told: str
+def test_an_inconsistent_plan_file_with_the_right_digest_is_refused(
+    changed: Project, sandbox: Sandbox, change: Callable[[Any], None], message: str
 ) -> None:
     file = changed.root / "plan.json"
     plan = json.loads(file.read_text())
@@ -427,23 +433,23 @@ def test_a_file_that_makes_no_sense_is_refused_though_its_digest_is_right(
     spelt = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
     digest = hashlib.blake2b(spelt, digest_size=16).hexdigest()
     file.write_text(json.dumps({**plan, "integrity": f"blake2b:{digest}", "signature": signature}))
-    for said in (applied(changed, sandbox), changed("show", "plan.json"), changed("graph", "--plan", "plan.json")):
-        assert (said.code, said.out) == (1, "")
-        assert said.err.startswith(f"{UNUSABLE}{told}")
+    for result in (apply_plan(changed, sandbox), changed("show", "plan.json"), changed("graph", "--plan", "plan.json")):
+        assert (result.code, result.out) == (1, "")
+        assert result.err.startswith(f"{UNUSABLE}{message}")
     assert sandbox.calls() == []
 
 
 def test_a_plan_of_another_stack_is_refused(changed: Project, sandbox: Sandbox) -> None:
     config = changed.root / "reconciler.yaml"
     config.write_text(config.read_text().replace("prod", "test"))
-    assert applied(changed, sandbox) == Output(1, "", "error: plan.json is a plan for the stack prod, not test\n")
+    assert apply_plan(changed, sandbox) == Output(1, "", "error: plan.json is a plan for the stack prod, not test\n")
 
 
 @pytest.mark.usefixtures("over_socket")
 def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbox) -> None:
     other = sandbox.base_url.replace("127.0.0.1", "localhost")
     changed.environ["RECONCILER_BASE_URL"] = other
-    assert applied(changed, sandbox) == Output(
+    assert apply_plan(changed, sandbox) == Output(
         1, "", f"error: plan.json is a plan for the account {sandbox.base_url}, not {other}\n"
     )
 
@@ -451,64 +457,60 @@ def test_a_plan_for_another_account_is_refused(changed: Project, sandbox: Sandbo
 def test_a_plan_for_an_account_of_another_name_is_refused(changed: Project, sandbox: Sandbox) -> None:
     config = changed.root / "reconciler.yaml"
     config.write_text(config.read_text() + "platform: {account: acme}\n")
-    assert applied(changed, sandbox) == Output(
+    assert apply_plan(changed, sandbox) == Output(
         1, "", f"error: plan.json is a plan for the account {sandbox.base_url}, not {sandbox.base_url} (acme)\n"
     )
 
 
 def test_a_plan_of_another_version_is_refused(changed: Project, sandbox: Sandbox) -> None:
-    edited(changed, version=VERSION + 1)
-    said = applied(changed, sandbox)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(
+    edit(changed, version=VERSION + 1)
+    result = apply_plan(changed, sandbox)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(
         f"{UNUSABLE}its version is {VERSION + 1}, and this release reads version {VERSION}; plan again"
     )
 
 
-def test_a_signed_file_is_carried_out_and_shown_with_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_signed_plan_file_is_shown_and_applied_with_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
     on_sandbox.declare(*policies("a"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     assert LONG not in (on_sandbox.root / "plan.json").read_text()
     assert on_sandbox("show", "plan.json").code == 0
-    assert applied(on_sandbox, sandbox) == Output(0, "Applied: 1 created.\n", "")
+    assert apply_plan(on_sandbox, sandbox) == Output(0, "Applied: 1 created.\n", "")
 
 
-def test_a_forged_file_whose_digest_is_right_is_refused_for_its_signature(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_a_forged_file_with_the_right_digest_is_refused_by_its_signature(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("forged"))
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = "some other key altogether"
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
     for words in (("apply", "plan.json", "-y"), ("show", "plan.json"), ("graph", "--plan", "plan.json")):
-        said = on_sandbox(*words)
-        assert (said.code, said.out) == (1, "")
-        assert said.err.startswith(f"{UNUSABLE}its signature was made with another key;")
+        result = on_sandbox(*words)
+        assert (result.code, result.out) == (1, "")
+        assert result.err.startswith(f"{UNUSABLE}its signature was made with another key;")
 
 
 def test_with_a_key_a_file_without_signature_is_refused(changed: Project, sandbox: Sandbox) -> None:
     changed.environ["RECONCILER_PLAN_KEY"] = LONG
-    said = applied(changed, sandbox)
-    assert (said.code, said.out) == (1, "")
-    assert said.err.startswith(f"{UNUSABLE}it is not signed;")
+    result = apply_plan(changed, sandbox)
+    assert (result.code, result.out) == (1, "")
+    assert result.err.startswith(f"{UNUSABLE}it is not signed;")
 
 
-def test_without_the_key_a_signed_file_is_shown_with_a_note_and_not_carried_out(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_a_signed_plan_file_is_shown_but_not_applied_without_its_key(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = LONG
     on_sandbox.declare(*policies("a"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     del on_sandbox.environ["RECONCILER_PLAN_KEY"]
-    shown = on_sandbox("show", "plan.json")
-    assert (shown.code, shown.err) == (0, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set\n")
-    assert applied(on_sandbox, sandbox) == Output(
+    result = on_sandbox("show", "plan.json")
+    assert (result.code, result.err) == (0, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set\n")
+    assert apply_plan(on_sandbox, sandbox) == Output(
         1, "", "error: plan.json is signed, but RECONCILER_PLAN_KEY is not set\n"
     )
 
 
-def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_short_plan_key_is_refused(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = "short"
     on_sandbox.declare(*policies("a"))
     assert on_sandbox("plan", "--out", "plan.json", "--quiet") == Output(
@@ -519,17 +521,17 @@ def test_a_key_that_can_be_guessed_is_no_key(on_sandbox: Project, sandbox: Sandb
 def test_an_empty_key_neither_writes_nor_applies_a_plan_file(on_sandbox: Project, sandbox: Sandbox) -> None:
     empty = "error: RECONCILER_PLAN_KEY is set, but empty; set it to at least 16 characters, or unset it\n"
     on_sandbox.declare(*policies("a"))
-    planned(on_sandbox)
+    write_plan(on_sandbox)
     on_sandbox.environ["RECONCILER_PLAN_KEY"] = ""
     sandbox.forget_log()
     assert on_sandbox("plan", "--out", "other.json", "--quiet") == Output(64, "", empty)
     assert sandbox.log() == []
     assert not (on_sandbox.root / "other.json").exists()
-    assert applied(on_sandbox, sandbox) == Output(64, "", empty)
+    assert apply_plan(on_sandbox, sandbox) == Output(64, "", empty)
     assert sandbox.log() == []
 
 
-# --- while the question is open ---------------------------------------------------------------------------------------
+# --- during the prompt ------------------------------------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
@@ -555,16 +557,16 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Somebody at the terminal says yes after so many seconds; meanwhile something happens."""
+    """Answers the prompt with yes after these seconds, during which a change happens."""
 
-    def set_answer(seconds: float, meanwhile: Callable[[], object] = lambda: None) -> None:
+    def set_answer(seconds: float, change: Callable[[], object] = lambda: None) -> None:
         offset = 0.0
         now = MachineClock.now
 
         def answer() -> str:
             nonlocal offset
             offset = seconds
-            meanwhile()
+            change()
             return "yes\n"
 
         monkeypatch.setattr(sys, "stdin", Terminal(answer))
@@ -573,7 +575,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return set_answer
 
 
-def test_what_changed_while_a_person_took_more_than_a_minute_to_answer_is_refused(
+def test_a_change_before_a_late_answer_to_the_prompt_is_refused(
     changed: Project, sandbox: Sandbox, answer: Callable[..., None]
 ) -> None:
     path = policy(sandbox, "a")
@@ -586,41 +588,41 @@ def test_what_changed_while_a_person_took_more_than_a_minute_to_answer_is_refuse
         sandbox.forget_log()
 
     answer(61, hand_over)
-    said = changed("apply")
-    assert said.code == 3
-    assert "IPPolicy/theirs" in said.err
-    assert 'IPPolicy/b.description: was "b", is now "by hand"' in said.err
+    result = changed("apply")
+    assert result.code == 3
+    assert "IPPolicy/theirs" in result.err
+    assert 'IPPolicy/b.description: was "b", is now "by hand"' in result.err
     assert sandbox.calls() == []
 
 
 @pytest.mark.parametrize(("seconds", "reads"), [(59, 0), (61, 1)])
-def test_nothing_changed_while_a_person_thought(
+def test_the_plan_is_applied_after_the_prompt_if_nothing_changed(
     changed: Project, sandbox: Sandbox, answer: Callable[..., None], seconds: float, reads: int
 ) -> None:
     answer(seconds, sandbox.forget_log)
     assert changed("apply").code == 0
     before_the_first_call: list[str] = []
-    for each in sandbox.log():
-        if each["method"] != "GET":
+    for request in sandbox.log():
+        if request["method"] != "GET":
             break
-        before_the_first_call.append(each["path"].partition("?")[0])
-    # One list is the check of the owners; before it comes the look at what the plan touches.
+        before_the_first_call.append(request["path"].partition("?")[0])
+    # One list is the check of the owners; the refresh of the plan's objects precedes it.
     assert before_the_first_call == ["/ip_policies"] * (reads + 1)
 
 
-def test_an_object_handed_over_within_a_minute_is_left_alone_too(
+def test_an_object_with_another_owner_after_a_quick_answer_is_not_updated(
     changed: Project, sandbox: Sandbox, answer: Callable[..., None]
 ) -> None:
     path = policy(sandbox, "a")
     record = owners.write("", Owner("other", Address("IPPolicy", "theirs"), "intent-of-x"))
     answer(5, lambda: sandbox.patch(path, {"metadata": record}))
-    said = changed("apply")
-    assert said.code == 5
-    assert "is now IPPolicy/theirs of stack other" in said.err + said.out
+    result = changed("apply")
+    assert result.code == 5
+    assert "is now IPPolicy/theirs of stack other" in result.err + result.out
     assert sandbox.get(path)["description"] == "a"
 
 
-def test_what_an_earlier_run_wrote_is_not_told_as_changed_while_the_question_was_open(
+def test_a_change_by_an_earlier_run_of_the_plan_is_not_reported_at_the_prompt(
     on_sandbox: Project, sandbox: Sandbox, answer: Callable[..., None]
 ) -> None:
     """The update of the edge succeeded, and the removal of its restriction did not."""
@@ -637,6 +639,6 @@ def test_what_an_earlier_run_wrote_is_not_told_as_changed_while_the_question_was
     sandbox.fault("DELETE /edges/tls/*/ip_restriction", then="status", status=422, body={"msg": "not today"})
     assert on_sandbox("apply", "plan.json", "-y").code == 5
     answer(61, sandbox.forget_log)
-    said = on_sandbox("apply", "plan.json")
-    assert (said.code, "is now" in said.err) == (0, False)
+    result = on_sandbox("apply", "plan.json")
+    assert (result.code, "is now" in result.err) == (0, False)
     assert [call.split()[0] for call in sandbox.calls()] == ["DELETE"]

@@ -1,4 +1,4 @@
-"""What the platform refuses for a while is tried again; what it refuses for good is not."""
+"""Refusals of objects that are still referenced are retried; other refusals are not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def _refuses(sandbox: Sandbox, on: str, code: int, times: int) -> None:
 
 
 def _attempts(sandbox: Sandbox, method: str, path: str) -> list[int]:
-    return [each["status"] for each in sandbox.log() if each["method"] == method and each["path"].startswith(path)]
+    return [
+        request["status"]
+        for request in sandbox.log()
+        if request["method"] == method and request["path"].startswith(path)
+    ]
 
 
 @pytest.mark.parametrize("code", [446, 511])
@@ -48,7 +52,7 @@ def test_a_domain_that_is_still_attached_is_deleted_once_it_is_free(
         (EDGE, "/edges/https", 381),
     ],
 )
-def test_what_another_is_about_to_let_go_is_taken_then(
+def test_a_create_is_retried_until_a_conflicting_resource_is_released(
     on_sandbox: Project, sandbox: Sandbox, declared: dict[str, object], path: str, code: int
 ) -> None:
     on_sandbox.declare(DOMAIN, declared)
@@ -57,15 +61,13 @@ def test_what_another_is_about_to_let_go_is_taken_then(
     assert _attempts(sandbox, "POST", path) == [400, 400, 201]
 
 
-def test_a_domain_that_stays_attached_is_given_up_with_what_the_platform_said(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_a_delete_of_an_attached_domain_fails_after_the_last_retry(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(OTHER, DOMAIN)
     assert on_sandbox("apply", *_ALLOWED).code == 0
     on_sandbox.declare(OTHER)
     _refuses(sandbox, "DELETE /reserved_domains/*", 446, times=0)
-    said = on_sandbox("apply", *_ALLOWED)
-    assert (said.code, "ERR_NGROK_446" in said.err) == (1, True)
+    result = on_sandbox("apply", *_ALLOWED)
+    assert (result.code, "ERR_NGROK_446" in result.err) == (1, True)
     assert len(_attempts(sandbox, "DELETE", "/reserved_domains")) == 6
 
 
@@ -73,6 +75,6 @@ def test_a_domain_that_stays_attached_is_given_up_with_what_the_platform_said(
 def test_any_other_refusal_is_final(on_sandbox: Project, sandbox: Sandbox, code: int) -> None:
     on_sandbox.declare(OTHER)
     _refuses(sandbox, "POST /ip_policies", code, times=1)
-    said = on_sandbox("apply", *_ALLOWED)
-    assert (said.code, f"ERR_NGROK_{code}" in said.err) == (1, True)
+    result = on_sandbox("apply", *_ALLOWED)
+    assert (result.code, f"ERR_NGROK_{code}" in result.err) == (1, True)
     assert _attempts(sandbox, "POST", "/ip_policies") == [400]

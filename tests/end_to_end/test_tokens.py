@@ -1,4 +1,4 @@
-"""A credential's token: in its file, for its owner only, and nowhere else."""
+"""A credential's token is in its file, readable by its owner only, and nowhere else."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CREDENTIAL = {
 
 def test_the_token_is_in_its_file_for_its_owner_only_and_nowhere_else(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(CREDENTIAL)
-    said = [
+    results = [
         on_sandbox("plan", "--out", "before.json"),
         on_sandbox("apply", "-y", "--events", "events.ndjson"),
         on_sandbox("plan", "--out", "after.json", "--format", "json"),
         on_sandbox("drift"),
         on_sandbox("history"),
     ]
-    assert [each.code for each in said] == [0, 0, 0, 0, 0]
+    assert [result.code for result in results] == [0, 0, 0, 0, 0]
     file = on_sandbox.root / "secrets" / "agent.token"
     (credential,) = sandbox.get("/credentials")["credentials"]
     identity, _, secret = file.read_text().strip().rpartition("_")
@@ -39,7 +39,7 @@ def test_the_token_is_in_its_file_for_its_owner_only_and_nowhere_else(on_sandbox
     assert len(secret) == 21
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
-    assert all(secret not in each.out + each.err for each in said)
+    assert all(secret not in result.out + result.err for result in results)
     files = [path for path in on_sandbox.root.rglob("*") if path.is_file()]
     assert [file for file in files if secret.encode() in file.read_bytes()] == [file]
     assert {"before.json", "after.json", "events.ndjson", "reconciler.db"} <= {file.name for file in files}
@@ -48,30 +48,30 @@ def test_the_token_is_in_its_file_for_its_owner_only_and_nowhere_else(on_sandbox
 def test_the_command_that_gets_a_token_is_shown_before_it_runs(on_sandbox: Project) -> None:
     run = ["sh", "-c", "cat > taken; exit 0", "an argument"]
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_command": {"run": run}}}})
-    shown = "the command: sh -c 'cat > taken; exit 0' 'an argument'"
+    command = "the command: sh -c 'cat > taken; exit 0' 'an argument'"
     on_sandbox.environ["COLUMNS"] = "200"
     for words in (
         ("plan", "--out", "plan.json"),
         ("show", "plan.json"),
-        ("apply", "-y"),  # as it is shown before the question
+        ("apply", "-y"),  # as it is shown before the prompt
         ("plan", "--replace", "TunnelCredential/agent"),
     ):
-        assert shown in on_sandbox(*words).out, words
+        assert command in on_sandbox(*words).out, words
     change = json.loads((on_sandbox.root / "plan.json").read_text(encoding="utf-8"))["changes"][0]
     assert change["risks"] == ["runs_command", "issues_credential"]
 
 
-def test_a_credential_is_not_made_where_its_token_cannot_go(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_no_credential_is_created_if_its_token_cannot_be_delivered(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(CREDENTIAL)
     on_sandbox.write("secrets", "a file where the folder should be")
-    said = on_sandbox("apply", "-y", "--quiet")
-    assert said.code == 1
-    assert "create TunnelCredential/agent" in said.err
+    result = on_sandbox("apply", "-y", "--quiet")
+    assert result.code == 1
+    assert "create TunnelCredential/agent" in result.err
     assert sandbox.get("/credentials")["credentials"] == []
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_an_interrupt_kills_the_command_that_was_to_take_the_token(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_interrupt_kills_the_command_that_receives_the_token(on_sandbox: Project, sandbox: Sandbox) -> None:
     run = ["sh", "-c", "sleep 300 & echo $! > child; wait"]
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_command": {"run": run}}}})
     with on_sandbox.start("apply", "-y") as process:
@@ -88,20 +88,18 @@ def test_an_interrupt_kills_the_command_that_was_to_take_the_token(on_sandbox: P
     assert not alive.exists() or alive.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
-def test_a_token_overwrites_a_file_that_is_not_its_own_only_if_that_is_allowed(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_a_token_overwrites_an_unmanaged_file_only_with_approval(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_file": "precious.txt"}}})
     precious = on_sandbox.root / "precious.txt"
     precious.write_text("the only copy", encoding="utf-8")
-    said = on_sandbox("apply", "-y")
-    assert said.code == 4
-    assert "--allow overwrite:TunnelCredential=1" in said.err
-    assert "precious.txt exists" in said.out
+    result = on_sandbox("apply", "-y")
+    assert result.code == 4
+    assert "--allow overwrite:TunnelCredential=1" in result.err
+    assert "precious.txt exists" in result.out
     assert (precious.read_text(encoding="utf-8"), sandbox.get("/credentials")["credentials"]) == ("the only copy", [])
     assert on_sandbox("apply", "-y", "--allow", "overwrite:TunnelCredential=1").code == 0
     first = precious.read_text(encoding="utf-8")
-    assert on_sandbox("apply", "-y", "--replace", "TunnelCredential/agent").code == 0  # by now it is its own
+    assert on_sandbox("apply", "-y", "--replace", "TunnelCredential/agent").code == 0  # the file is now managed
     assert precious.read_text(encoding="utf-8") not in (first, "the only copy")
 
 
@@ -111,26 +109,24 @@ def test_the_target_of_one_environment_is_not_another_s(on_sandbox: Project) -> 
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n")
     assert on_sandbox("apply", "-y", "--env", "production").code == 0
     token = (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8")
-    said = on_sandbox("apply", "-y", "--env", "staging")
-    assert (said.code, "overwrite:TunnelCredential=1" in said.err) == (4, True)
+    result = on_sandbox("apply", "-y", "--env", "staging")
+    assert (result.code, "overwrite:TunnelCredential=1" in result.err) == (4, True)
     assert (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8") == token
 
 
-def test_a_file_that_appears_after_the_plan_keeps_its_credential_from_being_made(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_no_credential_is_created_if_its_file_appears_after_the_plan(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(CREDENTIAL)
     assert on_sandbox("plan", "--out", "plan.json").code == 0
     on_sandbox.write("secrets/agent.token", "theirs")
-    said = on_sandbox("apply", "-y", "plan.json")
-    assert said.code == 1
-    assert "nothing was created" in said.err
-    assert "was not written by this project" in said.err
+    result = on_sandbox("apply", "-y", "plan.json")
+    assert result.code == 1
+    assert "nothing was created" in result.err
+    assert "was not written by this project" in result.err
     assert sandbox.get("/credentials")["credentials"] == []
     assert (on_sandbox.root / "secrets/agent.token").read_text(encoding="utf-8") == "theirs"
 
 
-def test_a_delivered_file_that_is_gone_is_a_note_of_plan_and_drift(
+def test_a_missing_delivered_file_is_a_note_in_plan_and_drift(
     on_sandbox: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on_sandbox.declare(CREDENTIAL)
@@ -139,9 +135,9 @@ def test_a_delivered_file_that_is_gone_is_a_note_of_plan_and_drift(
     (on_sandbox.root / "secrets/agent.token").unlink()
     note = "note: TunnelCredential/agent: its token was delivered to secrets/agent.token on this machine"
     for words in (("plan", "--detailed-exitcode"), ("drift",)):
-        said = on_sandbox(*words)
-        assert (said.code, note in said.out.replace("\n  ", " ")) == (0, True), said
-        assert "--replace TunnelCredential/agent" in said.out
+        result = on_sandbox(*words)
+        assert (result.code, note in result.out.replace("\n  ", " ")) == (0, True), result
+        assert "--replace TunnelCredential/agent" in result.out
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr("socket.gethostname", lambda: "another")
         assert "not there any more" not in on_sandbox("plan").out
@@ -172,26 +168,26 @@ def test_a_target_that_environments_share_is_a_warning(
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": delivery}})
     for name in ("production", "staging"):
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n")
-    told = f"warning: TunnelCredential/agent.deliver.token: delivered to {shared} in several environments"
+    warning = f"warning: TunnelCredential/agent.deliver.token: delivered to {shared} in several environments"
     for words in (("validate",), ("validate", "--env", "staging")):
-        said = on_sandbox(*words)
-        assert (said.code, told in said.err) == (0, True), said
-        assert "(the project without an environment, production, staging)" in said.err
+        result = on_sandbox(*words)
+        assert (result.code, warning in result.err) == (0, True), result
+        assert "(the project without an environment, production, staging)" in result.err
     remedy = on_sandbox("validate").err.partition("as in `")[2].partition("`")[0]
     for name in ("production", "staging"):
         patch = remedy.replace("NAME", name)
         on_sandbox.write(f"environments/{name}.yaml", f"stack: {name}\n{patch}\n")
-    said = on_sandbox("validate")
-    assert (said.code, said.err) == (0, "")
+    result = on_sandbox("validate")
+    assert (result.code, result.err) == (0, "")
 
 
 def test_a_file_that_is_an_entry_in_one_environment_and_the_token_in_another_is_a_warning(on_sandbox: Project) -> None:
     on_sandbox.declare({**CREDENTIAL, "deliver": {"token": {"to_dotenv": {"file": "secrets/it", "name": "A"}}}})
     patch = "TunnelCredential/agent: {deliver: {token: {to_dotenv: null, to_file: secrets/it}}}"
     on_sandbox.write("environments/staging.yaml", f"stack: staging\n{patch}\n")
-    said = on_sandbox("validate")
-    assert (said.code, said.err.count("in several environments")) == (0, 1), said
-    assert "(the project without an environment, staging)" in said.err
+    result = on_sandbox("validate")
+    assert (result.code, result.err.count("in several environments")) == (0, 1), result
+    assert "(the project without an environment, staging)" in result.err
 
 
 def test_a_credential_that_was_created_twice_stops_nothing_else_and_is_resolved_by_a_line_in_git(
@@ -205,10 +201,10 @@ def test_a_credential_that_was_created_twice_stops_nothing_else_and_is_resolved_
         assert owner is not None
         sandbox.post(path, {**body, "metadata": owners.write(text, owner._replace(intent="of-another-store"))})
     on_sandbox.declare(CREDENTIAL, *policies("a", "b"))
-    said = on_sandbox("apply", "-y")
+    result = on_sandbox("apply", "-y")
     ids = sorted(credential["id"] for credential in sandbox.get("/credentials")["credentials"])
-    assert (said.code, len(ids)) == (1, 2)
-    assert f"set `id: {ids[0]}` or `id: {ids[1]}` in its manifest" in said.err
+    assert (result.code, len(ids)) == (1, 2)
+    assert f"set `id: {ids[0]}` or `id: {ids[1]}` in its manifest" in result.err
     assert sorted(policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]) == ["a", "b"]
     assert on_sandbox("apply", "-y", "--quiet").code == 1
     on_sandbox.declare({**CREDENTIAL, "id": ids[1]}, *policies("a", "b"))

@@ -1,4 +1,4 @@
-"""What a user reads when the platform is not there, not well, or not what it says it is. Every word of it."""
+"""Messages for a platform that is unreachable, fails, or is not the platform, compared as a whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PORT = re.compile(r"127\.0\.0\.1:\d{5}")
 
 
 class Listener(ThreadingHTTPServer):
-    """Answers by path, anything else as an empty account would; remembers what it was asked."""
+    """Returns responses by path, otherwise those of an empty account; records the requested paths."""
 
     daemon_threads = True
 
@@ -33,7 +33,7 @@ class Listener(ThreadingHTTPServer):
             kind.path: {kind.list_key: [], "uri": "", "next_page_uri": None} for kind in kinds.every()
         }
         self.answers = {**empty, **answers}
-        self.asked: list[str] = []
+        self.paths: list[str] = []
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Listener
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
+        self.server.paths.append(self.path)
         answer = self.server.answers.get(self.path.partition("?")[0], "<html>not found</html>")
         content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
         self.send_response(200)
@@ -51,11 +51,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: its standard error is the command's here."""
+        """Prints nothing, since the command shares its standard error."""
 
 
 @contextmanager
-def listening(answers: Mapping[str, Any] | None = None) -> Iterator[Listener]:
+def start_listener(answers: Mapping[str, Any] | None = None) -> Iterator[Listener]:
     with Listener(answers or {}) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -66,21 +66,21 @@ def listening(answers: Mapping[str, Any] | None = None) -> Iterator[Listener]:
             thread.join()
 
 
-def said_of(project: Project, base_url: str, *words: str) -> Output:
-    """With ports, operations and ids as they might have been."""
+def run_at(project: Project, base_url: str, *words: str) -> Output:
+    """The output with fixed ports, operation ids and ids."""
     project.environ |= {"RECONCILER_BASE_URL": base_url, "RECONCILER_API_KEY": "key-canary-77"}
-    said = project(*words)
-    assert "key-canary-77" not in said.out + said.err
-    return plain(said)
+    result = project(*words)
+    assert "key-canary-77" not in result.out + result.err
+    return plain(result)
 
 
-def plain(said: Output) -> Output:
-    said = said.number_ids()
-    return Output(said.code, PORT.sub("127.0.0.1:40000", said.out), PORT.sub("127.0.0.1:40000", said.err))
+def plain(result: Output) -> Output:
+    result = result.number_ids()
+    return Output(result.code, PORT.sub("127.0.0.1:40000", result.out), PORT.sub("127.0.0.1:40000", result.err))
 
 
-def test_a_platform_that_is_not_there(project: Project) -> None:
-    assert said_of(project, "http://127.0.0.1:1", "plan") == Output(
+def test_an_unreachable_platform_is_reported_after_retries(project: Project) -> None:
+    assert run_at(project, "http://127.0.0.1:1", "plan") == Output(
         1,
         "",
         "cannot reach http://127.0.0.1:1: connection refused; retrying\n"
@@ -88,7 +88,7 @@ def test_a_platform_that_is_not_there(project: Project) -> None:
     )
 
 
-def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
+def test_an_unknown_api_key_exits_with_6(on_sandbox: Project) -> None:
     on_sandbox.environ["RECONCILER_API_KEY"] = "another"
     assert plain(on_sandbox("plan")) == Output(
         6,
@@ -97,9 +97,9 @@ def test_a_key_that_is_not_known(on_sandbox: Project) -> None:
     )
 
 
-def test_a_web_site_instead_of_the_api(project: Project) -> None:
-    with listening(dict.fromkeys((kind.path for kind in kinds.every()), "<html>Welcome</html>")) as site:
-        assert said_of(project, site.base_url, "plan") == Output(
+def test_a_web_site_instead_of_the_api_is_reported(project: Project) -> None:
+    with start_listener(dict.fromkeys((kind.path for kind in kinds.every()), "<html>Welcome</html>")) as site:
+        assert run_at(project, site.base_url, "plan") == Output(
             1,
             "",
             "error: nothing could be read from the platform: http://127.0.0.1:40000 returned text/html, "
@@ -107,8 +107,8 @@ def test_a_web_site_instead_of_the_api(project: Project) -> None:
         )
 
 
-def test_plain_http_to_another_machine_is_not_even_tried(project: Project) -> None:
-    assert said_of(project, "http://api.example.com", "plan") == Output(
+def test_plain_http_to_another_machine_is_refused_before_any_request(project: Project) -> None:
+    assert run_at(project, "http://api.example.com", "plan") == Output(
         1,
         "",
         "RECONCILER_BASE_URL: would send the API key unencrypted; use https "
@@ -129,21 +129,21 @@ def test_a_collection_that_cannot_be_read_stops_its_own_kind(on_sandbox: Project
     )
 
 
-def test_a_platform_that_is_away_for_a_moment_is_asked_again(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_temporary_error_is_retried(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("GET /ip_policies", then="status", status=503, times=3, body={"msg": "Back in a moment."})
     on_sandbox.declare(*policies("a"))
-    said = on_sandbox("plan", "--detailed-exitcode")
-    assert (said.code, said.err) == (2, "Back in a moment. (status 503); retrying\n")
+    result = on_sandbox("plan", "--detailed-exitcode")
+    assert (result.code, result.err) == (2, "Back in a moment. (status 503); retrying\n")
 
 
 def test_a_next_page_elsewhere_is_not_followed(project: Project) -> None:
-    with listening() as elsewhere, listening() as platform:
+    with start_listener() as elsewhere, start_listener() as platform:
         following = f"{elsewhere.base_url}/ip_policies?before_id=ipp_1"
         platform.answers["/ip_policies"] = {"ip_policies": [{"id": "ipp_1"}], "uri": "", "next_page_uri": following}
         project.declare(*policies("a"))
-        said = said_of(project, platform.base_url, "plan")
-        assert elsewhere.asked == []
-    assert said == Output(
+        result = run_at(project, platform.base_url, "plan")
+        assert elsewhere.paths == []
+    assert result == Output(
         1,
         """\
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: the platform's
@@ -157,14 +157,14 @@ Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
     )
 
 
-def test_pages_that_lead_in_a_circle_come_to_an_end(project: Project) -> None:
-    with listening() as platform:
+def test_circular_pages_are_reported(project: Project) -> None:
+    with start_listener() as platform:
         page = {"ip_policies": [{"id": "ipp_1"}], "uri": "", "next_page_uri": f"{platform.base_url}/ip_policies"}
         platform.answers["/ip_policies"] = page
         project.declare(*policies("a"))
-        said = said_of(project, platform.base_url, "plan")
-        assert platform.asked.count("/ip_policies") == 1
-    assert said == Output(
+        result = run_at(project, platform.base_url, "plan")
+        assert platform.paths.count("/ip_policies") == 1
+    assert result == Output(
         1,
         """\
 ! manifests/all.yaml:1:1: IPPolicy/a: the list of IPPolicy objects is incomplete: a page of
@@ -177,7 +177,7 @@ Not managed: 1 IPPolicy (list them with `drift --unmanaged`).
     )
 
 
-def test_nothing_is_deleted_on_the_word_of_a_list_that_was_cut_short(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_nothing_is_deleted_after_an_incomplete_list(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a", "b"))
     on_sandbox("apply", "-y")
     sandbox.fault("GET /ip_policies", then="status", status=500, times=0)

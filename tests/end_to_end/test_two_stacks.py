@@ -1,4 +1,4 @@
-"""Two stacks in one account: neither ever touches what is the other's."""
+"""Two stacks in one account: neither changes objects of the other."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ def other(on_sandbox: Project) -> Project:
 
 
 def stacks(sandbox: Sandbox, path: str, key: str) -> list[str]:
-    records = [owner_record.read(each["metadata"])[1] for each in sandbox.get(path)[key]]
+    records = [owner_record.read(found["metadata"])[1] for found in sandbox.get(path)[key]]
     return sorted(record.stack for record in records if record is not None)
 
 
-def test_the_same_manifests_make_objects_of_their_own(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:
+def test_the_same_manifests_in_two_stacks_create_separate_objects(
+    on_sandbox: Project, other: Project, sandbox: Sandbox
+) -> None:
     for project in (on_sandbox, other):
         project.declare(*SAME)
         assert project("apply", "-y").code == 0
@@ -38,7 +40,7 @@ def test_the_same_manifests_make_objects_of_their_own(on_sandbox: Project, other
     assert on_sandbox("drift").code == other("drift").code == 0
 
 
-def test_what_one_stack_no_longer_declares_stays_the_others(
+def test_objects_of_another_stack_remain_after_delete_and_destroy(
     on_sandbox: Project, other: Project, sandbox: Sandbox
 ) -> None:
     for project in (on_sandbox, other):
@@ -65,15 +67,15 @@ def test_objects_of_other_stacks_are_counted_by_stack_and_not_among_the_unmanage
     sandbox.post("/bot_users", {"name": "stray"})
     on_sandbox.declare(*policies("home"))
     assert on_sandbox("apply", "-y").code == 0
-    said = on_sandbox("drift", "--unmanaged").number_ids()
-    assert said.code == 0
-    assert "Not managed:\n  BotUser/stray  bot_1\nManaged by other stacks: staging (2 objects).\n" in said.out
+    result = on_sandbox("drift", "--unmanaged").number_ids()
+    assert result.code == 0
+    assert "Not managed:\n  BotUser/stray  bot_1\nManaged by other stacks: staging (2 objects).\n" in result.out
 
 
 def test_a_child_that_another_stack_of_the_store_is_bound_to_is_no_addition(
     on_sandbox: Project, other: Project, sandbox: Sandbox
 ) -> None:
-    """An event source has no metadata for an owner record: only the store tells whose it is."""
+    """An event source has no metadata for an owner record: only the store records its ownership."""
     for project in (on_sandbox, other):
         settings = (project.root / "reconciler.yaml").read_text()
         project.write("reconciler.yaml", settings + f"store: {on_sandbox.root}/both.db\n")
@@ -90,7 +92,7 @@ def test_a_child_that_another_stack_of_the_store_is_bound_to_is_no_addition(
     assert other("drift").code == 0
 
 
-def test_an_event_source_stays_if_its_subscription_became_another_stack_s_after_the_plan(
+def test_an_event_source_is_not_deleted_if_another_stack_owns_its_subscription(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     source = resource(
@@ -109,10 +111,10 @@ def test_an_event_source_stays_if_its_subscription_became_another_stack_s_after_
     assert len(sandbox.get(f"{path}/sources")["sources"]) == 1
 
 
-def test_a_hand_made_event_source_goes_with_its_subscription_only_if_that_is_approved(
+def test_an_unmanaged_event_source_is_deleted_with_its_subscription_only_with_approval(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
-    """Like a rule below a policy. Those that the subscription itself declares are a field of it."""
+    """Like a rule below a policy. Sources that the subscription itself declares are a field of it."""
     listed = resource("EventSubscription", "listed", sources=[{"type": "domain_created.v0"}])
     on_sandbox.declare(resource("EventSubscription", "audit"), listed)
     assert on_sandbox("apply", "-y").code == 0
@@ -128,7 +130,9 @@ def test_a_hand_made_event_source_goes_with_its_subscription_only_if_that_is_app
     assert on_sandbox("destroy", "-y", "--allow", "delete:EventSource=1").code == 0
 
 
-def test_what_is_handed_over_stands_in_nobodys_way(on_sandbox: Project, other: Project, sandbox: Sandbox) -> None:
+def test_a_forgotten_resource_can_be_adopted_by_another_stack(
+    on_sandbox: Project, other: Project, sandbox: Sandbox
+) -> None:
     on_sandbox.declare(DOMAIN)
     on_sandbox("apply", "-y")
     on_sandbox.declare(DOMAIN | {"ensure": "forgotten"})
@@ -141,9 +145,7 @@ def test_what_is_handed_over_stands_in_nobodys_way(on_sandbox: Project, other: P
     assert sandbox.calls() == []
 
 
-def test_a_name_that_is_used_again_does_not_lead_to_what_was_renamed_and_forgotten(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_a_reused_name_creates_an_object_beside_the_forgotten_one(on_sandbox: Project, sandbox: Sandbox) -> None:
     for declared in (
         resource("TLSEdge", "old", description="first"),
         resource("TLSEdge", "new", description="first") | {"moved": ["TLSEdge/old"]},

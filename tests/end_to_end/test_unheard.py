@@ -1,5 +1,5 @@
-"""Nobody listens any more: a reader that left, a full disk, a stream that was never there. What is being done to the
-account goes on to its end, is remembered, and the exit code says how it came out.
+"""Output that cannot be written: a closed pipe, a full disk, a closed stream. A running apply completes, its calls are
+recorded, and the exit code is that of its result.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FULL = "no space left on device"
 
 @pytest.fixture
 def tokens(on_sandbox: Project) -> Project:
-    """As many secrets that are told once."""
+    """A project with this number of one-time secrets."""
     on_sandbox.declare(
         *(
             {**resource("TunnelCredential", f"c{number}"), "deliver": {"token": {"to_file": f"secrets/{number}"}}}
@@ -44,7 +44,7 @@ def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "error"),
     [
         ("reconciler apply -y 2>&1 | grep -m1 1/", ""),
         ("reconciler apply -y -q | true", ""),
@@ -58,22 +58,22 @@ def in_shell(project: Project, line: str) -> subprocess.CompletedProcess[str]:
         ),
     ],
 )
-def test_an_apply_goes_on_to_its_end(tokens: Project, sandbox: Sandbox, line: str, said: str) -> None:
+def test_an_apply_completes_without_a_reader(tokens: Project, sandbox: Sandbox, line: str, error: str) -> None:
     ran = in_shell(tokens, line)
     assert ran.returncode == 0
-    assert ran.stderr == said
+    assert ran.stderr == error
     assert sorted(path.name for path in (tokens.root / "secrets").iterdir()) == sorted(map(str, range(COUNT)))
     assert tokens("history", "--limit", "1000").out.count("create TunnelCredential/") == COUNT
     assert tokens("plan", "--detailed-exitcode").code == 0
 
 
-def test_what_was_not_begun_is_not_begun_when_its_plan_reaches_nobody(tokens: Project, sandbox: Sandbox) -> None:
+def test_an_apply_does_not_start_if_its_plan_cannot_be_printed(tokens: Project, sandbox: Sandbox) -> None:
     assert in_shell(tokens, "reconciler apply -y >/dev/full").returncode == 1
-    assert [each for each in sandbox.log() if each["method"] == "POST"] == []
+    assert [request for request in sandbox.log() if request["method"] == "POST"] == []
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "said"),
+    ("line", "code", "error"),
     [
         ("reconciler validate -q >&-", 0, ""),
         ("reconciler validate >/dev/full", 1, f"error: {FULL}\n"),
@@ -84,7 +84,7 @@ def test_what_was_not_begun_is_not_begun_when_its_plan_reaches_nobody(tokens: Pr
         ("reconciler init --ci nobody 2>&-", 64, ""),
     ],
 )
-def test_a_stream_that_was_never_there_leads_nowhere(tokens: Project, line: str, code: int, said: str) -> None:
+def test_closed_and_full_streams_are_no_unexpected_errors(tokens: Project, line: str, code: int, error: str) -> None:
     ran = in_shell(tokens, line)
-    assert (ran.returncode, ran.stderr) == (code, said)
+    assert (ran.returncode, ran.stderr) == (code, error)
     assert "unexpected" not in ran.stdout

@@ -1,4 +1,4 @@
-"""A route is never open while nothing protects it: looked at after every call, however its modules change."""
+"""A route with a backend is never without protection: checked after every call of several changes of modules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BACKEND = {"backend_id": {"ref": "TunnelGroupBackend/pods"}}
 
 
 class Watched(ThreadingHTTPServer):
-    """Passes requests on to a sandbox, one at a time, and looks at every route after each that may change one."""
+    """Passes requests on to a sandbox, one at a time, and reads every route after each request that may change one."""
 
     daemon_threads = True
 
@@ -40,7 +40,7 @@ class Watched(ThreadingHTTPServer):
             self.seen += [(call, route) for route in edge["routes"]]
 
     def open_calls(self) -> list[str]:
-        """The calls after which traffic passed and nothing asked whose it is."""
+        """The calls after which a route had a backend and no protection."""
         return [call for call, route in self.seen if route["backend"] and not any(route[name] for name in PROTECTION)]
 
 
@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass_on
 
     def log_message(self, *_: Any) -> None:
-        """Nothing: its standard error is the command's here."""
+        """Prints nothing, since the command shares its standard error."""
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def _become(project: Project, *modules: str, backend: bool = True, **more: Any) 
         resource("HTTPSEdge", "app"),
         resource("HTTPSEdgeRoute", "app", **edge, **spec),
     )
-    said = project("apply", "-y", "--quiet")
-    assert (said.code, said.err) == (0, ""), said
+    result = project("apply", "-y", "--quiet")
+    assert (result.code, result.err) == (0, ""), result
     again = project("plan", "--quiet")
     assert (again.code, again.err) == (0, ""), again
 
@@ -106,7 +106,7 @@ def _become(project: Project, *modules: str, backend: bool = True, **more: Any) 
         ("webhook_verification", "ip_restriction"),
     ],
 )
-def test_a_route_is_protected_while_one_protection_takes_the_place_of_another(
+def test_a_route_is_protected_while_its_protection_is_replaced(
     project: Project, watched: Watched, before: str, after: str
 ) -> None:
     _become(project, before)
@@ -126,7 +126,7 @@ def test_a_route_is_closed_before_it_is_stripped_and_protected_before_it_is_open
     assert watched.open_calls() == []
 
 
-def test_the_way_to_sign_in_moves_from_one_route_of_an_edge_to_another(project: Project, watched: Watched) -> None:
+def test_saml_moves_between_the_routes_of_an_edge_without_an_open_route(project: Project, watched: Watched) -> None:
     for login, other in (("first", "second"), ("second", "first")):
         spec = {"edge_id": {"ref": "HTTPSEdge/app"}, "match_type": "path_prefix", "backend": BACKEND}
         project.declare(
@@ -141,15 +141,13 @@ def test_the_way_to_sign_in_moves_from_one_route_of_an_edge_to_another(project: 
                 webhook_verification=PROTECTION["webhook_verification"],
             ),
         )
-        said = project("apply", "-y", "--quiet")
-        assert (said.code, said.err) == (0, ""), said
+        result = project("apply", "-y", "--quiet")
+        assert (result.code, result.err) == (0, ""), result
     assert watched.open_calls() == []
 
 
 @pytest.mark.parametrize(("before", "after"), [("saml", "webhook_verification"), ("saml", "oidc")])
-def test_a_route_of_somebody_else_is_never_open_either(
-    project: Project, watched: Watched, before: str, after: str
-) -> None:
+def test_an_adopted_route_is_never_open(project: Project, watched: Watched, before: str, after: str) -> None:
     edge = watched.sandbox.post("/edges/https", {})["id"]
     route = watched.sandbox.post(f"/edges/https/{edge}/routes", {"match_type": "path_prefix", "match": "/"})["id"]
     for name in (before, after):
@@ -161,7 +159,7 @@ def test_a_route_of_somebody_else_is_never_open_either(
                 "id": route,
             },
         )
-        said = project("apply", "-y", "--quiet")
-        assert (said.code, said.err) == (0, ""), said
+        result = project("apply", "-y", "--quiet")
+        assert (result.code, result.err) == (0, ""), result
     assert watched.open_calls() == []
     assert [name for name in PROTECTION if watched.seen[-1][1][name]] == [after]
