@@ -54,7 +54,7 @@ def test_a_change_that_the_base_does_not_plan_is_caused_by_the_review() -> None:
         (change(field(changed_by=ChangedBy.BOTH)), Cause.DRIFT),
         (change(field(changed_by=ChangedBy.UNKNOWN)), Cause.DRIFT),
         (change(field(), field("metadata", ChangedBy.PLATFORM)), Cause.DRIFT),
-        # Proven to be from Git alone.
+        # Proven to be from Git only.
         (change(field(changed_by=ChangedBy.UNKNOWN), is_pending=True), Cause.PENDING),
         # There was no object that could have drifted.
         (change(field(changed_by=ChangedBy.UNKNOWN), action=Action.CREATE, id=None), Cause.PENDING),

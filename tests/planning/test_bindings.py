@@ -24,11 +24,11 @@ def bind(address: str = "BotUser/b", name: str = "b", **more: Any) -> Binding:
 
 
 def find_bindings(
-    declared: Declaration | None, bindings: Mapping[str, Binding], *lives: Live, **options: Any
+    declared: Declaration | None, bindings: Mapping[str, Binding], *live_objects: Live, **options: Any
 ) -> dict[str, Binding | None]:
     plan = make_plan(
         *([declared] if declared is not None else []),
-        seen=snapshot(*lives, bindings=bindings),
+        seen=snapshot(*live_objects, bindings=bindings),
         options=PlanOptions(**options),
     )
     return {str(address): binding for address, binding in plan.bindings.items()}
@@ -40,7 +40,7 @@ FORGOTTEN, ABSENT = (replace(PRESENT, ensure=ensure) for ensure in (Ensure.FORGO
 
 
 @pytest.mark.parametrize(
-    ("declared", "bindings", "lives", "updates"),
+    ("declared", "bindings", "live_objects", "updates"),
     [
         (PRESENT, {"BotUser/b": bind()}, [BOT], {}),
         (PRESENT, {"BotUser/b": bind(name="old")}, [BOT], {"BotUser/b": bind()}),
@@ -94,12 +94,12 @@ FORGOTTEN, ABSENT = (replace(PRESENT, ensure=ensure) for ensure in (Ensure.FORGO
     ],
 )
 def test_a_plan_writes_and_deletes_the_bindings_of_its_declarations(
-    declared: Declaration | None, bindings: dict[str, Binding], lives: list[Live], updates: dict[str, Binding | None]
+    declared: Declaration | None,
+    bindings: dict[str, Binding],
+    live_objects: list[Live],
+    updates: dict[str, Binding | None],
 ) -> None:
-    assert find_bindings(declared, bindings, *lives) == updates
+    assert find_bindings(declared, bindings, *live_objects) == updates
     excluded = (*bindings, "BotUser/b")
-    assert find_bindings(declared, bindings, *lives, excludes=excluded) == {}
-    assert find_bindings(declared, bindings, *lives, targets=("IPPolicy/*",)) == {}
-
-
-# --- names that stand for ids -----------------------------------------------------------------------------------------
+    assert find_bindings(declared, bindings, *live_objects, excludes=excluded) == {}
+    assert find_bindings(declared, bindings, *live_objects, targets=("IPPolicy/*",)) == {}

@@ -45,8 +45,8 @@ def decision(address: str, action: Action, order: Order | None = None, **more: A
 
 
 def graph_of(*decisions: Decision) -> CallGraph:
-    lives = [decision.live for decision in decisions if decision.live is not None]
-    return CallGraph.of(decisions, {}, LiveIndex.of(manifest(), snapshot(*lives), KINDS))
+    live_objects = [decision.live for decision in decisions if decision.live is not None]
+    return CallGraph.of(decisions, {}, LiveIndex.of(manifest(), snapshot(*live_objects), KINDS))
 
 
 def calls_of(graph: CallGraph, *decisions: Decision) -> list[str]:

@@ -110,8 +110,8 @@ def test_an_empty_form_has_no_keys() -> None:
 
 
 def test_the_holders_of_a_key_are_all_live_objects_with_it() -> None:
-    lives = [live("TLSEdge", f"e{number}", {"hostports": ["a.x:443", f"{number}.x:443"]}) for number in (2, 1)]
-    index = LiveIndex.of(manifest(), snapshot(*lives, live("HTTPSEdge", "h", {"hostports": ["a.x:443"]})), KINDS)
+    live_objects = [live("TLSEdge", f"e{number}", {"hostports": ["a.x:443", f"{number}.x:443"]}) for number in (2, 1)]
+    index = LiveIndex.of(manifest(), snapshot(*live_objects, live("HTTPSEdge", "h", {"hostports": ["a.x:443"]})), KINDS)
     holders = find_holders(index, find_exclusive_keys)
     assert sorted(holders.values()) == [
         [("HTTPSEdge", "h"), ("TLSEdge", "e1"), ("TLSEdge", "e2")],

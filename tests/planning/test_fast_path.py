@@ -63,10 +63,10 @@ DECLARED = declare("TLSEdge/e", WAS)
 TOKEN = {"description": "agent"}
 
 
-def is_accepted(declaration: Declaration, *lives: Live, **seen: Any) -> bool:
+def is_accepted(declaration: Declaration, *live_objects: Live, **seen: Any) -> bool:
     """Whether the fast check finds the first of the live objects in sync."""
-    (found,) = find_up_to_date(manifest(declaration), replace(snapshot(*lives), **seen)).values()
-    assert found in (None, lives[0])
+    (found,) = find_up_to_date(manifest(declaration), replace(snapshot(*live_objects), **seen)).values()
+    assert found in (None, live_objects[0])
     return found is not None
 
 

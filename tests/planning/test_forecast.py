@@ -1,4 +1,4 @@
-"""How many requests an apply takes, and how long the rate limit of the account makes them take."""
+"""The forecast: the requests of an apply, and its duration under the rate limit of the account."""
 
 from __future__ import annotations
 

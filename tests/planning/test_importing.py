@@ -35,8 +35,10 @@ POLICY = live("IPPolicy", "ipp_1", {"description": "Office", "created_at": "2030
 RULE = live("IPPolicyRule", "ipr_1", {"ip_policy": {"id": "ipp_1"}, "cidr": "10.0.0.0/8", "action": "allow"})
 
 
-def propose(*lives: Live, declared: tuple[Declaration, ...] = (), seen: Snapshot | None = None, **how: Any) -> Survey:
-    return survey(manifest(*declared), seen or snapshot(*lives), KINDS, **how)
+def propose(
+    *live_objects: Live, declared: tuple[Declaration, ...] = (), seen: Snapshot | None = None, **how: Any
+) -> Survey:
+    return survey(manifest(*declared), seen or snapshot(*live_objects), KINDS, **how)
 
 
 def only(survey: Survey) -> Imported:

@@ -73,8 +73,8 @@ def test_a_managed_object_that_is_no_longer_declared_is_deleted() -> None:
 
 
 def test_undeclared_objects_are_deleted_in_the_order_of_their_addresses() -> None:
-    lives = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/{name}", {})) for n, name in enumerate("cab")]
-    plan = make_plan(seen=snapshot(*lives), options=LENIENT)
+    live_objects = [live("TLSEdge", f"edgtls_{n}", owner=record(f"TLSEdge/{name}", {})) for n, name in enumerate("cab")]
+    plan = make_plan(seen=snapshot(*live_objects), options=LENIENT)
     assert list(actions(plan)) == ["TLSEdge/a", "TLSEdge/b", "TLSEdge/c"]
 
 
@@ -535,11 +535,11 @@ def test_a_replaced_object_that_is_declared_again_under_a_new_name_is_moved() ->
 def test_an_owner_record_on_several_objects_is_reported_with_its_cause(
     kind: str, intents: list[str], replaces: list[str | None], code: str, text: str, remedy: str
 ) -> None:
-    lives = [
+    live_objects = [
         live(kind, f"x_{n}", owner=record(f"{kind}/a", {}, intent=intent, replaces=former))
         for n, (intent, former) in enumerate(zip(intents, replaces, strict=True))
     ]
-    plan = make_plan(declare(f"{kind}/a"), seen=snapshot(*lives[::-1]))
+    plan = make_plan(declare(f"{kind}/a"), seen=snapshot(*live_objects[::-1]))
     assert [(problem.code, problem.text, problem.remedy) for problem in plan.errors] == [(code, text, remedy)]
     assert plan.calls == ()
 
@@ -1386,9 +1386,9 @@ def test_a_source_of_the_declared_subscription_remains_if_another_source_is_boun
 def test_a_declaration_has_a_sole_object_only_if_no_other_object_can_match(
     declared: Declaration, records: list[dict[str, Any]], sole: bool
 ) -> None:
-    lives = [live("TLSEdge", f"e_{n}", owner=record("TLSEdge/a", {}, **more)) for n, more in enumerate(records)]
-    index = LiveIndex.of(manifest(declared), snapshot(*lives, cut=["IPPolicy"]), KINDS)
-    assert index.find_sole(declared) == (lives[0] if sole else None)
+    live_objects = [live("TLSEdge", f"e_{n}", owner=record("TLSEdge/a", {}, **more)) for n, more in enumerate(records)]
+    index = LiveIndex.of(manifest(declared), snapshot(*live_objects, cut=["IPPolicy"]), KINDS)
+    assert index.find_sole(declared) == (live_objects[0] if sole else None)
     assert index.complete_kinds == {kind.name for kind in KINDS} - {"IPPolicy"}
 
 

@@ -119,14 +119,14 @@ def test_an_ignored_name_is_not_resolved() -> None:
 
 
 def resolve_vault_id(
-    secret_spec: dict[str, Any], *others: Declaration, lives: tuple[Live, ...] = (), **more: Any
+    secret_spec: dict[str, Any], *others: Declaration, live_objects: tuple[Live, ...] = (), **more: Any
 ) -> Any:
-    """The `vault_id` that a secret refers to; None if its declaration stays as it is."""
+    """The `vault_id` that a secret refers to; None if its declaration is unchanged."""
     declared = declare("Secret/s", {"name": "k", **secret_spec}, **more)
     declared = replace(declared, positions={("spec", "vault_name"): replace(declared.position, line=9)})
     declarations = {declaration.address: declaration for declaration in (declared, *others)}
     resolved = resolve_names(
-        declarations, {kind.name: kind for kind in KINDS}, lambda kind: lives if kind == "Secret" else ()
+        declarations, {kind.name: kind for kind in KINDS}, lambda kind: live_objects if kind == "Secret" else ()
     )
     assert resolved.keys() <= {declared.address}
     if declared.address not in resolved:
@@ -148,7 +148,7 @@ def secret_in_vault(vault_id: str, name: Any = "team") -> Live:
 
 
 @pytest.mark.parametrize(
-    ("name", "others", "lives", "target"),
+    ("name", "others", "live_objects", "target"),
     [
         ("team", (team_vault("a"),), (), Ref(at("Vault/a"))),
         ("team", (team_vault("b"), team_vault("a")), (), Ref(at("Vault/a"))),
@@ -171,8 +171,8 @@ def secret_in_vault(vault_id: str, name: Any = "team") -> Live:
     ],
 )
 def test_a_name_is_that_of_a_declared_object_or_else_of_a_live_one(
-    name: Any, others: tuple[Declaration, ...], lives: tuple[Live, ...], target: Any
+    name: Any, others: tuple[Declaration, ...], live_objects: tuple[Live, ...], target: Any
 ) -> None:
-    assert resolve_vault_id({"vault_name": name}, *others, lives=lives) == target
-    assert resolve_vault_id({"vault_name": name}, *others, lives=lives, ignore=("vault_name",)) is None
-    assert resolve_vault_id({"vault_id": "v"}, *others, lives=lives) is None
+    assert resolve_vault_id({"vault_name": name}, *others, live_objects=live_objects) == target
+    assert resolve_vault_id({"vault_name": name}, *others, live_objects=live_objects, ignore=("vault_name",)) is None
+    assert resolve_vault_id({"vault_id": "v"}, *others, live_objects=live_objects) is None

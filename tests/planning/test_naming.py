@@ -48,7 +48,7 @@ def choose_name(
         ("EventDestination", {"description": "東京"}, "event-destination-7qp3zt"),
     ],
 )
-def test_a_name_is_what_people_would_say(kind: str, body: Mapping[str, Any], name: str) -> None:
+def test_a_name_is_derived_from_the_fields_of_the_kind(kind: str, body: Mapping[str, Any], name: str) -> None:
     assert choose_name(kind, body) == name
 
 

@@ -650,21 +650,21 @@ def test_replaced_rules_wait_for_nothing_while_an_unmanaged_rule_remains() -> No
 
 def test_a_route_is_deleted_without_waiting_for_a_new_route() -> None:
     edge = live("HTTPSEdge", "e_1", owner=record("HTTPSEdge/e", {}))
-    spec = {"edge_id": "e_1", "match": "/stays", "match_type": "exact_path"}
+    spec = {"edge_id": "e_1", "match": "/declared", "match_type": "exact_path"}
     routes = [
         live("HTTPSEdgeRoute", name, {**spec, "match": f"/{name}"}, owner=route_record(name), parent="e_1")
-        for name in ("goes", "stays")
+        for name in ("old", "declared")
     ]
     plan = make_plan(
         declare("HTTPSEdge/e"),
-        declare("HTTPSEdgeRoute/stays", spec),
+        declare("HTTPSEdgeRoute/declared", spec),
         declare("HTTPSEdgeRoute/new", {**spec, "match": "/new"}),
         seen=snapshot(edge, *routes),
         options=LENIENT,
     )
     assert {call.id: call.needs for call in plan.calls} == {
         "create HTTPSEdgeRoute/new": (),
-        "delete HTTPSEdgeRoute/goes e_1/goes": (),
+        "delete HTTPSEdgeRoute/old e_1/old": (),
     }
 
 

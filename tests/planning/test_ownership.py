@@ -34,7 +34,11 @@ def read_index(seen: Snapshot, *declarations: Declaration) -> LiveIndex:
 
 def ids_by_owner(ownership: LiveIndex | Ownership) -> dict[str, list[str]]:
     """The ids by the name of their owner."""
-    return {address.name: sorted(live.id for live in lives) for address, lives in ownership.by_owner.items() if lives}
+    return {
+        address.name: sorted(live.id for live in live_objects)
+        for address, live_objects in ownership.by_owner.items()
+        if live_objects
+    }
 
 
 def list_superseded(ownership: LiveIndex | Ownership) -> list[tuple[str, str]]:
@@ -78,7 +82,7 @@ ROW = [OLD, edge("e2", "mid", "e1"), edge("e3", "new", "e2")]
     ],
     ids=[
         "renamed",
-        "renamed unsaid",
+        "renamed without `moved`",
         "declared again",
         "renamed to a third",
         "renamed to two",
@@ -87,8 +91,8 @@ ROW = [OLD, edge("e2", "mid", "e1"), edge("e3", "new", "e2")]
         "both renamed to a third",
         "renamed to another kind",
         "three in a row",
-        "of three, the middle is somebody else's",
-        "of three, the first is somebody else's",
+        "of three, another declaration has the middle",
+        "of three, another declaration has the first",
         "two successors",
         "each replaces the other",
         "the id of another kind",
@@ -115,18 +119,18 @@ EDGES = st.lists(
 )
 
 
-def resolve_duplicates(lives: list[Live]) -> tuple[list[Live], set[str]]:
+def resolve_duplicates(live_objects: list[Live]) -> tuple[list[Live], set[str]]:
     """The edges of one address that remain, and the ids of duplicates, by the rules of the documentation."""
 
     def was_replaced(live: Live) -> bool:
-        return any(other.owner is not None and other.owner.replaces == live.id for other in lives)
+        return any(other.owner is not None and other.owner.replaces == live.id for other in live_objects)
 
-    heads = [live for live in lives if not was_replaced(live)]
-    intents = {live.owner.intent for live in lives if live.owner is not None}
-    if len(lives) < 2 or len(heads) == 1:
-        return (heads if len(lives) > 1 else lives), set()
-    if not heads or len(intents) < len(lives):
-        return lives, set()  # copies of a record, or edges that replace each other: ambiguous
+    heads = [live for live in live_objects if not was_replaced(live)]
+    intents = {live.owner.intent for live in live_objects if live.owner is not None}
+    if len(live_objects) < 2 or len(heads) == 1:
+        return (heads if len(live_objects) > 1 else live_objects), set()
+    if not heads or len(intents) < len(live_objects):
+        return live_objects, set()  # copies of a record, or edges that replace each other: ambiguous
     first = min(heads, key=lambda live: (live.body["created_at"], live.id))
     return [first], {live.id for live in heads if live is not first}
 
@@ -238,10 +242,10 @@ def test_only_undelivered_duplicate_credentials_are_deleted(
     ("intents", "shared"), [(["i", "i"], True), (["i", "j"], False), (["i", "j", "i"], True), (["i"], False)]
 )
 def test_orphans_share_an_owner_record_if_they_have_one_intent(intents: list[str], shared: bool) -> None:
-    lives = [edge(f"e{n}", "a", intent=intent) for n, intent in enumerate(intents)]
+    live_objects = [edge(f"e{n}", "a", intent=intent) for n, intent in enumerate(intents)]
     single = edge("x", "b")
-    pairs: Any = [(edge_.owner.address, edge_) for edge_ in [single, *lives] if edge_.owner is not None]
-    expected = {pairs[1][0]: lives} if shared else {}
+    pairs: Any = [(edge_.owner.address, edge_) for edge_ in [single, *live_objects] if edge_.owner is not None]
+    expected = {pairs[1][0]: live_objects} if shared else {}
     assert find_shared_records(pairs) == expected
 
 

@@ -1,4 +1,4 @@
-"""Which differences are drift, and which only Git is proven to have made: the table of `docs/drift.md`, row by row."""
+"""Drift and pending changes: each row of the table in `docs/drift.md`."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ ROWS = [
         False,
     ),
     Row(
-        "a replaced authority that an interrupted apply left",
+        "a replaced authority after an interrupted apply",
         (declare("CertificateAuthority/a", {"ca_pem": "NEW"}),),
         snapshot(
             live("CertificateAuthority", "ca_1", {"ca_pem": "OLD"}, owner=record("CertificateAuthority/a")),

@@ -1,4 +1,4 @@
-"""Fields of changes as plans carry them: secrets as digests, positions in the manifest."""
+"""Fields of changes in a plan: secrets as digests, positions in the manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole of a plan: references, targets, what it saw, what the store is to remember."""
+"""Whole plans: references, targets, observed objects, and bindings for the store."""
 
 from __future__ import annotations
 

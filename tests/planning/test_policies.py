@@ -1,4 +1,4 @@
-"""Asking policies: who is asked, what expressions see, and what is said."""
+"""Evaluation of policies: their scope, the values that expressions read, and the problems that they report."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a snapshot file keeps of each object, and what takes the place of secrets.
+"""The fields of each object in a snapshot file, and the seals that replace secrets.
 
-That plans do not change by it is a law in tests/laws/test_redacted.py.
+That plans do not change is a law in tests/laws/test_redacted.py.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from tests.planning.builders import KINDS, STACK, at, declare, live, manifest, r
 TEXT = "canary-redaction1"
 
 
-def redact(*lives: Live, declared: Any = (), **seen: Any) -> Live:
+def redact(*live_objects: Live, declared: Any = (), **seen: Any) -> Live:
     """The first of these objects as a snapshot file has it."""
-    redacted = redact_snapshot(replace(snapshot(*lives), **seen), manifest(*declared), KINDS)
-    found = next(candidate for candidate in redacted.of(lives[0].kind).objects if candidate.key == lives[0].key)
-    assert (found.parent_id, found.owner, found.metadata) == (lives[0].parent_id, lives[0].owner, lives[0].metadata)
+    redacted = redact_snapshot(replace(snapshot(*live_objects), **seen), manifest(*declared), KINDS)
+    found = next(
+        candidate for candidate in redacted.of(live_objects[0].kind).objects if candidate.key == live_objects[0].key
+    )
+    assert (found.parent_id, found.owner, found.metadata) == (
+        live_objects[0].parent_id,
+        live_objects[0].owner,
+        live_objects[0].metadata,
+    )
     return found
 
 

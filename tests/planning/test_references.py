@@ -1,4 +1,4 @@
-"""References to resources that are decided already: their values, what follows them, and which are unavailable."""
+"""References to decided resources: their values, ids that follow them, and unavailable references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of the rules for a resource with a live object: of two that apply, which one decides."""
+"""The order of the rules for a resource with a live object: which of two matching rules decides."""
 
 from __future__ import annotations
 

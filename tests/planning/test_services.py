@@ -64,8 +64,8 @@ def test_each_resource_is_in_one_file_and_a_shared_one_in_no_service_file() -> N
     shop, other = edge("edgtls_1", "shop"), edge("edgtls_2", "other")
     index = LiveIndex.of(manifest(), snapshot(POLICY, RULE, domain, shop), KINDS)
     assert set(find_services(index).values()) == {shop.key}
-    for lives in ((POLICY, RULE, domain, shop, other), (other, shop, domain, RULE, POLICY)):
-        imported = propose(*lives).imported
+    for live_objects in ((POLICY, RULE, domain, shop, other), (other, shop, domain, RULE, POLICY)):
+        imported = propose(*live_objects).imported
         files, _ = write.render_files(imported, BY_NAME, "manifests")
         assert {path: [line for line in text.splitlines() if line[:5] == "kind:"] for path, text in files.items()} == {
             "manifests/ip-policy.yaml": ["kind: IPPolicy", "kind: IPPolicyRule"],
