@@ -18,7 +18,6 @@ TOPICS = "tests/topics.toml"
 # Packages whose tests are not arranged yet.
 NOT_YET = (
     "operations",
-    "sandbox",
 )
 
 

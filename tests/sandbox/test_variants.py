@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from tests.harness.platform import Sandbox
+from tests.kinds import pems
+from tests.sandbox.account import Account
 
 
 @pytest.mark.parametrize("empties", [False, True])
@@ -28,3 +31,23 @@ def test_a_patch_keeps_what_it_leaves_out_or_empties_what_the_public_platform_em
     assert sandbox.patch(path, {"description": "new"})[name] == after
     assert sandbox.get(path)[name] == after
     assert sandbox.patch(path, fields)[name] == before
+
+
+def test_a_sparse_answer_leaves_out_text_that_is_not_set(sandbox: Sandbox) -> None:
+    account = Account(sandbox)
+    key = pems.ssh_key()
+    made = account.make("/ip_policies", description="", metadata="m")
+    route = account.place("/edges/https/{edge_id}/routes/{id}/response_headers")
+    sandbox.put(route, {"add": {"x-empty": ""}})
+    saml = account.place("/edges/https/{edge_id}/routes/{id}/saml")
+    authority = account.id("/ssh_certificate_authorities")
+    signed = sandbox.post("/ssh_user_certificates", {"ssh_certificate_authority_id": authority, "public_key": key})
+    assert sandbox.request("PUT", "/_sandbox/variants", {"sparse": True}).status_code == 204
+    assert set(sandbox.get(f"/ip_policies/{made['id']}")) == {"id", "uri", "created_at", "metadata"}
+    assert sandbox.get(route)["add"] == {"x-empty": ""}, "a map of the user's is shown as it is"
+    assert "idp_metadata_url" not in sandbox.get(saml)
+    assert sandbox.get(f"/ssh_user_certificates/{signed['id']}")["extensions"]["permit-pty"] == ""
+    asked = quote('obj.description == ""')
+    assert len(sandbox.get(f"/ip_policies?filter={asked}")["ip_policies"]) == 1
+    sandbox.reset()
+    assert sandbox.post("/ip_policies", {})["description"] == ""
