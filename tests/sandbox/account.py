@@ -20,7 +20,7 @@ class Account:
         self._numbers = itertools.count(1)
 
     def make(self, collection: str, **more: Any) -> dict[str, Any]:
-        """A new object, different from all others, as its create answered it."""
+        """Creates an object with its own unique values. Returns the response."""
         if collection in PLANTED:
             return self.plant(collection)
         if collection.endswith("/secrets"):
@@ -47,7 +47,7 @@ class Account:
         return dict(self.sandbox.get(f"{collection}/{identity}"))
 
     def place(self, template: str) -> str:
-        """A path of this template: each object that it leads through made anew, with the module at its end set."""
+        """A path of this template, with a new object for each id in it, and the module at its end set."""
         segments, path = template.strip("/").split("/"), ""
         for index, segment in enumerate(segments):
             if not segment.startswith("{"):
@@ -65,7 +65,7 @@ class Account:
 def template(collection: str) -> str:
     """`/edges/https/edghts_…/routes` is `/edges/https/{}/routes`."""
     first, *rest = collection.strip("/").split("/")
-    return "/" + "/".join([first, *("{}" if "_" in each and len(each) > 27 else each for each in rest)])
+    return "/" + "/".join([first, *("{}" if "_" in segment and len(segment) > 27 else segment for segment in rest)])
 
 
 BODIES: dict[str, Callable[[Account], dict[str, Any]]] = {
@@ -138,7 +138,7 @@ MODULES: dict[str, Callable[[Account], dict[str, Any]]] = {
     "user_agent_filter": lambda a: {"deny": ["(?i)bot"]},
 }
 
-# What can only be read, with the prefix of its ids.
+# Collections that can only be read, with the prefix of their ids.
 PLANTED = {
     "/tunnels": "tn",
     "/tunnel_sessions": "ts",
@@ -146,7 +146,7 @@ PLANTED = {
     "/app/sessions": "as",
 }
 
-# What DELETE on a segment takes away again, as the update that puts it there.
+# Updates that set what a DELETE of a segment removes.
 ATTACHED: dict[str, Callable[[Account], dict[str, Any]]] = {
     "certificate": lambda a: {"certificate_id": a.id("/tls_certificates")},
     "certificate_management_policy": lambda a: {"certificate_management_policy": {}},

@@ -17,7 +17,7 @@ from tests.harness.platform import HEADERS, KEY
 from tests.kinds import pems
 from tests.sandbox.account import ATTACHED, BODIES, MODULES, POLICY, Account, template
 
-NOBODY = "1aBcDeFgHiJkLmNoPqRsTuVwXyZ"  # the KSUID of nothing
+NOBODY = "1aBcDeFgHiJkLmNoPqRsTuVwXyZ"  # a KSUID that no object has
 BEARER = {"Authorization": f"Bearer {KEY}"}
 JSON = {"Content-Type": "application/json"}
 ROUTE = "/edges/https/{edge_id}/routes/{id}"
@@ -29,7 +29,7 @@ def _bomb(line: str) -> str:
     return "\n".join(["a0: &a0 {x: 1, y: 2}", *lines])
 
 
-# Texts that are no policy, by each way in which a reader of YAML gives up, or would never come to an end.
+# Texts that are no policy: each makes a YAML reader fail in another way, or would take it too long.
 BAD_POLICIES = (
     "on_http_request: !!bool maybe",
     'on_http_request: !!int ""',
@@ -84,7 +84,7 @@ class Row:
 
 
 def create(collection: str, change: Callable[[Account], dict[str, Any]] | None = None, **more: Any) -> Request:
-    """POST of a good body with a change in it."""
+    """POST of a valid body with a change in it."""
 
     def send(account: Account) -> httpx.Response:
         body = BODIES[collection](account) | (change(account) if change else {}) | more
@@ -94,7 +94,7 @@ def create(collection: str, change: Callable[[Account], dict[str, Any]] | None =
 
 
 def twice(collection: str, same: str, **more: Any) -> Request:
-    """A second object with what only one may have."""
+    """POST of a second object with the same unique value."""
 
     def send(account: Account) -> httpx.Response:
         made = account.make(collection)
@@ -117,7 +117,7 @@ def put(place: str, module: str, **change: Any) -> Request:
 
 
 def delete_used(user: str, field: str, used: str) -> Request:
-    """DELETE of what an object of the first collection refers to."""
+    """DELETE of an object that an object of the first collection references."""
 
     def send(account: Account) -> httpx.Response:
         value = account.make(user)[field]
@@ -127,9 +127,9 @@ def delete_used(user: str, field: str, used: str) -> Request:
     return send
 
 
-def delete_in_module(place: str, module: str, shown: str, used: str) -> Request:
+def delete_in_module(place: str, module: str, field: str, used: str) -> Request:
     def send(account: Account) -> httpx.Response:
-        found = account.sandbox.get(account.place(f"{place}/{module}"))[shown]
+        found = account.sandbox.get(account.place(f"{place}/{module}"))[field]
         return account.sandbox.request("DELETE", f"{used}/{(found[0] if isinstance(found, list) else found)['id']}")
 
     return send
@@ -167,14 +167,14 @@ def bare(headers: dict[str, str]) -> Request:
     return lambda account: account.sandbox.request("GET", "/bot_users", headers=headers)
 
 
-def posted(content: bytes, headers: dict[str, str]) -> Request:
+def post(content: bytes, headers: dict[str, str]) -> Request:
     return lambda account: account.sandbox.request(
         "POST", "/bot_users", content=content, headers={**HEADERS, **headers}
     )
 
 
 def in_turn(*steps: Callable[[Account], Any]) -> Request:
-    """The answer of the last."""
+    """The steps in order. Returns the response of the last."""
 
     def send(account: Account) -> httpx.Response:
         *before, last = steps
@@ -187,30 +187,30 @@ def in_turn(*steps: Callable[[Account], Any]) -> Request:
     return send
 
 
-# --- stories that need more than one line -----------------------------------------------------------------------------
+# --- requests in several steps ----------------------------------------------------------------------------------------
 
 
-def _managed_certificate(account: Account) -> str:
-    """The address of a certificate that the platform obtained for a domain."""
+def _obtain_certificate(account: Account) -> str:
+    """Has the platform obtain a certificate for a domain. Returns its address."""
     domain = account.make("/reserved_domains", certificate_management_policy={})["uri"]
     account.sandbox.get(domain)
     return str(account.sandbox.get(domain)["certificate"]["uri"])
 
 
-def _detached(account: Account) -> httpx.Response:
-    _managed_certificate(account)
+def _detach_certificate(account: Account) -> httpx.Response:
+    _obtain_certificate(account)
     [domain] = account.sandbox.get("/reserved_domains")["reserved_domains"]
     return account.sandbox.request("DELETE", f"{domain['uri']}/certificate")
 
 
-def _emptied(account: Account) -> httpx.Response:
-    _managed_certificate(account)
+def _clear_certificate(account: Account) -> httpx.Response:
+    _obtain_certificate(account)
     [domain] = account.sandbox.get("/reserved_domains")["reserved_domains"]
     return account.sandbox.request("PATCH", domain["uri"], {"certificate_id": ""})
 
 
-def _managed_of_another(account: Account) -> httpx.Response:
-    certificate = _managed_certificate(account).rpartition("/")[2]
+def _use_managed_certificate(account: Account) -> httpx.Response:
+    certificate = _obtain_certificate(account).rpartition("/")[2]
     return create("/reserved_domains", certificate_id=certificate)(account)
 
 
@@ -219,27 +219,27 @@ def _both_certificates(account: Account) -> httpx.Response:
     return account.sandbox.request("PATCH", account.place("/reserved_domains/{id}"), both)
 
 
-def _planted(collection: str, method: str, below: str = "", **shown: Any) -> Request:
+def _on_planted(collection: str, method: str, below: str = "", **fields: Any) -> Request:
     prefixes = {"/endpoints": "ep_", "/reserved_domains": "rd_", "/bot_users": "bot_", "/edges/tcp": "edgtcp_"}
     identity = prefixes[collection] + NOBODY
 
     def send(account: Account) -> httpx.Response:
-        account.sandbox.plant(collection, {"id": identity, **shown})
+        account.sandbox.plant(collection, {"id": identity, **fields})
         body: dict[str, Any] | None = None if method == "DELETE" else {}
         return account.sandbox.request(method, f"{collection}/{identity}{below}", body)
 
     return send
 
 
-def _planting(planted: dict[str, Any]) -> Request:
-    return _told("POST", "objects", {"collection": "bot_users", "object": planted})
+def _plant(planted: dict[str, Any]) -> Request:
+    return _control("POST", "objects", {"collection": "bot_users", "object": planted})
 
 
-def _told(method: str, what: str, body: Any) -> Request:
+def _control(method: str, what: str, body: Any) -> Request:
     return lambda account: account.sandbox.request(method, f"/_sandbox/{what}", body)
 
 
-def _pooled(first: bool, second: bool) -> Request:
+def _join_pool(first: bool, second: bool) -> Request:
     def send(account: Account) -> httpx.Response:
         made = account.make("/endpoints", pooling_enabled=first)
         body = {"url": made["url"], "traffic_policy": POLICY, "pooling_enabled": second}
@@ -249,7 +249,7 @@ def _pooled(first: bool, second: bool) -> Request:
 
 
 def _edge_on_endpoint(collection: str, **more: Any) -> Request:
-    """An edge where a cloud endpoint is."""
+    """An edge with the address of a cloud endpoint."""
 
     def send(account: Account) -> httpx.Response:
         url = account.make("/endpoints", **more)["url"]
@@ -286,7 +286,7 @@ def _same_route(account: Account) -> httpx.Response:
 
 
 def _foreign_route(account: Account) -> httpx.Response:
-    """A route asked for at another edge than its own."""
+    """A route requested at another edge than its own."""
     route = account.place(ROUTE).rpartition("/")[2]
     return account.sandbox.request("GET", f"/edges/https/{account.id('/edges/https')}/routes/{route}")
 
@@ -310,7 +310,7 @@ def _budget(**limits: Any) -> Callable[[Account], Any]:
     return lambda account: account.sandbox.request("PUT", "/_sandbox/budget", limits)
 
 
-def _spent(*requests: Request, **limits: Any) -> Request:
+def _within_budget(*requests: Request, **limits: Any) -> Request:
     """The last of these requests while the budget has these limits, which are lifted afterwards."""
 
     def send(account: Account) -> httpx.Response:
@@ -323,7 +323,7 @@ def _spent(*requests: Request, **limits: Any) -> Request:
     return send
 
 
-def _encoded(name: str) -> str:
+def _metadata_encoded_as(name: str) -> str:
     """Metadata in an encoding of this name."""
     return f'<?xml version="1.0" encoding="{name}"?><EntityDescriptor/>'
 
@@ -354,7 +354,7 @@ ROWS = [
     Row("MALFORMED_PATH_ID", 404, "222", get("/bot_users/bot_short")),
     Row("WRONG_PATH_ID", 404, "227", get(f"/bot_users/ipp_{NOBODY}")),
     Row("METHOD_NOT_ALLOWED", 405, "", lambda a: a.sandbox.request("PUT", "/bot_users", {})),
-    Row("UNSUPPORTED_TYPE", 400, "210", posted(b'{"name": "a"}', {"Content-Type": "text/plain"})),
+    Row("UNSUPPORTED_TYPE", 400, "210", post(b'{"name": "a"}', {"Content-Type": "text/plain"})),
     Row("KEY_OF_INACTIVE", 403, "", _inactive_key),
     Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Host="attacker.example.com")),
     Row("FOREIGN_HOST", 403, "", _foreign("/_sandbox/requests", Host="127.0.0.1.attacker.example.com:80")),
@@ -371,25 +371,25 @@ ROWS = [
     ),
     Row("UNEXPECTED_BODY", 400, "211", lambda a: a.sandbox.request("GET", "/bot_users", {"name": "a"})),
     Row("UNEXPECTED_BODY", 400, "211", lambda a: a.sandbox.request("DELETE", a.place("/bot_users/{id}"), {"a": 1})),
-    Row("TRUNCATED_BODY", 400, "212", posted(b'{"name": "a"', JSON)),
-    Row("TRUNCATED_BODY", 400, "212", posted(b'{"name": "a', JSON)),
-    Row("TRUNCATED_BODY", 400, "212", posted(b"", JSON)),
-    Row("UNPARSABLE_BODY", 400, "213", posted(b"name=a", JSON)),
-    Row("UNPARSABLE_BODY", 400, "213", posted(b'["a"]', JSON)),
-    Row("UNPARSABLE_BODY", 400, "213", posted(b'{"name": NaN}', JSON)),
-    Row("UNPARSABLE_BODY", 400, "213", posted(b'{"name": "\\ud800"}', JSON)),
-    Row("UNPARSABLE_BODY", 400, "213", posted(b'{"name": "\xff"}', JSON)),
-    Row("UNPARSABLE_BODY", 400, "213", posted(b"[" * 100_000, JSON)),
-    Row("TOO_LARGE", 413, "", posted(b" " * (4 * 2**20) + b"{}", JSON)),
-    Row("UNKNOWN_FIELD", 400, "214", posted(b'{"name": "a", "colour": "red"}', JSON)),
+    Row("TRUNCATED_BODY", 400, "212", post(b'{"name": "a"', JSON)),
+    Row("TRUNCATED_BODY", 400, "212", post(b'{"name": "a', JSON)),
+    Row("TRUNCATED_BODY", 400, "212", post(b"", JSON)),
+    Row("UNPARSABLE_BODY", 400, "213", post(b"name=a", JSON)),
+    Row("UNPARSABLE_BODY", 400, "213", post(b'["a"]', JSON)),
+    Row("UNPARSABLE_BODY", 400, "213", post(b'{"name": NaN}', JSON)),
+    Row("UNPARSABLE_BODY", 400, "213", post(b'{"name": "\\ud800"}', JSON)),
+    Row("UNPARSABLE_BODY", 400, "213", post(b'{"name": "\xff"}', JSON)),
+    Row("UNPARSABLE_BODY", 400, "213", post(b"[" * 100_000, JSON)),
+    Row("TOO_LARGE", 413, "", post(b" " * (4 * 2**20) + b"{}", JSON)),
+    Row("UNKNOWN_FIELD", 400, "214", post(b'{"name": "a", "colour": "red"}', JSON)),
     Row("UNKNOWN_FIELD", 400, "214", put(ROUTE, "backend", weight=3)),
     Row("UNKNOWN_FIELD", 400, "214", update("/bot_users/{id}", colour="red")),
     Row("UNKNOWN_FIELD", 400, "214", create("/endpoints", proto="https")),
-    Row("WRONG_TYPE", 400, "215", posted(b'{"name": 1}', JSON)),
-    Row("WRONG_TYPE", 400, "215", posted(b'{"name": "a", "active": 1}', JSON)),
+    Row("WRONG_TYPE", 400, "215", post(b'{"name": 1}', JSON)),
+    Row("WRONG_TYPE", 400, "215", post(b'{"name": "a", "active": 1}', JSON)),
     Row("WRONG_TYPE", 400, "215", put(ROUTE, "saml", inactivity_timeout=-1)),
     Row("WRONG_TYPE", 400, "215", put(ROUTE, "saml", maximum_duration=2**32)),
-    Row("NO_TYPE", 400, "216", posted(b'{"name": "a"}', {})),
+    Row("NO_TYPE", 400, "216", post(b'{"name": "a"}', {})),
     Row("MALFORMED_ID", 400, "223", get("/bot_users?before_id=nobody")),
     Row("MALFORMED_ID", 400, "223", get("/endpoints?id=nobody")),
     Row("MALFORMED_ID", 400, "223", create("/reserved_domains", certificate_id="mine")),
@@ -418,15 +418,17 @@ ROWS = [
     Row("FILTER", 400, "250", get("/endpoints?filter=size(obj.url)")),
     Row("FILTER", 400, "250", get("/reserved_domains?filter=obj.domain.startsWith('a')")),
     Row("FILTER", 400, "250", in_turn(lambda a: a.make("/ip_policies"), get("/ip_policies?filter=obj.metadata"))),
-    Row("OVER_BUDGET", 429, "226", _spent(get("/bot_users"), get("/bot_users"), limit=1)),
-    Row("CREATES_OVER_BUDGET", 429, "432", _spent(create("/reserved_domains"), creates={"/reserved_domains": 0})),
-    Row("CREATES_OVER_BUDGET", 429, "509", _spent(create("/reserved_addrs"), creates={"/reserved_addrs": 0})),
-    Row("CREATES_OVER_BUDGET", 429, "614", _spent(create("/api_keys"), creates={"/api_keys": 0})),
-    Row("CREATES_OVER_BUDGET", 429, "7071", _spent(create("/edges/tls"), creates={"/edges/tls": 0})),
+    Row("OVER_BUDGET", 429, "226", _within_budget(get("/bot_users"), get("/bot_users"), limit=1)),
+    Row(
+        "CREATES_OVER_BUDGET", 429, "432", _within_budget(create("/reserved_domains"), creates={"/reserved_domains": 0})
+    ),
+    Row("CREATES_OVER_BUDGET", 429, "509", _within_budget(create("/reserved_addrs"), creates={"/reserved_addrs": 0})),
+    Row("CREATES_OVER_BUDGET", 429, "614", _within_budget(create("/api_keys"), creates={"/api_keys": 0})),
+    Row("CREATES_OVER_BUDGET", 429, "7071", _within_budget(create("/edges/tls"), creates={"/edges/tls": 0})),
     # Rules that many kinds share.
     Row("REQUIRED", 400, "", create("/ip_policy_rules", action="")),
     Row("REQUIRED", 400, "", create("/edges/tls", backend={})),
-    Row("NOT_A_CHOICE", 400, "", lambda a: _routed(a, match_type="regex")),
+    Row("NOT_A_CHOICE", 400, "", lambda a: _create_route(a, match_type="regex")),
     Row("TOO_LONG", 400, "100", create("/ip_policies", description="é" * 128)),
     Row("TOO_LONG", 400, "100", create("/ip_policies", metadata="é" * 2049)),
     Row("TOO_LONG", 400, "420", create("/reserved_domains", description="a" * 256)),
@@ -452,17 +454,17 @@ ROWS = [
     Row("NOT_BY_PATCH", 400, "", update("/edges/tls/{id}", backend=None)),
     Row("NOT_BY_PATCH", 400, "", update("/reserved_domains/{id}", certificate_id=None)),
     Row("NO_SUCH_OBJECT", 400, "", create("/credentials", owner_id=f"bot_{NOBODY}")),
-    Row("IN_USE", 400, "", lambda a: a.sandbox.request("DELETE", _used_certificate(a))),
-    Row("RAW_READ_ONLY", 400, "", _planted("/bot_users", "PATCH")),
-    Row("RAW_READ_ONLY", 400, "", _planted("/edges/tcp", "PUT", "/backend")),
+    Row("IN_USE", 400, "", lambda a: a.sandbox.request("DELETE", _certificate_in_use(a))),
+    Row("RAW_READ_ONLY", 400, "", _on_planted("/bot_users", "PATCH")),
+    Row("RAW_READ_ONLY", 400, "", _on_planted("/edges/tcp", "PUT", "/backend")),
     # What only the sandbox has.
-    Row("RAW_DUPLICATE", 400, "", in_turn(*[_planting({"id": f"bot_{NOBODY}"})] * 2)),
-    Row("WRONG_TYPE", 400, "215", _planting({"id": 5})),
-    *(Row("CONTROL", 400, "", _told("POST", "faults", {"on": "* *"} | fault)) for fault in NO_FAULTS),
-    Row("CONTROL", 400, "", _told("POST", "faults", [{"on": "* *"}, 5])),
-    *(Row("CONTROL", 400, "", _told("PUT", "budget", budget)) for budget in NO_BUDGETS),
-    Row("CONTROL", 400, "", _told("POST", "objects", {"collection": 5, "object": {}})),
-    Row("CONTROL", 400, "", _told("POST", "objects", {"collection": "bot_users", "object": []})),
+    Row("RAW_DUPLICATE", 400, "", in_turn(*[_plant({"id": f"bot_{NOBODY}"})] * 2)),
+    Row("WRONG_TYPE", 400, "215", _plant({"id": 5})),
+    *(Row("CONTROL", 400, "", _control("POST", "faults", {"on": "* *"} | fault)) for fault in NO_FAULTS),
+    Row("CONTROL", 400, "", _control("POST", "faults", [{"on": "* *"}, 5])),
+    *(Row("CONTROL", 400, "", _control("PUT", "budget", budget)) for budget in NO_BUDGETS),
+    Row("CONTROL", 400, "", _control("POST", "objects", {"collection": 5, "object": {}})),
+    Row("CONTROL", 400, "", _control("POST", "objects", {"collection": "bot_users", "object": []})),
     # Endpoints.
     Row("ENDPOINT_REQUIRED", 400, "18015", create("/endpoints", traffic_policy="")),
     Row("ENDPOINT_REQUIRED", 400, "18015", create("/endpoints", url="")),
@@ -486,10 +488,10 @@ ROWS = [
     Row("ENDPOINT_DUPLICATE", 400, "18009", _endpoint_on_edge("/edges/https", "https://{host}")),
     Row("ENDPOINT_DUPLICATE", 400, "18009", _endpoint_on_edge("/edges/tls", "http://{host}:443")),
     Row("ENDPOINT_DUPLICATE", 400, "18009", _endpoint_on_edge("/edges/tcp", "tcp://{host}:{port}")),
-    Row("POOLING_BESIDE_ONE", 400, "18016", _pooled(False, True)),
-    Row("NO_POOLING_BESIDE_POOL", 400, "18017", _pooled(True, False)),
-    Row("ENDPOINT_READ_ONLY", 400, "", _planted("/endpoints", "DELETE", type="ephemeral")),
-    Row("ENDPOINT_READ_ONLY", 400, "", _planted("/endpoints", "PATCH", type="edge")),
+    Row("POOLING_BESIDE_ONE", 400, "18016", _join_pool(False, True)),
+    Row("NO_POOLING_BESIDE_POOL", 400, "18017", _join_pool(True, False)),
+    Row("ENDPOINT_READ_ONLY", 400, "", _on_planted("/endpoints", "DELETE", type="ephemeral")),
+    Row("ENDPOINT_READ_ONLY", 400, "", _on_planted("/endpoints", "PATCH", type="edge")),
     Row("BINDING_UNKNOWN", 400, "15005", create("/endpoints", bindings=["private"])),
     Row("BINDING_REPEATED", 400, "15006", create("/endpoints", bindings=["public", "public"])),
     Row("BINDING_INTERNAL", 400, "9029", create("/endpoints", bindings=["internal"])),
@@ -538,9 +540,12 @@ ROWS = [
     *(Row("MODULE_POLICY", 400, "2200", create("/edges/tls", traffic_policy={"value": text})) for text in BAD_POLICIES),
     Row("ROUTE_ELSEWHERE", 404, "7110", _foreign_route),
     Row("ROUTE_DUPLICATE", 400, "7126", _same_route),
-    Row("ROUTE_MATCH", 400, "7131", lambda a: _routed(a, match="pay")),
+    Row("ROUTE_MATCH", 400, "7131", lambda a: _create_route(a, match="pay")),
     Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata="<html/>")),
-    *(Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata=_encoded(name))) for name in ("foo", "base64")),
+    *(
+        Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata=_metadata_encoded_as(name)))
+        for name in ("foo", "base64")
+    ),
     Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata='<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')),
     Row("NAMEID_FORMAT", 400, "", put(ROUTE, "saml", nameid_format="initials")),
     Row("WEBHOOK_PROVIDER", 400, "7030", put(ROUTE, "webhook_verification", provider="nobody")),
@@ -618,10 +623,10 @@ ROWS = [
     Row("UNKNOWN_FIELD", 400, "214", update("/reserved_domains/{id}", domain="b.example.com")),
     Row("UNKNOWN_FIELD", 400, "214", update("/reserved_domains/{id}", region="us")),
     Row("CERTIFICATE_TWICE", 400, "434", _both_certificates),
-    Row("MANAGED_CERTIFICATE", 400, "436", _detached),
-    Row("MANAGED_CERTIFICATE", 400, "436", _emptied),
-    Row("CERTIFICATE_NOT_UPLOADED", 400, "", _managed_of_another),
-    Row("CERTIFICATE_MANAGED", 400, "1966", lambda a: a.sandbox.request("DELETE", _managed_certificate(a))),
+    Row("MANAGED_CERTIFICATE", 400, "436", _detach_certificate),
+    Row("MANAGED_CERTIFICATE", 400, "436", _clear_certificate),
+    Row("CERTIFICATE_NOT_UPLOADED", 400, "", _use_managed_certificate),
+    Row("CERTIFICATE_MANAGED", 400, "1966", lambda a: a.sandbox.request("DELETE", _obtain_certificate(a))),
     Row(
         "POLICY_ON_OWN_DOMAIN",
         400,
@@ -640,7 +645,7 @@ ROWS = [
     Row("DOMAIN_IN_USE", 400, "446", delete_used("/endpoints", "domain", "/reserved_domains")),
     Row("DOMAIN_IN_USE", 400, "446", lambda a: _delete_served(a, "/edges/tls")),
     Row("DOMAIN_IN_USE", 400, "446", lambda a: _delete_served(a, "/edges/https")),
-    Row("DEV_DOMAIN", 400, "458", _planted("/reserved_domains", "DELETE", is_dev=True)),
+    Row("DEV_DOMAIN", 400, "458", _on_planted("/reserved_domains", "DELETE", is_dev=True)),
     Row("ADDRESS_REGION", 400, "500", create("/reserved_addrs", region="mars")),
     Row("ADDRESS_UNCHANGED", 400, "506", update("/reserved_addrs/{id}")),
     Row("UNKNOWN_FIELD", 400, "214", update("/reserved_addrs/{id}", region="us")),
@@ -776,7 +781,7 @@ ROWS = [
 ]
 
 
-def _routed(account: Account, **change: Any) -> httpx.Response:
+def _create_route(account: Account, **change: Any) -> httpx.Response:
     path = account.place("/edges/https/{id}") + "/routes"
     return account.sandbox.request("POST", path, BODIES["/edges/https/{}/routes"](account) | change)
 
@@ -786,7 +791,7 @@ def _upstream_beside(account: Account, module: str) -> httpx.Response:
     return account.sandbox.request("PUT", f"{path}/tls_termination", {"terminate_at": "upstream"})
 
 
-def _used_certificate(account: Account) -> str:
+def _certificate_in_use(account: Account) -> str:
     domain = account.place("/reserved_domains/{id}/certificate").rpartition("/")[0]
     return str(account.sandbox.get(domain)["certificate"]["uri"])
 

@@ -1,4 +1,4 @@
-"""The table of rules, continued: of the kinds and modules that the specification leaves out; see `rules`."""
+"""The table of rules, continued: the kinds and modules that are not in the specification; see `rules`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _login_on_another_route(account: Account) -> httpx.Response:
     return account.sandbox.request("POST", routes, body)
 
 
-def _renamed_to_taken(account: Account) -> httpx.Response:
+def _rename_to_existing(account: Account) -> httpx.Response:
     first, second = account.make("/vaults"), account.make("/vaults")
     return account.sandbox.request("PATCH", f"/vaults/{second['id']}", {"name": first["name"]})
 
@@ -35,7 +35,7 @@ def _application(account: Account, **application: object) -> httpx.Response:
     return account.sandbox.request("PUT", f"{account.place(ROUTE)}/oauth", provider)
 
 
-def _weighted_cycle(account: Account) -> httpx.Response:
+def _cycle_of_weighted(account: Account) -> httpx.Response:
     inner = account.make("/backends/weighted")
     outer = account.make("/backends/failover", backends=[inner["id"]])
     return account.sandbox.request("PATCH", f"/backends/weighted/{inner['id']}", {"backends": {outer["id"]: 1}})
@@ -57,7 +57,7 @@ ROWS = [
         "WEIGHT", 400, "6512", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): 10_001}})
     ),
     Row("WEIGHT", 400, "6512", create("/backends/weighted", lambda a: {"backends": {a.id("/backends/static"): -1}})),
-    Row("WEIGHTED_CYCLE", 400, "6524", _weighted_cycle),
+    Row("WEIGHTED_CYCLE", 400, "6524", _cycle_of_weighted),
     Row("NO_CHILD", 400, "6501", create("/backends/weighted", backends={f"bkdsc_{NOBODY}": 1})),
     Row("BACKEND_IN_USE", 400, "6502", delete_used("/backends/weighted", "backends", "/backends/tunnel_group")),
     # Modules of routes.
@@ -94,7 +94,7 @@ ROWS = [
     Row("VAULT_NAME", 400, "23000", create("/vaults", name="no spaces")),
     Row("VAULT_NAME", 400, "23000", create("/vaults", name="")),
     Row("VAULT_DUPLICATE", 400, "23004", twice("/vaults", "name")),
-    Row("VAULT_DUPLICATE", 400, "23004", _renamed_to_taken),
+    Row("VAULT_DUPLICATE", 400, "23004", _rename_to_existing),
     Row("VAULT_NOT_EMPTY", 400, "23003", delete_used("/vault_secrets", "vault", "/vaults")),
     Row("NO_VAULT", 400, "", create("/vault_secrets", vault_id=f"vault_{NOBODY}")),
     Row("NO_VAULT", 400, "", create("/vault_secrets", vault_id=None, vault_name="nowhere")),

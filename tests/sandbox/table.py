@@ -1,4 +1,4 @@
-"""The written table of operations, and how each is prepared for."""
+"""The written table of operations, and what must exist for each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ROWS = [Row.parse(text) for text in TABLE["specified"] + TABLE["beyond"]]
 
 
 def prepare(account: Account, row: Row) -> tuple[str, Any]:
-    """The path, with everything there that the operation needs, and its body."""
+    """Creates what the operation needs. Returns its path and its body."""
     path, shape = account.place(row.path), re.sub(r"{\w+}", "{}", row.path)
     match row.method:
         case "POST":

@@ -42,18 +42,18 @@ def test_accounts_are_numbered_and_their_keys_are_their_names(platform: Sandbox)
     }
 
 
-def test_a_key_that_was_created_acts_in_its_account_until_it_is_deleted(pair: tuple[Emulator, Emulator]) -> None:
+def test_a_created_key_works_in_its_account_until_it_is_deleted(pair: tuple[Emulator, Emulator]) -> None:
     one, two = pair
     made = one.post("/api_keys", {})
     one.post("/ip_policies", {"description": "office"})
     headers = {"Authorization": f"Bearer {made['token']}", "Service-Version": "2"}
     found = two.request("GET", "/ip_policies", headers=headers).json()["ip_policies"]
-    assert [each["description"] for each in found] == ["office"]
+    assert [policy["description"] for policy in found] == ["office"]
     one.delete(f"/api_keys/{made['id']}")
     assert two.request("GET", "/ip_policies", headers=headers).status_code == 403
 
 
-def test_an_unknown_key_belongs_to_no_account(platform: Sandbox) -> None:
+def test_an_unknown_key_is_refused_by_each_account(platform: Sandbox) -> None:
     headers = {"Authorization": "Bearer sandbox-0003", "Service-Version": "2"}
     assert platform.request("GET", "/ip_policies", headers=headers).status_code == 403
 
@@ -111,13 +111,13 @@ def test_a_reference_to_an_object_of_another_account_is_refused(
     one.post(collection, theirs)
 
 
-def test_an_id_of_another_account_begins_a_page_as_a_deleted_one_does(pair: tuple[Emulator, Emulator]) -> None:
+def test_a_page_after_an_id_of_another_account_is_as_after_a_deleted_one(pair: tuple[Emulator, Emulator]) -> None:
     one, two = pair
     older = two.post("/ip_policies", {"description": "a"})
     theirs = one.post("/ip_policies", {"description": "b"})
     two.post("/ip_policies", {"description": "c"})
     page = two.get(f"/ip_policies?before_id={theirs['id']}")["ip_policies"]
-    assert [each["id"] for each in page] == [older["id"]]
+    assert [policy["id"] for policy in page] == [older["id"]]
 
 
 def test_events_are_delivered_to_the_destinations_of_the_account(platform: Sandbox) -> None:
@@ -127,8 +127,8 @@ def test_events_are_delivered_to_the_destinations_of_the_account(platform: Sandb
         "/event_subscriptions",
         {"description": "all", "destination_ids": [destination], "sources": [{"type": "ip_policy_created.v0"}]},
     )
-    for each, name in ((two, "theirs"), (one, "ours")):
-        each.post("/ip_policies", {"description": name})
+    for emulator, name in ((two, "theirs"), (one, "ours")):
+        emulator.post("/ip_policies", {"description": name})
     deliveries = one.get(f"/_sandbox/deliveries?destination={destination}&account={FIRST}")["deliveries"]
     assert [delivery["event"]["object"]["description"] for delivery in deliveries] == ["ours"]
 
@@ -160,7 +160,7 @@ def test_a_public_key_is_registered_once_on_the_platform(pair: tuple[Emulator, E
     assert two.refusal("POST", "/ssh_credentials", body) == (400, "610")
 
 
-def test_an_agent_ingress_has_its_domain_alone_on_the_platform(pair: tuple[Emulator, Emulator]) -> None:
+def test_the_domain_of_an_agent_ingress_is_unique_on_the_platform(pair: tuple[Emulator, Emulator]) -> None:
     one, two = pair
     one.post("/agent_ingresses", {"domain": "agents.example.com"})
     assert two.refusal("POST", "/agent_ingresses", {"domain": "agents.example.com"}) == (400, "6706")
@@ -229,7 +229,7 @@ async def test_concurrent_requests_count_in_their_account() -> None:
     assert [answer.status_code for answer in answers] == [429, 200]
 
 
-async def test_faults_and_the_log_know_the_account(platform: Sandbox) -> None:
+async def test_faults_and_the_log_have_the_account(platform: Sandbox) -> None:
     one, two = platform.accounts[FIRST], platform.accounts[SECOND]
     two.fault("GET /bot_users", then="status", status=404)
     statuses = []
@@ -242,12 +242,12 @@ async def test_faults_and_the_log_know_the_account(platform: Sandbox) -> None:
             else:
                 statuses.append("served")
     assert statuses[:2] == ["served", "served"] != statuses[1:]
-    assert [(each.get("account"), each["status"]) for each in platform.log()] == [
+    assert [(request.get("account"), request["status"]) for request in platform.log()] == [
         (None, 200),
         (FIRST, 200),
         (SECOND, 404),
     ]
-    assert [each["status"] for each in two.log()] == [404]
+    assert [request["status"] for request in two.log()] == [404]
 
 
 def test_a_control_request_for_an_unknown_account_is_refused(platform: Sandbox) -> None:
@@ -289,7 +289,7 @@ async def test_one_project_is_applied_to_several_accounts_and_a_shared_domain_to
     for account, domains in zip(pair, (1, 0), strict=True):
         assert len(account.get("/ip_policies")["ip_policies"]) == 1
         assert len(account.get("/reserved_domains")["reserved_domains"]) == domains
-    assert [(each["path"], each["status"]) for each in pair[1].log() if each["method"] == "POST"] == [
+    assert [(request["path"], request["status"]) for request in pair[1].log() if request["method"] == "POST"] == [
         ("/ip_policies", 201),
         ("/reserved_domains", 400),
     ]

@@ -51,7 +51,7 @@ def refusal(answer: httpx.Response) -> tuple[int, int, str]:
     return answer.status_code, body["error_code"], body["details"]["err"].strip().rpartition("ERR_NGROK_")[2]
 
 
-def signed_in_with(sandbox: SandboxProcess, *acl: str) -> str:
+def sign_in(sandbox: SandboxProcess, *acl: str) -> str:
     """The id of a credential with these rules, which the agent has."""
     credential = sandbox.post("/credentials", {"acl": list(acl)})
     sandbox.post("/_sandbox/agent", {"authtoken": credential["token"]})
@@ -61,15 +61,15 @@ def signed_in_with(sandbox: SandboxProcess, *acl: str) -> str:
 def test_a_started_tunnel_is_listed_and_found_and_can_be_stopped(agent: httpx.Client) -> None:
     started = start(agent)
     assert started.status_code == 201
-    shown = started.json()
-    assert shown.keys() == {"name", "uri", "public_url", "proto", "config", "metrics"}
-    assert shown["public_url"] == "https://orders.berlin.example.com"
-    assert shown["config"] == {"addr": "http://localhost:8080", "inspect": True}
-    assert agent.get("/api/tunnels").json() == {"tunnels": [shown], "uri": "/api/tunnels"}
-    assert agent.get(shown["uri"]).json() == shown
-    assert agent.delete(shown["uri"]).status_code == 204
-    assert agent.get(shown["uri"]).status_code == 404
-    assert agent.delete(shown["uri"]).status_code == 404
+    tunnel = started.json()
+    assert tunnel.keys() == {"name", "uri", "public_url", "proto", "config", "metrics"}
+    assert tunnel["public_url"] == "https://orders.berlin.example.com"
+    assert tunnel["config"] == {"addr": "http://localhost:8080", "inspect": True}
+    assert agent.get("/api/tunnels").json() == {"tunnels": [tunnel], "uri": "/api/tunnels"}
+    assert agent.get(tunnel["uri"]).json() == tunnel
+    assert agent.delete(tunnel["uri"]).status_code == 204
+    assert agent.get(tunnel["uri"]).status_code == 404
+    assert agent.delete(tunnel["uri"]).status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -92,10 +92,10 @@ def test_a_tunnel_is_shown_with_its_upstream_in_full_and_inspects_only_http(
 
 @pytest.mark.parametrize("name", ["ä %", "a/b", "a/", "%41"])
 def test_a_tunnel_is_found_at_its_uri_whatever_its_name(agent: httpx.Client, name: str) -> None:
-    shown = start(agent, name=name).json()
-    assert shown["uri"].isascii()
-    assert agent.get(shown["uri"]).json() == shown
-    assert agent.delete(shown["uri"]).status_code == 204
+    tunnel = start(agent, name=name).json()
+    assert tunnel["uri"].isascii()
+    assert agent.get(tunnel["uri"]).json() == tunnel
+    assert agent.delete(tunnel["uri"]).status_code == 204
 
 
 def test_a_tunnel_is_an_ephemeral_endpoint_a_tunnel_and_a_session_of_the_account(
@@ -115,16 +115,14 @@ def test_a_tunnel_is_an_ephemeral_endpoint_a_tunnel_and_a_session_of_the_account
     assert sandbox.get("/endpoints")["endpoints"] == sandbox.get("/tunnels")["tunnels"] == []
 
 
-def test_an_ephemeral_endpoint_is_not_the_management_api_s_to_change(
-    sandbox: SandboxProcess, agent: httpx.Client
-) -> None:
+def test_the_management_api_does_not_delete_an_ephemeral_endpoint(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     start(agent)
     (endpoint,) = sandbox.get("/endpoints")["endpoints"]
     assert sandbox.refusal("DELETE", f"/endpoints/{endpoint['id']}")[0] == 400
     assert len(agent.get("/api/tunnels").json()["tunnels"]) == 1
 
 
-def test_a_restart_forgets_what_was_started(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+def test_a_restart_ends_started_tunnels(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     start(agent)
     (before,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
     sandbox.post("/_sandbox/agent", {})
@@ -145,14 +143,14 @@ def test_the_management_api_restarts_and_stops_the_agent(
     assert start(agent).status_code == status
 
 
-def test_a_planted_session_is_not_the_agent_s_and_stays(sandbox: SandboxProcess) -> None:
+def test_a_planted_session_remains_after_a_restart_of_the_agent(sandbox: SandboxProcess) -> None:
     planted = f"ts_{7:027}"
     sandbox.plant("/tunnel_sessions", {"id": planted})
     sandbox.post("/_sandbox/agent", {})
     assert planted in [session["id"] for session in sandbox.get("/tunnel_sessions")["tunnel_sessions"]]
 
 
-def test_what_ran_in_a_process_that_was_killed_is_gone(
+def test_tunnels_of_a_killed_process_are_removed_at_the_next_start(
     start_sandbox: Callable[..., SandboxProcess], tmp_path: Path
 ) -> None:
     sandbox = start_sandbox(db=tmp_path / "sandbox.sqlite", agent=True)
@@ -188,10 +186,10 @@ RULES = [
 @pytest.mark.parametrize(
     ("acl", "allowed"), RULES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
-def test_a_credential_binds_what_its_rules_say(
+def test_a_credential_binds_the_hosts_of_its_rules(
     sandbox: SandboxProcess, agent: httpx.Client, acl: list[str], allowed: bool
 ) -> None:
-    signed_in_with(sandbox, *acl)
+    sign_in(sandbox, *acl)
     answer = start(agent)
     assert answer.status_code == 201 if allowed else refusal(answer) == (502, 103, "308")
 
@@ -200,12 +198,12 @@ def test_a_random_host_name_is_for_credentials_without_restrictions(
     sandbox: SandboxProcess, agent: httpx.Client
 ) -> None:
     assert start(agent, domain=None).json()["public_url"].endswith(".sandbox.test")
-    signed_in_with(sandbox, "bind:*.sandbox.test")
+    sign_in(sandbox, "bind:*.sandbox.test")
     assert refusal(start(agent, domain=None)) == (502, 103, "308")
 
 
-def test_the_session_is_of_the_credential_and_its_owner(sandbox: SandboxProcess, agent: httpx.Client) -> None:
-    credential = signed_in_with(sandbox, "bind:*.berlin.example.com")
+def test_a_session_has_the_credential_and_an_endpoint_its_owner(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    credential = sign_in(sandbox, "bind:*.berlin.example.com")
     start(agent)
     (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
     (endpoint,) = sandbox.get("/endpoints")["endpoints"]
@@ -213,16 +211,16 @@ def test_the_session_is_of_the_credential_and_its_owner(sandbox: SandboxProcess,
     assert endpoint["principal"]["id"] == sandbox.get(f"/credentials/{credential}")["owner_id"]
 
 
-def test_a_deleted_credential_opens_nothing_more(sandbox: SandboxProcess, agent: httpx.Client) -> None:
-    sandbox.delete(f"/credentials/{signed_in_with(sandbox)}")
+def test_a_deleted_credential_opens_no_tunnel(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    sandbox.delete(f"/credentials/{sign_in(sandbox)}")
     assert refusal(start(agent)) == (502, 103, "107")
 
 
-def test_an_agent_with_a_token_of_nobody_is_not_ready(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+def test_an_agent_with_an_unknown_token_is_not_ready(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     assert sandbox.refusal("POST", "/_sandbox/agent", {"authtoken": "made-up"})[0] == 400
     assert agent.get("/api/status").json()["status"] == "connecting"
     assert refusal(start(agent))[:2] == (503, 104)
-    signed_in_with(sandbox)
+    sign_in(sandbox)
     assert start(agent).status_code == 201
 
 
@@ -244,14 +242,12 @@ def test_an_agent_with_a_token_of_nobody_is_not_ready(sandbox: SandboxProcess, a
     ],
     ids=str,
 )
-def test_a_tunnel_that_cannot_be_is_refused(
-    agent: httpx.Client, settings: dict[str, Any], refused: tuple[Any, ...]
-) -> None:
+def test_an_invalid_tunnel_is_refused(agent: httpx.Client, settings: dict[str, Any], refused: tuple[Any, ...]) -> None:
     assert refusal(start(agent, **settings))[: len(refused)] == refused
     assert agent.get("/api/tunnels").json()["tunnels"] == []
 
 
-def test_a_name_and_an_address_are_given_once(agent: httpx.Client) -> None:
+def test_a_name_and_an_address_of_a_tunnel_are_unique(agent: httpx.Client) -> None:
     start(agent)
     assert refusal(start(agent, domain="other.berlin.example.com"))[:2] == (400, 102)
     assert refusal(start(agent, name="other")) == (502, 103, "334")
@@ -281,7 +277,7 @@ def test_an_address_that_a_tunnel_serves_is_taken(sandbox: SandboxProcess, agent
     sandbox.post("/edges/https", {"hostports": [f"{host}:443"]})
 
 
-def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -> None:
+def test_configuration_files_are_merged_before_tunnels_start(tmp_path: Path) -> None:
     """Key by key, and the later file wins; within a tunnel too."""
     first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
     first.write_text("authtoken: unknown\ntunnels: {orders: {proto: http, addr: 8080, inspect: false}}\n")
@@ -296,7 +292,7 @@ def test_configuration_files_are_merged_before_anything_starts(tmp_path: Path) -
     database.close()
 
 
-def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -> None:
+def test_a_refused_tunnel_does_not_prevent_others_from_starting(tmp_path: Path) -> None:
     file = tmp_path / "agent.yml"
     file.write_text(
         "tunnels: {a: {proto: gopher, addr: 1}, b: {proto: http, addr: 80}, c: {proto: http, addr: 1, domain: c.test}}"
@@ -316,7 +312,7 @@ def test_a_tunnel_that_is_refused_keeps_no_other_from_starting(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["[" * 5000, "tunnels: [", "tunnels: !!int x", "tunnels: 5", "5"])
-def test_a_file_that_is_no_configuration_is_named(tmp_path: Path, text: str) -> None:
+def test_an_invalid_configuration_file_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "agent.yml"
     file.write_text(text)
     database = Database(":memory:")
@@ -343,18 +339,21 @@ def test_a_body_of_another_type_is_refused(agent: httpx.Client) -> None:
     assert agent.post("/api/tunnels", data={"name": "x"}).status_code == 415
 
 
-def test_captured_requests_are_none(agent: httpx.Client) -> None:
+def test_the_list_of_captured_requests_is_empty(agent: httpx.Client) -> None:
     assert agent.get("/api/requests/http").json()["requests"] == []
     assert agent.delete("/api/requests/http").status_code == 204
     assert agent.get("/api/").json()["uri"] == "/api"
     assert agent.get("/api/surprise").status_code == 404
 
 
-def test_sessions_that_begin_and_end_are_events(sandbox: SandboxProcess) -> None:
+def test_the_start_and_stop_of_a_session_are_events(sandbox: SandboxProcess) -> None:
     target = {"metrics": {"api_key": "k", "service": "edge"}}
     destination = sandbox.post("/event_destinations", {"format": "json", "target": target})["id"]
-    sources = [{"type": f"agent_session_{each}.v0"} for each in ("start", "stop")]
+    sources = [{"type": f"agent_session_{event}.v0"} for event in ("start", "stop")]
     sandbox.post("/event_subscriptions", {"sources": sources, "destination_ids": [destination]})
     sandbox.post("/_sandbox/agent", {})
     found = sandbox.get(f"/_sandbox/deliveries?destination={destination}")["deliveries"]
-    assert [each["event"]["event_type"] for each in found] == ["agent_session_stop.v0", "agent_session_start.v0"]
+    assert [delivery["event"]["event_type"] for delivery in found] == [
+        "agent_session_stop.v0",
+        "agent_session_start.v0",
+    ]

@@ -15,13 +15,13 @@ FOREIGN = ["attacker.example.com", "127.0.0.1.attacker.example.com:80", "localho
 
 
 @pytest.mark.parametrize("host", [*OWN, *FOREIGN])
-def test_a_host_is_known_by_its_name(sandbox: Sandbox, host: str) -> None:
+def test_only_local_hosts_are_accepted(sandbox: Sandbox, host: str) -> None:
     answer = sandbox.request("GET", "/_sandbox/requests", headers={"Host": host})
     assert answer.status_code in ((200,) if host in OWN else (400, 403))  # 400: no HTTP at all
 
 
 @pytest.mark.parametrize("origin", ["http://attacker.example.com", "null", "file://", "http://127.0.0.1:1"])
-def test_a_page_of_another_origin_changes_nothing(sandbox: Sandbox, origin: str) -> None:
+def test_a_request_from_another_origin_is_refused(sandbox: Sandbox, origin: str) -> None:
     Account(sandbox).make("/ip_policies")
     assert sandbox.request("DELETE", "/_sandbox", headers={"Origin": origin}).status_code == 403
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
@@ -32,14 +32,14 @@ FORMS = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data
 
 
 @pytest.mark.parametrize("kind", FORMS)
-def test_a_form_of_a_page_plants_nothing(sandbox: Sandbox, kind: str | None) -> None:
+def test_a_form_of_a_web_page_is_refused(sandbox: Sandbox, kind: str | None) -> None:
     body = b'{"on": "* *", "then": "cut", "times": 0}'
     headers = {} if kind is None else {"Content-Type": kind}
     assert sandbox.request("POST", "/_sandbox/faults", content=body, headers=headers).status_code == 400
     assert sandbox.get("/_sandbox/faults")["faults"] == []
 
 
-def test_the_agent_answers_no_page_of_another_site(start_sandbox: Any) -> None:
+def test_the_agent_refuses_pages_of_other_sites(start_sandbox: Any) -> None:
     running = start_sandbox(agent=True)
     with httpx.Client(base_url=running.agent_url, trust_env=False) as agent:
         for headers in ({"Host": "attacker.example.com"}, {"Origin": "https://attacker.example.com"}):

@@ -1,4 +1,4 @@
-"""What the public platform was seen to do where the specification is silent: one row per behavior."""
+"""Behaviors of the public platform that the specification does not describe: one row per behavior."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Behavior = Callable[[Account], None]
 def _no_targets(a: Account) -> None:
     made = a.make("/reserved_domains", resolves_to=[])
     assert made["resolves_to"] is None
-    shown = a.sandbox.patch(f"/reserved_domains/{made['id']}", {"resolves_to": [{"value": "eu"}]})
-    assert shown["resolves_to"] == [{"value": "eu"}]
+    updated = a.sandbox.patch(f"/reserved_domains/{made['id']}", {"resolves_to": [{"value": "eu"}]})
+    assert updated["resolves_to"] == [{"value": "eu"}]
 
 
 def _region(a: Account) -> None:
@@ -60,9 +60,9 @@ def _active_again(a: Account) -> None:
 def _unknown_session(a: Account) -> None:
     for command in ("stop", "restart", "update"):
         assert a.sandbox.refusal("POST", f"/tunnel_sessions/ts_{NOBODY}/{command}", {}) == (404, "")
-    there = f"/tunnel_sessions/{a.plant('/tunnel_sessions')['id']}/stop"
-    assert a.sandbox.refusal("POST", there, {"now": True}) == (400, "214")
-    assert a.sandbox.request("POST", there, {}).status_code == 204
+    path = f"/tunnel_sessions/{a.plant('/tunnel_sessions')['id']}/stop"
+    assert a.sandbox.refusal("POST", path, {"now": True}) == (400, "214")
+    assert a.sandbox.request("POST", path, {}).status_code == 204
 
 
 def _beside_tls(a: Account) -> None:
@@ -90,18 +90,18 @@ def _line_feed(a: Account) -> None:
 def _order_of_sources(a: Account) -> None:
     path = a.place("/event_subscriptions/{id}") + "/sources"
     types = [f"vault_{how}.v0" for how in ("updated", "created", "deleted")]
-    for each in types:
-        a.sandbox.post(path, {"type": each})
+    for type_ in types:
+        a.sandbox.post(path, {"type": type_})
     assert [source["type"] for source in a.sandbox.get(path)["sources"]] == types
 
 
 def _no_status_yet(a: Account) -> None:
     made = a.make("/reserved_domains", certificate_management_policy={})
     path, changed = f"/reserved_domains/{made['id']}", {"private_key_type": "rsa"}
-    shown = [made, *(a.sandbox.get(path) for _ in range(2))]
-    shown += [a.sandbox.patch(path, {"certificate_management_policy": changed}), a.sandbox.get(path)]
-    found = [each["certificate_management_status"] for each in shown]
-    assert [each and bool(each["provisioning_job"]) for each in found] == [None, True, False, None, True]
+    responses = [made, *(a.sandbox.get(path) for _ in range(2))]
+    responses += [a.sandbox.patch(path, {"certificate_management_policy": changed}), a.sandbox.get(path)]
+    found = [response["certificate_management_status"] for response in responses]
+    assert [status and bool(status["provisioning_job"]) for status in found] == [None, True, False, None, True]
 
 
 def _empty_match(a: Account) -> None:
@@ -116,8 +116,8 @@ def _fields(a: Account) -> None:
     source = {"type": "http_request_complete.v0", "fields": ["conn.client_ip"]}
     assert a.sandbox.post(f"{path}/sources", source)["fields"] == source["fields"]
     a.sandbox.patch(path, {"sources": [{"type": source["type"]}, {"type": "vault_created.v0"}]})
-    shown = a.sandbox.get(path)["sources"]
-    assert [each.get("fields") for each in shown] == [["conn.client_ip"], None]
+    sources = a.sandbox.get(path)["sources"]
+    assert [source.get("fields") for source in sources] == [["conn.client_ip"], None]
 
 
 def _edge_endpoints(a: Account) -> None:
@@ -125,23 +125,23 @@ def _edge_endpoints(a: Account) -> None:
     tcp = a.make("/edges/tcp", hostports=[address["addr"]], metadata="m", description="d")
     tls = a.make("/edges/tls", hostports=[f"{domain['domain']}:443"])
     listed = {endpoint["edge"]["id"]: endpoint for endpoint in a.sandbox.get("/endpoints")["endpoints"]}
-    assert {each["type"] for each in listed.values()} == {"edge"}
+    assert {endpoint["type"] for endpoint in listed.values()} == {"edge"}
     assert listed[tcp["id"]]["url"] == f"tcp://{address['addr']}"
     assert listed[tcp["id"]]["tcp_addr"] == {"id": address["id"], "uri": address["uri"]}
     assert (listed[tcp["id"]]["metadata"], listed[tcp["id"]]["description"]) == ("m", "d")
     assert listed[tls["id"]]["public_url"] == f"tls://{domain['domain']}"
     assert listed[tls["id"]]["domain"]["id"] == domain["id"]
-    kept = listed[tls["id"]]["id"]
+    tls_endpoint = listed[tls["id"]]["id"]
     a.sandbox.patch(f"/edges/tls/{tls['id']}", {"metadata": "mine"})
-    assert a.sandbox.get(f"/endpoints/{kept}")["metadata"] == "mine"
+    assert a.sandbox.get(f"/endpoints/{tls_endpoint}")["metadata"] == "mine"
     for method, body in (("PATCH", {"url": "https://x.y"}), ("DELETE", None)):
-        assert a.sandbox.refusal(method, f"/endpoints/{kept}", body)[0] == 400
+        assert a.sandbox.refusal(method, f"/endpoints/{tls_endpoint}", body)[0] == 400
     a.sandbox.patch(f"/edges/tls/{tls['id']}", {"hostports": []})
     a.sandbox.delete(f"/edges/tcp/{tcp['id']}")
     assert a.sandbox.get("/endpoints")["endpoints"] == []
 
 
-def _reported(a: Account) -> None:
+def _abuse_report(a: Account) -> None:
     made = a.make("/abuse_reports", urls=["https://phish.example.com/a", "https://phish.example.com/b"], metadata="m")
     assert (made["status"], made["metadata"]) == ("PENDING", "m")
     assert made["hostnames"] == [{"hostname": "phish.example.com", "status": "PENDING"}]
@@ -160,7 +160,7 @@ def _operators(a: Account) -> None:
 
 CAPTURED: dict[str, Behavior] = {
     "a domain that resolves everywhere shows null": _no_targets,
-    "the region that a domain was given is shown": _region,
+    "a domain has the region with which it was created": _region,
     "the owner is by default the bot or user of the key": _own_owner,
     "the keys of a bot work while it is active": _active_again,
     "a command to a session may carry an empty object": _unknown_session,
@@ -171,18 +171,18 @@ CAPTURED: dict[str, Behavior] = {
     "a certificate policy has no status at first": _no_status_yet,
     "an empty match of a route's update is not supplied": _empty_match,
     "the fields of an event source are kept": _fields,
-    "an abuse report is pending, and is not listed": _reported,
+    "an abuse report is pending, and is not listed": _abuse_report,
     "a Kubernetes operator registers itself": _operators,
     "what an edge serves is an endpoint of type edge": _edge_endpoints,
 }
 
 
 @pytest.mark.parametrize("name", CAPTURED)
-def test_captured(sandbox: Sandbox, name: str) -> None:
+def test_a_captured_behavior_is_emulated(sandbox: Sandbox, name: str) -> None:
     CAPTURED[name](Account(sandbox))
 
 
-def test_serial_numbers_keep_their_leading_zeros() -> None:
-    for number, shown in ((1, "01"), (0x4F2, "04f2"), (0x10F2, "10f2")):
+def test_serial_numbers_have_leading_zeros() -> None:
+    for number, expected in ((1, "01"), (0x4F2, "04f2"), (0x10F2, "10f2")):
         leaf = x509.load_pem_x509_certificate(pems.certificate("leaf", serial=number).encode())
-        assert certificates.certificate(leaf)["serial_number"] == shown
+        assert certificates.certificate(leaf)["serial_number"] == expected

@@ -5,8 +5,8 @@ from cryptography import x509
 from reconciler.sandbox.base import certificates, derive
 
 
-def test_certificates_are_issued_with_one_key_for_all() -> None:
-    """To make one of RSA takes longer than anybody waits who reads a list of a hundred domains."""
+def test_all_issued_certificates_share_one_key() -> None:
+    """An RSA key of its own for each would make a list of a hundred domains too slow."""
     first, second = (
         x509.load_pem_x509_certificate(certificates.issue(domain, "rsa", derive.now()).encode()) for domain in "ab"
     )

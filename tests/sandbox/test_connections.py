@@ -1,4 +1,4 @@
-"""Connections: a request is answered alike whether it comes in one piece or not, and one after the other."""
+"""Connections: requests are answered alike in one piece and in several, and in order."""
 
 from __future__ import annotations
 
@@ -62,45 +62,45 @@ REQUESTS = {
 
 
 @contextmanager
-def _connected(sandbox: SandboxProcess) -> Iterator[socket.socket]:
+def _connect(sandbox: SandboxProcess) -> Iterator[socket.socket]:
     address = urlsplit(sandbox.base_url)
     with socket.create_connection((address.hostname, address.port), timeout=10) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 
 
-def _told(connection: socket.socket, patience: float = 0.15) -> str:
-    """All that comes until nothing comes for a while, or the connection is reset: its peer did not read the rest."""
+def _read_response(connection: socket.socket, patience: float = 0.15) -> str:
+    """Reads until nothing is received for a while, or the peer resets the connection without reading the rest."""
     connection.settimeout(10)
-    told = connection.recv(2**16)
+    response = connection.recv(2**16)
     connection.settimeout(patience)
     try:
         while part := connection.recv(2**16):
-            told += part
-        told += b" and the connection ends"
+            response += part
+        response += b" and the connection ends"
     except TimeoutError:
         pass
     except ConnectionResetError:
-        told += b" and the connection ends"
-    return re.sub(r"(?<=_)\w{27}|(?<=date: )[^\r]+|\d{4}-\d\d-\d\dT[^\"]+", "…", told.decode())
+        response += b" and the connection ends"
+    return re.sub(r"(?<=_)\w{27}|(?<=date: )[^\r]+|\d{4}-\d\d-\d\dT[^\"]+", "…", response.decode())
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_a_request_in_pieces_is_answered_as_one_that_is_whole(sandbox: SandboxProcess, name: str) -> None:
+def test_a_request_in_pieces_is_answered_as_a_whole_one(sandbox: SandboxProcess, name: str) -> None:
     raw, answers = REQUESTS[name], []
     for pieces in ([raw], [raw[:5], raw[5:-1], raw[-1:]]):
         sandbox.reset()
-        with _connected(sandbox) as connection:
+        with _connect(sandbox) as connection:
             for piece in pieces:
                 connection.sendall(piece)
                 time.sleep(0.02)
-            answers.append(_told(connection))
+            answers.append(_read_response(connection))
     assert answers[0] == answers[1]
     assert answers[0].startswith("HTTP/1.1 ")
 
 
-def test_requests_follow_each_other_on_one_connection(sandbox: SandboxProcess) -> None:
-    with _connected(sandbox) as connection:
+def test_several_requests_are_answered_on_one_connection(sandbox: SandboxProcess) -> None:
+    with _connect(sandbox) as connection:
         for raw in (
             REQUESTS["a list"],
             REQUESTS["a body in chunks"],
@@ -108,46 +108,46 @@ def test_requests_follow_each_other_on_one_connection(sandbox: SandboxProcess) -
             REQUESTS["two requests"],
         ) * 2:
             connection.sendall(raw)
-            told = _told(connection, 0.1)
-            assert told.count("HTTP/1.1 ") == (2 if raw == REQUESTS["two requests"] else 1)
+            response = _read_response(connection, 0.1)
+            assert response.count("HTTP/1.1 ") == (2 if raw == REQUESTS["two requests"] else 1)
     assert len(sandbox.log()) == 10
 
 
-def test_a_request_that_comes_while_another_is_late_is_answered_after_it(
+def test_a_request_during_a_delayed_one_is_answered_after_it(
     start_sandbox: Callable[..., SandboxProcess],
 ) -> None:
-    with _connected(start_sandbox(latency_ms=100)) as connection:
+    with _connect(start_sandbox(latency_ms=100)) as connection:
         connection.sendall(REQUESTS["a create"])
         time.sleep(0.02)
         connection.sendall(REQUESTS["a list"])
-        told = _told(connection)
-    assert told.index("201 Created") < told.index("200 OK")
+        response = _read_response(connection)
+    assert response.index("201 Created") < response.index("200 OK")
 
 
 @pytest.mark.parametrize("latency", [0, 10])
-def test_a_defect_of_the_sandbox_ends_a_request_and_not_the_sandbox(
+def test_an_internal_error_ends_the_request_and_not_the_sandbox(
     start_sandbox: Callable[..., SandboxProcess], latency: int
 ) -> None:
     sandbox = start_sandbox(latency_ms=latency)
-    sandbox.plant("vaults", {"id": f"vault_{'0' * 27}"})  # not what anything of the sandbox's own looks like
+    sandbox.plant("vaults", {"id": f"vault_{'0' * 27}"})  # without the fields that a vault of the sandbox has
     body = f'{{"name": "a", "value": "b", "vault_id": "vault_{"0" * 27}"}}'
-    with _connected(sandbox) as connection:
+    with _connect(sandbox) as connection:
         connection.sendall(_request("POST /vault_secrets", SAME + JSON, body))
-        told = _told(connection)
-    assert told.startswith("HTTP/1.1 500 Internal Server Error\r\n")
-    assert '"status_code": 500' in told
-    assert not told.endswith("the connection ends")
+        response = _read_response(connection)
+    assert response.startswith("HTTP/1.1 500 Internal Server Error\r\n")
+    assert '"status_code": 500' in response
+    assert not response.endswith("the connection ends")
     assert sandbox.get("/vault_secrets")["secrets"] == []
 
 
-def test_a_late_answer_is_given_before_the_process_ends(start_sandbox: Callable[..., SandboxProcess]) -> None:
+def test_a_delayed_response_is_sent_before_the_process_ends(start_sandbox: Callable[..., SandboxProcess]) -> None:
     sandbox = start_sandbox(latency_ms=500)
-    with _connected(sandbox) as connection:
+    with _connect(sandbox) as connection:
         connection.sendall(REQUESTS["a create"])
         time.sleep(0.1)
         ending = threading.Thread(target=sandbox.stop)
         ending.start()
-        told = _told(connection, 3)
+        response = _read_response(connection, 3)
         ending.join()
-    assert told.startswith("HTTP/1.1 201 Created\r\n")
-    assert told.endswith("the connection ends")
+    assert response.startswith("HTTP/1.1 201 Created\r\n")
+    assert response.endswith("the connection ends")

@@ -8,7 +8,7 @@ import pytest
 from reconciler.sandbox.base.database import Database
 
 
-def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> None:
+def test_the_database_of_another_program_is_not_changed(tmp_path: Path) -> None:
     file = tmp_path / "other.db"
     other = sqlite3.connect(file)
     other.execute("CREATE TABLE mine (a)")
@@ -19,7 +19,7 @@ def test_the_database_of_another_program_is_left_as_it_is(tmp_path: Path) -> Non
     assert (file.read_bytes(), [path.name for path in tmp_path.iterdir()]) == (before, ["other.db"])
 
 
-def test_an_empty_file_becomes_a_database_and_is_known_again(tmp_path: Path) -> None:
+def test_an_empty_file_becomes_a_database_and_is_recognized_later(tmp_path: Path) -> None:
     file = tmp_path / "new.db"
     file.touch()
     for _ in range(2):

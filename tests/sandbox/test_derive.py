@@ -1,4 +1,4 @@
-"""What the platform fills in by itself, checked against what it was made from."""
+"""Fields that the platform derives, checked against the values from which it derives them."""
 
 from __future__ import annotations
 
@@ -74,15 +74,15 @@ def test_ids_sort_by_creation(sandbox: Sandbox) -> None:
 # --- credentials ------------------------------------------------------------------------------------------------------
 
 
-def test_a_token_is_readable_once(sandbox: Sandbox) -> None:
+def test_a_token_is_returned_once(sandbox: Sandbox) -> None:
     made = sandbox.post("/credentials", {"description": "agent"})
     path = f"/credentials/{made['id']}"
     assert re.fullmatch(made["id"].removeprefix("cr_") + "_[0-9A-Za-z]{21}", made["token"])
     later = [sandbox.get(path), sandbox.patch(path, {"acl": ["*"]}), *sandbox.get("/credentials")["credentials"]]
-    assert [each["token"] for each in later] == [None, None, None]
+    assert [object_["token"] for object_ in later] == [None, None, None]
 
 
-def test_a_key_made_through_the_api_opens_it_until_it_is_deleted(sandbox: Sandbox) -> None:
+def test_an_api_key_works_until_it_is_deleted(sandbox: Sandbox) -> None:
     made = sandbox.post("/api_keys", {})
     headers = {**HEADERS, "Authorization": f"Bearer {made['token']}"}
     assert sandbox.request("GET", "/api_keys", headers=headers).status_code == 200
@@ -92,12 +92,12 @@ def test_a_key_made_through_the_api_opens_it_until_it_is_deleted(sandbox: Sandbo
     assert sandbox.request("GET", "/api_keys", headers=headers).status_code == 403
 
 
-def test_the_token_of_an_agent_is_no_key(sandbox: Sandbox) -> None:
+def test_a_credential_token_is_no_api_key(sandbox: Sandbox) -> None:
     headers = {**HEADERS, "Authorization": f"Bearer {sandbox.post('/credentials', {})['token']}"}
     assert sandbox.request("GET", "/credentials", headers=headers).status_code == 403
 
 
-def test_a_credential_belongs_to_the_caller_unless_another_owner_is_named(sandbox: Sandbox) -> None:
+def test_the_default_owner_of_a_credential_is_the_caller(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     bot = account.id("/bot_users")
     assert account.make("/credentials")["owner_id"].startswith("usr_")
@@ -118,8 +118,8 @@ def test_a_credential_belongs_to_the_caller_unless_another_owner_is_named(sandbo
 def test_an_endpoint_is_derived_from_its_url(sandbox: Sandbox, url: str, expected: tuple[str, str, int]) -> None:
     domain = sandbox.post("/reserved_domains", {"domain": "*.example.com"})
     made = sandbox.post("/endpoints", {"url": url, "traffic_policy": POLICY})
-    shown, scheme, port = expected
-    assert (made["url"], made["public_url"], made["proto"], made["scheme"]) == (shown, shown, scheme, scheme)
+    normalized, scheme, port = expected
+    assert (made["url"], made["public_url"], made["proto"], made["scheme"]) == (normalized, normalized, scheme, scheme)
     assert (made["host"], made["port"], made["hostport"]) == ("app.example.com", port, f"app.example.com:{port}")
     assert made["domain"] == {"id": domain["id"], "uri": domain["uri"]}
     assert (made["bindings"], made["type"], made["tcp_addr"]) == (["public"], "cloud", None)
@@ -149,12 +149,12 @@ def test_only_custom_domains_have_dns_targets(sandbox: Sandbox, domain: str, cna
     assert (made["cname_target"] is not None, made["acme_challenge_cname_target"] is not None) == (cname, acme)
 
 
-def test_a_domain_is_kept_in_its_normal_form(sandbox: Sandbox) -> None:
+def test_a_domain_is_normalized(sandbox: Sandbox) -> None:
     made = sandbox.post("/reserved_domains", {"domain": " App.Example.COM. ", "region": "eu"})
     assert (made["domain"], made["region"]) == ("app.example.com", "eu")
 
 
-def test_a_managed_certificate_is_there_at_the_second_read(sandbox: Sandbox) -> None:
+def test_a_managed_certificate_exists_at_the_second_read(sandbox: Sandbox) -> None:
     made = sandbox.post("/reserved_domains", {"domain": "a.example.com", "certificate_management_policy": {}})
     path = f"/reserved_domains/{made['id']}"
     assert made["certificate_management_policy"] == {"authority": "letsencrypt", "private_key_type": "ecdsa"}
@@ -169,7 +169,7 @@ def test_a_managed_certificate_is_there_at_the_second_read(sandbox: Sandbox) -> 
     assert (certificate["private_key_type"], certificate["issued_at"]) == ("ecdsa", certificate["not_before"])
 
 
-def test_a_managed_certificate_goes_with_its_policy(sandbox: Sandbox) -> None:
+def test_a_managed_certificate_is_deleted_with_its_policy(sandbox: Sandbox) -> None:
     made = sandbox.post("/reserved_domains", {"domain": "a.example.com", "certificate_management_policy": {}})
     path = f"/reserved_domains/{made['id']}"
     certificate = [sandbox.get(path) for _ in range(2)][-1]["certificate"]
@@ -181,7 +181,7 @@ def test_a_managed_certificate_goes_with_its_policy(sandbox: Sandbox) -> None:
     assert sandbox.refusal("GET", certificate["uri"]) == (404, "")
 
 
-def test_a_policy_takes_the_place_of_an_uploaded_certificate(sandbox: Sandbox) -> None:
+def test_a_certificate_policy_replaces_an_uploaded_certificate(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     uploaded = account.id("/tls_certificates")
     path = f"/reserved_domains/{account.id('/reserved_domains', certificate_id=uploaded)}"
@@ -190,10 +190,10 @@ def test_a_policy_takes_the_place_of_an_uploaded_certificate(sandbox: Sandbox) -
     assert sandbox.get(f"/tls_certificates/{uploaded}")["id"] == uploaded
 
 
-def test_every_address_is_another(sandbox: Sandbox) -> None:
+def test_each_reserved_address_is_different(sandbox: Sandbox) -> None:
     made = [sandbox.post("/reserved_addrs", {})["addr"] for _ in range(20)]
     assert len(set(made)) == 20
-    assert all(re.fullmatch(r"\d\.tcp\.sandbox\.test:\d{5}", each) for each in made)
+    assert all(re.fullmatch(r"\d\.tcp\.sandbox\.test:\d{5}", address) for address in made)
 
 
 def test_an_address_shows_its_configuration_but_not_in_lists(sandbox: Sandbox) -> None:
@@ -217,7 +217,7 @@ def test_an_agent_ingress_has_one_domain_for_each_region(sandbox: Sandbox) -> No
 # --- certificates and keys --------------------------------------------------------------------------------------------
 
 
-def test_a_certificate_authority_shows_what_its_pem_says(sandbox: Sandbox) -> None:
+def test_a_certificate_authority_has_the_fields_of_its_pem(sandbox: Sandbox) -> None:
     pem = pems.certificate("root", ca=True)
     real = x509.load_pem_x509_certificate(pem.encode())
     made = sandbox.post("/certificate_authorities", {"ca_pem": pem})
@@ -226,7 +226,7 @@ def test_a_certificate_authority_shows_what_its_pem_says(sandbox: Sandbox) -> No
     assert _moment(made["not_after"]) == real.not_valid_after_utc
 
 
-def test_a_tls_certificate_never_shows_its_key(sandbox: Sandbox) -> None:
+def test_a_tls_certificate_is_returned_without_its_key(sandbox: Sandbox) -> None:
     made = Account(sandbox).make("/tls_certificates")
     assert "private_key_pem" not in sandbox.get(f"/tls_certificates/{made['id']}")
     assert (made["subject_common_name"], made["private_key_type"], made["issued_at"]) == ("leaf", "ecdsa", None)
@@ -258,7 +258,7 @@ def test_a_host_certificate_is_signed_by_its_authority(sandbox: Sandbox, kind_of
     assert signer == authority["public_key"]
 
 
-def test_a_host_certificate_is_good_for_a_year_and_for_every_host(sandbox: Sandbox) -> None:
+def test_a_host_certificate_is_valid_for_a_year_and_for_all_hosts_by_default(sandbox: Sandbox) -> None:
     made = Account(sandbox).make("/ssh_host_certificates")
     assert _moment(made["valid_until"]) - _moment(made["valid_after"]) == timedelta(days=365)
     certificate = load_ssh_public_identity(made["certificate"].encode())
@@ -266,7 +266,7 @@ def test_a_host_certificate_is_good_for_a_year_and_for_every_host(sandbox: Sandb
     assert certificate.valid_principals == []
 
 
-def test_a_host_certificate_may_begin_within_the_year_that_it_is_good_for(sandbox: Sandbox) -> None:
+def test_a_host_certificate_may_begin_later_within_its_year(sandbox: Sandbox) -> None:
     soon = (_now() + timedelta(days=30)).isoformat(timespec="seconds")
     made = Account(sandbox).make("/ssh_host_certificates", valid_after=soon)
     assert _moment(made["valid_after"]) == datetime.fromisoformat(soon)
@@ -276,7 +276,7 @@ def test_a_host_certificate_may_begin_within_the_year_that_it_is_good_for(sandbo
 # --- routes, modules, events ------------------------------------------------------------------------------------------
 
 
-def test_saml_addresses_end_in_the_route(sandbox: Sandbox) -> None:
+def test_saml_urls_end_with_the_route(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/edges/https/{edge_id}/routes/{id}/saml")
     route = path.split("/")[-2]
     found = sandbox.get(path)
@@ -286,7 +286,7 @@ def test_saml_addresses_end_in_the_route(sandbox: Sandbox) -> None:
     x509.load_pem_x509_certificate(found["request_signing_certificate_pem"].encode())
 
 
-def test_an_edge_carries_its_routes(sandbox: Sandbox) -> None:
+def test_an_edge_embeds_its_routes(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     path = account.place("/edges/https/{id}")
     made = [account.make(f"{path}/routes", match=f"/{name}") for name in "ab"]
@@ -294,7 +294,7 @@ def test_an_edge_carries_its_routes(sandbox: Sandbox) -> None:
     assert sandbox.get("/edges/https")["https_edges"][0]["routes"] == made
 
 
-def test_a_destination_reads_back_without_its_secrets_and_with_its_unused_members(sandbox: Sandbox) -> None:
+def test_a_destination_is_read_without_secrets_and_with_unused_members(sandbox: Sandbox) -> None:
     auth = {"creds": {"cloud_access_key_id": "id", "cloud_secret_access_key": "hush"}}
     target = {"stream": {"auth": auth, "stream_arn": "arn:cloud:stream"}}
     made = sandbox.post("/event_destinations", {"format": "json", "target": target})
@@ -310,7 +310,7 @@ def test_a_destination_reads_back_without_its_secrets_and_with_its_unused_member
     }
 
 
-def test_a_subscription_carries_its_sources(sandbox: Sandbox) -> None:
+def test_a_subscription_embeds_its_sources(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     path = account.place("/event_subscriptions/{id}")
     made = sandbox.patch(path, {"sources": [{"type": "ip_policy_created.v0"}]})
@@ -331,8 +331,8 @@ def test_the_sources_of_a_subscription_are_none_again_by_null(sandbox: Sandbox) 
     assert sandbox.get(path)["sources"] == []
 
 
-def test_a_list_of_sources_takes_a_page_and_shows_all(sandbox: Sandbox) -> None:
-    """No next page can be named, so that a part would pass for the whole."""
+def test_a_list_of_sources_ignores_page_parameters(sandbox: Sandbox) -> None:
+    """The list has no field for the next page, so that a part of it would look complete."""
     path = f"/event_subscriptions/{sandbox.post('/event_subscriptions', {'sources': SOURCES})['id']}/sources"
     assert sandbox.get(f"{path}?limit=1&before_id=ip_policy_created.v0") == sandbox.get(path)
     assert len(sandbox.get(path)["sources"]) == 2
@@ -354,7 +354,7 @@ def test_a_module_in_an_update_replaces_the_whole_module(sandbox: Sandbox) -> No
     assert after["ip_restriction"] == made["ip_restriction"]
 
 
-def test_a_module_is_not_removed_by_an_update(sandbox: Sandbox) -> None:
+def test_null_does_not_remove_a_module_in_an_update(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/edges/tls/{id}/backend").removesuffix("/backend")
     assert sandbox.refusal("PATCH", path, {"backend": None}) == (400, "")
     assert sandbox.get(path)["backend"] is not None
@@ -365,13 +365,13 @@ def test_a_module_that_is_not_set_is_404(sandbox: Sandbox) -> None:
     assert [sandbox.refusal(method, path) for method in ("GET", "DELETE")] == [(404, ""), (404, "")]
 
 
-def test_the_platform_picks_a_tls_version(sandbox: Sandbox) -> None:
+def test_the_platform_sets_a_default_tls_version(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/edges/tls/{id}") + "/tls_termination"
     assert sandbox.put(path, {}) == {"enabled": True, "terminate_at": "edge", "min_version": "1.2"}
     assert sandbox.put(path, {"terminate_at": "upstream"})["min_version"] is None
 
 
-def test_null_puts_a_field_back_to_its_default(sandbox: Sandbox) -> None:
+def test_null_resets_a_field_to_its_default(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/agent_ingresses/{id}")
     sandbox.patch(path, {"certificate_management_policy": {}, "description": "d"})
     after = sandbox.patch(path, {"certificate_management_policy": None, "description": None})

@@ -1,4 +1,4 @@
-"""What would be delivered: an event for each change of each kind that has them, and nothing that is a secret."""
+"""Deliveries of events: one for each change of each kind that has events, and without secrets."""
 
 from __future__ import annotations
 
@@ -47,159 +47,171 @@ def types_of(*subjects: str) -> list[dict[str, str]]:
     return [{"type": f"{subject}_{how}.v0"} for subject in subjects for how in ("created", "updated", "deleted")]
 
 
-def listening(sandbox: Sandbox, sources: list[dict[str, str]]) -> str:
-    """A destination that hears of these."""
+def create_destination(sandbox: Sandbox, sources: list[dict[str, str]]) -> str:
+    """Creates a destination with a subscription to these event types. Returns its id."""
     destination = sandbox.post("/event_destinations", {"format": "json", "target": METRICS})["id"]
     sandbox.post("/event_subscriptions", {"sources": sources, "destination_ids": [destination]})
     return str(destination)
 
 
-def heard(sandbox: Sandbox, destination: str) -> list[dict[str, Any]]:
+def list_events(sandbox: Sandbox, destination: str) -> list[dict[str, Any]]:
     return [
         delivery["event"] for delivery in sandbox.get(f"/_sandbox/deliveries?destination={destination}")["deliveries"]
     ]
 
 
-def told(sandbox: Sandbox, destination: str, identity: str) -> list[str]:
-    return [each["event_type"] for each in heard(sandbox, destination) if each["object"]["id"] == identity]
+def list_event_types(sandbox: Sandbox, destination: str, identity: str) -> list[str]:
+    return [
+        delivery["event_type"] for delivery in list_events(sandbox, destination) if delivery["object"]["id"] == identity
+    ]
 
 
-def test_every_type_of_event_is_of_a_kind_of_an_agent_or_of_traffic() -> None:
-    of_objects = {each["type"] for each in types_of(*COLLECTIONS)}
+def test_each_event_type_is_of_a_kind_an_agent_or_traffic() -> None:
+    of_objects = {source["type"] for source in types_of(*COLLECTIONS)}
     assert of_objects | OF_NO_OBJECT | OF_TRAFFIC == EVENT_TYPES
     assert set(SUBJECTS.values()) == set(COLLECTIONS)
 
 
 @pytest.mark.parametrize("subject", COLLECTIONS)
-def test_each_change_of_an_object_is_an_event_with_the_object_as_it_reads(sandbox: Sandbox, subject: str) -> None:
+def test_each_change_of_an_object_is_an_event_with_the_object(sandbox: Sandbox, subject: str) -> None:
     collection, account = COLLECTIONS[subject], Account(sandbox)
-    destination = listening(sandbox, types_of(subject))
+    destination = create_destination(sandbox, types_of(subject))
     identity = account.id(collection)
     created = sandbox.get(f"{collection}/{identity}")
     updated = sandbox.patch(f"{collection}/{identity}", {"description": "changed"})
     sandbox.delete(f"{collection}/{identity}")
-    events = [each for each in heard(sandbox, destination) if each["object"]["id"] == identity]
-    assert [event["event_type"] for event in events] == [each["type"] for each in types_of(subject)]
+    events = [event for event in list_events(sandbox, destination) if event["object"]["id"] == identity]
+    assert [event["event_type"] for event in events] == [source["type"] for source in types_of(subject)]
     assert [event["object"] for event in events] == [created, updated, updated]
 
 
-def test_an_event_goes_to_each_destination_of_each_subscription_to_its_type(sandbox: Sandbox) -> None:
-    first, second = listening(sandbox, types_of("ip_policy")), listening(sandbox, types_of("ip_policy", "vault"))
-    neither = listening(sandbox, types_of("vault"))
+def test_an_event_is_delivered_to_each_destination_of_its_subscriptions(sandbox: Sandbox) -> None:
+    first, second = (
+        create_destination(sandbox, types_of("ip_policy")),
+        create_destination(sandbox, types_of("ip_policy", "vault")),
+    )
+    neither = create_destination(sandbox, types_of("vault"))
     policy = Account(sandbox).id("/ip_policies")
-    assert told(sandbox, first, policy) == told(sandbox, second, policy) == ["ip_policy_created.v0"]
-    assert heard(sandbox, neither) == []
+    assert (
+        list_event_types(sandbox, first, policy)
+        == list_event_types(sandbox, second, policy)
+        == ["ip_policy_created.v0"]
+    )
+    assert list_events(sandbox, neither) == []
 
 
-def test_what_is_refused_is_no_event(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("domain"))
+def test_a_refused_request_is_no_event(sandbox: Sandbox) -> None:
+    destination = create_destination(sandbox, types_of("domain"))
     domain = sandbox.post("/reserved_domains", {"domain": "app.example.com"})
     sandbox.refusal("POST", "/reserved_domains", {"domain": "app.example.com"})
     sandbox.refusal("PATCH", f"/reserved_domains/{domain['id']}", {"description": "x" * 300})
-    assert told(sandbox, destination, domain["id"]) == ["domain_created.v0"]
-    assert len(heard(sandbox, destination)) == 1
+    assert list_event_types(sandbox, destination, domain["id"]) == ["domain_created.v0"]
+    assert len(list_events(sandbox, destination)) == 1
 
 
 def test_an_update_that_changes_nothing_is_no_event(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("ip_policy"))
+    destination = create_destination(sandbox, types_of("ip_policy"))
     policy = sandbox.post("/ip_policies", {"description": "office"})
     sandbox.patch(f"/ip_policies/{policy['id']}", {"description": "office"})
-    assert told(sandbox, destination, policy["id"]) == ["ip_policy_created.v0"]
+    assert list_event_types(sandbox, destination, policy["id"]) == ["ip_policy_created.v0"]
 
 
-def test_what_goes_with_a_deleted_object_is_told_as_well(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("ip_policy_rule"))
+def test_deletions_of_children_are_events_too(sandbox: Sandbox) -> None:
+    destination = create_destination(sandbox, types_of("ip_policy_rule"))
     rule = Account(sandbox).make("/ip_policy_rules")
     sandbox.delete(f"/ip_policies/{rule['ip_policy']['id']}")
-    assert told(sandbox, destination, rule["id"]) == ["ip_policy_rule_created.v0", "ip_policy_rule_deleted.v0"]
+    assert list_event_types(sandbox, destination, rule["id"]) == [
+        "ip_policy_rule_created.v0",
+        "ip_policy_rule_deleted.v0",
+    ]
 
 
-def test_a_source_that_comes_or_goes_changes_its_subscription(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("event_subscription"))
+def test_an_added_or_removed_source_updates_its_subscription(sandbox: Sandbox) -> None:
+    destination = create_destination(sandbox, types_of("event_subscription"))
     subscription = sandbox.post("/event_subscriptions", {})["id"]
     sandbox.post(f"/event_subscriptions/{subscription}/sources", {"type": "vault_created.v0"})
     sandbox.delete(f"/event_subscriptions/{subscription}/sources/vault_created.v0")
-    events = [each for each in heard(sandbox, destination) if each["object"]["id"] == subscription]
+    events = [event for event in list_events(sandbox, destination) if event["object"]["id"] == subscription]
     assert [event["event_type"].split("_")[-1] for event in events] == ["created.v0", "updated.v0", "updated.v0"]
     assert [len(event["object"]["sources"]) for event in events] == [0, 1, 0]
 
 
-def test_a_deleted_subscription_is_told_with_its_sources(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("event_subscription"))
+def test_the_event_of_a_deleted_subscription_has_its_sources(sandbox: Sandbox) -> None:
+    destination = create_destination(sandbox, types_of("event_subscription"))
     subscription = sandbox.post("/event_subscriptions", {"sources": types_of("vault")})["id"]
     sandbox.delete(f"/event_subscriptions/{subscription}")
-    assert len(heard(sandbox, destination)[-1]["object"]["sources"]) == 3
+    assert len(list_events(sandbox, destination)[-1]["object"]["sources"]) == 3
 
 
 def test_a_certificate_that_the_platform_obtains_is_an_event(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("tls_certificate", "domain"))
+    destination = create_destination(sandbox, types_of("tls_certificate", "domain"))
     policy = {"authority": "letsencrypt", "private_key_type": "ecdsa"}
     body = {"domain": "app.example.com", "certificate_management_policy": policy}
     domain = sandbox.post("/reserved_domains", body)["id"]
     for _ in range(2):
         sandbox.get(f"/reserved_domains/{domain}")
-    types = [each["event_type"] for each in heard(sandbox, destination)]
+    types = [event["event_type"] for event in list_events(sandbox, destination)]
     assert sorted(types) == ["domain_created.v0", *["domain_updated.v0"] * 2, "tls_certificate_created.v0"]
 
 
-def test_a_destination_is_verified_with_a_test_event_where_that_is_asked_for(sandbox: Sandbox) -> None:
+def test_a_destination_is_verified_with_a_test_event_on_request(sandbox: Sandbox) -> None:
     body = {"format": "json", "target": METRICS, "verify_with_test_event": True}
     made = sandbox.post("/event_destinations", body)
     assert "verify_with_test_event" not in made
-    (event,) = heard(sandbox, made["id"])
+    (event,) = list_events(sandbox, made["id"])
     assert event["object"] == {}
 
 
 def test_a_destination_that_a_subscription_names_is_not_deleted(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of("vault"))
+    destination = create_destination(sandbox, types_of("vault"))
     assert sandbox.refusal("DELETE", f"/event_destinations/{destination}") == (400, "5112")
 
 
-def test_deliveries_of_a_deleted_destination_are_gone(sandbox: Sandbox) -> None:
+def test_deliveries_of_a_deleted_destination_are_deleted(sandbox: Sandbox) -> None:
     body = {"format": "json", "target": METRICS, "verify_with_test_event": True}
     destination = sandbox.post("/event_destinations", body)["id"]
     sandbox.delete(f"/event_destinations/{destination}")
-    assert heard(sandbox, destination) == []
+    assert list_events(sandbox, destination) == []
 
 
 def test_no_event_holds_a_secret(sandbox: Sandbox) -> None:
-    destination = listening(sandbox, types_of(*COLLECTIONS))
+    destination = create_destination(sandbox, types_of(*COLLECTIONS))
     account = Account(sandbox)
     secrets = ["canary-metrics-key", "canary-vault-value", pems.private_key("leaf").splitlines()[1]]
-    secrets += [account.make(each)["token"] for each in ("/credentials", "/api_keys")]
+    secrets += [account.make(collection)["token"] for collection in ("/credentials", "/api_keys")]
     for target in TARGETS.values():
         made = sandbox.post("/event_destinations", {"format": "json", "target": target})
         sandbox.patch(f"/event_destinations/{made['id']}", {"target": target, "description": "changed"})
     account.make("/tls_certificates")
     account.make("/vault_secrets", value="canary-vault-value")
-    said = json.dumps(heard(sandbox, destination))
-    assert len(heard(sandbox, destination)) > 10
-    assert [each for each in [*secrets, "canary-cloud", "canary-client"] if each in said] == []
+    delivered = json.dumps(list_events(sandbox, destination))
+    assert len(list_events(sandbox, destination)) > 10
+    assert [secret for secret in [*secrets, "canary-cloud", "canary-client"] if secret in delivered] == []
 
 
 @pytest.mark.parametrize("member", ["delivery", "stream", "logs", "metrics", "ingestion"])
-def test_every_target_takes_events_by_either_way_to_sign_in(sandbox: Sandbox, member: str) -> None:
+def test_each_target_receives_events_with_each_way_to_sign_in(sandbox: Sandbox, member: str) -> None:
     for name, target in TARGETS.items():
         if name.partition(" ")[0] == member:
             made = sandbox.post(
                 "/event_destinations", {"format": "json", "target": target, "verify_with_test_event": True}
             )
             assert {key for key, value in made["target"].items() if value is not None} == {member}
-            assert len(heard(sandbox, made["id"])) == 1
+            assert len(list_events(sandbox, made["id"])) == 1
 
 
 def test_deliveries_survive_a_restart(start_sandbox: Callable[..., SandboxProcess], tmp_path: Path) -> None:
     sandbox = start_sandbox(db=tmp_path / "sandbox.sqlite")
-    destination = listening(sandbox, types_of("ip_policy"))
+    destination = create_destination(sandbox, types_of("ip_policy"))
     Account(sandbox).make("/ip_policies")
-    before = heard(sandbox, destination)
+    before = list_events(sandbox, destination)
     sandbox.kill()
     sandbox.restart()
-    assert heard(sandbox, destination) == before
+    assert list_events(sandbox, destination) == before
     assert len(before) == 1
 
 
-def test_only_the_latest_deliveries_of_a_destination_are_kept(database: Database) -> None:
+def test_only_the_latest_deliveries_of_a_destination_are_stored(database: Database) -> None:
     events = Events(database)
     with database.transaction():
         for _ in range(KEPT + 5):
@@ -241,7 +253,7 @@ TARGETS: dict[str, dict[str, Any]] = {
 }
 
 
-def test_what_one_transaction_changes_in_several_steps_is_told_once() -> None:
+def test_each_object_of_a_transaction_has_one_event() -> None:
     objects = Objects(Database(":memory:"), kinds.every())
     router, view = Router(operations(objects.kinds)), objects.view("")
 
@@ -256,6 +268,6 @@ def test_what_one_transaction_changes_in_several_steps_is_told_once() -> None:
     with objects.database.transaction():
         made = [post("/ip_policies", {"description": name})["id"] for name in ("a", "b", "c")]
     events = [delivery["event"] for delivery in Events(objects.database).deliveries(destination)]
-    told_of = [event["object"]["id"] for event in events if event["event_type"] == "ip_policy_created.v0"]
+    created = [event["object"]["id"] for event in events if event["event_type"] == "ip_policy_created.v0"]
     objects.database.close()
-    assert told_of == made
+    assert created == made

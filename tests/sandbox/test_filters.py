@@ -1,4 +1,4 @@
-"""The filter language: its laws, and what lists do with it."""
+"""The filter language: its laws, and filtered lists."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _holds(text: str) -> bool:
 
 # --- laws -------------------------------------------------------------------------------------------------------------
 
-Told = tuple[str, bool]  # an expression, and what it says of the document
+Expression = tuple[str, bool]  # an expression, and its value for the document
 
 
 _SIGNS = {
@@ -51,11 +51,11 @@ _SIGNS = {
 }
 
 
-def _compared(left: int, sign: str, right: int) -> Told:
+def _compare(left: int, sign: str, right: int) -> Expression:
     return f"{left} {sign} {right}", _SIGNS[sign](left, right)
 
 
-_ATOMS: st.SearchStrategy[Told] = st.one_of(
+_ATOMS: st.SearchStrategy[Expression] = st.one_of(
     st.sampled_from(
         [
             ("true", True),
@@ -67,19 +67,19 @@ _ATOMS: st.SearchStrategy[Told] = st.one_of(
             ("obj.nothing == null", True),
         ]
     ),
-    st.builds(_compared, st.integers(0, 9), st.sampled_from(sorted(_SIGNS)), st.integers(0, 9)),
+    st.builds(_compare, st.integers(0, 9), st.sampled_from(sorted(_SIGNS)), st.integers(0, 9)),
 )
 
 
-def _not(inner: Told) -> Told:
+def _not(inner: Expression) -> Expression:
     return f"!({inner[0]})", not inner[1]
 
 
-def _and(left: Told, right: Told) -> Told:
+def _and(left: Expression, right: Expression) -> Expression:
     return f"({left[0]}) && ({right[0]})", left[1] and right[1]
 
 
-def _or(left: Told, right: Told) -> Told:
+def _or(left: Expression, right: Expression) -> Expression:
     return f"({left[0]}) || ({right[0]})", left[1] or right[1]
 
 
@@ -90,17 +90,17 @@ _EXPRESSIONS = st.recursive(
 
 
 @given(_EXPRESSIONS)
-def test_an_expression_says_what_its_parts_say(told: Told) -> None:
-    assert _holds(told[0]) is told[1]
+def test_operators_combine_the_values_of_their_operands(expression: Expression) -> None:
+    assert _holds(expression[0]) is expression[1]
 
 
 @given(_ATOMS, _ATOMS, _ATOMS)
-def test_and_binds_closer_than_or(a: Told, b: Told, c: Told) -> None:
+def test_and_binds_closer_than_or(a: Expression, b: Expression, c: Expression) -> None:
     assert _holds(f"{a[0]} || {b[0]} && {c[0]}") is (a[1] or (b[1] and c[1]))
 
 
 @given(st.text(alphabet="obj.name()[]!&|<>='\"0a ,+-\\\n\té", max_size=60) | st.text(max_size=60))
-def test_any_text_is_either_a_filter_or_refused(text: str) -> None:
+def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
     with suppress(ValueError):
         _holds(text)
 
@@ -111,7 +111,7 @@ def test_no_expression_exhausts_the_stack(text: str) -> None:
         _holds(text)
 
 
-# --- what is in the language, and what is not -------------------------------------------------------------------------
+# --- supported and unsupported expressions ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_the_documented_operators_work(text: str) -> None:
         "a" * 5000,
     ],
 )
-def test_anything_else_is_refused(text: str) -> None:
+def test_invalid_filters_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         _holds(text)
 
@@ -177,10 +177,10 @@ def test_anything_else_is_refused(text: str) -> None:
 # --- lists ------------------------------------------------------------------------------------------------------------
 
 
-def _asked(sandbox: Sandbox, path: str, key: str, wanted: str) -> list[str]:
+def _list_filtered(sandbox: Sandbox, path: str, key: str, wanted: str) -> list[str]:
     found = sandbox.get(f"{path}?filter={quote(wanted)}")
     assert found["next_page_uri"] is None
-    return [each["id"] for each in found[key]]
+    return [object_["id"] for object_ in found[key]]
 
 
 def _kinds(wanted: Callable[[str], bool]) -> list[str]:
@@ -189,17 +189,17 @@ def _kinds(wanted: Callable[[str], bool]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", _kinds(lambda path: path in FILTERED and path in BODIES))
-def test_a_list_with_a_filter_has_what_the_filter_says(sandbox: Sandbox, path: str) -> None:
+def test_a_filtered_list_has_the_matching_objects(sandbox: Sandbox, path: str) -> None:
     made = Account(sandbox).make(path)
     [key] = sandbox.get(path).keys() - {"uri", "next_page_uri"}
     wanted = f'obj.id == "{made["id"]}"'
-    assert _asked(sandbox, path, key, wanted) == [made["id"]]
-    others = {each["id"] for each in sandbox.get(path)[key]} - {made["id"]}
-    assert set(_asked(sandbox, path, key, f"!({wanted})")) == others
+    assert _list_filtered(sandbox, path, key, wanted) == [made["id"]]
+    others = {object_["id"] for object_ in sandbox.get(path)[key]} - {made["id"]}
+    assert set(_list_filtered(sandbox, path, key, f"!({wanted})")) == others
 
 
 @pytest.mark.parametrize("path", _kinds(lambda path: path not in FILTERED))
-def test_other_lists_have_no_filter(sandbox: Sandbox, path: str) -> None:
+def test_other_lists_refuse_a_filter(sandbox: Sandbox, path: str) -> None:
     assert sandbox.refusal("GET", f"{path}?filter=true") == (400, "231")
 
 
@@ -213,13 +213,13 @@ def test_a_filtered_list_is_followed_to_its_end(sandbox: Sandbox) -> None:
     assert pages == [made[1:4:2], made[5:8:2]]
 
 
-def test_what_an_agent_serves_is_asked_for_as_agent(sandbox: Sandbox) -> None:
+def test_ephemeral_endpoints_match_the_type_agent(sandbox: Sandbox) -> None:
     sandbox.plant("/endpoints", {"type": "ephemeral", "url": "https://a.example.com"})
-    [found] = _asked(sandbox, "/endpoints", "endpoints", 'obj.type == "agent"')
+    [found] = _list_filtered(sandbox, "/endpoints", "endpoints", 'obj.type == "agent"')
     assert sandbox.get(f"/endpoints/{found}")["type"] == "ephemeral"
 
 
-def test_endpoints_are_asked_for_by_id_and_by_url(sandbox: Sandbox) -> None:
+def test_endpoints_are_selected_by_id_and_by_url(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     first, second, third = (account.make("/endpoints") for _ in range(3))
     ids = f"/endpoints?id={first['id']}&id={third['id']}"

@@ -1,4 +1,7 @@
-"""What is left after a refusal, and when it ends; which request is refused with which code says `rules`."""
+"""References and unique names: what a refused request leaves unchanged, and when it is accepted later.
+
+The code of each refusal is in `rules`.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ from tests.sandbox.account import BODIES, POLICY, Account
         ("/tls_certificates", {"private_key_pem": "mine"}),
     ],
 )
-def test_a_refused_create_leaves_nothing(sandbox: Sandbox, collection: str, change: dict[str, Any]) -> None:
+def test_a_refused_create_leaves_no_object(sandbox: Sandbox, collection: str, change: dict[str, Any]) -> None:
     sandbox.refusal("POST", collection, BODIES[collection](Account(sandbox)) | change)
     listed = sandbox.get(collection)
     assert next(value for value in listed.values() if isinstance(value, list)) == []
 
 
-def test_a_refused_module_leaves_nothing(sandbox: Sandbox) -> None:
+def test_a_refused_module_is_not_set(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/edges/https/{edge_id}/routes/{id}") + "/saml"
     sandbox.refusal("PUT", path, {"idp_metadata": "<html/>"})
     assert sandbox.refusal("GET", path) == (404, "")
 
 
-# --- one of each ------------------------------------------------------------------------------------------------------
+# --- unique values ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -48,7 +51,9 @@ def test_a_refused_module_leaves_nothing(sandbox: Sandbox) -> None:
         ("/edges/tcp", "hostports", "7122"),
     ],
 )
-def test_what_is_unique_is_refused_until_it_is_free(sandbox: Sandbox, collection: str, same: str, code: str) -> None:
+def test_a_duplicate_is_refused_until_the_first_object_is_deleted(
+    sandbox: Sandbox, collection: str, same: str, code: str
+) -> None:
     account = Account(sandbox)
     made = account.make(collection)
     again = BODIES[collection](account) | {same: made[same]}
@@ -64,7 +69,7 @@ def test_an_edge_has_one_route_for_a_match(sandbox: Sandbox) -> None:
     sandbox.post(path, {"match_type": "exact_path", "match": "/"})
 
 
-def test_a_refused_update_leaves_the_object_and_its_names(sandbox: Sandbox) -> None:
+def test_a_refused_update_does_not_change_the_object_and_its_unique_names(sandbox: Sandbox) -> None:
     sandbox.post("/bot_users", {"name": "a"})
     second = sandbox.post("/bot_users", {"name": "b"})
     assert sandbox.refusal("PATCH", f"/bot_users/{second['id']}", {"name": "a"}) == (400, "4112")
@@ -85,7 +90,7 @@ def test_a_refused_update_leaves_the_object_and_its_names(sandbox: Sandbox) -> N
         ("/endpoints", "domain", "/reserved_domains", "446"),
     ],
 )
-def test_what_is_in_use_is_not_deleted_until_it_is_free(
+def test_a_referenced_object_is_not_deleted_until_its_referrer_is(
     sandbox: Sandbox, user: str, field: str, used: str, code: str
 ) -> None:
     made = Account(sandbox).make(user)
@@ -97,18 +102,18 @@ def test_what_is_in_use_is_not_deleted_until_it_is_free(
 
 
 @pytest.mark.parametrize(
-    ("module", "shown", "collection", "code"),
+    ("module", "field", "collection", "code"),
     [
         ("backend", "backend", "/backends/tunnel_group", "6502"),
         ("ip_restriction", "ip_policies", "/ip_policies", "1420"),
         ("mutual_tls", "certificate_authorities", "/certificate_authorities", ""),
     ],
 )
-def test_what_a_module_uses_is_free_again_without_the_module(
-    sandbox: Sandbox, module: str, shown: str, collection: str, code: str
+def test_an_object_that_a_module_references_is_deleted_after_the_module(
+    sandbox: Sandbox, module: str, field: str, collection: str, code: str
 ) -> None:
     path = Account(sandbox).place(f"/edges/tls/{{id}}/{module}")
-    found = sandbox.get(path)[shown]
+    found = sandbox.get(path)[field]
     used = f"{collection}/{(found[0] if isinstance(found, list) else found)['id']}"
     assert sandbox.refusal("DELETE", used) == (400, code)
     sandbox.delete(path)
@@ -124,7 +129,7 @@ def test_a_domain_that_an_edge_serves_is_in_use(sandbox: Sandbox, collection: st
     sandbox.delete(domain["uri"])
 
 
-def test_a_wildcard_domain_serves_what_lies_below_it(sandbox: Sandbox) -> None:
+def test_a_wildcard_domain_is_in_use_by_an_edge_below_it(sandbox: Sandbox) -> None:
     domain = sandbox.post("/reserved_domains", {"domain": "*.example.com"})
     sandbox.post("/edges/tls", {"hostports": ["a.example.com:443"]})
     assert sandbox.refusal("DELETE", domain["uri"]) == (400, "446")
@@ -138,13 +143,13 @@ def test_a_certificate_that_a_domain_serves_is_in_use(sandbox: Sandbox) -> None:
     sandbox.delete(certificate)
 
 
-def test_a_policy_takes_its_rules_with_it(sandbox: Sandbox) -> None:
+def test_rules_are_deleted_with_their_policy(sandbox: Sandbox) -> None:
     rule = Account(sandbox).make("/ip_policy_rules")
     sandbox.delete(rule["ip_policy"]["uri"])
     assert sandbox.get("/ip_policy_rules")["ip_policy_rules"] == []
 
 
-def test_an_edge_takes_its_routes_with_it(sandbox: Sandbox) -> None:
+def test_routes_are_deleted_with_their_edge(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/edges/https/{edge_id}/routes/{id}/backend").rpartition("/routes/")[0]
     [backend] = sandbox.get("/backends/tunnel_group")["backends"]
     sandbox.delete(path)
@@ -156,7 +161,7 @@ def test_an_internal_endpoint_needs_no_domain(sandbox: Sandbox) -> None:
     assert (made["bindings"], made["domain"]) == (["internal"], None)
 
 
-def test_a_pool_of_endpoints_shares_its_url(sandbox: Sandbox) -> None:
+def test_pooled_endpoints_share_a_url(sandbox: Sandbox) -> None:
     first = Account(sandbox).make("/endpoints", pooling_enabled=True)
     second = {"url": first["url"], "traffic_policy": POLICY, "pooling_enabled": True}
     made = sandbox.post("/endpoints", second)
@@ -165,7 +170,7 @@ def test_a_pool_of_endpoints_shares_its_url(sandbox: Sandbox) -> None:
     assert sandbox.patch(f"/endpoints/{made['id']}", {"pooling_enabled": False})["pooling_enabled"] is False
 
 
-def test_the_last_rule_of_a_policy_goes_once_it_restricts_no_dashboard(sandbox: Sandbox) -> None:
+def test_the_last_rule_of_a_dashboard_policy_is_not_deleted(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     rule = account.make("/ip_policy_rules")
     restriction = account.make("/ip_restrictions", type="dashboard", ip_policy_ids=[rule["ip_policy"]["id"]])
@@ -174,5 +179,5 @@ def test_the_last_rule_of_a_policy_goes_once_it_restricts_no_dashboard(sandbox: 
     sandbox.delete(rule["uri"])
 
 
-def test_a_domain_is_reserved_under_the_older_spelling_of_the_field(sandbox: Sandbox) -> None:
+def test_a_domain_is_reserved_with_the_earlier_name_of_the_field(sandbox: Sandbox) -> None:
     assert sandbox.post("/reserved_domains", {"name": "A.example.com"})["domain"] == "a.example.com"

@@ -1,4 +1,4 @@
-"""The OpenAPI document describes the sandbox, and nothing that it lets a client send breaks the sandbox."""
+"""The OpenAPI document describes the sandbox, and no request that it allows breaks the sandbox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS = (
 )
 
 
-def test_two_kinds_of_one_object_require_the_same() -> None:
+def test_two_kinds_of_one_object_require_the_same_fields() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     assert schemas["ServiceUserCreate"]["required"] == schemas["BotUserCreate"]["required"] == ["name"]
 
@@ -45,12 +45,12 @@ def test_no_random_request_breaks_the_sandbox(sandbox: Sandbox, tmp_path: Path) 
 @full
 @pytest.mark.parametrize("area", AREAS)
 def test_no_request_breaks_the_sandbox(area: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    """Some ten thousand requests in all, at the edge of what the document allows and beyond it."""
+    """About ten thousand requests, at the limits of what the document allows and beyond them."""
     assert requests_that_pass(area, "--phases=coverage,fuzzing --max-examples=4", sandbox, tmp_path) > 1_000
 
 
 def requests_that_pass(area: str, options: str, sandbox: Sandbox, tmp_path: Path) -> int:
-    """Has schemathesis send requests to a part of the paths. Fails if one breaks what the document says."""
+    """Sends requests to a part of the paths with schemathesis. Fails if a response violates the document."""
     described = tmp_path / "openapi.json"
     described.write_text(json.dumps(DOCUMENT), encoding="utf-8")
     asked = f"run {described} --url={sandbox.base_url} --include-path-regex=^{area} {options} {OPTIONS}".split()

@@ -1,4 +1,4 @@
-"""Each operation of the written table over a real socket, and no operation besides."""
+"""Each operation of the written table over a real socket, and no other operation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_sandbox_has_exactly_the_operations_of_the_table() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method} {row.path}")
-def test_the_operation_answers_as_written(sandbox: Sandbox, row: Row) -> None:
+def test_an_operation_responds_as_the_table_states(sandbox: Sandbox, row: Row) -> None:
     account = Account(sandbox)
     path, body = prepare(account, row)
     answer = sandbox.request(row.method, path, body)
@@ -30,9 +30,9 @@ def test_the_operation_answers_as_written(sandbox: Sandbox, row: Row) -> None:
         assert answer.content == b""
         return
     found = answer.json()
-    _described(row, "responses", str(row.status)).validate(found)
+    _schema_of(row, "responses", str(row.status)).validate(found)
     if body is not None:
-        _described(row, "requestBody").validate(body)
+        _schema_of(row, "requestBody").validate(body)
     if row.list_key:
         assert set(found) == {row.list_key, "uri", *(["next_page_uri"] if row.paged else [])}
         assert found["uri"] == f"{sandbox.base_url}{path}"
@@ -43,8 +43,8 @@ def test_the_operation_answers_as_written(sandbox: Sandbox, row: Row) -> None:
         assert "endpoint_configuration" not in found
 
 
-def _described(row: Row, *place: str) -> Draft202012Validator:
-    """What the OpenAPI document says of the operation's body or answer."""
+def _schema_of(row: Row, *place: str) -> Draft202012Validator:
+    """The schema of the operation's request or response in the OpenAPI document."""
     described = DOCUMENT["paths"][row.path][row.method.lower()]
     for step in (*place, "content", "application/json", "schema"):
         described = described[step]

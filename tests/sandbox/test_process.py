@@ -1,4 +1,4 @@
-"""The process: its first line, its signals, its memory."""
+"""The process: its first line, its signals, its restarts."""
 
 import socket
 import time
@@ -18,11 +18,11 @@ def test_the_first_line_is_the_base_url(sandbox: SandboxProcess) -> None:
     assert httpx.get(f"{sandbox.base_url}/bot_users", headers=HEADERS).status_code == 200
 
 
-def test_sigterm_ends_it_with_success(start_sandbox: Start) -> None:
+def test_sigterm_ends_the_process_with_success(start_sandbox: Start) -> None:
     assert start_sandbox().stop() == 0
 
 
-def test_what_was_answered_survives_a_kill(start_sandbox: Start, tmp_path: Path) -> None:
+def test_a_confirmed_object_survives_a_kill(start_sandbox: Start, tmp_path: Path) -> None:
     sandbox = start_sandbox(db=tmp_path / "platform.db")
     made = sandbox.post("/bot_users", {"name": "berlin"})
     sandbox.kill()
@@ -54,7 +54,7 @@ def test_the_budget_answers_429_with_the_time_to_wait(start_sandbox: Start) -> N
     assert statuses[2].json()["error_code"] == "ERR_NGROK_226"
 
 
-def test_everything_gone_the_budget_is_what_it_was_started_with(start_sandbox: Start) -> None:
+def test_a_reset_restores_the_budget_of_the_start(start_sandbox: Start) -> None:
     sandbox = start_sandbox(requests_per_minute=2)
     for limits in ({}, {"limit": 1}):
         sandbox.put("/_sandbox/budget", limits)
@@ -63,7 +63,7 @@ def test_everything_gone_the_budget_is_what_it_was_started_with(start_sandbox: S
 
 
 @pytest.mark.parametrize("fault", [{"then": "hang"}, {"then": "commit-then-hang"}, {"delay": 60.0}])
-def test_an_interrupt_ends_it_quietly_whatever_is_still_waiting(
+def test_an_interrupt_ends_the_process_during_waiting_requests(
     start_sandbox: Start, capfd: pytest.CaptureFixture[str], fault: dict[str, object]
 ) -> None:
     sandbox = start_sandbox()

@@ -1,4 +1,4 @@
-"""Lists: their order, their pages, and the way from one to the next."""
+"""Lists: their order, their pages, and the address of the next page."""
 
 from __future__ import annotations
 
@@ -35,13 +35,15 @@ def test_pages_are_followed_to_the_end(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("count", "sizes"), [(0, [0]), (100, [100]), (101, [100, 1])])
-def test_a_page_holds_a_hundred_and_says_whether_more_follow(sandbox: Sandbox, count: int, sizes: list[int]) -> None:
+def test_a_page_has_a_hundred_objects_and_the_address_of_the_next(
+    sandbox: Sandbox, count: int, sizes: list[int]
+) -> None:
     _make(sandbox, count)
     assert [len(page) for page in _follow(sandbox, "/bot_users")] == sizes
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_the_next_page_is_at_the_address_by_which_the_client_came(sandbox: Sandbox) -> None:
+def test_the_next_page_has_the_host_of_the_request(sandbox: Sandbox) -> None:
     made = _make(sandbox, 2)
     host = f"localhost:{urlsplit(sandbox.base_url).port}"
     page = sandbox.request("GET", "/bot_users?limit=1", headers={**HEADERS, "Host": host}).json()
@@ -49,14 +51,14 @@ def test_the_next_page_is_at_the_address_by_which_the_client_came(sandbox: Sandb
     assert page["bot_users"][0]["uri"] == f"http://{host}/bot_users/{made[0]}"
 
 
-def test_a_page_goes_on_after_an_object_that_is_gone(sandbox: Sandbox) -> None:
+def test_a_page_after_a_deleted_object_continues_with_the_next(sandbox: Sandbox) -> None:
     made = _make(sandbox, 4)
     page = sandbox.get("/bot_users?limit=2")
     sandbox.delete(f"/bot_users/{made[1]}")
     assert [user["id"] for user in sandbox.get(page["next_page_uri"])["bot_users"]] == made[2:]
 
 
-def test_a_page_shows_nothing_that_was_made_since(sandbox: Sandbox) -> None:
+def test_a_later_page_has_no_object_created_since_the_first(sandbox: Sandbox) -> None:
     made = _make(sandbox, 3)
     page = sandbox.get("/bot_users?limit=2")
     sandbox.post("/bot_users", {"name": "late"})

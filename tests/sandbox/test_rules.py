@@ -29,12 +29,12 @@ def _name(row: Row) -> str:
 
 
 def _pattern(cause: Cause) -> str:
-    """Any message that the cause can make."""
+    """A pattern of the messages of a cause."""
     return ".*".join(re.escape(part) for part in re.split(r"{[^}]*}", cause.text))
 
 
 @pytest.mark.parametrize("row", ROWS, ids=_name)
-def test_breaking_the_rule_is_refused_with_its_code(sandbox: Sandbox, row: Row) -> None:
+def test_a_violation_is_refused_with_the_code_of_its_rule(sandbox: Sandbox, row: Row) -> None:
     answer = row.request(Account(sandbox))
     body = answer.json()
     assert (answer.status_code, body.get("error_code", "").removeprefix("ERR_NGROK_")) == (row.status, row.code), body
@@ -51,21 +51,21 @@ def test_a_refusal_has_the_public_form(sandbox: Sandbox, row: Row) -> None:
     assert re.fullmatch(r"op_[0-9A-Za-z]{27}", body["details"]["operation_id"])
 
 
-def test_no_rule_is_without_a_row() -> None:
+def test_each_rule_has_a_row() -> None:
     assert {row.rule for row in ROWS} | BY_LOAD | BY_ACCOUNT == set(CAUSES)
 
 
-def test_a_row_expects_what_its_rule_says_unless_the_kind_has_a_code_of_its_own() -> None:
+def test_a_row_has_the_code_of_its_rule_or_of_its_kind() -> None:
     known = {(name, cause.status, str(cause.code or "")) for name, cause in CAUSES.items()}
     other = Counter(row.rule for row in ROWS if (row.rule, row.status, row.code) not in known)
     assert set(other) == {"TOO_LONG", "CREATES_OVER_BUDGET"}
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_more_requests_at_a_time_than_the_account_may_have_are_turned_away(sandbox: Sandbox) -> None:
+def test_too_many_concurrent_requests_are_refused(sandbox: Sandbox) -> None:
     sandbox.request("PUT", "/_sandbox/budget", {"at_once": 1})
     sandbox.fault("GET /bot_users", then="hang")
-    first = threading.Thread(target=lambda: _given_up(sandbox))
+    first = threading.Thread(target=lambda: _time_out(sandbox))
     first.start()
     while not sandbox.log():
         time.sleep(0.01)  # the first request is in the log as soon as it hangs
@@ -75,6 +75,6 @@ def test_more_requests_at_a_time_than_the_account_may_have_are_turned_away(sandb
     first.join()
 
 
-def _given_up(sandbox: Sandbox) -> None:
+def _time_out(sandbox: Sandbox) -> None:
     with pytest.raises(httpx.ReadTimeout):
         httpx.get(f"{sandbox.base_url}/bot_users", headers=sandbox.headers, timeout=0.5)

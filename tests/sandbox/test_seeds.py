@@ -48,7 +48,7 @@ def test_a_seed_is_replayed_and_planted(start_sandbox: Callable[..., SandboxProc
         ("[" * 5000, "it has more than 100 levels"),
     ],
 )
-def test_a_seed_that_cannot_be_planted_is_told_with_its_item(tmp_path: Path, text: str, why: str) -> None:
+def test_an_invalid_seed_is_reported_with_its_item(tmp_path: Path, text: str, why: str) -> None:
     file = tmp_path / "seed.yaml"
     file.write_text(text)
     database = Database(":memory:")

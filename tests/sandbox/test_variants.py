@@ -1,4 +1,4 @@
-"""The behaviors in which the public platform differs, each of which can be switched on."""
+"""Variants: behaviors of the public platform that can be switched on one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.sandbox.account import Account
 
 @pytest.mark.parametrize("empties", [False, True])
 @pytest.mark.parametrize("collection", ["/backends/failover", "/backends/weighted", "/backends/tunnel_group"])
-def test_a_patch_keeps_what_it_leaves_out_or_empties_what_the_public_platform_empties(
+def test_an_update_preserves_omitted_fields_or_empties_them_as_the_variant(
     sandbox: Sandbox, collection: str, empties: bool
 ) -> None:
     child = sandbox.post("/backends/http_response", {})["id"]
@@ -33,7 +33,7 @@ def test_a_patch_keeps_what_it_leaves_out_or_empties_what_the_public_platform_em
     assert sandbox.patch(path, fields)[name] == before
 
 
-def test_a_sparse_answer_leaves_out_text_that_is_not_set(sandbox: Sandbox) -> None:
+def test_a_sparse_response_omits_text_that_is_not_set(sandbox: Sandbox) -> None:
     account = Account(sandbox)
     key = pems.ssh_key()
     made = account.make("/ip_policies", description="", metadata="m")

@@ -1,4 +1,4 @@
-"""Headers, bodies and errors; what public clients are used to send; faults."""
+"""Headers, bodies and errors; requests as public clients send them; faults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEARER = {"Authorization": f"Bearer {KEY}"}
 
 
 @pytest.mark.parametrize("name", ["Service-Version", "Ngrok-Version"])
-def test_either_version_header_will_do(sandbox: Sandbox, name: str) -> None:
+def test_either_version_header_is_accepted(sandbox: Sandbox, name: str) -> None:
     assert sandbox.request("GET", "/bot_users", headers={**BEARER, name: "2"}).status_code == 200
 
 
@@ -32,33 +32,33 @@ def test_a_second_delete_is_404(sandbox: Sandbox) -> None:
     assert sandbox.refusal("DELETE", path) == (404, "")
 
 
-def test_a_method_that_is_not_there_is_405(sandbox: Sandbox) -> None:
+def test_an_unsupported_method_is_405(sandbox: Sandbox) -> None:
     answer = sandbox.request("PUT", "/bot_users", {})
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, POST")
 
 
-def test_what_nobody_foresaw_has_the_common_form_and_is_told_on_standard_error(
+def test_an_internal_error_has_the_common_form_and_is_printed_to_stderr(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database = Database(":memory:")
     app = App(Objects(database, read_only.list_served()), api_key=KEY, cut=lambda scope: None)
-    monkeypatch.setattr(bodies, "complete", lambda *given: 1 // 0)
+    monkeypatch.setattr(bodies, "complete", lambda *value: 1 // 0)
 
-    async def asked() -> httpx.Response:
+    async def send() -> httpx.Response:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://sandbox.test", headers=HEADERS) as client:
             return await client.post("/bot_users", json={"name": "a"})
 
-    answer = asyncio.run(asked())
+    answer = asyncio.run(send())
     database.close()
     body = answer.json()
     assert (answer.status_code, body["status_code"]) == (500, 500)
     assert body["details"] == {"operation_id": answer.headers["ngrok-operation-id"]}
     assert "ZeroDivisionError" in capsys.readouterr().err
-    assert [each["status"] for each in app.log.since(0)] == [500]
+    assert [request["status"] for request in app.log.since(0)] == [500]
 
 
-# --- what public clients are used to send -----------------------------------------------------------------------------
+# --- requests as public clients send them -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -77,22 +77,22 @@ def test_creates_with_empty_values_are_accepted(sandbox: Sandbox, path: str, bod
     assert (made["description"], made["metadata"]) == ("", "")
 
 
-def test_a_restriction_that_says_it_is_not_enforced_is_accepted(sandbox: Sandbox) -> None:
+def test_a_restriction_that_is_not_enforced_is_accepted(sandbox: Sandbox) -> None:
     body = {"type": "api", "ip_policy_ids": [Account(sandbox).id("/ip_policies")], "enforced": False}
     assert sandbox.post("/ip_restrictions", {"description": "", "metadata": "", **body})["enforced"] is False
 
 
-def test_sources_that_choose_among_fields_and_events_are_accepted(sandbox: Sandbox) -> None:
+def test_sources_with_fields_and_a_filter_are_accepted(sandbox: Sandbox) -> None:
     source = {"type": "http_request_complete.v0", "fields": ["http.request.method"], "filter": "true"}
     made = sandbox.post("/event_subscriptions", {"sources": [source]})
     sandbox.post(f"{made['uri']}/sources", source | {"type": "tcp_connection_closed.v0"})
     found = sandbox.get(made["uri"])["sources"]
-    assert [set(each) for each in found] == [{"type", "uri", "fields"}] * 2
-    assert [each["fields"] for each in found] == [["http.request.method"]] * 2
+    assert [set(source) for source in found] == [{"type", "uri", "fields"}] * 2
+    assert [source["fields"] for source in found] == [["http.request.method"]] * 2
 
 
 @pytest.mark.parametrize("path", ["/edges/tcp", "/edges/tls", "/edges/https"])
-def test_an_edge_without_hostports_shows_none(sandbox: Sandbox, path: str) -> None:
+def test_an_edge_without_hostports_has_null(sandbox: Sandbox, path: str) -> None:
     assert sandbox.post(path, {"hostports": []})["hostports"] is None
 
 
@@ -110,13 +110,13 @@ def test_updates_with_empty_values_are_accepted(sandbox: Sandbox, collection: st
     assert sandbox.patch(f"{collection}/{made['id']}", body)["id"] == made["id"]
 
 
-def test_a_secret_that_names_its_vault_by_id_sends_an_empty_name_along(sandbox: Sandbox) -> None:
+def test_a_secret_with_a_vault_id_and_an_empty_vault_name_is_accepted(sandbox: Sandbox) -> None:
     body = {"vault_id": Account(sandbox).id("/vaults"), "vault_name": "", "name": "a", "value": "s"}
     made = sandbox.post("/vault_secrets", {"description": "", "metadata": "", **body})
     assert made["vault"]["id"] == body["vault_id"]
 
 
-def test_a_module_with_nothing_in_it_is_put_without_a_body(sandbox: Sandbox) -> None:
+def test_an_empty_module_is_put_without_a_body(sandbox: Sandbox) -> None:
     path = Account(sandbox).place("/edges/https/{edge_id}/routes/{id}") + "/compression"
     assert sandbox.put(path, None) == {"enabled": True}
 
@@ -129,7 +129,7 @@ def test_a_client_of_the_public_service_needs_no_other_version_header(sandbox: S
 
 
 @pytest.mark.parametrize("collection", ["/edges/tcp", "/edges/tls", "/bot_users", "/backends/failover"])
-def test_an_update_with_nothing_changes_nothing(sandbox: Sandbox, collection: str) -> None:
+def test_an_empty_update_changes_nothing(sandbox: Sandbox, collection: str) -> None:
     made = Account(sandbox).make(collection)
     assert sandbox.patch(f"{collection}/{made['id']}", {}) == made
 
@@ -145,7 +145,7 @@ def test_an_endpoint_needs_no_type(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(
-    ("collection", "field", "given", "expected"),
+    ("collection", "field", "value", "expected"),
     [
         ("/credentials", "acl", ["bind:app.example.com.", "bind:*.a.example.com."], None),
         ("/credentials", "acl", ["bind:app.example.com.:443", "bind:App.example.com:65535"], None),
@@ -160,11 +160,11 @@ def test_an_endpoint_needs_no_type(sandbox: Sandbox) -> None:
         ),
     ],
 )
-def test_what_says_the_same_in_another_way_is_accepted(
-    sandbox: Sandbox, collection: str, field: str, given: Any, expected: Any
+def test_an_equivalent_value_is_accepted(
+    sandbox: Sandbox, collection: str, field: str, value: Any, expected: Any
 ) -> None:
     sandbox.post("/reserved_domains", {"domain": "cut.example.com"})
-    assert Account(sandbox).make(collection, **{field: given})[field] == (expected or given)
+    assert Account(sandbox).make(collection, **{field: value})[field] == (expected or value)
 
 
 def test_a_saml_name_id_of_no_format_is_persistent(sandbox: Sandbox) -> None:
@@ -174,10 +174,10 @@ def test_a_saml_name_id_of_no_format_is_persistent(sandbox: Sandbox) -> None:
     assert made["nameid_format"] == "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
 
-# --- what only the sandbox has ---------------------------------------------------------------------------------------
+# --- operations of the sandbox only -----------------------------------------------------------------------------------
 
 
-def test_of_several_objects_all_are_planted_or_none(sandbox: Sandbox) -> None:
+def test_several_objects_are_planted_together_or_not_at_all(sandbox: Sandbox) -> None:
     items = [{"collection": "bot_users", "object": {}}, {"collection": "nobody", "object": {}}]
     assert sandbox.refusal("POST", "/_sandbox/objects", items) == (404, "")
     assert sandbox.get("/bot_users")["bot_users"] == []
@@ -190,7 +190,7 @@ def test_a_planted_object_that_is_no_endpoint_can_be_deleted(sandbox: Sandbox) -
     assert sandbox.get("/bot_users")["bot_users"] == []
 
 
-def test_a_fault_that_cannot_be_leaves_the_sandbox_as_it_was(sandbox: Sandbox) -> None:
+def test_an_invalid_fault_is_refused_with_those_beside_it(sandbox: Sandbox) -> None:
     sandbox.refusal("POST", "/_sandbox/faults", [{"on": "* *", "then": "cut"}, {"on": "* *", "status": 999}])
     assert sandbox.get("/_sandbox/faults") == {"faults": []}
 
@@ -209,7 +209,7 @@ def test_a_fault_cuts_the_nth_request_before_or_after_it_is_done(sandbox: Sandbo
     with pytest.raises(httpx.TransportError):
         sandbox.post("/bot_users", {"name": "b"})
     assert _names(sandbox) == left
-    assert [each["status"] for each in sandbox.log()] == [201, 0, 200]
+    assert [request["status"] for request in sandbox.log()] == [201, 0, 200]
 
 
 @pytest.mark.parametrize(("then", "left"), [("status", []), ("commit-then-status", ["a"])])
@@ -220,7 +220,7 @@ def test_a_fault_answers_with_another_status(sandbox: Sandbox, then: str, left: 
     assert _names(sandbox) == left
 
 
-def test_the_log_tells_each_request_once(sandbox: Sandbox) -> None:
+def test_the_log_has_each_request_once(sandbox: Sandbox) -> None:
     sandbox.post("/bot_users", {"name": "a"})
     sandbox.get("/bot_users?limit=1")
     first, second = sandbox.log()
