@@ -25,7 +25,6 @@ NOT_YET = (
     "tests/fleet",
     "tests/kinds",
     "tests/operations",
-    "tests/sandbox",
     "tests/security",
 )
 
