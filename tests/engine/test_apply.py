@@ -1,4 +1,4 @@
-"""Carrying out a plan: order, references, records, failures, interruption."""
+"""An apply: order of calls, references, owner records, bindings, failures and interrupts."""
 
 from __future__ import annotations
 

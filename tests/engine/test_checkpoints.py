@@ -1,6 +1,6 @@
-"""A process that dies at any point: what it leaves behind is enough for the next run to come out right.
+"""After a crash at any checkpoint, the next run has all that it needs.
 
-The next run is played by hand here: settle what is open, look at the owner records, repeat what is missing.
+The next run is simplified here: settle open intents, read owner records, create missing objects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def lossy() -> list[Fault]:
 
 
 async def run_to_checkpoint(world: EngineHarness, call: Call, point: str) -> bool:
-    """Run until the point is reached for the first time; whether it was."""
+    """Runs until the checkpoint is reached for the first time; False if it is not."""
 
     def reach(here: str, _: Call) -> None:
         if here == point:

@@ -1,4 +1,4 @@
-"""One-time secrets: no live credential whose token nobody holds."""
+"""One-time secrets: each live credential has its token delivered."""
 
 from __future__ import annotations
 

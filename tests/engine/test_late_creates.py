@@ -1,4 +1,4 @@
-"""A create that takes effect long after its answer was lost: when it was repeated, or when its process is no more."""
+"""A create that takes effect long after its response was lost: during a retry, or after the process ended."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def each_declaration(*declared: Declaration) -> pytest.MarkDecorator:
 
 @dataclass
 class SlowPlatform(MemoryPlatform):
-    """Its gateway gives up the first creates after a minute; the server ends each of them so much `later`."""
+    """Its gateway times out the first creates after a minute; the server applies each `later` seconds after that."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     later: list[float] = field(default_factory=list)
@@ -77,16 +77,16 @@ def slow(*later: float, answers_after: float = 0.0) -> EngineHarness:
 
 
 async def plan_again(world: EngineHarness, declared: Declaration) -> Plan:
-    """What an earlier run left open settled, and the plan."""
+    """Recovers what an earlier run left open, and plans."""
     snapshot = await observe(world.platform, KINDS)
     bound = await settle(tuple(world.journal.open.values()), snapshot, KINDS, world.journal)
-    made = plan(manifest(declared), world.journal.beside(snapshot, bound), KINDS, LENIENT)
-    assert errors(made) == []
-    return made
+    new_plan = plan(manifest(declared), world.journal.beside(snapshot, bound), KINDS, LENIENT)
+    assert errors(new_plan) == []
+    return new_plan
 
 
 async def apply_declared(world: EngineHarness, declared: Declaration, dies_at: int | None = None) -> list[Ended] | None:
-    """One run, as the command does it; None if it died at that moment."""
+    """One run as of the command; None if it crashed at that checkpoint."""
     moments = itertools.count()
 
     def reach(point: str, call: Call) -> None:
@@ -104,8 +104,8 @@ def list_objects(world: EngineHarness, declared: Declaration) -> list[dict[str, 
     return world.platform.all(kinds.get(declared.address.kind).path)
 
 
-def is_held(world: EngineHarness, declared: Declaration) -> bool:
-    """Whether exactly one object is there, which has its token where it is to be delivered, or its binding."""
+def is_complete(world: EngineHarness, declared: Declaration) -> bool:
+    """Whether exactly one object exists, with its token delivered, or its binding."""
     (body,) = list_objects(world, declared)
     if declared is BOT:
         return world.journal.bindings[BOT.address].id == body["id"]
@@ -118,23 +118,23 @@ async def test_a_late_duplicate_of_a_repeated_create_is_deleted(declared: Declar
     ended = await apply_declared(world, declared)
     assert [event.outcome for event in ended or ()][:1] == [Outcome.DONE]
     assert world.journal.open == {}
-    assert is_held(world, declared)
+    assert is_complete(world, declared)
     await world.clock.sleep(30)
     kept, late = (body["id"] for body in list_objects(world, declared))
     assert world.journal.concluded == {"intent-000-00001": None, "intent-000-00002": kept}
-    made = await plan_again(world, declared)
-    assert requests(made) == [f"DELETE {kinds.get(declared.address.kind).path}/{late}"]
-    assert [change.reason for change in made.changes] == [
+    new_plan = await plan_again(world, declared)
+    assert requests(new_plan) == [f"DELETE {kinds.get(declared.address.kind).path}/{late}"]
+    assert [change.reason for change in new_plan.changes] == [
         Reason.DUPLICATE
-    ]  # so the look that ends an apply does it, too
+    ]  # so the refresh at the end of an apply deletes it, too
     await apply_declared(world, declared)
-    assert is_held(world, declared)
+    assert is_complete(world, declared)
     assert (await plan_again(world, declared)).calls == ()
 
 
 @each_declaration(EDGE, CREDENTIAL)
 async def test_a_late_create_that_appears_during_the_retry_is_recovered_at_once(declared: Declaration) -> None:
-    """The first stays, as planning has it wherever two are seen; of credentials the one whose token was answered."""
+    """The first is kept, as planning does with duplicates; of credentials, the one with a token in its response."""
     world = slow(5.0, answers_after=10.0)
     ended = await apply_declared(world, declared)
     first = declared is EDGE
@@ -145,12 +145,12 @@ async def test_a_late_create_that_appears_during_the_retry_is_recovered_at_once(
     assert record.intent == ("intent-000-00001" if first else "intent-000-00002")
     assert world.journal.concluded[record.intent] == body["id"]
     assert list(world.journal.concluded.values()).count(None) == 1
-    assert is_held(world, declared)
+    assert is_complete(world, declared)
     assert (await plan_again(world, declared)).calls == ()
 
 
 async def test_the_object_of_any_of_several_lost_creates_is_found() -> None:
-    """The second is lost as well, and meanwhile the first has taken effect."""
+    """The second is lost as well, after the first took effect."""
     world = slow(30.0, 30.0)
     ended = await apply_declared(world, EDGE)
     assert [(event.outcome, event.id) for event in ended or ()] == [(Outcome.ALREADY, "edgtls_0001")]
@@ -183,7 +183,7 @@ async def test_reruns_recover_a_late_create_after_a_crash_at_each_checkpoint(
         await apply_declared(world, declared)
         await world.clock.sleep(300)
         await apply_declared(world, declared)
-        assert is_held(world, declared), moment
+        assert is_complete(world, declared), moment
         assert world.journal.open == {}
         assert (await plan_again(world, declared)).calls == ()
         if not died:

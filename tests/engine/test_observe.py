@@ -1,4 +1,4 @@
-"""One look at the account."""
+"""A refresh: reading the account."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Scripted:
     def __init__(self, pages: Mapping[str, Sequence[Any]], objects: Mapping[str, Any] | None = None) -> None:
         self._pages = pages
         self._objects = objects or {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     async def get(self, path: str) -> Json:
-        self.asked.append(path)
+        self.requests.append(path)
         answer = self._objects.get(path, Gone("not found", status=404))
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
-        self.asked.append(f"{path} {key}")
+        self.requests.append(f"{path} {key}")
         for page in self._pages.get(path, [Gone("not found", status=404)]):
             if isinstance(page, Exception):
                 raise page
@@ -47,7 +47,7 @@ def some(*names: str) -> list[Kind]:
 async def test_one_list_per_collection_and_no_get_per_object() -> None:
     reader = Scripted({"/edges/tls": [[{"id": "edgtls_2"}, {"id": "edgtls_1"}]], "/bot_users": [[]]})
     snapshot = await observe(reader, some("TLSEdge", "BotUser"))
-    assert sorted(reader.asked) == ["/bot_users bot_users", "/edges/tls tls_edges"]
+    assert sorted(reader.requests) == ["/bot_users bot_users", "/edges/tls tls_edges"]
     assert [live.id for live in snapshot.of("TLSEdge").objects] == ["edgtls_2", "edgtls_1"]
     assert snapshot.of("BotUser").complete
 
@@ -57,7 +57,7 @@ async def test_children_are_read_from_the_body_of_their_parent() -> None:
     snapshot = await observe(reader, some("HTTPSEdgeRoute"))
     (route,) = snapshot.of("HTTPSEdgeRoute").objects
     assert (route.id, route.parent_id) == ("edghtsrt_1", "edghts_1")
-    assert reader.asked == ["/edges/https https_edges"]
+    assert reader.requests == ["/edges/https https_edges"]
     assert list(snapshot.listings) == ["HTTPSEdgeRoute"]
 
 
@@ -82,7 +82,7 @@ async def test_children_are_listed_if_the_parent_does_not_show_them() -> None:
         ("EventSource", "b.v0", "esb_2"),
         ("EventSource", "c.v0", "esb_4"),
     ]
-    assert len(reader.asked) == 3
+    assert len(reader.requests) == 3
 
 
 async def test_a_kind_with_fixed_values_lists_only_its_own_objects() -> None:
@@ -164,17 +164,17 @@ async def test_only_declared_objects_that_a_complete_list_lacks_are_read_by_id()
     for page in ([[{"id": "bot_listed"}]], [[{"id": "bot_listed"}], Transient("away")]):
         reader = Scripted({"/bot_users": page})
         await observe(reader, some("BotUser"), bindings=bindings, expected=expected)
-        assert reader.asked[1:] == (["/bot_users/bot_absent"] if len(page) == 1 else [])
+        assert reader.requests[1:] == (["/bot_users/bot_absent"] if len(page) == 1 else [])
 
 
 async def test_ids_in_paths_are_one_segment_each() -> None:
     address = Address("EventSource", "s")
     reader = Scripted({"/event_subscriptions": [[{"id": "e/1"}, {"id": "e/2", "sources": []}]]})
     await observe(reader, some("EventSource"), bindings={address: Binding("e/1/a b.v0")}, expected=[address])
-    assert reader.asked[1:] == ["/event_subscriptions/e%2F1/sources sources"]
+    assert reader.requests[1:] == ["/event_subscriptions/e%2F1/sources sources"]
     reader = Scripted({"/event_subscriptions": [[{"id": "e/1", "sources": []}]]})
     await observe(reader, some("EventSource"), bindings={address: Binding("e/1/a b.v0")}, expected=[address])
-    assert reader.asked[1:] == ["/event_subscriptions/e%2F1/sources/a%20b.v0"]
+    assert reader.requests[1:] == ["/event_subscriptions/e%2F1/sources/a%20b.v0"]
 
 
 async def test_an_object_on_two_pages_is_listed_once() -> None:
@@ -207,7 +207,7 @@ async def test_a_route_by_id_is_read_module_by_module() -> None:
 async def test_a_route_in_the_body_of_its_edge_is_not_read_again() -> None:
     reader = Scripted({"/edges/https": [[{"id": "edghts_1", "routes": [{"id": "edghtsrt_9"}]}]]})
     await observe(reader, some("HTTPSEdgeRoute"), by_id={"HTTPSEdgeRoute": [("edghtsrt_9", "edghts_1")]})
-    assert reader.asked == ["/edges/https https_edges"]
+    assert reader.requests == ["/edges/https https_edges"]
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ async def test_a_bound_object_that_the_list_lacks_is_read_by_id() -> None:
         (Live("BotUser", "bot_2", {"id": "bot_2"}), Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}))
     )
     assert snapshot.of("EventSource") == Listing((Live("EventSource", "x.v0", {"type": "x.v0"}, "esb_1"),))
-    assert sorted(reader.asked) == [
+    assert sorted(reader.requests) == [
         "/bot_users bot_users",
         "/bot_users/bot_1",
         "/bot_users/bot_9",
@@ -335,7 +335,7 @@ async def test_modules_of_each_unlisted_declared_route_are_read_once() -> None:
     by_id: ById = {"HTTPSEdgeRoute": ids, "BotUser": [("bot_1", "x")], "TLSEdge": [("edgtls_1", "x")]}
     snapshot = await observe(reader, some("HTTPSEdgeRoute", "BotUser"), by_id=by_id)
     modules = kinds.get("HTTPSEdgeRoute").modules_by_id
-    assert reader.asked[2:] == [f"{ROUTE}/{name}" for name in modules]
+    assert reader.requests[2:] == [f"{ROUTE}/{name}" for name in modules]
     listing = snapshot.of("HTTPSEdgeRoute")
     unset = Live("HTTPSEdgeRoute", "edghtsrt_9", {"id": "edghtsrt_9", **dict.fromkeys(modules)}, "edghts_1")
     listed = Live("HTTPSEdgeRoute", "edghtsrt_1", {"id": "edghtsrt_1"}, "edghts_1")

@@ -24,13 +24,13 @@ from tests.harness.engine import EngineHarness, Fault, MemoryPlatform, MemorySin
 
 EDGE = Address("TLSEdge", "pay")
 PATH = "/edges/tls/edgtls_1"
-OURS = Owner("prod", EDGE, "intent-of-ours-1")
-THEIRS = Owner("other", Address("TLSEdge", "theirs"), "intent-of-others")
+MANAGED = Owner("prod", EDGE, "intent-of-prod-1")
+FOREIGN = Owner("other", Address("TLSEdge", "theirs"), "intent-of-others")
 
 
 @dataclass
 class DelayingPlatform(MemoryPlatform):
-    """Lets each request wait for its turn, as a budget of requests does, and take its time."""
+    """Delays each request, as a request budget does, and each response."""
 
     clock: VirtualClock = field(default_factory=VirtualClock)
     queue: float = 0.0  # seconds before a request that changes something may leave
@@ -59,7 +59,7 @@ def platform() -> DelayingPlatform:
 @pytest.fixture
 def world(platform: DelayingPlatform) -> EngineHarness:
     world = EngineHarness(platform, clock=platform.clock)
-    put(world, "edgtls_1", OURS, mutual_tls={"certificate_authority_ids": ["ca_1"]})
+    put(world, "edgtls_1", MANAGED, mutual_tls={"certificate_authority_ids": ["ca_1"]})
     return world
 
 
@@ -76,12 +76,12 @@ def plan(*calls: Call) -> Plan:
     return Plan("prod", calls=calls)
 
 
-def ours() -> OwnerDraft:
-    return OwnerDraft(EDGE, intent=OURS.intent)
+def draft_owner() -> OwnerDraft:
+    return OwnerDraft(EDGE, intent=MANAGED.intent)
 
 
 CALLS = [
-    update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=ours()),
+    update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=draft_owner()),
     update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1"),
     Call("put", EDGE, Verb.PUT, f"{PATH}/mutual_tls", target="edgtls_1", body={"enabled": False}),
     Call("remove", EDGE, Verb.REMOVE, f"{PATH}/mutual_tls", target="edgtls_1"),
@@ -102,19 +102,19 @@ each_call = pytest.mark.parametrize("call", CALLS, ids=["record", "update", "mod
 async def test_an_object_that_another_stack_owns_before_a_retry_is_unchanged(
     world: EngineHarness, call: Call, failure: Failure
 ) -> None:
-    def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
-        if method == "GET" or owners.read(str(edge(world)["metadata"]))[1] == THEIRS:
+    def change_owner(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
+        if method == "GET" or owners.read(str(edge(world)["metadata"]))[1] == FOREIGN:
             return None
-        edge(world)["metadata"] = owners.write("", THEIRS)
+        edge(world)["metadata"] = owners.write("", FOREIGN)
         return failure
 
-    world.platform.refuse = hand_over
+    world.platform.refuse = change_owner
     (ended,) = (await world.end_events(plan(call))).values()
     assert (ended.outcome, "is now TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
     assert edge(world) == {
         "id": "edgtls_1",
         "description": "before",
-        "metadata": owners.write("", THEIRS),
+        "metadata": owners.write("", FOREIGN),
         "mutual_tls": {"certificate_authority_ids": ["ca_1"]},
     }
     assert len(world.platform.requests("PATCH", "PUT", "DELETE")) == 1
@@ -147,7 +147,7 @@ async def test_a_forget_is_retried_after_its_owner_record_was_removed(world: Eng
 
 
 async def test_a_response_older_than_a_change_of_this_run_confirms_nothing(world: EngineHarness) -> None:
-    call = update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=ours())
+    call = update(str(EDGE), PATH, {"description": "after"}, target="edgtls_1", owner=draft_owner())
     registry = {kind.name: kind for kind in kinds.every()}
     ownership = OwnershipCheck(plan(call), world.platform, world.clock, registry)
     check = ownership.check(call, PATH)
@@ -193,7 +193,7 @@ async def test_the_newest_read_is_used_in_either_order_of_responses(world: Engin
     async def read_slowly() -> Json:
         body = copy.deepcopy(await world.platform.get(PATH))
         world.clock.time += 1.0
-        edge(world)["metadata"] = owners.write("", THEIRS)
+        edge(world)["metadata"] = owners.write("", FOREIGN)
         with pytest.raises(Refused, match="of stack other"):
             await quick.confirm(lambda: world.platform.get(PATH))
         return body
@@ -201,7 +201,7 @@ async def test_the_newest_read_is_used_in_either_order_of_responses(world: Engin
     await slow.confirm(read_slowly)
     newest = ownership.find_fresh(PATH)
     assert newest is not None
-    assert newest.owner == THEIRS
+    assert newest.owner == FOREIGN
 
 
 async def test_a_response_confirms_an_object_from_the_time_of_its_request(
@@ -229,7 +229,7 @@ async def test_a_write_response_confirms_an_object_for_longer_than_the_read_befo
 
 
 def updates(world: EngineHarness, count: int) -> Plan:
-    """As many updates as there are objects, which the plan has seen."""
+    """An update of each of `count` objects of the plan."""
     calls, seen = [], {}
     for number in range(count):
         address, id = Address("TLSEdge", f"e{number}"), f"edgtls_{number}"
@@ -249,39 +249,39 @@ def reads(world: EngineHarness) -> int:
 async def test_a_list_confirms_an_object_for_five_seconds_and_then_the_object_is_read(
     world: EngineHarness, platform: DelayingPlatform, queue: float, gets: int
 ) -> None:
-    made = updates(world, 20)
+    new_plan = updates(world, 20)
     platform.queue = queue
-    assert set((await world.outcomes(made, concurrency=20)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan, concurrency=20)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + gets
 
 
 async def test_an_object_that_another_stack_owns_while_a_request_waits_is_unchanged(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
-    made = updates(world, 20)
+    new_plan = updates(world, 20)
     platform.queue = 60.0
-    handed_over = False
+    is_changed = False
 
-    async for event in world.run(made, concurrency=20):
-        if not handed_over and world.clock.now() == 0 and platform.log:
-            edge(world, "edgtls_7")["metadata"] = owners.write("", THEIRS)
-            handed_over = True
+    async for event in world.run(new_plan, concurrency=20):
+        if not is_changed and world.clock.now() == 0 and platform.log:
+            edge(world, "edgtls_7")["metadata"] = owners.write("", FOREIGN)
+            is_changed = True
         if isinstance(event, Ended):
-            is_theirs = event.call.target == "edgtls_7"
-            assert event.outcome is (Outcome.FAILED if is_theirs else Outcome.DONE)
+            is_foreign = event.call.target == "edgtls_7"
+            assert event.outcome is (Outcome.FAILED if is_foreign else Outcome.DONE)
     assert edge(world, "edgtls_7")["description"] == "before"
 
 
 class SleepingPlatform(DelayingPlatform):
-    """The process sleeps for an hour over the first answer, and meanwhile something happens."""
+    """Suspends the process for an hour during the first response, and calls `action`."""
 
-    meanwhile: Callable[[], None] | None = None
+    action: Callable[[], None] | None = None
 
     async def get(self, path: str) -> Json:
         answer = copy.deepcopy(await super().get(path))
-        if (meanwhile := self.meanwhile) is not None:
-            self.meanwhile = None
-            meanwhile()
+        if (action := self.action) is not None:
+            self.action = None
+            action()
             await self.clock.sleep(3600)
         return answer
 
@@ -289,7 +289,7 @@ class SleepingPlatform(DelayingPlatform):
 @each_call
 async def test_an_object_that_another_stack_owns_after_a_suspend_is_unchanged(world: EngineHarness, call: Call) -> None:
     platform = SleepingPlatform(kinds.every(), objects=world.platform.objects, clock=world.clock)
-    platform.meanwhile = lambda: edge(world).update(metadata=owners.write("", THEIRS))
+    platform.action = lambda: edge(world).update(metadata=owners.write("", FOREIGN))
     world.platform = platform
     (ended,) = (await world.end_events(plan(call))).values()
     assert (ended.outcome, "is now TLSEdge/theirs of stack other" in ended.why) == (Outcome.FAILED, True)
@@ -300,8 +300,8 @@ async def test_an_object_that_another_stack_owns_after_a_suspend_is_unchanged(wo
 @each_call
 async def test_an_object_without_the_owner_record_of_the_plan_is_unchanged(world: EngineHarness, call: Call) -> None:
     edge(world)["metadata"] = ""
-    made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
-    (ended,) = (await world.end_events(made)).values()
+    new_plan = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
+    (ended,) = (await world.end_events(new_plan)).values()
     assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
     assert world.platform.requests("PATCH", "PUT", "DELETE") == []
 
@@ -316,8 +316,8 @@ async def test_an_update_or_delete_fails_if_the_owner_record_was_removed(
 ) -> None:
     edge(world)["metadata"] = ""
     changes = (Change(EDGE, action, reason, "edgtls_1"),)
-    made = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")}, changes=changes)
-    (ended,) = (await world.end_events(made)).values()
+    new_plan = replace(plan(call), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")}, changes=changes)
+    (ended,) = (await world.end_events(new_plan)).values()
     assert (ended.outcome, "its owner record was removed" in ended.why) == (Outcome.FAILED, True)
 
 
@@ -339,19 +339,19 @@ async def test_an_object_planned_without_owner_record_is_deleted(
     world: EngineHarness, action: Action, reason: Reason
 ) -> None:
     edge(world)["metadata"] = ""
-    made = replace(plan(CALLS[-1]), changes=(Change(EDGE, action, reason, "edgtls_1"),))
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    new_plan = replace(plan(CALLS[-1]), changes=(Change(EDGE, action, reason, "edgtls_1"),))
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
 
 
 async def test_a_module_of_an_object_planned_without_owner_record_is_updated(world: EngineHarness) -> None:
     edge(world)["metadata"] = ""
-    made = replace(plan(CALLS[2]), observed={EDGE: Observed("edgtls_1", {}, "")})
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    new_plan = replace(plan(CALLS[2]), observed={EDGE: Observed("edgtls_1", {}, "")})
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
 
 
 async def test_an_unmanaged_object_that_this_stack_owns_by_now_is_not_deleted(world: EngineHarness) -> None:
-    made = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
-    (ended,) = (await world.end_events(made)).values()
+    new_plan = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
+    (ended,) = (await world.end_events(new_plan)).values()
     assert (ended.outcome, "it is now TLSEdge/pay of this stack" in ended.why) == (Outcome.FAILED, True)
     assert world.platform.requests("DELETE") == []
 
@@ -360,17 +360,17 @@ async def test_an_unmanaged_object_that_this_stack_owns_by_now_is_not_deleted(wo
 async def test_an_unmanaged_object_that_another_stack_owns_by_now_is_not_deleted(
     world: EngineHarness, stack: str
 ) -> None:
-    edge(world)["metadata"] = owners.write("", THEIRS._replace(stack=stack))
-    made = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
-    (ended,) = (await world.end_events(made)).values()
+    edge(world)["metadata"] = owners.write("", FOREIGN._replace(stack=stack))
+    new_plan = replace(plan(CALLS[-1]), changes=(Change(EDGE, Action.DELETE, Reason.ADDED, "edgtls_1"),))
+    (ended,) = (await world.end_events(new_plan)).values()
     why = f"edgtls_1 was not changed: it is now TLSEdge/theirs of stack {stack}; plan again"
     assert (ended.outcome, ended.why, world.platform.requests("DELETE")) == (Outcome.FAILED, why, [])
 
 
 async def test_an_adoption_is_retried_although_this_stack_owns_the_object_by_now(world: EngineHarness) -> None:
     """The first attempt of an adoption may have taken effect."""
-    made = replace(plan(CALLS[0]), changes=(Change(EDGE, Action.ADOPT, Reason.ADDED, "edgtls_1"),))
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    new_plan = replace(plan(CALLS[0]), changes=(Change(EDGE, Action.ADOPT, Reason.ADDED, "edgtls_1"),))
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
 
 
 # --- a child without a record -----------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ SOURCE_PATH = f"{SUBSCRIPTION}/sources/domain_created.v0"
 
 
 def put_source(world: EngineHarness, *owner: Owner) -> dict[str, Json]:
-    """An event source, which keeps no record, below a subscription that does; answers the subscription."""
+    """An event source without owner record below a subscription with one; returns the subscription."""
     subscription = world.platform.objects.setdefault("/event_subscriptions", {})
     subscription["esb_1"] = {"id": "esb_1", "metadata": owners.write("", *owner) if owner else ""}
     world.platform.objects[f"{SUBSCRIPTION}/sources"] = {"domain_created.v0": {"type": "domain_created.v0"}}
@@ -397,8 +397,8 @@ DELETE_SOURCE = delete(str(SOURCE), SOURCE_PATH, "domain_created.v0")
 
 async def test_a_child_without_owner_record_is_unchanged_if_another_stack_owns_its_parent(world: EngineHarness) -> None:
     put_source(world, of_subscription("other"))
-    made = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, "prod")})
-    (ended,) = (await world.end_events(made)).values()
+    new_plan = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, "prod")})
+    (ended,) = (await world.end_events(new_plan)).values()
     assert ended.outcome is Outcome.FAILED
     assert ended.why == (
         "domain_created.v0 was not changed: its parent esb_1 is now EventSubscription/audit of stack other; plan again"
@@ -409,13 +409,13 @@ async def test_a_child_without_owner_record_is_unchanged_if_another_stack_owns_i
 async def test_a_child_is_not_deleted_if_another_stack_owns_its_parent_before_a_retry(world: EngineHarness) -> None:
     subscription = put_source(world, of_subscription("prod"))
 
-    def hand_over(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
+    def change_owner(method: str, path: str, body: Mapping[str, Json] | None) -> Failure | None:
         if method == "GET" or "other" in str(subscription["metadata"]):
             return None
         subscription["metadata"] = owners.write("", of_subscription("other"))
         return Transient("503", status=503)
 
-    world.platform.refuse = hand_over
+    world.platform.refuse = change_owner
     (ended,) = (await world.end_events(plan(DELETE_SOURCE))).values()
     assert (ended.outcome, "of stack other" in ended.why) == (Outcome.FAILED, True)
     assert len(world.platform.requests("DELETE")) == 1
@@ -423,10 +423,10 @@ async def test_a_child_is_not_deleted_if_another_stack_owns_its_parent_before_a_
 
 @pytest.mark.parametrize("parent", ["prod", "other", ""])
 async def test_a_managed_child_is_deleted_below_the_parent_of_the_plan(world: EngineHarness, parent: str) -> None:
-    """Also where that is another stack's: the store says that the child is ours."""
+    """Also below a parent of another stack: the store records the child as managed."""
     put_source(world, *([of_subscription(parent)] if parent else []))
-    made = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, parent)})
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    new_plan = replace(plan(DELETE_SOURCE), observed={SOURCE: Observed("esb_1/domain_created.v0", {}, parent)})
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
 
 
 async def test_an_unmanaged_child_is_not_deleted_if_its_parent_became_unmanaged(world: EngineHarness) -> None:
@@ -455,16 +455,16 @@ async def test_children_of_one_parent_are_confirmed_by_one_read(world: EngineHar
 
 
 class SlowSinks(MemorySinks):
-    """Whose command takes a minute; meanwhile something happens."""
+    """Delivers in a minute, and calls `action`."""
 
-    def __init__(self, clock: VirtualClock, meanwhile: Callable[[], None]) -> None:
+    def __init__(self, clock: VirtualClock, action: Callable[[], None]) -> None:
         super().__init__()
         self._clock = clock
-        self._meanwhile = meanwhile
+        self._action = action
 
     async def deliver(self, delivery: Delivery, secret: Secret, *, overwrites: bool) -> None:
         await self._clock.sleep(60)
-        self._meanwhile()
+        self._action()
         await super().deliver(delivery, secret, overwrites=overwrites)
 
 
@@ -481,27 +481,27 @@ COMPLETE = update(
 
 
 async def test_an_object_that_another_stack_owns_after_a_delivery_is_unchanged(world: EngineHarness) -> None:
-    def hand_over() -> None:
+    def change_owner() -> None:
         (credential,) = world.platform.all("/credentials")
-        credential["metadata"] = owners.write("", THEIRS._replace(address=CREDENTIAL.address))
+        credential["metadata"] = owners.write("", FOREIGN._replace(address=CREDENTIAL.address))
 
-    world.sinks = SlowSinks(world.clock, hand_over)
+    world.sinks = SlowSinks(world.clock, change_owner)
     ended = await world.end_events(plan(CREDENTIAL, COMPLETE))
     assert [event.outcome for event in ended.values()] == [Outcome.DONE, Outcome.FAILED]
     assert "of stack other" in ended[COMPLETE.id].why
     assert world.platform.requests("PATCH") == []
 
 
-@pytest.mark.parametrize("owner", [[THEIRS._replace(address=CREDENTIAL.address)], []], ids=["handed over", "let go"])
+@pytest.mark.parametrize("owner", [[FOREIGN._replace(address=CREDENTIAL.address)], []], ids=["foreign", "unmanaged"])
 async def test_an_undelivered_credential_that_the_stack_no_longer_owns_is_not_deleted(
     world: EngineHarness, owner: list[Owner]
 ) -> None:
-    def hand_over() -> None:
+    def change_owner() -> None:
         (credential,) = world.platform.all("/credentials")
         credential["metadata"] = owners.write("", *owner) if owner else ""
         world.sinks.delivers = "the disk is full"
 
-    world.sinks = SlowSinks(world.clock, hand_over)
+    world.sinks = SlowSinks(world.clock, change_owner)
     await world.end_events(plan(CREDENTIAL))
     assert len(world.platform.all("/credentials")) == 1
 
@@ -529,15 +529,15 @@ class SlowlyListedPlatform(DelayingPlatform):
 
 
 async def test_calls_wait_for_a_list_in_progress(world: EngineHarness, platform: DelayingPlatform) -> None:
-    made = updates(world, 5)
+    new_plan = updates(world, 5)
     world.platform = SlowlyListedPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
-    await world.apply(made)
+    await world.apply(new_plan)
     assert reads(world) == 1
 
 
 async def test_calls_that_waited_for_a_list_do_not_list_again(world: EngineHarness) -> None:
-    """Although the first of them has been confirmed by it, and has been sent, before the second one looks."""
-    made = updates(world, 5)
+    """Although the list confirmed the first call, which was sent, before the second one checks."""
+    new_plan = updates(world, 5)
 
     class Listing(MemoryPlatform):
         async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
@@ -546,7 +546,7 @@ async def test_calls_that_waited_for_a_list_do_not_list_again(world: EngineHarne
                 yield page
 
     world.platform = Listing(kinds.every(), objects=world.platform.objects)
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
     assert world.platform.requests("GET") == [("GET", "/edges/tls")]
 
 
@@ -554,7 +554,7 @@ ROUTES = "/edges/https/edghts_1/routes"
 
 
 async def test_children_with_a_record_are_read_one_by_one(world: EngineHarness) -> None:
-    """The platform shows them in their parent only, and has no list of them."""
+    """The platform returns them in their parent only, not in a list."""
     addresses = [Address("HTTPSEdgeRoute", f"r{number}") for number in range(3)]
     owned = [Owner("prod", address, f"intent-{address.name:9}") for address in addresses]
     world.platform.objects["/edges/https"] = {"edghts_1": {"id": "edghts_1"}}
@@ -566,9 +566,9 @@ async def test_children_with_a_record_are_read_one_by_one(world: EngineHarness) 
         for address in addresses
     ]
     seen = {address: Observed(address.name, {}, f"prod {address}") for address in addresses}
-    others = updates(world, 3)  # are listed, nevertheless
-    made = replace(others, calls=(*calls, *others.calls), observed={**others.observed, **seen})
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    others = updates(world, 3)  # are listed
+    new_plan = replace(others, calls=(*calls, *others.calls), observed={**others.observed, **seen})
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
     paths = [path for _, path in world.platform.requests("GET")]
     assert sorted(paths) == [*(f"{ROUTES}/r{number}" for number in range(3)), "/edges/tls"]
 
@@ -578,12 +578,12 @@ async def test_children_with_a_record_are_read_one_by_one(world: EngineHarness) 
 async def test_a_list_is_repeated_if_the_last_one_saved_as_many_requests_as_it_needed(
     world: EngineHarness, objects: int, confirmed: int
 ) -> None:
-    """More than a hundred objects take two pages, which the plan did not know of."""
-    made = updates(world, 6)
+    """More than a hundred objects need two pages; the plan has none of them."""
+    new_plan = updates(world, 6)
     for number in range(6, objects):
-        put(world, f"edgtls_x{number}", THEIRS)
-    ownership = OwnershipCheck(made, world.platform, world.clock, {kind.name: kind for kind in kinds.every()})
-    checks = [check for call in made.calls if (check := ownership.check(call, str(call.path)))]
+        put(world, f"edgtls_x{number}", FOREIGN)
+    ownership = OwnershipCheck(new_plan, world.platform, world.clock, {kind.name: kind for kind in kinds.every()})
+    checks = [check for call in new_plan.calls if (check := ownership.check(call, str(call.path)))]
     await checks[-1].prepare()
     for check in checks[:confirmed]:
         await check.prepare()
@@ -596,15 +596,15 @@ async def test_a_list_is_repeated_if_the_last_one_saved_as_many_requests_as_it_n
 
 
 async def test_the_last_object_of_a_collection_is_read_by_id(world: EngineHarness) -> None:
-    made = updates(world, 3)
-    *first, last = made.calls
-    made = replace(made, calls=(*first, replace(last, needs=tuple(call.id for call in first))))
+    new_plan = updates(world, 3)
+    *first, last = new_plan.calls
+    new_plan = replace(new_plan, calls=(*first, replace(last, needs=tuple(call.id for call in first))))
 
     def wait(point: str, call: Call) -> None:
         if call.id == last.id and point == "before send":
             world.clock.time += 6
 
-    assert set((await world.outcomes(made, on_checkpoint=wait)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan, on_checkpoint=wait)).values()) == {Outcome.DONE}
     assert [path for _, path in world.platform.requests("GET")] == ["/edges/tls", str(last.path)]
 
 
@@ -626,10 +626,10 @@ class CurtPlatform(DelayingPlatform):
         None,
         ["welcome"],
         {},
-        {"id": 7, "metadata": owners.write("", OURS)},
+        {"id": 7, "metadata": owners.write("", MANAGED)},
         {"id": "edgtls_1"},
-        {"id": "edgtls_1", "metadata": owners.write("", THEIRS)},
-        {"id": "edgtls_1", "metadata": owners.write("", OURS._replace(stack="production"))},
+        {"id": "edgtls_1", "metadata": owners.write("", FOREIGN)},
+        {"id": "edgtls_1", "metadata": owners.write("", MANAGED._replace(stack="production"))},
     ],
     ids=str,
 )
@@ -638,8 +638,8 @@ async def test_a_response_without_the_owner_record_confirms_nothing(world: Engin
     platform.answer = answer
     world.platform = platform
     module = replace(CALLS[2], needs=(CALLS[0].id,))
-    made = replace(plan(CALLS[0], module), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    new_plan = replace(plan(CALLS[0], module), observed={EDGE: Observed("edgtls_1", {}, f"prod {EDGE}")})
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
     assert reads(world) == 2
 
 
@@ -659,15 +659,15 @@ async def test_an_undelivered_credential_is_deleted_while_another_one_is_updated
 async def test_two_objects_are_listed_if_the_list_needs_one_request(
     world: EngineHarness, seen: int, gets: list[str]
 ) -> None:
-    """A list of a hundred objects or more takes two requests, as many as reading the two objects."""
-    made = updates(world, 2)
-    known = replace(made, unmanaged=tuple(("TLSEdge", f"edgtls_{number}") for number in range(seen)))
+    """A list of a hundred objects or more needs two requests, as many as two reads by id."""
+    new_plan = updates(world, 2)
+    known = replace(new_plan, unmanaged=tuple(("TLSEdge", f"edgtls_{number}") for number in range(seen)))
     assert set((await world.outcomes(known)).values()) == {Outcome.DONE}
     assert sorted(path for _, path in world.platform.requests("GET")) == sorted(gets)
 
 
 class DraggingPlatform(DelayingPlatform):
-    """Its last page comes six seconds after the first one was asked for."""
+    """Returns its last page six seconds after the request of the first one."""
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         await self.clock.sleep(6)
@@ -676,9 +676,9 @@ class DraggingPlatform(DelayingPlatform):
 
 
 async def test_a_slow_list_confirms_nothing(world: EngineHarness, platform: DelayingPlatform) -> None:
-    made = updates(world, 5)
+    new_plan = updates(world, 5)
     world.platform = DraggingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + 5
 
 
@@ -711,57 +711,57 @@ class PagingPlatform(DelayingPlatform):
 async def test_an_object_is_updated_as_soon_as_its_page_is_read(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
-    made = updates(world, 40)
+    new_plan = updates(world, 40)
     paging = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
     world.platform = paging
-    assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan, concurrency=40)).values()) == {Outcome.DONE}
     times = sorted(paging.changed.values())
     assert [times[place] < paging.listed_at for place in (0, 9, 19, 29)] == [True] * 4
     assert paging.requests("GET") == [("GET", "/edges/tls")]
 
 
 async def test_each_page_confirms_from_its_own_request_on(world: EngineHarness, platform: DelayingPlatform) -> None:
-    """A list of eight seconds, in which every page is recent when its objects are changed."""
-    made = updates(world, 40)
+    """A list of eight seconds; each page is recent when its objects are updated."""
+    new_plan = updates(world, 40)
     world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, page_time=2.0)
-    assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan, concurrency=40)).values()) == {Outcome.DONE}
     assert world.platform.requests("GET") == [("GET", "/edges/tls")]
 
 
 async def test_a_page_confirms_nothing_before_its_own_request(world: EngineHarness, platform: DelayingPlatform) -> None:
-    made = updates(world, 20)
+    new_plan = updates(world, 20)
     world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, page_time=5.1)
-    assert set((await world.outcomes(made, concurrency=20)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan, concurrency=20)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + 20
 
 
 async def test_calls_read_their_objects_if_the_list_fails(world: EngineHarness, platform: DelayingPlatform) -> None:
-    made = updates(world, 40)
+    new_plan = updates(world, 40)
     world.platform = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock, fails_after=3)
-    assert set((await world.outcomes(made, concurrency=40)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan, concurrency=40)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + 10
 
 
 async def test_a_call_that_waits_for_a_list_uses_no_request_slot(
     world: EngineHarness, platform: DelayingPlatform
 ) -> None:
-    """Other requests are sent meanwhile, although more calls wait than requests may be sent at once."""
-    made = updates(world, 10)
+    """Other requests are sent, although more calls wait than requests may be sent at once."""
+    new_plan = updates(world, 10)
     other = Address("TunnelCredential", "other")
     record = owners.write("", Owner("prod", other, "intent-of-other-"))
     platform.objects["/credentials"] = {"cr_9": {"id": "cr_9", "metadata": record}}
     change = update(str(other), "/credentials/cr_9", {"description": "x"}, target="cr_9", needs=())
     paging = PagingPlatform(kinds.every(), objects=platform.objects, clock=platform.clock)
     world.platform = paging
-    ended = await world.outcomes(replace(made, calls=(*made.calls, change)), concurrency=10)
+    ended = await world.outcomes(replace(new_plan, calls=(*new_plan.calls, change)), concurrency=10)
     assert set(ended.values()) == {Outcome.DONE}
     assert paging.changed["/credentials/cr_9"] < paging.listed_at
 
 
 async def test_each_object_is_read_by_id_if_the_list_is_refused(world: EngineHarness) -> None:
-    made = updates(world, 5)
+    new_plan = updates(world, 5)
     world.platform.faults = [Fault("GET", "/edges/tls", Refused("not this list", status=403))]
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + 5
 
 
@@ -793,31 +793,31 @@ async def test_one_object_is_read_by_id(world: EngineHarness) -> None:
 async def test_a_thousand_updates_need_few_reads(
     world: EngineHarness, platform: DelayingPlatform, latency: float, queue: float, most: int
 ) -> None:
-    made = updates(world, 1000)
+    new_plan = updates(world, 1000)
     platform.latency, platform.queue = latency, queue
-    await world.apply(made, concurrency=16)
+    await world.apply(new_plan, concurrency=16)
     assert reads(world) <= most
 
 
 async def test_a_list_that_saved_no_request_is_not_repeated(world: EngineHarness, platform: DelayingPlatform) -> None:
-    made = updates(world, 200)
+    new_plan = updates(world, 200)
     platform.queue = 6.0
-    await world.apply(made, concurrency=4)
+    await world.apply(new_plan, concurrency=4)
     assert platform.log.count(("GET", "/edges/tls")) == 1
 
 
 async def test_each_object_is_read_by_id_if_the_list_fails(world: EngineHarness, platform: DelayingPlatform) -> None:
-    made = updates(world, 3)
+    new_plan = updates(world, 3)
     platform.faults = [Fault("GET", "/edges/tls", Transient("503", status=503))]
-    assert set((await world.outcomes(made)).values()) == {Outcome.DONE}
+    assert set((await world.outcomes(new_plan)).values()) == {Outcome.DONE}
     assert reads(world) == 1 + 3
 
 
-# --- what every PATCH carries -----------------------------------------------------------------------------------------
+# --- fields of each PATCH --------------------------------------------------------------------------------------------
 
 
 class EmptyingPlatform(DelayingPlatform):
-    """Empties `backends` where a PATCH leaves it out, as the public platform does."""
+    """Empties `backends` if a PATCH omits it, as the public platform does."""
 
     def _carry_out(self, method: str, path: str, body: dict[str, Json]) -> Json:
         if method == "PATCH":
@@ -840,11 +840,11 @@ async def test_an_update_sends_the_current_backends(
     platform = EmptyingPlatform(kinds.every(), queue=queue)
     world = EngineHarness(platform, clock=platform.clock)
     address = Address(kind, "pay")
-    record = "" if action == "adopt" else owners.write("", Owner("prod", address, "intent-of-ours-1"))
+    record = "" if action == "adopt" else owners.write("", Owner("prod", address, "intent-of-prod-1"))
     live: dict[str, Json] = {"id": "b_1", "metadata": record, "backends": backends}
     platform.objects[collection] = {"b_1": live}
     body = {"metadata": ""} if action == "forget" else {"description": "after"}
-    drafts = {"update": OwnerDraft(address, intent="intent-of-ours-1"), "adopt": OwnerDraft(address)}
+    drafts = {"update": OwnerDraft(address, intent="intent-of-prod-1"), "adopt": OwnerDraft(address)}
     platform.faults = [Fault("PATCH", collection, Transient("503", status=503))]
     call = update(str(address), f"{collection}/b_1", body, target="b_1", owner=drafts.get(action))
     assert set((await world.outcomes(plan(call))).values()) == {Outcome.DONE}
@@ -854,7 +854,7 @@ async def test_an_update_sends_the_current_backends(
 
 async def test_an_update_of_backends_sends_the_new_ones(platform: DelayingPlatform, world: EngineHarness) -> None:
     address, path = Address("FailoverBackend", "pay"), "/backends/failover"
-    record = owners.write("", Owner("prod", address, "intent-of-ours-1"))
+    record = owners.write("", Owner("prod", address, "intent-of-prod-1"))
     platform.objects[path] = {"b_1": {"id": "b_1", "metadata": record, "backends": ["bkdhr_1"]}}
     changes: list[list[str]] = [["bkdhr_2"], []]
     for backends in changes:
@@ -867,7 +867,7 @@ async def test_an_update_sends_no_other_current_values(
     platform: DelayingPlatform, world: EngineHarness, backends: Json
 ) -> None:
     address, path = Address("FailoverBackend", "pay"), "/backends/failover/b_1"
-    record = owners.write("", Owner("prod", address, "intent-of-ours-1"))
+    record = owners.write("", Owner("prod", address, "intent-of-prod-1"))
     live: dict[str, Json] = {"id": "b_1", "metadata": record, "description": "x", "backends": backends}
     platform.objects["/backends/failover"] = {"b_1": live}
     change = update(str(address), path, {"description": "after"}, target="b_1")

@@ -1,4 +1,4 @@
-"""A create whose answer never came."""
+"""Recovery of a create whose response was lost, in the same run and in the next."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ async def test_an_object_that_stale_lists_lack_is_recovered_by_the_next_run(worl
 
     world.platform.refuse = unique
     ended = await only(world, BOT)
-    assert ended.outcome is Outcome.FAILED  # two stale lists hide it from the search and from the search after it
+    assert ended.outcome is Outcome.FAILED  # both searches read stale lists
     assert len(world.journal.open) == 2
     snapshot = await observe(world.platform, [kinds.get("BotUser")])
     bound = await settle(world.journal.open.copy().values(), snapshot, kinds.every(), world.journal)
@@ -163,7 +163,7 @@ async def test_the_object_of_the_first_attempt_is_found_if_the_retry_is_refused(
 
 
 class Wordless(MemoryPlatform):
-    """Answers its first create with an object that has no id."""
+    """Responds to its first create with an object without an id."""
 
     async def send(self, *request: Any, **options: Any) -> Json:
         answer = await super().send(*request, **options)
@@ -178,7 +178,9 @@ async def test_the_object_of_a_create_is_found_if_its_response_has_no_id() -> No
 
 
 async def test_no_object_is_deleted_if_two_without_owner_record_match(world: EngineHarness) -> None:
-    world.platform.objects["/bot_users"] = {"bot_9": {"id": "bot_9", "name": "berlin"}}  # created by hand meanwhile
+    world.platform.objects["/bot_users"] = {
+        "bot_9": {"id": "bot_9", "name": "berlin"}
+    }  # created by hand during the apply
     world.platform.faults = [Fault("POST", "/bot_users", RESET, effect=True)]
     await only(world, BOT)
     assert world.platform.requests("DELETE") == []
@@ -195,7 +197,7 @@ class Backwards(MemoryPlatform):
 
 
 async def test_the_newer_of_two_objects_of_one_create_is_deleted() -> None:
-    """As planning would choose, so that runs at the same time choose the same one."""
+    """As planning chooses, so that concurrent runs choose the same one."""
     world = EngineHarness(Backwards(kinds.every()))
     world.platform.stale = 1
     world.platform._first["/edges/tls"] = []
@@ -228,7 +230,7 @@ async def test_a_duplicate_that_a_stale_list_lacked_is_deleted(world: EngineHarn
 
 
 class TestSettling:
-    """What an earlier run left open."""
+    """Intents that an earlier run left open."""
 
     async def settle_intent(self, intent: Intent, listing: Listing) -> tuple[MemoryJournal, Any]:
         journal = MemoryJournal()
@@ -255,7 +257,7 @@ class TestSettling:
         assert bound == journal.bindings == {address: Binding("bot_2")}
 
     async def test_the_binding_is_unchanged_if_it_names_the_object(self) -> None:
-        """And is not remembered as what it replaces, which would delete it."""
+        """The binding does not name it as replaced, which would delete it."""
         journal, address = MemoryJournal(), Address("BotUser", "b")
         await journal.intend(self.bot())
         listing = Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),))
@@ -305,7 +307,7 @@ class TestSettling:
         assert journal.concluded == {"i": "edgtls_1" if intent == "i" else None}
 
     async def test_an_intent_that_cannot_be_settled_does_not_prevent_others(self) -> None:
-        """A kind that is not read, and a list that was cut off."""
+        """A kind that is not read, and an incomplete list."""
         journal = MemoryJournal()
         intents = [
             dataclasses.replace(INTENT, id="unread"),
@@ -353,16 +355,16 @@ class TestSettling:
 
 @dataclass
 class SameSecond(MemoryPlatform):
-    """Lists with the creation times in `at`, one for each object. Our object is the last one, or the first."""
+    """Lists with the creation times in `at`, one for each object. The created object is the last one, or the first."""
 
     at: tuple[str, ...] = ()
-    ours_first: bool = False
+    own_first: bool = False
 
     async def pages(self, path: str, key: str) -> AsyncIterator[Sequence[Mapping[str, Json]]]:
         bodies = [body async for page in super().pages(path, key) for body in page]
-        ours = [body for body in bodies if "metadata" in body]
-        theirs = [body for body in bodies if "metadata" not in body]
-        ordered = [*ours, *theirs] if self.ours_first else [*theirs, *ours]
+        is_own = [body for body in bodies if "metadata" in body]
+        others = [body for body in bodies if "metadata" not in body]
+        ordered = [*is_own, *others] if self.own_first else [*others, *is_own]
         stamped = [{**body, "created_at": when or None} for body, when in zip(ordered, self.at, strict=False)]
         for start in range(0, len(stamped), 3):
             self.log.append(("PAGE", path))
@@ -374,7 +376,7 @@ class SameSecond(MemoryPlatform):
     [
         # The whole list is of one second: any of its objects may be the latest.
         (("00:01", "00:01", "00:01", "00:01"), 2),
-        # Not sorted by time: nothing says where the list reaches back to.
+        # Not sorted by time: the oldest time of the list is unknown.
         (("00:03", "00:01", "00:02", "00:02"), 2),
         # A time without a date.
         (("", "00:03", "00:01", "00:01"), 2),
@@ -397,9 +399,9 @@ async def test_a_search_reads_the_next_page_if_the_list_is_not_ordered(at: tuple
     ("at", "known", "pages"),
     [
         (("00:05", "00:04", "00:03", "00:02", "00:01", "00:00"), range(5), 1),
-        # Only the third one is known, of which others may be of the same second on the next page.
+        # Only the third one is known; the next page may have others of the same second.
         (("00:05", "00:04", "00:03", "00:03", "00:01", "00:00"), [3], 2),
-        # None of the first page was there before the create: the next page may have others that are newer.
+        # No object of the first page is older than the create: the next page may have newer ones.
         (("00:05", "00:04", "00:03", "00:02", "00:01", "00:00"), [0, 1, 2], 2),
         (("", "00:04", "00:03", "00:02", "00:01", "00:00"), range(5), 2),
     ],
@@ -407,7 +409,7 @@ async def test_a_search_reads_the_next_page_if_the_list_is_not_ordered(at: tuple
 async def test_a_search_ends_at_an_object_that_is_older_than_the_create(
     at: tuple[str, ...], known: Sequence[int], pages: int
 ) -> None:
-    platform = SameSecond(kinds.every(), at=tuple(time and f"2026-01-01T00:{time}Z" for time in at), ours_first=True)
+    platform = SameSecond(kinds.every(), at=tuple(time and f"2026-01-01T00:{time}Z" for time in at), own_first=True)
     world = EngineHarness(platform)
     platform.objects["/edges/tls"] = {f"edgtls_9{n}": {"id": f"edgtls_9{n}"} for n in range(5)}
     platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True)]
@@ -418,7 +420,7 @@ async def test_a_search_ends_at_an_object_that_is_older_than_the_create(
 
 @dataclass
 class Embedding(MemoryPlatform):
-    """Shows children in their parent as `shown` says."""
+    """Returns a parent with the children that `render` adds."""
 
     render: Any = None
 
@@ -458,7 +460,7 @@ INTENT = Intent("i", EDGE.address, "prod", "/edges/tls")
 
 
 @pytest.mark.parametrize(
-    ("metadata", "ours"),
+    ("metadata", "is_own"),
     [
         (owners.write("mine", Owner("prod", EDGE.address, "i")), True),
         (owners.write("", Owner("prod", EDGE.address, "ii")), False),
@@ -468,14 +470,14 @@ INTENT = Intent("i", EDGE.address, "prod", "/edges/tls")
         (["i"], False),
     ],
 )
-def test_an_object_with_owner_record_is_identified_by_its_intent(metadata: Json, ours: bool) -> None:
+def test_an_object_with_owner_record_is_identified_by_its_intent(metadata: Json, is_own: bool) -> None:
     body = {"id": "edgtls_1", "metadata": metadata}
-    assert is_created_by(kinds.get("TLSEdge"), body, INTENT) is ours
+    assert is_created_by(kinds.get("TLSEdge"), body, INTENT) is is_own
     assert is_created_by(kinds.get("TLSEdge"), {"id": "edgtls_1"}, INTENT) is False
 
 
 @pytest.mark.parametrize(
-    ("body", "ours"),
+    ("body", "is_own"),
     [
         ({"type": "a.v0"}, True),
         ({"type": "a.v0", "subscription_id": "esb_1", "uri": "x"}, True),
@@ -483,16 +485,16 @@ def test_an_object_with_owner_record_is_identified_by_its_intent(metadata: Json,
         ({}, False),
     ],
 )
-def test_an_object_without_owner_record_is_identified_by_its_natural_key(body: dict[str, Json], ours: bool) -> None:
+def test_an_object_without_owner_record_is_identified_by_its_natural_key(body: dict[str, Json], is_own: bool) -> None:
     intent = Intent("i", SOURCE.address, "prod", "/x", identity={"type": "a.v0"})
-    assert is_created_by(kinds.get("EventSource"), body, intent) is ours
+    assert is_created_by(kinds.get("EventSource"), body, intent) is is_own
 
 
 def test_an_intent_is_unsettled_until_its_object_is_listed() -> None:
-    made = owners.write("", Owner("prod", EDGE.address, "i"))
+    record = owners.write("", Owner("prod", EDGE.address, "i"))
     listing = Snapshot(
         {
-            "TLSEdge": Listing((Live("TLSEdge", "edgtls_1", {"id": "edgtls_1", "metadata": made}),)),
+            "TLSEdge": Listing((Live("TLSEdge", "edgtls_1", {"id": "edgtls_1", "metadata": record}),)),
             "BotUser": Listing((Live("BotUser", "bot_1", {"id": "bot_1", "name": "berlin"}),)),
         }
     )
@@ -520,8 +522,8 @@ def test_an_intent_is_unsettled_until_its_object_is_listed() -> None:
 async def test_a_create_is_searched_while_an_earlier_request_may_take_effect(
     world: EngineHarness, lost: list[Failure], call: Call, lists: int
 ) -> None:
-    """After each lost request, before it is repeated; and after the create if the platform may still be at work on one.
-    A second object of a kind without records could not be told from another one of that name."""
+    """After each lost request before its retry, and after the create if one may still be applied. A second object
+    of a kind without owner records could not be distinguished from another one of that name."""
     world.platform.faults = [Fault("POST", "/", failure) for failure in lost]
     assert (await only(world, call)).outcome is Outcome.DONE
     assert len(world.platform.requests("GET")) == lists
@@ -531,7 +533,7 @@ async def test_a_create_is_searched_while_an_earlier_request_may_take_effect(
 
 
 class Late(MemoryPlatform):
-    """Carries the first create out after the second one, right before the second list."""
+    """Applies the first create after the second one, immediately before the second list."""
 
     first: Mapping[str, Json] | None = None
 
@@ -575,7 +577,7 @@ async def test_a_create_that_is_never_accepted_leaves_no_open_intent(world: Engi
 
 
 async def test_the_higher_id_of_two_objects_created_at_the_same_time_is_deleted(world: EngineHarness) -> None:
-    """The list shows the later one first."""
+    """The list returns the newer one first."""
     world.platform.stale = 1
     world.platform._first["/edges/tls"] = []
     world.platform.faults = [Fault("POST", "/edges/tls", RESET, effect=True, times=2)]
@@ -585,7 +587,7 @@ async def test_the_higher_id_of_two_objects_created_at_the_same_time_is_deleted(
 
 
 class Odd(MemoryPlatform):
-    """Its first create takes effect, and is answered with `odd`."""
+    """Applies its first create, and responds with `odd`."""
 
     odd: Json = None
 

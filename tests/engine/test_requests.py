@@ -26,9 +26,9 @@ def test_an_intent_lists_no_earlier_ids_if_the_name_is_the_id(kind: str, before:
     address = Address(kind, "x")
     plan = Plan("prod", observed={address: Observed("old", {})})
     call = Call(f"create {address}", address, Verb.CREATE, kinds.get(kind).path)
-    made = requests.make_intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
-    assert made.before == before
-    assert made.identity == {"name": "old"}
+    created = requests.make_intent("i", call, {"name": "old"}, kinds.get(kind), plan, kinds.get(kind).path)
+    assert created.before == before
+    assert created.identity == {"name": "old"}
 
 
 EDGE, CREDENTIAL = Address("TLSEdge", "e"), Address("TunnelCredential", "c")
@@ -51,8 +51,8 @@ def test_an_intent_lists_the_ids_of_all_objects_of_the_plan(seen: dict[str, Any]
 def test_an_intent_names_where_the_secret_will_be_delivered() -> None:
     place = Place("to_file", "secrets/agent.token")
     call = Call("create", CREDENTIAL, Verb.CREATE, "/credentials", deliver={"token": Delivery("to_file", place.path)})
-    made = requests.make_intent("i", call, {}, kinds.get("TunnelCredential"), Plan("prod"), "/credentials", place)
-    assert made.place == place
+    created = requests.make_intent("i", call, {}, kinds.get("TunnelCredential"), Plan("prod"), "/credentials", place)
+    assert created.place == place
 
 
 def test_a_reference_resolves_to_the_latest_response_and_never_to_a_token() -> None:
@@ -110,8 +110,8 @@ def test_a_secret_in_metadata_is_hidden_in_errors() -> None:
 def test_an_intent_of_a_kind_with_owner_records_lists_no_ids() -> None:
     call = Call("create", EDGE, Verb.CREATE, "/reserved_domains")
     plan = Plan("prod", unmanaged=(("ReservedDomain", "rd_1"),))
-    made = requests.make_intent("i", call, {"domain": "a.example"}, kinds.get("ReservedDomain"), plan, "/x")
-    assert (made.before, made.identity, made.path, made.stack) == (frozenset(), {}, "/x", "prod")
+    created = requests.make_intent("i", call, {"domain": "a.example"}, kinds.get("ReservedDomain"), plan, "/x")
+    assert (created.before, created.identity, created.path, created.stack) == (frozenset(), {}, "/x", "prod")
 
 
 def test_empty_metadata_contains_the_owner_record_only() -> None:
@@ -129,8 +129,8 @@ def test_the_locator_of_a_child_contains_the_decoded_id_of_its_parent() -> None:
 
 def test_an_owner_record_contains_each_value_of_the_plan() -> None:
     draft = OwnerDraft(EDGE, applied={"description": "x"}, protect=True, pending=True, replaces="edgtls_7")
-    made = requests.make_owner(draft, ResolvedValues(Plan("prod")), kinds.get("TLSEdge"), stack="prod", intent="i")
-    assert made == Owner("prod", EDGE, "i", {"description": digest("x")}, True, True, "edgtls_7")
+    created = requests.make_owner(draft, ResolvedValues(Plan("prod")), kinds.get("TLSEdge"), stack="prod", intent="i")
+    assert created == Owner("prod", EDGE, "i", {"description": digest("x")}, True, True, "edgtls_7")
 
 
 @pytest.mark.parametrize(("kind", "salt"), [("TLSEdge", "the-intent"), ("BotUser", "BotUser/x")])
@@ -138,8 +138,10 @@ def test_the_digest_of_a_secret_has_a_salt_that_the_next_plan_can_read(kind: str
     """A binding has no intent. With another salt each plan would show the secret as changed."""
     field, value = {"TLSEdge": "description", "BotUser": "name"}[kind], Secret("hush", "env:X")
     draft = OwnerDraft(Address(kind, "x"), applied={field: value})
-    made = requests.make_owner(draft, ResolvedValues(Plan("prod")), kinds.get(kind), stack="prod", intent="the-intent")
-    assert made.applied == {field: digest(value, salt)}
+    created = requests.make_owner(
+        draft, ResolvedValues(Plan("prod")), kinds.get(kind), stack="prod", intent="the-intent"
+    )
+    assert created.applied == {field: digest(value, salt)}
 
 
 def test_a_call_that_writes_nothing_has_no_body() -> None:

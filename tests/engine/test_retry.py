@@ -26,18 +26,18 @@ def test_the_last_attempt_is_not_retried() -> None:
 
 
 def test_a_retry_waits_for_the_retry_after_of_the_platform() -> None:
-    asked = wait_seconds(1, Transient("429", status=429, retry_after=7), 0.5, POLICY)
-    assert asked is not None
-    assert 7 <= asked <= 7.5
+    wait = wait_seconds(1, Transient("429", status=429, retry_after=7), 0.5, POLICY)
+    assert wait is not None
+    assert 7 <= wait <= 7.5
 
 
 def test_a_retry_after_of_hours_is_not_retried() -> None:
     assert wait_seconds(1, Transient("429", status=429, retry_after=3600), 0.5, POLICY) is None
 
 
-@pytest.mark.parametrize(("asked", "waits"), [(0.0, 0.25), (300.0, 300.25), (300.1, None)])
-def test_retry_after_is_the_least_wait_up_to_a_limit(asked: float, waits: float | None) -> None:
-    assert wait_seconds(1, Transient("429", status=429, retry_after=asked), 0.5, POLICY) == waits
+@pytest.mark.parametrize(("wait", "waits"), [(0.0, 0.25), (300.0, 300.25), (300.1, None)])
+def test_retry_after_is_the_least_wait_up_to_a_limit(wait: float, waits: float | None) -> None:
+    assert wait_seconds(1, Transient("429", status=429, retry_after=wait), 0.5, POLICY) == waits
 
 
 def test_a_rate_limited_call_waits_at_least_half_of_a_growing_time() -> None:

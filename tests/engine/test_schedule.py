@@ -16,7 +16,7 @@ def call(id: str, *needs: str) -> Call:
     return Call(id, Address("BotUser", "a"), Verb.CREATE, "/bot_users", needs=needs)
 
 
-def take_ready(schedule: Schedule) -> list[str]:
+def start_all(schedule: Schedule) -> list[str]:
     ids = []
     while ready := schedule.take():
         ids.append(ready.id)
@@ -24,15 +24,15 @@ def take_ready(schedule: Schedule) -> list[str]:
 
 
 def test_calls_without_needs_are_ready_in_the_order_of_the_plan() -> None:
-    assert take_ready(Schedule([call("b"), call("a"), call("c")])) == ["b", "a", "c"]
+    assert start_all(Schedule([call("b"), call("a"), call("c")])) == ["b", "a", "c"]
 
 
 def test_the_first_call_of_the_longest_chain_starts_first() -> None:
     schedule = Schedule([call("x"), call("a"), call("b", "a"), call("y"), call("p"), call("q", "p"), call("r", "q")])
-    assert take_ready(schedule) == ["p", "a", "x", "y"]
+    assert start_all(schedule) == ["p", "a", "x", "y"]
     schedule.end("a", Outcome.DONE)
     schedule.end("p", Outcome.DONE)
-    assert take_ready(schedule) == ["q", "b"]
+    assert start_all(schedule) == ["q", "b"]
 
 
 def test_all_slots_are_used_until_the_end() -> None:
@@ -48,16 +48,16 @@ def test_all_slots_are_used_until_the_end() -> None:
 
 def test_a_call_becomes_ready_when_its_last_need_has_succeeded() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a", "b", "a")])
-    take_ready(schedule)
+    start_all(schedule)
     schedule.end("a", Outcome.DONE)
     assert schedule.take() is None
     schedule.end("b", Outcome.ALREADY)
-    assert take_ready(schedule) == ["c"]
+    assert start_all(schedule) == ["c"]
 
 
 def test_dependents_of_a_failed_call_are_skipped_with_the_reason() -> None:
     schedule = Schedule([call("a"), call("b", "a"), call("c", "b"), call("d")])
-    take_ready(schedule)
+    start_all(schedule)
     skipped = schedule.end("a", Outcome.FAILED)
     assert [(skipped_call.id, why) for skipped_call, why in skipped] == [
         ("b", "it needs a, which failed"),
@@ -70,7 +70,7 @@ def test_dependents_of_a_failed_call_are_skipped_with_the_reason() -> None:
 
 def test_a_call_skipped_once_is_not_skipped_again_by_another_failure() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a", "b")])
-    take_ready(schedule)
+    start_all(schedule)
     assert len(schedule.end("a", Outcome.FAILED)) == 1
     assert schedule.end("b", Outcome.FAILED) == []
 
@@ -111,19 +111,19 @@ def test_calls_that_cannot_be_ordered_are_refused() -> None:
 
 def test_dependents_of_an_unknown_call_are_skipped() -> None:
     schedule = Schedule([call("a"), call("b", "a")])
-    take_ready(schedule)
+    start_all(schedule)
     assert [(skipped.id, why) for skipped, why in schedule.end("a", Outcome.UNKNOWN)] == [
         ("b", "it needs a, which may have failed")
     ]
-    assert (take_ready(schedule), schedule.is_over) == ([], True)
+    assert (start_all(schedule), schedule.is_over) == ([], True)
 
 
 def test_a_skipped_call_does_not_start_when_another_need_succeeds() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a"), call("d", "b", "c")])
-    take_ready(schedule)
+    start_all(schedule)
     assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["c", "d"]
     assert schedule.end("b", Outcome.FAILED) == []
-    assert take_ready(schedule) == []
+    assert start_all(schedule) == []
 
 
 def test_states_follow_a_call_from_its_needs_to_its_end() -> None:
@@ -165,6 +165,6 @@ def test_an_abandoned_call_does_not_start_when_its_need_succeeds() -> None:
 
 def test_a_failure_skips_the_other_dependents_of_a_skipped_call() -> None:
     schedule = Schedule([call("a"), call("b"), call("c", "a", "b"), call("d", "a"), call("e", "d")])
-    take_ready(schedule)
+    start_all(schedule)
     assert [skipped.id for skipped, _ in schedule.end("b", Outcome.FAILED)] == ["c"]
     assert [skipped.id for skipped, _ in schedule.end("a", Outcome.FAILED)] == ["d", "e"]

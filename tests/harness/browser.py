@@ -1,4 +1,4 @@
-"""A Chromium that tests look at pages with, driven by its own protocol over a pair of pipes. Knows no page."""
+"""A Chromium for tests of pages, driven by its own protocol over a pair of pipes. Independent of the pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def program() -> str | None:
 
 
 class Browser:
-    """One process and one page in it. What the page asked the network for, and what it complained of, is kept."""
+    """One process with one page. Records the page's network requests and its errors."""
 
     def __init__(self, executable: str) -> None:
         self._home = tempfile.mkdtemp(prefix="reconciler-browser.")
@@ -96,19 +96,19 @@ class Browser:
         self.until("document.readyState === 'complete' && location.protocol === 'file:'")
 
     def evaluate(self, script: str) -> Any:
-        """What the expression is worth, as JSON."""
+        """The value of the expression, as JSON."""
         answer = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     def until(self, condition: str) -> None:
-        """What the condition speaks of need not be there yet."""
+        """Waits until the condition is true; its elements need not exist yet."""
         end = time.monotonic() + _PATIENCE
         while not self.evaluate(f"(() => {{ try {{ return Boolean({condition}) }} catch {{ return false }} }})()"):
             assert time.monotonic() < end, f"never came true: {condition}"
 
     def click(self, selector: str) -> None:
-        """With the mouse, on the middle of what is there."""
+        """Clicks with the mouse, on the middle of the element."""
         quoted = json.dumps(selector)
         self.evaluate(f"document.querySelector({quoted}).scrollIntoView({{block: 'center', inline: 'center'}})")
         script = f"(() => {{ const r = document.querySelector({quoted}).getBoundingClientRect(); "

@@ -1,9 +1,9 @@
-"""Listens to what the whole suite makes the product say: a test in which a one-time token is said or left fails.
+"""Fails each test in which the product prints a one-time token or leaves one in a file.
 
 Tokens that the sandbox issues are known by their shape, made-up secrets by the word `canary` in them. Searched are what
-a test captures of its own or of a process's output, what pytest captures besides, and stores, plans and event files in
-the test's folder. A pipe that a test reads by itself is not heard. In every spelling and in part, secrets are searched
-for by `tests/security/test_silence.py`.
+a test captures of its own or of a process's output, what pytest captures, and stores, plans and event files in the
+test's folder. A pipe that a test reads itself is not searched. `tests/security/test_silence.py` searches for secrets in
+each encoding and in part.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _CANARY = re.compile(rb"canary-[0-9A-Za-z]{4,}")
 _CODED = re.compile(rb"[0-9A-Za-z+/]{64,}={0,2}")  # what a token in base64 takes at least
 _IS_CODED = bytes(b"+/".find(octet) >= 0 or (chr(octet).isalnum() and octet < 128) for octet in range(256))
 _LEFT = re.compile(r".*\.(db|db-wal|db-shm|ndjson|html|md|sarif)|.*plan.*\.json|\..*\.new")
-_heard = {"texts": 0, "bytes": 0}
+_searched = {"texts": 0, "bytes": 0}
 
 
 def secrets_in(text: str | bytes) -> list[str]:
     """Every secret in a text, as it is or in base64."""
     octets = text.encode(errors="replace") if isinstance(text, str) else text
-    _heard["texts"] += 1
-    _heard["bytes"] += len(octets)
+    _searched["texts"] += 1
+    _searched["bytes"] += len(octets)
     found = _plain_secrets_in(octets)
     if b"\1" * 64 in octets.translate(_IS_CODED):  # the expression alone takes twenty times as long
         for coded in _CODED.finditer(octets):
@@ -47,7 +47,7 @@ def _plain_secrets_in(octets: bytes) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    # Asked for beforehand: after an interrupt there is nobody left to ask.
+    # Requested first: after an interrupt, fixtures are no longer available.
     folder = request.getfixturevalue("tmp_path") if "tmp_path" in request.fixturenames else None
     secrets: list[str] = []
     read, communicate = pytest.CaptureFixture.readouterr, subprocess.Popen.communicate
@@ -67,7 +67,7 @@ def _silence(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     yield
     left = [] if folder is None else [hit for path in _list_files(folder) for hit in secrets_in(path.read_bytes())]
     if "may_tell_secrets" not in request.keywords:
-        assert secrets == [], "a secret was said"
+        assert secrets == [], "a secret was printed"
         assert left == [], "a secret was left in a file that is no sink"
 
 
@@ -83,11 +83,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.passed and "may_tell_secrets" not in item.keywords:
         found = [hit for name, text in report.sections if name.startswith("Captured") for hit in secrets_in(text)]
         if found:
-            report.outcome, report.longrepr = "failed", f"a secret was said: {found}"
+            report.outcome, report.longrepr = "failed", f"a secret was printed: {found}"
     return report
 
 
-# --- how much was heard, from all workers together --------------------------------------------------------------------
+# --- how much was searched, by all workers together ------------------------------------------------------------------
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -97,16 +97,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["silence"] = dict(_heard)
+        output["silence"] = dict(_searched)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     for name, number in getattr(node, "workeroutput", {}).get("silence", {}).items():
-        _heard[name] += number
+        _searched[name] += number
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.write_line(
-        f"silence: {_heard['bytes']:,} bytes in {_heard['texts']:,} outputs and files searched for secrets"
+        f"silence: {_searched['bytes']:,} bytes in {_searched['texts']:,} outputs and files searched for secrets"
     )

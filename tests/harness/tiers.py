@@ -33,7 +33,7 @@ def examples(number: int) -> int:
 
 
 def first_of_each(cases: Iterable[T], *features: Callable[[T], Hashable]) -> list[Any]:
-    """Parameters for a test, in the given order. A case stays in `make test` if a feature takes a new value in it.
+    """Parameters for a test, in the given order. A case is in `make test` if a feature has a new value in it.
 
     A case that is a tuple is several parameters. None is no value of a feature.
     """
@@ -47,7 +47,7 @@ def first_of_each(cases: Iterable[T], *features: Callable[[T], Hashable]) -> lis
 
 
 def only_if(stays: Callable[[T], bool], cases: Iterable[T]) -> list[Any]:
-    """Parameters for a test, in the given order. A case stays in `make test` if the rule says so.
+    """Parameters for a test, in the given order. A case is in `make test` if the rule is true.
 
     A case that is a tuple is several parameters.
     """

@@ -175,10 +175,10 @@ class Filled:
         body |= dict(self._references(kind.fields))
         if "traffic_policy" in body and isinstance(body["traffic_policy"], str):
             body["traffic_policy"] = self.random.choice(_POLICIES)
-        made = self.sandbox.request("POST", collection, body)
-        if not made.is_success:
+        response = self.sandbox.request("POST", collection, body)
+        if not response.is_success:
             return
-        id = made.json()[kind.key]
+        id = response.json()[kind.key]
         self.ids.setdefault(kind.name, []).append(id)
         for name, module in self._modules(kind):
             self.sandbox.request("PUT", f"{collection}/{id}/{name}", module)

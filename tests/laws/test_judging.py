@@ -145,14 +145,14 @@ ACCOUNT = snapshot(live("Vault", "v", {"name": "v"}, owner=record("Vault/v")), *
 
 def plan_by(judgment: Judgment, declared: Manifest, policies: Mapping[str, Rule]) -> Plan:
     """The plan of these declarations, with findings of the policies of both sides."""
-    made = plan(declared, ACCOUNT, KINDS, judgment.options)
+    new_plan = plan(declared, ACCOUNT, KINDS, judgment.options)
     rules = (*policies.values(), *judgment.policies)
-    findings = evaluate.check_plan(rules, made, KINDS, judgment.options.now, declared)
-    return replace(made, problems=(*made.problems, *findings))
+    findings = evaluate.check_plan(rules, new_plan, KINDS, judgment.options.now, declared)
+    return replace(new_plan, problems=(*new_plan.problems, *findings))
 
 
-def passes(made: Plan) -> bool:
-    return not made.missing_approvals and not made.errors
+def passes(new_plan: Plan) -> bool:
+    return not new_plan.missing_approvals and not new_plan.errors
 
 
 NOW = PlanOptions(now=1_800_000_000.0)  # in 2027
@@ -181,8 +181,8 @@ def test_only_the_rules_of_the_branch_apply_once_each_loosened_rule_is_approved(
     changes = judge(NOW, base, head).options.rule_changes or ()
     approving = replace(NOW, allow={(str(change.risk), change.rule): 99 for change in changes})
     judged = judge(approving, base, head)
-    made = plan_by(judged, head.manifest, head.policies)
-    assert [approval.flag for approval in made.missing_approvals if approval.what in set(RuleRisk)] == []
+    new_plan = plan_by(judged, head.manifest, head.policies)
+    assert [approval.flag for approval in new_plan.missing_approvals if approval.what in set(RuleRisk)] == []
     assert judged.policies == ()
     for name, order in SETTINGS.items():
         if order is not None:
@@ -219,9 +219,13 @@ def test_a_policy_that_is_not_loosened_reports_each_earlier_breach(before: Rule,
         return
     declared = (declare(f"TLSEdge/e{number}", {"description": "new"}) for number in range(3))
     edges = manifest(declare("Vault/v", {"name": "v"}), *declared)
-    made = plan(edges, ACCOUNT, KINDS, NOW)
+    new_plan = plan(edges, ACCOUNT, KINDS, NOW)
     found = [
-        {problem.subject for problem in evaluate.check_plan([rule], made, KINDS, NOW.now, edges) if problem.is_error}
+        {
+            problem.subject
+            for problem in evaluate.check_plan([rule], new_plan, KINDS, NOW.now, edges)
+            if problem.is_error
+        }
         for rule in (before, after)
     ]
     assert found[0] <= found[1]

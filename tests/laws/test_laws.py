@@ -71,9 +71,9 @@ def move_to_other_stack(manifest: Manifest) -> Manifest:
 
 def apply_manifest(manifest: Manifest, world: RandomAccount | None = None) -> RandomAccount:
     world = world or RandomAccount(KINDS)
-    made = make_plan(manifest, world)
-    assert made.errors == ()
-    world.carry_out(made)
+    new_plan = make_plan(manifest, world)
+    assert new_plan.errors == ()
+    world.carry_out(new_plan)
     return world
 
 
@@ -122,9 +122,9 @@ def _is_valid(declared: Declaration) -> bool:
 @law
 @given(manifests())
 def test_a_first_plan_creates_each_declaration_once(manifest: Manifest) -> None:
-    made = make_plan(manifest, RandomAccount(KINDS))
-    assert sorted(change.address for change in made.changes) == sorted(manifest.declarations)
-    assert {change.action for change in made.changes} <= {Action.CREATE}
+    new_plan = make_plan(manifest, RandomAccount(KINDS))
+    assert sorted(change.address for change in new_plan.changes) == sorted(manifest.declarations)
+    assert {change.action for change in new_plan.changes} <= {Action.CREATE}
 
 
 @law
@@ -211,9 +211,9 @@ def test_undeclared_objects_are_never_changed(foreign: Manifest, before: Manifes
     theirs = copy.deepcopy(world.objects)
     world.stack = "laws"
     for manifest in (before, after):
-        made = make_plan(manifest, world)
-        if not made.problems:  # a unique name that another holds is refused, and nothing happens
-            world.carry_out(made)
+        new_plan = make_plan(manifest, world)
+        if not new_plan.problems:  # a unique name that another holds is refused, and nothing happens
+            world.carry_out(new_plan)
     assert {key: body for key, body in world.objects.items() if key in theirs} == theirs
 
 
@@ -230,9 +230,9 @@ def test_each_guarded_delete_is_counted_by_an_approval(before: Manifest, after: 
         for address, declared in manifest.declarations.items()
         if declared.lifecycle.protect
     }
-    made = make_plan(after, world, PlanOptions(destroy=is_destroyed))
-    assume(not made.problems)
-    world.carry_out(made)  # as if all was approved
+    new_plan = make_plan(after, world, PlanOptions(destroy=is_destroyed))
+    assume(not new_plan.problems)
+    world.carry_out(new_plan)  # as if all was approved
     gone = [objects[key] for key in sorted(objects.keys() - world.objects.keys())]
     needed: Counter[tuple[str, str]] = Counter()
     for live in gone:
@@ -241,13 +241,13 @@ def test_each_guarded_delete_is_counted_by_an_approval(before: Manifest, after: 
             needed["delete-protected", kind.name] += 1
         elif kind.irreplaceable or kind.name == "BotUser":
             needed["delete", kind.name] += 1
-    updated = [change for change in made.changes if change.action is Action.UPDATE]
+    updated = [change for change in new_plan.changes if change.action is Action.UPDATE]
     for what, changed in (("delete", gone), ("update", updated)):
         if len(objects) >= 10 and 10 * len(changed) > 3 * len(objects) and not is_destroyed:
             needed[what, "*"] = len(changed)
     if not after.declarations and objects and not is_destroyed:
         needed["empty", "*"] = len(objects)
-    assert {(approval.what, approval.kind): approval.count for approval in made.missing_approvals} == needed
+    assert {(approval.what, approval.kind): approval.count for approval in new_plan.missing_approvals} == needed
 
 
 @law
@@ -333,9 +333,9 @@ def test_bindings_of_several_declarations_to_one_child_never_block(
     sources = sorted(locator for name, locator in world.objects if name == "EventSource")
     for address in sorted(address for address in manifest.declarations if address.kind == "EventSource"):
         world.bindings[address] = Binding(data.draw(st.sampled_from(sources)))
-    made = make_plan(manifest, world)
-    assert made.problems == ()
-    world.carry_out(made)
+    new_plan = make_plan(manifest, world)
+    assert new_plan.problems == ()
+    world.carry_out(new_plan)
     assert make_plan(manifest, world).changes == ()
 
 
@@ -345,12 +345,12 @@ def test_a_requested_replacement_is_applied_once(manifest: Manifest, data: st.Da
     world = apply_manifest(manifest)
     assume(manifest.declarations)
     chosen = data.draw(st.sampled_from(sorted(manifest.declarations)))
-    made = make_plan(manifest, world, replace(EVERYTHING, to_replace=frozenset({chosen})))
+    new_plan = make_plan(manifest, world, replace(EVERYTHING, to_replace=frozenset({chosen})))
     # What another object of ours stays on is not torn away from under it, nor the last rule of what needs one.
-    assert all("still used by" in error.text or "left without any" in error.text for error in made.errors)
-    assume(not made.errors)
-    assert {change.action for change in made.changes if change.address == chosen} == {Action.REPLACE}
-    world.carry_out(made)
+    assert all("still used by" in error.text or "left without any" in error.text for error in new_plan.errors)
+    assume(not new_plan.errors)
+    assert {change.action for change in new_plan.changes if change.address == chosen} == {Action.REPLACE}
+    world.carry_out(new_plan)
     again = make_plan(manifest, world)
     assert (again.changes, again.problems) == ((), ())
 

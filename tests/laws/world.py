@@ -34,12 +34,12 @@ class RefusedCall(AssertionError):
 
 
 @dataclass(frozen=True)
-class Known:
+class DerivedValues:
     """Derived values of an object that rules use often."""
 
     form: CanonicalFields
     ids: tuple[tuple[tuple[str, ...], str], ...]
-    held: frozenset[str]
+    keys: frozenset[str]
     stood: frozenset[str]
     hosts: frozenset[str]
 
@@ -53,8 +53,10 @@ class RandomAccount:
     bindings: dict[Address, Binding] = dataclasses.field(default_factory=dict)
     receipts: set[str] = dataclasses.field(default_factory=set)
     log: list[str] = dataclasses.field(default_factory=list)
-    born: int = 0
-    _known: dict[tuple[str, str], Known] = dataclasses.field(default_factory=dict)  # deleted when an object changes
+    created: int = 0
+    _derived: dict[tuple[str, str], DerivedValues] = dataclasses.field(
+        default_factory=dict
+    )  # deleted when an object changes
 
     def __post_init__(self) -> None:
         self.by_name = {kind.name: kind for kind in self.kinds}
@@ -68,7 +70,7 @@ class RandomAccount:
             bindings=dict(self.bindings),
             receipts=set(self.receipts),
             log=list(self.log),
-            _known={},
+            _derived={},
         )
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -91,16 +93,16 @@ class RandomAccount:
     def put(self, kind: Kind, body: Mapping[str, Any], parent: str | None = None) -> str:
         """Creates an object as the platform does, and returns its id."""
         self._check(kind, body, parent, None)
-        self.born += 1
-        object_id = body[kind.key] if kind.key != "id" else f"{kind.id_prefix}{self.born:027d}"
+        self.created += 1
+        object_id = body[kind.key] if kind.key != "id" else f"{kind.id_prefix}{self.created:027d}"
         locator = f"{parent}/{object_id}" if parent else object_id
         response = {"id": object_id, **dict.fromkeys(kind.read.model_fields)}
         for field in kind.fields:
             _show(response, field, body.get(field.name, field.default))
         if kind.host and kind.host not in kind.by_name:
-            response[kind.host] = f"{self.born}.tcp.example.net:20000"
+            response[kind.host] = f"{self.created}.tcp.example.net:20000"
         self.objects[kind.name, locator] = response
-        self._known.pop((kind.name, locator), None)
+        self._derived.pop((kind.name, locator), None)
         if parent:
             self.parents[kind.name, locator] = parent
         return object_id
@@ -108,7 +110,7 @@ class RandomAccount:
     def change(self, kind: Kind, locator: str, body: Mapping[str, Any]) -> None:
         response = self.objects[kind.name, locator]
         self._check(kind, body, self.parents.get((kind.name, locator)), locator)
-        self._known.pop((kind.name, locator), None)
+        self._derived.pop((kind.name, locator), None)
         for name, value in body.items():
             _show(response, kind.by_name[name], value)
 
@@ -124,7 +126,7 @@ class RandomAccount:
     # --- plans -------------------------------------------------------------------------------------------------------
 
     def carry_out(self, plan: Plan) -> None:
-        self._known.clear()  # a test may have changed objects by hand
+        self._derived.clear()  # a test may have changed objects by hand
         done: set[str] = set()
         answers: dict[Address, tuple[str, dict[str, Any]]] = {}
         formers = {change.address: change.former for change in plan.changes if change.former}
@@ -196,7 +198,7 @@ class RandomAccount:
         draft = call.owner
         if draft is None:
             return None
-        intent = draft.intent or f"intent-{call.address}-{self.born}"
+        intent = draft.intent or f"intent-{call.address}-{self.created}"
         if call.address in answers and draft.intent is None and call.verb is Verb.UPDATE:
             previous = owners.read(answers[call.address][1]["metadata"])[1]
             intent = previous.intent if previous else intent
@@ -210,14 +212,14 @@ class RandomAccount:
         else:
             self.bindings[address] = binding
 
-    def read(self, name: str, locator: str) -> Known:
+    def read(self, name: str, locator: str) -> DerivedValues:
         """A live object in canonical form, with the ids that it references and the keys that it holds."""
-        if (name, locator) not in self._known:
+        if (name, locator) not in self._derived:
             kind, body = self.by_name[name], self.objects[name, locator]
             form = canonical_live(kind, Live(name, "", body, self.parents.get((name, locator))))
             sets = (frozenset(collect(kind, form)) for collect in (_list_keys, _list_hostports, _hosts))
-            self._known[name, locator] = Known(form, tuple(_ids(kind, form)), *sets)
-        return self._known[name, locator]
+            self._derived[name, locator] = DerivedValues(form, tuple(_ids(kind, form)), *sets)
+        return self._derived[name, locator]
 
     # --- rules -------------------------------------------------------------------------------------------------------
 
@@ -243,7 +245,7 @@ class RandomAccount:
             single = name == kind.name and (alone or kind.is_unique(other.form))
             if single and natural_key(kind, form) == natural_key(kind, other.form) is not None:
                 raise RefusedCall(f"a second {kind.name} {natural_key(kind, form)}")
-            shared = holds & (other.held | other.stood) | stands & other.held
+            shared = holds & (other.keys | other.stood) | stands & other.keys
             endpoint = {kind.name: form, name: other.form}.get("CloudEndpoint", {})
             if {kind.name, name} == {"CloudEndpoint", "TLSEdge"} and endpoint["url"].startswith("https:"):
                 continue  # the one pair of which both are served at one host
@@ -253,24 +255,24 @@ class RandomAccount:
     def find_users(self, kind: Kind, locator: str) -> Iterator[str]:
         object_id = locator.rsplit("/", 1)[-1]
         for name, other in self.objects:
-            known = self.read(name, other)
-            if any(object_id == target and kind.name in names for names, target in known.ids):
+            derived = self.read(name, other)
+            if any(object_id == target and kind.name in names for names, target in derived.ids):
                 yield f"{name} {other}"
             serves = self.by_name[name].carries_traffic
-            if kind.host and serves and self.objects[kind.name, locator][kind.host] in known.hosts:
+            if kind.host and serves and self.objects[kind.name, locator][kind.host] in derived.hosts:
                 yield f"{name} {other}"
 
     def _find_users_of_last_part(self, kind: Kind, locator: str) -> Iterator[str]:
         """Objects that require at least one part, if this is the last one."""
         for name, other in self.objects:
-            user, known = self.by_name[name], self.read(name, other)
-            if user.requires_parts is None or kind.name not in user.part_kinds or not user.requires_parts(known.form):
+            user, derived = self.by_name[name], self.read(name, other)
+            if user.requires_parts is None or kind.name not in user.part_kinds or not user.requires_parts(derived.form):
                 continue
             assert kind.part_of is not None
             through = kind.part_of.field
             whole = self.read(kind.name, locator).form[through]
             parts = [part for part in self.objects if part[0] == kind.name and self.read(*part).form[through] == whole]
-            if len(parts) == 1 and any(whole == target for _, target in known.ids):
+            if len(parts) == 1 and any(whole == target for _, target in derived.ids):
                 yield f"{name} {other}"
 
 

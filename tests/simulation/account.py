@@ -72,9 +72,9 @@ class Account(RandomAccount):
         key = (kind.name, f"{parent}/{object_id}" if parent else object_id)
         self.objects[key].update(kind.fixed)
         self.makers[key] = maker
-        self.numbers[key] = self.born
+        self.numbers[key] = self.created
         if kind.one_time:
-            self.tokens[key] = f"token-{self.born}"
+            self.tokens[key] = f"token-{self.created}"
         return key
 
     def edit(self, key: Key, body: Mapping[str, Any]) -> None:

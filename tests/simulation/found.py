@@ -1,16 +1,14 @@
-"""Seeds of histories that once ended badly, each with what was wrong. They are played first, for ever.
+"""Seeds of histories that found a bug, each with the bug. They run first in each run.
 
-A seed stands for a history only as long as nobody changes how histories are drawn: then it is one more random history,
-and what it found lives on in a test of its own (named here).
+After a change of how histories are drawn, a seed is one more random history; the bug has a test of its own, named here.
 """
 
 FOUND: dict[int, str] = {
-    2016: "a bot user made again after somebody deleted it, and lost with the process, was not bound: "
-    "tests/engine/test_recovery.py",
+    2016: "a deleted bot user, created again before a crash, was not bound: tests/engine/test_recovery.py",
     2030: "an event source replaced, the old one not deleted, was forgotten: tests/planning/test_deciding.py",
-    2151: "a create looked for in a list that lagged behind was made twice: tests/engine/test_recovery.py",
+    2151: "a create searched in a stale list was repeated: tests/engine/test_recovery.py",
     5467: "a replacement broken off and then taken back waited for its referrers: tests/planning/test_matching.py",
-    8919: "an event source whose replacement was lost with the process lived on: tests/engine/test_recovery.py",
+    8919: "an event source was not deleted after a crash during its replacement: tests/engine/test_recovery.py",
     18206: "a bot user's move was half written when the process died, and two addresses had it: "
     "tests/engine/test_apply.py",
     23933: "the same of an event source: tests/engine/test_apply.py",

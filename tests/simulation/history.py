@@ -38,7 +38,7 @@ SCOPES = ("delete", "delete-protected", "update", "empty")
 
 
 class SlowJournal(MemoryJournal):
-    """What is on its way to the disk when the process dies may have arrived, or not."""
+    """A write in progress at a crash may have reached the disk, or not."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
@@ -76,12 +76,12 @@ class SlowJournal(MemoryJournal):
         deed.close()
 
     async def _write(self) -> None:
-        """Nothing more to wait for."""
+        """Writes take no further time."""
 
 
 @dataclass
 class Stack:
-    """A team's project with all that survives a process."""
+    """A team's project with the state that survives a process."""
 
     name: str
     home: str
@@ -98,7 +98,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What befalls one run."""
+    """The faults of one run."""
 
     weather: Weather = FINE
     dies_at_point: int | None = None
@@ -110,12 +110,12 @@ class Trouble:
 
 
 CALM = Trouble()
-"""Of a run in peace, with valid manifests."""
+"""A run without faults, with valid manifests."""
 
 
 @dataclass
 class Report:
-    """What came of one run."""
+    """The result of one run."""
 
     fate: str  # locked, blocked, died, broken off, ended
     plan: Plan | None = None
@@ -179,7 +179,7 @@ class History:
             stack.dice[slot] = rolled
 
     async def _turn(self) -> None:
-        """One apply, and what goes on beside it."""
+        """One apply, and concurrent changes of others."""
         random = self.random
         beside: list[Awaitable[Any]] = [self.run(self.ours, self._trouble())]
         if self.has_theirs and random.random() < 0.5:
@@ -210,7 +210,7 @@ class History:
         )
 
     async def _meddle(self, after: float) -> None:
-        """Somebody with a mouse."""
+        """Changes by hand."""
         await asyncio.sleep(after)
         random, account = self.random, self.account
         for _ in range(random.randint(1, 2)):
@@ -240,7 +240,7 @@ class History:
         return {"active": False} if "active" in kind.by_name else {}
 
     def _squat(self) -> None:
-        """Make what somebody declares, or something like it, without any record."""
+        """Creates by hand a declared object, or a similar one, without owner record."""
         declared = list(self.ours.manifest().declarations.values())
         simple = [
             declaration
@@ -352,7 +352,7 @@ class History:
         return structs.replace(manifest, declarations=left, unread=unread)
 
     async def _read(self, wire: Wire, stack: Stack, manifest: Manifest) -> Snapshot:
-        """As `read_account`. Where every new object is visible at once, nothing is read by its id."""
+        """As `read_account`. If each new object is visible at once, no object is read by id."""
         journal, settling = stack.journal, None
         if self.hiding is not None:
             seconds = recovery.find_settling(journal.list_made_objects(), journal.bindings, self.kinds, SETTLE)
@@ -378,7 +378,7 @@ class History:
     # --- peace -------------------------------------------------------------------------------------------------------
 
     async def calm_down(self) -> None:
-        """Nobody meddles any more; what stands in the way of a declared name goes; the last edits are plain ones."""
+        """Ends changes by hand and deletes objects that hold a declared name; the last edits are plain ones."""
         if self.random.random() < 0.7:
             self._edit(self.ours)
         for stack in self.stacks:

@@ -1,6 +1,6 @@
-"""An event loop on which time passes only when nobody has anything else to do: hours in milliseconds, always the same.
+"""An event loop with virtual time, which passes only when no task can run: hours in milliseconds, deterministic.
 
-Nothing on it may wait for the world outside. Who waits for what never comes is told so at once.
+A task must not wait for anything outside the loop. A wait that cannot end raises `Deadlock` at once.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Deadlock(AssertionError):
     """Each task waits for another one."""
 
 
-class _Nobody(selectors.BaseSelector):
-    """Where a loop would wait for sockets: here the waiting itself is what makes time pass."""
+class _TimeSelector(selectors.BaseSelector):
+    """Instead of a wait for sockets, time advances by the timeout."""
 
     def __init__(self) -> None:
         self.time = 0.0
@@ -43,7 +43,7 @@ class _Nobody(selectors.BaseSelector):
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
-        self._nobody = _Nobody()
+        self._nobody = _TimeSelector()
         super().__init__(self._nobody)
 
     def time(self) -> float:

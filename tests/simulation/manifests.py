@@ -1,4 +1,4 @@
-"""Small random manifests over every kind that behaves in a way of its own, each a pure function of a few dice.
+"""Small random manifests of each kind with special behavior, each a pure function of a few dice.
 
 Dice stay where an edit does not roll them again, so that one manifest grows out of another.
 """
@@ -62,7 +62,7 @@ def roll(random: Random) -> Dice:
 
 @dataclass
 class Draft:
-    """A manifest in the making: later slots refer to earlier ones. `home` keeps the names of two stacks apart."""
+    """A manifest being built: later slots reference earlier ones. `home` makes the names of two stacks distinct."""
 
     stack: str
     home: str
@@ -75,7 +75,7 @@ class Draft:
         return Ref(addresses[die % len(addresses)]) if addresses else None
 
     def take(self, claim: Any) -> bool:
-        """Whether nobody else in this manifest has it."""
+        """Whether no other resource of this manifest has it."""
         free = claim not in self.taken
         self.taken.add(claim)
         return free
@@ -84,7 +84,7 @@ class Draft:
 def manifest(
     stack: str, home: str, theme: tuple[Slot, ...], dice: dict[Slot, Dice], *, plain: bool = False
 ) -> Manifest:
-    """`plain`: nothing declared absent, nothing protected, and no name of another stack's."""
+    """`plain`: no `ensure: absent`, no protection, and no name of another stack."""
     draft = Draft(stack, home, plain)
     for slot in theme:
         _declare(draft, slot, dice[slot])
@@ -112,7 +112,7 @@ def _declare(draft: Draft, slot: Slot, dice: Dice) -> None:
 
 
 def _is_needed(kind: str) -> bool:
-    """Whether others may refer to it, which they must not when it is declared absent."""
+    """Whether others may reference it: not with `ensure: absent`."""
     return kind not in ("TunnelCredential", "SSHCredential", "IPPolicyRule", "IPRestriction", "TCPEdge", "EventSource")
 
 

@@ -1,4 +1,4 @@
-"""The engine's platform port onto the account, with weather: seeded latencies and faults of every sort.
+"""The engine's platform port on the account, with weather: seeded latencies and faults of each kind.
 
 One wire per run, so that each request is known to be somebody's.
 """
@@ -53,7 +53,7 @@ _WRITES = (
 
 @dataclass(frozen=True)
 class Weather:
-    """How often a request meets a fault, and how many objects a page holds. Latencies are up to `slowness` seconds."""
+    """How often a request has a fault, and the objects of a page. Latencies are up to `slowness` seconds."""
 
     faults: float = 0.0
     page: int = 100
@@ -150,7 +150,7 @@ class Wire:
         return answer
 
     def _hide(self, made: Iterable[tuple[str, str]], *, is_lost: bool) -> None:
-        """What is known by its name alone is found again only if a list shows it, or its response arrived."""
+        """An object without owner record is found only if a list shows it, or its response arrived."""
         assert self.hiding is not None
         for key in made:
             if self.account.by_name[key[0]].keeps_owner or not is_lost:
@@ -195,7 +195,7 @@ class Wire:
         return account.render_object(where.kind, where.key, account.objects)
 
     def _watch(self, method: str, where: Place, body: Mapping[str, Any]) -> None:
-        """The invariants that are told at the moment of the deed."""
+        """The invariants that are checked at each write request."""
         account = self.account
         key = (_parent(where), str(where.parent)) if method == "POST" and where.parent else where.key
         # What is known by its name alone is adopted without a question if it is as declared.
@@ -221,7 +221,7 @@ class Wire:
     # --- on the way --------------------------------------------------------------------------------------------------
 
     async def _leave(self, method: str, path: str, faults: Sequence[str]) -> str:
-        """The request on its way there; the fault it is to meet, if any."""
+        """The time until the request arrives; its fault, if any."""
         # Most runs must complete their first refresh.
         likely = self.weather.faults if self.acting else self.weather.faults / 3
         fault = self.random.choice(faults) if self.random.random() < likely else ""

@@ -168,7 +168,7 @@ class Survivors:
                 tokens=dict(account.tokens),
                 log=[],
                 broken=[],
-                _known={},
+                _derived={},
             ),
             journal,
             sinks,
@@ -180,7 +180,7 @@ class Survivors:
     def remains(self) -> str:
         """The state from which the next run starts. It seeds randomness: runs from the same state are the same."""
         account, journal = self.account, self.journal
-        things = (account.born, account.objects, account.parents, account.makers, account.numbers, account.tokens)
+        things = (account.created, account.objects, account.parents, account.makers, account.numbers, account.tokens)
         memory = (journal.open, journal.concluded, sorted(journal.receipts), journal.bindings)
         return repr((things, memory, journal.made, journal.arrived, self.sinks.delivered, self.carried))
 
@@ -207,34 +207,34 @@ def _loop() -> VirtualLoop:
     return VirtualLoop()
 
 
-def run(left: Survivors, manifest: Manifest, *, dies_at: int | None = None, loses_answers: bool = False) -> Run:
+def run(state: Survivors, manifest: Manifest, *, dies_at: int | None = None, loses_answers: bool = False) -> Run:
     """One apply, as the command does it, until it ends or dies."""
-    return _loop().play(_run(left, manifest, Moments(dies_at), loses_answers))
+    return _loop().play(_run(state, manifest, Moments(dies_at), loses_answers))
 
 
-async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answers: bool) -> Run:
-    random = Random(len(left.carried))
-    wire = CrashingWire(STACK, left.account, random, Weather(), moments=moments, loses_answers=loses_answers)
-    wire.carried = left.carried
-    journal = CrashingJournal(left.journal, moments)
+async def _run(state: Survivors, manifest: Manifest, moments: Moments, loses_answers: bool) -> Run:
+    random = Random(len(state.carried))
+    wire = CrashingWire(STACK, state.account, random, Weather(), moments=moments, loses_answers=loses_answers)
+    wire.carried = state.carried
+    journal = CrashingJournal(state.journal, moments)
     this = Run(Plan(STACK), wire, moments)
     try:
         snapshot = await observe.observe(
-            wire, KINDS, bindings=dict(left.journal.bindings), receipts=frozenset(left.journal.receipts)
+            wire, KINDS, bindings=dict(state.journal.bindings), receipts=frozenset(state.journal.receipts)
         )
-        bound = await recovery.settle(tuple(left.journal.open.values()), snapshot, KINDS, journal)
-        snapshot = left.journal.beside(snapshot, bound)
-        this.plan = made = plan(manifest, snapshot, KINDS, PlanOptions(allow=_EVERYTHING))
-        if made.errors or made.missing_approvals:
+        bound = await recovery.settle(tuple(state.journal.open.values()), snapshot, KINDS, journal)
+        snapshot = state.journal.beside(snapshot, bound)
+        this.plan = new_plan = plan(manifest, snapshot, KINDS, PlanOptions(allow=_EVERYTHING))
+        if new_plan.errors or new_plan.missing_approvals:
             return this
         events = apply.apply(
-            made,
+            new_plan,
             kinds=KINDS,
             platform=wire,
             journal=journal,
             clock=LoopClock(),
-            random=left.chance,
-            sinks=left.sinks,
+            random=state.chance,
+            sinks=state.sinks,
             stop=asyncio.Event(),
             concurrency=4,
             on_checkpoint=moments.on_checkpoint,
@@ -242,8 +242,8 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
         async for event in events:
             if isinstance(event, Ended):
                 this.ended.append(event)
-        if made.bindings:
-            await journal.bind(made.bindings)
+        if new_plan.bindings:
+            await journal.bind(new_plan.bindings)
     except Crash:
         pass
     return this
@@ -252,16 +252,16 @@ async def _run(left: Survivors, manifest: Manifest, moments: Moments, loses_answ
 @cache
 def prepare_survivors(project: CrashProject) -> Survivors:
     """What there is before the change, made in peace."""
-    left = Survivors()
+    state = Survivors()
     if project.before:
-        assert run(left, _manifest(project, "before")).is_done
-        assert not run(left, _manifest(project, "before")).plan.changes
-    for key, record in list(left.account.records()):
+        assert run(state, _manifest(project, "before")).is_done
+        assert not run(state, _manifest(project, "before")).plan.changes
+    for key, record in list(state.account.records()):
         for kind, name, module in project.undone:
             if record.address == Address(kind, name):
-                left.account.edit(key, {module: None})
-    left.carried.clear()
-    return left
+                state.account.edit(key, {module: None})
+    state.carried.clear()
+    return state
 
 
 @cache
@@ -282,56 +282,56 @@ class Change:
     def start(self) -> Survivors:
         return prepare_survivors(self.project).copy()
 
-    def go(self, left: Survivors, dies_at: int | None = None) -> Run:
+    def go(self, state: Survivors, dies_at: int | None = None) -> Run:
         manifest = _manifest(self.project, "after")
-        return run(left, manifest, dies_at=dies_at, loses_answers=self.loses_answers)
+        return run(state, manifest, dies_at=dies_at, loses_answers=self.loses_answers)
 
-    def moments(self, left: Survivors) -> list[tuple[str, str]]:
+    def moments(self, state: Survivors) -> list[tuple[str, str]]:
         """The kill points of a run from here."""
-        return self.go(left.copy()).moments.passed
+        return self.go(state.copy()).moments.passed
 
-    def kill_at(self, left: Survivors, at: int) -> Survivors:
+    def kill_at(self, state: Survivors, at: int) -> Survivors:
         """The state after a run from here that is killed at its n-th point."""
-        after = left.copy()
+        after = state.copy()
         assert self.go(after, at).moments.is_dead
         return after
 
-    def flaws(self, left: Survivors) -> list[str]:
+    def flaws(self, state: Survivors) -> list[str]:
         """Violations after one run without faults and another that must find no changes."""
         peace = dataclasses.replace(self, loses_answers=False)
-        after = left.copy()
+        after = state.copy()
         clean, still = peace.go(after), peace.go(after)
         found = [] if clean.is_done else [f"the clean run: {clean}"]
         if still.plan.changes or still.wire.changes:
             found.append(f"the next run: {[f'{change.action} {change.address}' for change in still.plan.changes]}")
         return [*found, *self._unlike_declared(after), *self._copies(after), *self._unheld(after)]
 
-    def _unlike_declared(self, left: Survivors) -> list[str]:
+    def _unlike_declared(self, state: Survivors) -> list[str]:
         """Objects that are undeclared, duplicated or missing."""
         due = Counter(document["kind"] for document in self.project.after)
-        live = Counter(kind for kind, _ in left.account.objects)
+        live = Counter(kind for kind, _ in state.account.objects)
         found = [] if due == live else [f"declared {due - live} more, live {live - due} more"]
-        for address, count in Counter(record.address for _, record in left.account.records()).items():
+        for address, count in Counter(record.address for _, record in state.account.records()).items():
             found += [f"{count} objects are {address}"] if count > 1 else []
-        return found + [f"{intent.address}: its intent is open" for intent in left.journal.open.values()]
+        return found + [f"{intent.address}: its intent is open" for intent in state.journal.open.values()]
 
-    def _copies(self, left: Survivors) -> list[str]:
+    def _copies(self, state: Survivors) -> list[str]:
         """Creates beyond the planned ones. An undelivered token costs another credential."""
         due = Counter(call.address.kind for call in creates(self))
-        made = Counter(kind for method, kind in left.carried if method == "POST")
+        created = Counter(kind for method, kind in state.carried if method == "POST")
         return [
-            f"{made[kind]} creates of {kind}, not {due[kind]}"
-            for kind in made
-            if made[kind] != due[kind] and not registry.get(kind).one_time
+            f"{created[kind]} creates of {kind}, not {due[kind]}"
+            for kind in created
+            if created[kind] != due[kind] and not registry.get(kind).one_time
         ]
 
-    def _unheld(self, left: Survivors) -> list[str]:
+    def _unheld(self, state: Survivors) -> list[str]:
         """Live one-time secrets that were not delivered to their targets."""
         found = []
-        for key, record in left.account.records():
+        for key, record in state.account.records():
             if registry.get(key[0]).one_time:
-                held = left.sinks.delivered.get(f"secrets/{record.address.name}")
-                found += [] if held == left.account.tokens[key] else [f"nobody holds the token of {key}"]
+                held = state.sinks.delivered.get(f"secrets/{record.address.name}")
+                found += [] if held == state.account.tokens[key] else [f"nobody holds the token of {key}"]
         return found
 
 
@@ -344,22 +344,22 @@ class Known:
         self._died: dict[tuple[str, int], Survivors] = {}
         self._flaws: dict[str, list[str]] = {}
 
-    def moments(self, left: Survivors) -> list[tuple[str, str]]:
-        remains = left.remains
+    def moments(self, state: Survivors) -> list[tuple[str, str]]:
+        remains = state.remains
         if remains not in self._moments:
-            self._moments[remains] = self.change.moments(left)
+            self._moments[remains] = self.change.moments(state)
         return self._moments[remains]
 
-    def kill_at(self, left: Survivors, at: int) -> Survivors:
-        remains = left.remains
+    def kill_at(self, state: Survivors, at: int) -> Survivors:
+        remains = state.remains
         if (remains, at) not in self._died:
-            self._died[remains, at] = self.change.kill_at(left, at)
+            self._died[remains, at] = self.change.kill_at(state, at)
         return self._died[remains, at]
 
-    def flaws(self, left: Survivors) -> list[str]:
-        remains = left.remains
+    def flaws(self, state: Survivors) -> list[str]:
+        remains = state.remains
         if remains not in self._flaws:
-            self._flaws[remains] = self.change.flaws(left)
+            self._flaws[remains] = self.change.flaws(state)
         return self._flaws[remains]
 
 

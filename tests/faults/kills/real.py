@@ -85,14 +85,14 @@ class Scene:
     def _copies(self) -> list[str]:
         """Creates that took effect beyond those that were due, by the sandbox's own log."""
         log = [entry for entry in self.sandbox.log() if entry["method"] == "POST" and entry["status"] in (0, 201)]
-        made = Counter(_of_log(entry["path"]) for entry in log)
+        created = Counter(_of_log(entry["path"]) for entry in log)
         plan = crashing.plan_change(Change(self.project))
         due = Counter(_collection(call.address.kind) for call in plan.calls if call.verb is Verb.CREATE)
         loose = {_collection(kind.name) for kind in kinds.every() if kind.one_time}
         return [
-            f"{made[path]} creates of {path}, not {due[path]}"
-            for path in made | due
-            if made[path] != due[path] and path not in loose
+            f"{created[path]} creates of {path}, not {due[path]}"
+            for path in created | due
+            if created[path] != due[path] and path not in loose
         ]
 
     def live(self) -> Iterator[tuple[str, Document]]:

@@ -32,13 +32,13 @@ def part(count: int, slice_: int) -> range:
 
 
 def flaws(change: Change, moments: Iterable[int]) -> list[str]:
-    start, known = change.start(), Known(change)
-    passed = known.moments(start)
+    start, runs = change.start(), Known(change)
+    passed = runs.moments(start)
     return [
         f"died {' '.join(passed[moment])} (moment {moment}): {flaw}"
         for moment in moments
         if moment < len(passed)
-        for flaw in known.flaws(known.kill_at(start, moment))
+        for flaw in runs.flaws(runs.kill_at(start, moment))
     ]
 
 
@@ -55,23 +55,23 @@ def flaws_of_slice(change: Change, slice_: int) -> list[str]:
     return flaws(change, part(len(change.moments(change.start())), slice_))
 
 
-def flaws_of_pairs(known: Known, pairs: Iterable[tuple[int, int]]) -> list[str]:
-    start = known.change.start()
-    passed = known.moments(start)
+def flaws_of_pairs(runs: Known, pairs: Iterable[tuple[int, int]]) -> list[str]:
+    start = runs.change.start()
+    passed = runs.moments(start)
     found = []
     for first, second in pairs:
-        after = known.kill_at(start, first)
-        again = known.moments(after)
+        after = runs.kill_at(start, first)
+        again = runs.moments(after)
         if second < len(again):
             scenario = f"died {' '.join(passed[first])}, then {' '.join(again[second])} (moments {first}, {second})"
-            found += [f"{scenario}: {flaw}" for flaw in known.flaws(known.kill_at(after, second))]
+            found += [f"{scenario}: {flaw}" for flaw in runs.flaws(runs.kill_at(after, second))]
     return found
 
 
-def pairs(known: Known, slice_: int) -> Iterator[tuple[int, int]]:
-    start = known.change.start()
-    for first in part(len(known.moments(start)), slice_):
-        for second in range(len(known.moments(known.kill_at(start, first)))):
+def pairs(runs: Known, slice_: int) -> Iterator[tuple[int, int]]:
+    start = runs.change.start()
+    for first in part(len(runs.moments(start)), slice_):
+        for second in range(len(runs.moments(runs.kill_at(start, first)))):
             yield first, second
 
 
@@ -91,8 +91,8 @@ def test_one_rerun_is_enough_after_a_crash_at_any_point(change: Change, slice_: 
 @pytest.mark.parametrize("slice_", only_if(lambda slice_: slice_ == 0, range(SLICES)))
 @pytest.mark.parametrize("change", [BUILDING, REBUILDING], ids=str)
 def test_one_rerun_is_enough_after_crashes_at_any_two_points(change: Change, slice_: int) -> None:
-    known = Known(change)
-    assert flaws_of_pairs(known, pairs(known, slice_)) == []
+    runs = Known(change)
+    assert flaws_of_pairs(runs, pairs(runs, slice_)) == []
 
 
 @pytest.mark.parametrize("change", only_if(lambda change: change is not LOSSY[2], LOSSY), ids=str)
@@ -113,8 +113,8 @@ def test_one_rerun_is_enough_after_lost_responses_and_a_crash_at_any_point(slice
 @by_slice
 @pytest.mark.parametrize("change", LOSSY[:2], ids=str)
 def test_one_rerun_is_enough_after_lost_responses_and_crashes_at_any_two_points(change: Change, slice_: int) -> None:
-    known = Known(change)
-    assert flaws_of_pairs(known, pairs(known, slice_)) == []
+    runs = Known(change)
+    assert flaws_of_pairs(runs, pairs(runs, slice_)) == []
 
 
 # --- that nothing is forgotten ----------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ def test_each_type_of_call_is_killed_at_each_point_of_a_request() -> None:
 
 def test_the_projects_contain_each_special_case() -> None:
     plan = crashing.plan_change(FIFTY)
-    made = {call.address.kind for call in plan.calls if call.verb is Verb.CREATE}
-    assert {"BotUser", "EventSource", "TunnelCredential"} <= made
+    created_kinds = {call.address.kind for call in plan.calls if call.verb is Verb.CREATE}
+    assert {"BotUser", "EventSource", "TunnelCredential"} <= created_kinds
     assert {change.order for change in plan.changes} >= {"create_first", "delete_first"}
     assert FIFTY.project.resources >= 50
     assert [change.project.resources for change in (BUILDING, REBUILDING)] == [5, 5]
@@ -148,8 +148,8 @@ def test_runs_that_start_from_the_same_state_are_the_same() -> None:
         found: dict[str, tuple[list[tuple[str, str]], str]] = {}
         start = change.start()
         for moment in range(len(change.moments(start))):
-            left = change.kill_at(start, moment)
-            run, remains = change.go(after := left.copy()), left.remains
+            state = change.kill_at(start, moment)
+            run, remains = change.go(after := state.copy()), state.remains
             assert found.setdefault(remains, (run.moments.passed, after.remains)) == (run.moments.passed, after.remains)
         assert 1 < len(found) < len(change.moments(start))
 

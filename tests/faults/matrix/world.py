@@ -146,8 +146,8 @@ class Stack:
         return replace(beside, targets=found)
 
     def _find_settling(self) -> Settling:
-        made = self.journal.list_made_objects()
-        return Settling(recovery.find_settling(made, self.journal.bindings, kinds.every(), self.settle), self.clock)
+        created = self.journal.list_made_objects()
+        return Settling(recovery.find_settling(created, self.journal.bindings, kinds.every(), self.settle), self.clock)
 
     def plan(self, snapshot: Snapshot) -> Plan:
         return planner.plan(Manifest(self.name, dict(self.declared)), snapshot, kinds.every(), self.policy)
@@ -212,7 +212,7 @@ class Astray(Between):
     def __init__(self, client: Client, other: Client, method: str, part: str, times: int) -> None:
         super().__init__(client)
         self._other, self._method, self._part, self._times = other, method, part, times
-        self.met = 0
+        self.count = 0
 
     async def exchange(
         self,
@@ -221,8 +221,8 @@ class Astray(Between):
         body: Mapping[str, Json] | None = None,
         last_check: LastCheck | None = None,
     ) -> Json:
-        if method == self._method and self._part in address and (not self._times or self.met < self._times):
-            self.met += 1
+        if method == self._method and self._part in address and (not self._times or self.count < self._times):
+            self.count += 1
             if last_check is not None:
                 body = await last_check.complete(partial(self._to.exchange, "GET"))
             return await self._other.exchange(

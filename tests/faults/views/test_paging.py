@@ -21,7 +21,7 @@ BACKENDS = "/backends/http_response"
 COUNT = 250
 
 
-class Meanwhile(Between):
+class EditedPages(Between):
     """Something happens to the collection before each page but the first; an answer may be touched up."""
 
     def __init__(self, client: Client, happens: Callable[[int], None], edit: Callable[[int, Any], Json]) -> None:
@@ -59,8 +59,8 @@ def stack(platform: Sandbox, tmp_path: Path) -> Stack:
         text = f"b{number:03}"
         address = stack.declare(f"HTTPResponseBackend/{text}", {"description": text, "status_code": 200})
         record = owners.write("", Owner(stack.name, address, f"intent-{text}"))
-        made = platform.post(BACKENDS, {"description": text, "metadata": record, "status_code": 200})
-        stack.journal.bindings[address] = Binding(made["id"])
+        created = platform.post(BACKENDS, {"description": text, "metadata": record, "status_code": 200})
+        stack.journal.bindings[address] = Binding(created["id"])
     platform.forget_log()
     return stack
 
@@ -93,7 +93,7 @@ async def test_objects_created_by_others_during_paging_change_no_plan(stack: Sta
         for number in range(30):
             stack.sandbox.post(BACKENDS, {"description": f"theirs {page}.{number}", "status_code": 200})
 
-    stack.wrap = lambda client: Meanwhile(client, create, as_it_is)
+    stack.wrap = lambda client: EditedPages(client, create, as_it_is)
     assert (await stack.run()).plan.is_empty
     assert await stack.converges() == []
     assert len(all_of(stack)) == COUNT + 60
@@ -108,7 +108,7 @@ async def test_only_objects_deleted_during_paging_are_created_again(stack: Stack
         for id in gone[page]:
             stack.sandbox.delete(f"{BACKENDS}/{id}")
 
-    stack.wrap = lambda client: Meanwhile(client, delete, as_it_is)
+    stack.wrap = lambda client: EditedPages(client, delete, as_it_is)
     assert (await stack.run()).is_good
     await stack.converges()
     live = all_of(stack)
@@ -124,7 +124,7 @@ async def test_an_object_on_two_pages_counts_once(stack: Stack) -> None:
         last[:] = answer["backends"][-1:]
         return {**answer, "backends": backends}
 
-    stack.wrap = lambda client: Meanwhile(client, do_nothing, double)
+    stack.wrap = lambda client: EditedPages(client, do_nothing, double)
     assert (await stack.run()).plan.is_empty
 
 
@@ -132,7 +132,7 @@ async def test_an_object_that_moves_between_pages_is_neither_created_again_nor_d
     def skip(page: int, answer: Any) -> Json:
         return {**answer, "backends": answer["backends"][1:] if page > 1 else answer["backends"]}
 
-    stack.wrap = lambda client: Meanwhile(client, do_nothing, skip)
+    stack.wrap = lambda client: EditedPages(client, do_nothing, skip)
     assert (await stack.run()).plan.is_empty
     assert stack.sandbox.calls() == []
 
