@@ -22,7 +22,6 @@ SWEPT = ("examples", "reconciler", "tests")
 NOT_YET = (
     "reconciler/fleet",
     "tests/end_to_end",
-    "tests/fleet",
     "tests/kinds",
     "tests/operations",
     "tests/security",

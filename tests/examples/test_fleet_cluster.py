@@ -36,7 +36,7 @@ def check_command(words: list[str]) -> None:
 
 
 def check_settings(settings: Iterable[tuple[str, str]]) -> None:
-    """Fails if Dask does not know a setting, or if a connection could be made without TLS."""
+    """Fails if Dask does not have a setting, or if a connection without TLS is allowed."""
     own = {name: value for name, value in settings if not name.startswith("DASK_")}
     assert set(own) <= set(OWN)
     found = {name: value for name, value in settings if name.startswith("DASK_")}
@@ -55,7 +55,7 @@ def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 @pytest.mark.parametrize("part", ["scheduler", "worker"])
-def test_units_of_systemd(part: str) -> None:
+def test_units_of_systemd_have_valid_commands_and_settings(part: str) -> None:
     unit = (EXAMPLES / "systemd" / f"reconciler-{part}.service").read_text().replace("\\\n", " ")
     command = re.search(r"^ExecStart=(.*)$", unit, re.MULTILINE)
     assert command is not None
@@ -66,7 +66,7 @@ def test_units_of_systemd(part: str) -> None:
     check_settings([tuple(line.split("=", 1)) for line in lines if not line.startswith("#")])  # type: ignore[misc]
 
 
-def test_manifests_of_kubernetes() -> None:
+def test_manifests_of_kubernetes_have_valid_commands_and_settings() -> None:
     documents = list(yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text()))
     assert [document["kind"] for document in documents] == [
         "Deployment", "Service", "Deployment", "CronJob", "NetworkPolicy",
@@ -85,7 +85,7 @@ def test_manifests_of_kubernetes() -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the command openssl")
-async def test_certificates_of_the_page(tmp_path: Path) -> None:
+async def test_certificates_of_the_page_are_accepted(tmp_path: Path) -> None:
     make_certificates(tmp_path)
     tls = "distributed.comm.tls"
     settings = {f"{tls}.ca-file": str(tmp_path / "ca.pem"), "distributed.comm.require-encryption": True}
@@ -101,7 +101,7 @@ async def test_certificates_of_the_page(tmp_path: Path) -> None:
 
 
 def make_certificates(folder: Path) -> None:
-    """Runs the page's commands."""
+    """Runs the commands of the page."""
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (script,) = [block for block in blocks if "openssl req" in block]
     subprocess.run(["sh", "-e", "-c", script], cwd=folder, check=True, capture_output=True)

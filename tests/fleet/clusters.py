@@ -40,28 +40,28 @@ async def start_cluster(*workers: dict[str, Any], **options: Any) -> AsyncIterat
 
 
 async def run_all(
-    pool: Pool, tasks: Iterable[Task], *, again: bool = True, on_end: Callable[[TaskEnd], None] | None = None
+    pool: Pool, tasks: Iterable[Task], *, resubmit: bool = True, on_end: Callable[[TaskEnd], None] | None = None
 ) -> list[TaskEnd]:
-    """Runs tasks, those that the engine lost once more, as a coordinator does; returns how each ended."""
+    """Runs tasks, and resubmits those that the engine lost, as a coordinator does. Returns the end of each task."""
     waiting: asyncio.Queue[Task] = asyncio.Queue()
     for task in tasks:
         waiting.put_nowait(task)
-    left, ends = waiting.qsize(), []
+    remaining, ends = waiting.qsize(), []
 
-    async def give() -> AsyncIterator[Task]:
-        while left:
+    async def submit() -> AsyncIterator[Task]:
+        while remaining:
             try:
                 yield await asyncio.wait_for(waiting.get(), 0.05)
             except TimeoutError:
                 continue
 
-    async for end in pool.run(give()):
+    async for end in pool.run(submit()):
         if on_end is not None:
             on_end(end)
-        if end.error and again:
+        if end.error and resubmit:
             waiting.put_nowait(end.task)
         else:
-            left -= 1
+            remaining -= 1
             ends.append(end)
     return ends
 
@@ -111,9 +111,9 @@ class Authority:
 
 
 class ProcessCluster:
-    """A scheduler and workers as processes that are started again when they end, as systemd or Kubernetes do.
+    """A scheduler and workers as processes that are restarted when they end, as by systemd or Kubernetes.
 
-    environ  of all processes, besides this one's
+    environ  variables of all processes, in addition to those of this one
     """
 
     def __init__(self, authority: Authority, workers: int, threads: int, environ: Mapping[str, str]) -> None:
@@ -131,19 +131,19 @@ class ProcessCluster:
         self._running: dict[str, asyncio.subprocess.Process] = {}
 
     async def __aenter__(self) -> ProcessCluster:
-        self._keeping = [asyncio.create_task(self._keep(name)) for name in self._commands]
+        self._restarting = [asyncio.create_task(self._restart(name)) for name in self._commands]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for keeping in self._keeping:
-            keeping.cancel()
-        await asyncio.gather(*self._keeping, return_exceptions=True)
+        for task in self._restarting:
+            task.cancel()
+        await asyncio.gather(*self._restarting, return_exceptions=True)
 
     def kill_scheduler(self) -> None:
         self._running["scheduler"].kill()
 
-    async def _keep(self, name: str) -> None:
-        """Runs a command again and again."""
+    async def _restart(self, name: str) -> None:
+        """Runs a command, and again whenever it ends."""
         while True:
             process = self._running[name] = await asyncio.create_subprocess_exec(
                 sys.executable,

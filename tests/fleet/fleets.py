@@ -40,7 +40,7 @@ def write_fleet(
     after: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Path:
-    """A fleet whose members get the project `web`, or these projects, one after another. Returns the folder."""
+    """Writes a fleet whose members have the project `web`, or `projects` in their order. Returns the folder."""
     chosen = projects or {"web": documents or (DOMAIN,)}
     for name, declared in chosen.items():
         write_project(root / name, *declared, settings=VARIABLES)
@@ -70,7 +70,7 @@ CANARY = [member("acme", labels={"tier": "canary"}), member("globex", labels={"t
 
 
 def commit_all(folder: Path) -> str:
-    """Makes the folder a Git repository with one commit; returns its id."""
+    """Creates a Git repository of the folder with one commit, and returns the id of the commit."""
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
     for words in (["init", "--quiet"], ["add", "--all"], [*identity, "commit", "--quiet", "--message=all"]):
         subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
@@ -81,7 +81,7 @@ def commit_all(folder: Path) -> str:
 
 @dataclass
 class FleetWorld:
-    """A fleet on an emulated platform, with an account for each member, and the runs of it."""
+    """A fleet on an emulated platform, with an account for each member, and its runs."""
 
     root: Path
     sandbox: Emulator
@@ -110,7 +110,7 @@ class FleetWorld:
         return await self.execute(await self.start(RunVerb.DRIFT))
 
     async def apply(self, reviewed: Run, *shapes: str, selected: Selector | None = None) -> Run:
-        """Applies reviewed plans; with these shapes approved, or all."""
+        """Applies reviewed plans, with these shapes approved, or all if none are given."""
         approved = shapes or {task.shape for task in await self.tasks(reviewed) if task.shape}
         run = await self.start(RunVerb.APPLY, selected, reviewed=reviewed, approved_shapes=approved)
         return await self.execute(run)
@@ -135,7 +135,7 @@ class FleetWorld:
         return await self.records.tasks(run.id)
 
     async def states(self, run: Run) -> dict[str, str]:
-        """By member, or `member/project` if members get several projects."""
+        """The state of each task by member, or by `member/project` if members have several projects."""
         tasks = await self.tasks(run)
         one = len({task.project for task in tasks}) == 1
         return {task.member if one else f"{task.member}/{task.project}": str(task.state) for task in tasks}

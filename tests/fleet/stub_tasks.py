@@ -1,4 +1,4 @@
-"""Functions that run in Dask workers in place of the real task, and what they leave for the tests to see.
+"""Functions that run in Dask workers instead of the real task, and record their runs for the tests.
 
 `Task.source` is a folder: each run of a task appends a line to a file there.
 """
@@ -21,8 +21,8 @@ def make_task(folder: Path, member: str, needs: str = "") -> Task:
     )
 
 
-def note(task: Task) -> None:
-    """Writes down that a task runs, in which process and thread."""
+def record_run(task: Task) -> None:
+    """Records that a task runs, with its process and thread."""
     descriptor = os.open(Path(task.source) / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(descriptor, f"{task.member} {os.getpid()} {threading.get_ident()}\n".encode())
@@ -30,7 +30,7 @@ def note(task: Task) -> None:
         os.close(descriptor)
 
 
-def runs(folder: Path) -> list[tuple[str, int]]:
+def read_runs(folder: Path) -> list[tuple[str, int]]:
     """Member and process of each run."""
     log = folder / "log"
     lines = log.read_text().splitlines() if log.exists() else []
@@ -38,29 +38,29 @@ def runs(folder: Path) -> list[tuple[str, int]]:
 
 
 def work(task: Task) -> None:
-    """Takes a moment."""
-    note(task)
+    """Ends after a moment."""
+    record_run(task)
     time.sleep(0.1)
 
 
 def wait(task: Task) -> None:
-    """Takes until the test writes the file `go`, or kills the worker."""
-    note(task)
+    """Ends when the test writes the file `go`, or kills the worker."""
+    record_run(task)
     while not (Path(task.source) / "go").exists():
         time.sleep(0.02)
 
 
 def fail(task: Task) -> None:
     """Fails with a secret of the worker's environment in the message and in the cause."""
-    note(task)
+    record_run(task)
     try:
         raise KeyError(os.environ["ACCOUNT_KEY"])
     except KeyError as error:
         raise ValueError(f"not a key: {os.environ['ACCOUNT_KEY']}") from error
 
 
-def place(task: Task) -> None:
-    """Writes down the name of the Dask worker."""
+def record_worker(task: Task) -> None:
+    """Records the name of the Dask worker."""
     from distributed import get_worker
 
     with (Path(task.source) / task.member).open("w") as file:

@@ -1,4 +1,4 @@
-"""Checkouts of commits, on real Git repositories: which files, how often Git runs, what it gets, and what stays."""
+"""Checkouts of commits from real Git repositories: their files, the runs of Git and its environment, and the cache."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def test_a_checkout_has_the_files_of_its_commit(repository: Repository, cache: P
     ] == [f"{first}\n", f"{second}\n"]
 
 
-def test_a_commit_of_no_branch_is_fetched(repository: Repository, cache: Path) -> None:
+def test_a_commit_outside_all_branches_is_fetched(repository: Repository, cache: Path) -> None:
     repository.commit("first")
-    gone = repository.commit("second")
+    removed = repository.commit("second")
     repository.git("reset", "--quiet", "--hard", "HEAD^")
-    assert (fetch_checkout(str(repository.folder), gone, cache) / "fleet.yaml").read_text() == "second"
+    assert (fetch_checkout(str(repository.folder), removed, cache) / "fleet.yaml").read_text() == "second"
 
 
 def test_a_commit_is_fetched_once(repository: Repository, cache: Path) -> None:
@@ -57,30 +57,32 @@ def test_a_commit_is_fetched_once(repository: Repository, cache: Path) -> None:
     assert fetch_checkout(str(repository.folder), commit, cache, {"PATH": "/nowhere"}) == folder
 
 
-def test_many_who_ask_at_once_fetch_once(repository: Repository, cache: Path, tmp_path: Path) -> None:
+def test_concurrent_requests_for_a_commit_fetch_it_once(repository: Repository, cache: Path, tmp_path: Path) -> None:
     commit, log = repository.commit("first"), tmp_path / "log"
     environ = wrap_git(tmp_path / "bin", f'case "$*" in *fetch*) echo fetch >>{log};; esac; exec $GIT "$@"')
     with ThreadPoolExecutor(8) as threads:
-        asked = [threads.submit(fetch_checkout, str(repository.folder), commit, cache, environ) for _ in range(8)]
-    assert {(each.result() / "fleet.yaml").read_text() for each in asked} == {"first"}
+        results = [threads.submit(fetch_checkout, str(repository.folder), commit, cache, environ) for _ in range(8)]
+    assert {(result.result() / "fleet.yaml").read_text() for result in results} == {"first"}
     assert log.read_text() == "fetch\n"
 
 
-def test_without_a_commit_the_folder_itself_is_used(tmp_path: Path, cache: Path) -> None:
+def test_the_folder_itself_is_used_without_a_commit(tmp_path: Path, cache: Path) -> None:
     assert fetch_checkout(str(tmp_path), "", cache) == tmp_path
     assert not cache.exists()
 
 
-def test_a_kill_in_a_fetch_leaves_nothing_that_counts(repository: Repository, cache: Path, tmp_path: Path) -> None:
+def test_a_killed_fetch_leaves_no_usable_checkout(repository: Repository, cache: Path, tmp_path: Path) -> None:
     commit = repository.commit("first")
-    environ = wrap_git(tmp_path / "bin", f'case "$*" in *checkout*) touch {tmp_path}/there; sleep 60;; esac; $GIT "$@"')
+    environ = wrap_git(
+        tmp_path / "bin", f'case "$*" in *checkout*) touch {tmp_path}/started; sleep 60;; esac; $GIT "$@"'
+    )
     code = "import sys; from pathlib import Path; from reconciler.fleet.checkouts import fetch_checkout as f; "
     arguments = (str(repository.folder), commit, str(cache))
     process = subprocess.Popen(
         [sys.executable, "-c", code + "f(sys.argv[1], sys.argv[2], Path(sys.argv[3]))", *arguments], env=environ
     )
     deadline = time.monotonic() + 60
-    while not (tmp_path / "there").exists():
+    while not (tmp_path / "started").exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
@@ -90,7 +92,7 @@ def test_a_kill_in_a_fetch_leaves_nothing_that_counts(repository: Repository, ca
     assert [entry.suffix for entry in checkouts(cache)] == [""]
 
 
-def test_a_cache_keeps_the_last_checkouts_and_those_in_use(repository: Repository, cache: Path) -> None:
+def test_old_checkouts_are_deleted_except_the_last_and_those_in_use(repository: Repository, cache: Path) -> None:
     cache.mkdir()
     now = time.time()
     ages = {f"{number:032x}": 60.0 * number for number in range(KEPT)}
@@ -99,15 +101,13 @@ def test_a_cache_keeps_the_last_checkouts_and_those_in_use(repository: Repositor
     for name, age in ages.items():
         (cache / name).mkdir()
         os.utime(cache / name, (now - age, now - age))
-    (cache / ("e" * 32 + ".partial")).mkdir()  # another process fetches it now
+    (cache / ("e" * 32 + ".partial")).mkdir()  # of a fetch of another process
     folder = fetch_checkout(str(repository.folder), repository.commit("first"), cache)
     recent = {cache / name for name, age in ages.items() if age < IN_USE}
     assert checkouts(cache) == recent | {folder, cache / ("e" * 32 + ".partial")}
 
 
-def test_git_gets_what_it_needs_to_authenticate_and_no_other_secret(
-    repository: Repository, cache: Path, tmp_path: Path
-) -> None:
+def test_git_receives_credentials_and_no_other_secret(repository: Repository, cache: Path, tmp_path: Path) -> None:
     commit = repository.commit("first")
     environ = wrap_git(tmp_path / "bin", f'env >>{tmp_path}/environment; exec $GIT "$@"')
     environ |= {"RECONCILER_API_KEY": "canary", "ACCOUNT_KEY": "canary", "GIT_DIR": "/nowhere", "GIT_TRACE": "1"}
@@ -128,7 +128,7 @@ def test_hooks_of_the_machine_are_not_run(repository: Repository, cache: Path, t
     assert not (tmp_path / "ran").exists()
 
 
-def test_an_error_of_git_is_told_without_its_secrets(repository: Repository, cache: Path, tmp_path: Path) -> None:
+def test_an_error_of_git_is_reported_without_secrets(repository: Repository, cache: Path, tmp_path: Path) -> None:
     commit = repository.commit("first")
     environ = wrap_git(
         tmp_path / "bin", 'case "$*" in *fetch*) echo "refused: $GIT_CONFIG_VALUE_0" >&2; exit 1;; esac; exec $GIT "$@"'
@@ -175,7 +175,7 @@ def test_only_full_ids_of_commits_are_fetched(commit: str, tmp_path: Path, cache
         fetch_checkout(str(tmp_path), commit, cache)
 
 
-def test_files_as_they_are_exist_only_in_a_folder(cache: Path) -> None:
+def test_a_remote_repository_needs_a_commit(cache: Path) -> None:
     with pytest.raises(UnusableSource, match="no commit"):
         fetch_checkout("git@example.com:fleet.git", "", cache)
 

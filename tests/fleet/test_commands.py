@@ -46,47 +46,47 @@ class FleetShell(Shell):
     on_request: Callable[[], None] | None = None
 
     def fleet(self, *words: str) -> Output:
-        said = self("fleet", *words)
-        return Output(said.code, *(_steady(text) for text in (said.out, said.err)))
+        result = self("fleet", *words)
+        return Output(result.code, *(_normalize(text) for text in (result.out, result.err)))
 
     def newest(self) -> str:
         return re.findall(r"run ([0-9]{8}-[0-9]{6}-[0-9a-f]{4})", self("fleet", "status").out)[0]
 
 
-def _steady(text: str) -> str:
-    """Without what is different each time: ids of runs, times and durations. The facts of a run are one line."""
+def _normalize(text: str) -> str:
+    """Replaces ids of runs, times and durations, which differ in each run. The facts of a run are one line."""
     for _ in range(2):
         text = re.sub(r"^(run .*)\n(?!\n)", r"\1 ", text, flags=re.MULTILINE)
     text = re.sub(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{4}", "RUN", text)
     text = re.sub(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{5} UTC", "TIME", text)
     text = re.sub(r"duration [0-9]+ s", "duration 0 s", text)
-    text = re.sub(r"requests [0-9]+", "requests N", text)  # lists of all kinds
+    text = re.sub(r"requests [0-9]+", "requests N", text)  # their number is that of the kinds
     return re.sub(r"\b[0-9a-f]{12}\b", "SHAPE", text)
 
 
 @pytest.fixture
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[FleetShell]:
     async def on_request(_method: str, _path: str) -> None:
-        if made.on_request is not None:
-            made.on_request()
+        if fleet_shell.on_request is not None:
+            fleet_shell.on_request()
 
     monkeypatch.chdir(tmp_path)
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "80")
-    made = FleetShell(tmp_path, capsys)
+    fleet_shell = FleetShell(tmp_path, capsys)
     keys = {str(item["name"]): f"key-of-{item['name']}" for item in MEMBERS}
     with Sandbox(accounts=keys, on_request=on_request) as sandbox:
         monkeypatch.setenv("RECONCILER_BASE_URL", sandbox.base_url)
         for name, account in sandbox.accounts.items():
             monkeypatch.setenv(f"KEY_{name.upper()}", account.api_key)
-        made.sandbox = sandbox
-        made.reach(sandbox)
-        yield made
+        fleet_shell.sandbox = sandbox
+        fleet_shell.reach(sandbox)
+        yield fleet_shell
 
 
 def write(shell: FleetShell, **settings: Any) -> None:
-    write_fleet(shell.root, MEMBERS, limits={"members_at_once": 1}, **settings)  # so that acme is the exemplar
+    write_fleet(shell.root, MEMBERS, limits={"members_at_once": 1}, **settings)  # acme is then the example of a shape
 
 
 PLANNED = """\
@@ -110,7 +110,7 @@ To apply this plan:
 """
 
 
-def test_from_validation_to_drift(shell: FleetShell) -> None:
+def test_a_fleet_is_validated_planned_applied_and_checked_for_drift(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("validate") == Output(0, "Valid: fleet shops: 3 members, 1 project. Waves: all 3.\n", "")
     assert shell.fleet("plan") == Output(0, PLANNED + TO_APPLY, "")
@@ -142,28 +142,28 @@ Applied: 3 created, in 3 members.
     assert shell.fleet("drift").out.endswith("3 members: 3 succeeded.\nNo drift.\n")
 
 
-def test_a_run_does_not_start_with_a_variable_that_no_project_declares(shell: FleetShell) -> None:
+def test_a_run_with_an_undeclared_variable_is_refused(shell: FleetShell) -> None:
     write(shell, waves=[{"name": "canary", "select": {"tier": "canray"}}])
     members = shell.root / "fleet.yaml"
     members.write_text(members.read_text().replace('"site": "acme"', '"site": "acme", "tetx": "x"'))
-    said = shell.fleet("plan")
-    assert (said.code, said.out) == (1, "")
-    assert "variables.tetx: unknown variable: no project of the fleet declares it (for acme)" in said.err
-    assert "no member has tier: canray; did you mean canary?" in said.err
+    result = shell.fleet("plan")
+    assert (result.code, result.out) == (1, "")
+    assert "variables.tetx: unknown variable: no project of the fleet declares it (for acme)" in result.err
+    assert "no member has tier: canray; did you mean canary?" in result.err
     assert shell.fleet("plan", "--select", "name=globex").code == 0
 
 
-def test_drift_of_one_member_is_its_own_shape_in_every_format(shell: FleetShell) -> None:
+def test_drift_of_one_member_is_reported_as_a_shape_in_every_format(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve").code == 0
     account = shell.sandbox.accounts["globex"]
     account.patch(f"/reserved_domains/{_domain(account)}", {"description": "by hand"})
-    said = shell.fleet("drift", "--format", "text", "--format", "junit=drift.xml", "--format", "html=drift.html",
+    result = shell.fleet("drift", "--format", "text", "--format", "junit=drift.xml", "--format", "html=drift.html",
                        "--format", "json=drift.json", "--format", "markdown=drift.md")  # fmt: skip
-    assert said.code == 2
-    assert "Shape SHAPE: 1 member (globex)\n  Drift: 1 resource changed on the platform.\n" in said.out
-    assert 'description: "by hand" on the platform, "shop" in Git' in said.out
-    suites = xml.fromstring((shell.root / "drift.xml").read_text())  # noqa: S314 - our own text
+    assert result.code == 2
+    assert "Shape SHAPE: 1 member (globex)\n  Drift: 1 resource changed on the platform.\n" in result.out
+    assert 'description: "by hand" on the platform, "shop" in Git' in result.out
+    suites = xml.fromstring((shell.root / "drift.xml").read_text())  # noqa: S314 - the text of this program
     assert [failure.get("type") for failure in suites.iter("failure")] == ["drift"]
     assert "globex" in (shell.root / "drift.html").read_text()
     assert '- description: "by hand"' in (shell.root / "drift.md").read_text()
@@ -178,9 +178,9 @@ def test_drift_of_one_member_is_its_own_shape_in_every_format(shell: FleetShell)
 
 def test_an_apply_waits_for_the_approval_of_a_wave_and_resumes(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
-    said = shell.fleet("apply", "--auto-approve")
-    assert said.code == 4
-    assert said.out.endswith(
+    result = shell.fleet("apply", "--auto-approve")
+    assert result.code == 4
+    assert result.out.endswith(
         """\
 Waves:
   canary  succeeded  1 member: 1 succeeded
@@ -220,7 +220,7 @@ To approve the wave:
          "select of rest changed, select of canary changed"),
     ],
 )  # fmt: skip
-def test_an_apply_goes_on_only_with_the_waves_that_it_was_started_with(
+def test_an_apply_is_resumed_only_with_unchanged_waves(
     shell: FleetShell, waves: list[dict[str, Any]], difference: str
 ) -> None:
     write(shell, waves=WAVES)
@@ -245,7 +245,7 @@ def test_an_apply_goes_on_only_with_the_waves_that_it_was_started_with(
     assert shell.fleet("resume", "--approve-wave", "rest").code == 0
 
 
-def test_a_run_without_waves_goes_on_when_they_change(shell: FleetShell) -> None:
+def test_a_run_that_has_no_waves_is_resumed_although_waves_changed(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
     shell.fleet("pause")
     assert shell.fleet("plan").code == 5
@@ -259,15 +259,15 @@ def test_a_run_without_waves_goes_on_when_they_change(shell: FleetShell) -> None
         3,
         "error: fleet.yaml: waves changed since run RUN was started: rest was removed, all was added",
     )
-    assert "paused" not in shell.fleet("status").out  # the pause of the fleet ended all the same
+    assert "paused" not in shell.fleet("status").out  # the pause of the fleet ended although the resume failed
 
 
-def test_a_wave_with_a_member_that_was_skipped_waits_for_its_approval(shell: FleetShell) -> None:
+def test_a_wave_with_a_skipped_member_waits_for_approval(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
     shell.sandbox.accounts["initech"].fault("GET /reserved_domains", times=1, then="status", status=401)
-    said = shell.fleet("apply", "--auto-approve", "--quiet")
-    assert said.code == 4
-    assert said.out.endswith(
+    result = shell.fleet("apply", "--auto-approve", "--quiet")
+    assert result.code == 4
+    assert result.out.endswith(
         """\
 Waves:
   canary  succeeded  1 member: 1 succeeded
@@ -281,13 +281,13 @@ To approve the wave:
   reconciler fleet resume RUN --approve-wave rest
 """
     )
-    assert shell.fleet("resume").code == 4  # still
+    assert shell.fleet("resume").code == 4  # it still waits
     resumed = shell.fleet("resume", "--approve-wave", "rest")
-    assert resumed.code == 5  # not for every member
+    assert resumed.code == 5  # one member was skipped
     assert "rest    succeeded  2 members: 1 succeeded, 1 skipped (approved)" in resumed.out
 
 
-def test_a_member_without_a_plan_is_planned_before_it_is_tried_again(shell: FleetShell) -> None:
+def test_a_member_without_a_plan_is_planned_before_it_is_retried(shell: FleetShell) -> None:
     write(shell, waves=WAVES)
     initech = shell.sandbox.accounts["initech"]
     initech.fault("GET /reserved_domains", times=1, then="status", status=401)
@@ -303,7 +303,7 @@ def test_a_member_without_a_plan_is_planned_before_it_is_tried_again(shell: Flee
             "error: nothing was changed: 1 member without a plan to apply (initech)\n"
             "to plan again: reconciler fleet retry RUN, then reconciler fleet retry RUN --only skipped\n",
         )
-    assert _steady(shell("fleet", "report").out) == _steady(before)
+    assert _normalize(shell("fleet", "report").out) == _normalize(before)
     done = shell.fleet("resume", "--approve-wave", "rest")
     assert done.out.endswith("To try skipped members again:\n  reconciler fleet retry RUN --only skipped\n")
     again = shell("fleet", "retry", applied, "--only", "skipped").err.partition("to plan again: ")[2]
@@ -312,17 +312,17 @@ def test_a_member_without_a_plan_is_planned_before_it_is_tried_again(shell: Flee
     assert len(initech.collection("/reserved_domains", "reserved_domains")) == 1
 
 
-def test_a_member_without_a_plan_is_left_out_when_others_are_tried_again(shell: FleetShell) -> None:
+def test_a_member_without_a_plan_is_skipped_by_a_retry_of_others(shell: FleetShell) -> None:
     write(shell)
     shell.sandbox.accounts["initech"].fault("GET /reserved_domains", times=1, then="status", status=401)
     shell.sandbox.accounts["globex"].fault("POST /reserved_domains", times=1, then="status", status=403)
     shell.fleet("apply", "--auto-approve")
-    said = shell.fleet("retry", shell.newest())
-    assert said.err == (
+    result = shell.fleet("retry", shell.newest())
+    assert result.err == (
         "left out: 1 member without a plan to apply (initech); "
         "to plan again: reconciler fleet retry RUN, then reconciler fleet retry RUN --only skipped\n"
     )
-    assert (said.code, "3 members: 2 succeeded, 1 skipped." in said.out) == (5, True)
+    assert (result.code, "3 members: 2 succeeded, 1 skipped." in result.out) == (5, True)
 
 
 def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
@@ -331,12 +331,13 @@ def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
     assert paused.out == (
         "Paused: no further task of fleet shops starts, until `reconciler fleet resume`. Running tasks finish.\n"
     )
-    said = shell.fleet("plan")
-    assert said.code == 5
+    result = shell.fleet("plan")
+    assert result.code == 5
     assert (
-        "Waiting: the fleet is paused since TIME: incident 4711.\n\nTo resume:\n  reconciler fleet resume\n" in said.out
+        "Waiting: the fleet is paused since TIME: incident 4711.\n\nTo resume:\n  reconciler fleet resume\n"
+        in result.out
     )
-    assert said.err == "planning: 0 of 3 done, 3 waiting; the run waits: paused: incident 4711\n"
+    assert result.err == "planning: 0 of 3 done, 3 waiting; the run waits: paused: incident 4711\n"
     refused = shell.fleet("apply", "--auto-approve", "--quiet")
     assert (refused.code, refused.out) == (5, "")
     assert refused.err == (
@@ -348,12 +349,12 @@ def test_a_pause_stops_a_run_until_it_is_resumed(shell: FleetShell) -> None:
     assert resumed.out == PLANNED + TO_APPLY
 
 
-def test_failed_members_are_tried_again_alone(shell: FleetShell) -> None:
+def test_a_retry_runs_failed_members_only(shell: FleetShell) -> None:
     write(shell)
     shell.sandbox.accounts["acme"].fault("GET /reserved_domains", times=1, then="status", status=401)
-    said = shell.fleet("plan")
-    assert said.code == 6
-    assert "Failed: 1 member (acme)\n" in said.out
+    result = shell.fleet("plan")
+    assert result.code == 6
+    assert "Failed: 1 member (acme)\n" in result.out
     shell.sandbox.forget_log()
     retried = shell.fleet("retry", shell.newest())
     assert retried.code == 0
@@ -363,16 +364,16 @@ def test_failed_members_are_tried_again_alone(shell: FleetShell) -> None:
     assert nothing == Output(64, "", "error: run RUN has no member that is stale\n")
 
 
-def test_a_shape_that_needs_an_approval_is_left_out_unless_it_is_approved(shell: FleetShell) -> None:
+def test_a_shape_that_requires_approval_is_blocked_until_approved(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve").code == 0
     manifests = shell.root / "web/manifests"
     for file in manifests.iterdir():
         file.write_text("")
-    said = shell.fleet("apply", "--auto-approve")
-    assert said.code == 4
-    assert said.err.endswith("error: nothing was changed: approval required: pass --approve SHAPE\n")
-    assert "  ! irreversible" in said.out
+    result = shell.fleet("apply", "--auto-approve")
+    assert result.code == 4
+    assert result.err.endswith("error: nothing was changed: approval required: pass --approve SHAPE\n")
+    assert "  ! irreversible" in result.out
     (digest,) = re.findall(r"pass --approve ([0-9a-f]{12})", shell("fleet", "report").out)
     wrong = shell.fleet("apply", "--auto-approve", "--approve", "ffff")
     assert (wrong.code, wrong.err) == (64, "error: ffff is not a shape of the run; its shapes are SHAPE\n")
@@ -382,18 +383,18 @@ def test_a_shape_that_needs_an_approval_is_left_out_unless_it_is_approved(shell:
     assert "Applied: 3 deleted, in 3 members." in applied.out
 
 
-def test_a_guard_of_the_fleet_blocks_until_it_is_exceeded_on_purpose(shell: FleetShell) -> None:
+def test_a_guard_of_the_fleet_blocks_until_the_excess_is_approved(shell: FleetShell) -> None:
     write(shell, guards={"max_changed": 2})
-    said = shell.fleet("apply", "--auto-approve", "--quiet")
-    assert said.code == 4
-    assert said.err == (
+    result = shell.fleet("apply", "--auto-approve", "--quiet")
+    assert result.code == 4
+    assert result.err == (
         "blocked: 3 members would change, and guards.max_changed allows 2\n"
         "error: nothing was changed: approval required: pass --allow members=3\n"
     )
     assert shell.fleet("apply", "--auto-approve", "--quiet", "--allow", "members=3").code == 0
 
 
-def test_a_guard_of_the_fleet_holds_for_a_shape_that_is_approved_later(shell: FleetShell) -> None:
+def test_a_guard_of_the_fleet_includes_shapes_approved_later(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve", "--quiet").code == 0
     write(shell, guards={"max_deletes": 0})
@@ -407,8 +408,8 @@ def test_a_guard_of_the_fleet_holds_for_a_shape_that_is_approved_later(shell: Fl
     one, two = re.findall(r"pass --approve ([0-9a-f]{12})", shell("fleet", "report").out)
     shell.fleet("apply", planned, "--auto-approve", "--approve", one, "--allow", "deletes=2")
     again = ("retry", shell.newest(), "--only", "blocked", "--approve", two, "--quiet")
-    said = shell.fleet(*again)
-    assert (said.code, said.err) == (
+    result = shell.fleet(*again)
+    assert (result.code, result.err) == (
         4,
         "blocked: 3 objects would be deleted, and guards.max_deletes allows 0\n"
         "error: nothing was changed: approval required: pass --allow deletes=3\n",
@@ -416,7 +417,7 @@ def test_a_guard_of_the_fleet_holds_for_a_shape_that_is_approved_later(shell: Fl
     assert shell.fleet(*again, "--allow", "deletes=3").code == 0
 
 
-def test_a_guard_of_the_fleet_holds_for_a_member_that_is_planned_later(shell: FleetShell) -> None:
+def test_a_guard_of_the_fleet_includes_members_planned_later(shell: FleetShell) -> None:
     write(shell, guards={"max_changed": 2})
     shell.sandbox.accounts["acme"].fault("GET /reserved_domains", times=1, then="status", status=401)
     shell.fleet("plan")
@@ -425,8 +426,8 @@ def test_a_guard_of_the_fleet_holds_for_a_member_that_is_planned_later(shell: Fl
     applied = shell.newest()
     assert shell.fleet("retry", planned).code == 0
     again = ("retry", applied, "--only", "skipped", "--quiet")
-    said = shell.fleet(*again)
-    assert (said.code, said.err) == (
+    result = shell.fleet(*again)
+    assert (result.code, result.err) == (
         4,
         "blocked: 3 members would change, and guards.max_changed allows 2\n"
         "error: nothing was changed: approval required: pass --allow members=3\n",
@@ -435,7 +436,7 @@ def test_a_guard_of_the_fleet_holds_for_a_member_that_is_planned_later(shell: Fl
     assert len(shell.sandbox.accounts["acme"].collection("/reserved_domains", "reserved_domains")) == 1
 
 
-def test_a_member_that_changed_since_its_plan_is_stale_alone(shell: FleetShell) -> None:
+def test_only_a_member_that_changed_since_its_plan_is_stale(shell: FleetShell) -> None:
     write(shell)
     assert shell.fleet("apply", "--auto-approve").code == 0
     domains = {name: _domain(account) for name, account in shell.sandbox.accounts.items()}
@@ -444,10 +445,10 @@ def test_a_member_that_changed_since_its_plan_is_stale_alone(shell: FleetShell) 
     shell.fleet("plan")
     run = shell.newest()
     shell.sandbox.accounts["acme"].patch(f"/reserved_domains/{domains['acme']}", {"description": "by another hand"})
-    said = shell.fleet("apply", run, "--auto-approve", "--quiet")
-    assert said.code == 3
-    assert "Stale: 1 member (acme)\n" in said.out
-    assert "Applied: 1 updated, in 1 member.\n\nTo plan again:\n  reconciler fleet plan\n" in said.out
+    result = shell.fleet("apply", run, "--auto-approve", "--quiet")
+    assert result.code == 3
+    assert "Stale: 1 member (acme)\n" in result.out
+    assert "Applied: 1 updated, in 1 member.\n\nTo plan again:\n  reconciler fleet plan\n" in result.out
 
 
 def _domain(account: Emulator) -> str:
@@ -456,7 +457,7 @@ def _domain(account: Emulator) -> str:
     return str(found["id"])
 
 
-def test_without_members_files_and_runs_the_message_says_what_to_do(shell: FleetShell) -> None:
+def test_a_missing_file_member_or_run_is_reported_with_the_remedy(shell: FleetShell) -> None:
     nothing = shell.fleet("plan")
     assert nothing.code == 1
     assert nothing.err.startswith("there is no fleet.yaml here, nor in a folder above in this repository")
@@ -499,16 +500,14 @@ def test_without_members_files_and_runs_the_message_says_what_to_do(shell: Fleet
         (["pln"], "unknown command 'pln'; did you mean 'plan'?"),
     ],
 )  # fmt: skip
-def test_a_command_line_that_cannot_be_meant_is_a_matter_of_usage(
-    shell: FleetShell, words: list[str], error: str
-) -> None:
+def test_invalid_options_are_usage_errors(shell: FleetShell, words: list[str], error: str) -> None:
     write(shell)
-    said = shell("fleet", *words)
-    assert said.code == 64
-    assert said.err.splitlines()[0] == f"error: {error}"
+    result = shell("fleet", *words)
+    assert result.code == 64
+    assert result.err.splitlines()[0] == f"error: {error}"
 
 
-def test_an_apply_needs_a_plan_that_has_ended(shell: FleetShell) -> None:
+def test_an_apply_requires_a_finished_plan(shell: FleetShell) -> None:
     write(shell)
     shell.fleet("drift")
     drift = shell.fleet("apply", shell.newest(), "-y")
@@ -531,10 +530,10 @@ def test_no_key_and_no_secret_is_in_any_output(shell: FleetShell, monkeypatch: p
               "value": value}}  # fmt: skip
     write(shell, projects={"web": [vault, secret]})
     forms = [f"--format={form}" + (f"=run.{form}" if number else "") for number, form in enumerate(FORMS)]
-    said = [shell.fleet(*words, *forms) for words in (["plan"], ["apply", "--auto-approve"], ["drift"])]
-    assert [each.code for each in said] == [0, 0, 0], said
+    results = [shell.fleet(*words, *forms) for words in (["plan"], ["apply", "--auto-approve"], ["drift"])]
+    assert [result.code for result in results] == [0, 0, 0], results
     files = [file for file in shell.root.rglob("*") if file.is_file()]
-    content = [file.read_bytes() for file in files] + [(each.out + each.err).encode() for each in said]
+    content = [file.read_bytes() for file in files] + [(result.out + result.err).encode() for result in results]
     assert [canary for canary in canaries if any(canary.encode() in text for text in content)] == []
 
 
@@ -542,7 +541,9 @@ def test_no_key_and_no_secret_is_in_any_output(shell: FleetShell, monkeypatch: p
 
 
 @full
-def test_worker_processes_do_the_same_as_this_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_worker_processes_have_the_same_result_as_one_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     accounts = tmp_path / "accounts.csv"
     accounts.write_text("name,key\n" + "".join(f"{item['name']},key-of-{item['name']}\n" for item in MEMBERS))
     write_fleet(tmp_path / "fleet", MEMBERS)
@@ -559,7 +560,7 @@ def test_worker_processes_do_the_same_as_this_one(tmp_path: Path, capsys: pytest
 # --- interrupts and questions
 
 
-def test_an_interrupt_lets_running_tasks_finish_and_the_run_can_be_resumed(shell: FleetShell) -> None:
+def test_running_tasks_finish_after_an_interrupt_and_the_run_is_resumed(shell: FleetShell) -> None:
     write(shell)
     sent: list[int] = []
 
@@ -569,10 +570,10 @@ def test_an_interrupt_lets_running_tasks_finish_and_the_run_can_be_resumed(shell
             os.kill(os.getpid(), signal.SIGINT)
 
     shell.on_request = interrupt
-    said = shell.fleet("plan")
-    assert said.code == 130
-    assert "3 members: 2 waiting, 1 succeeded.\n" in said.out
-    assert said.err == (
+    result = shell.fleet("plan")
+    assert result.code == 130
+    assert "3 members: 2 waiting, 1 succeeded.\n" in result.out
+    assert result.err == (
         "interrupted: waiting for running calls to finish, starting no others; interrupt again to exit now\n"
         "interrupted: the run stays open; to continue: reconciler fleet resume RUN\n"
     )
@@ -607,28 +608,28 @@ class Terminal(io.StringIO):
 def test_no_output_replaces_the_fleet_file_or_another_output(shell: FleetShell, forms: tuple[str, ...]) -> None:
     write(shell)
     text = (shell.root / "fleet.yaml").read_text()
-    said = shell.fleet("plan", *(f"--format={form}" for form in forms))
-    assert (said.code, "name a different file for each" in said.err) == (64, True)
+    result = shell.fleet("plan", *(f"--format={form}" for form in forms))
+    assert (result.code, "name a different file for each" in result.err) == (64, True)
     assert ((shell.root / "fleet.yaml").read_text(), (shell.root / "y").exists()) == (text, False)
 
 
 @pytest.mark.parametrize(("answer", "code"), [("yes\n", 0), ("y\n", 1), ("", 1)])
-def test_an_apply_asks_once_after_the_plans(
+def test_an_apply_prompts_once_after_the_plans(
     shell: FleetShell, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
 ) -> None:
     write(shell)
     terminal = Terminal(answer)
     monkeypatch.setattr(sys, "stdin", terminal)
-    said = shell.fleet("apply", "--format", "json")
+    result = shell.fleet("apply", "--format", "json")
     terminal.close()
-    assert said.code == code
-    assert "  1 to create in each member.\n" in said.err  # standard output is for the JSON
-    assert said.err.count("Apply 1 shape to 3 members?\nOnly 'yes' will be accepted: ") == 1
+    assert result.code == code
+    assert "  1 to create in each member.\n" in result.err  # standard output is for the JSON
+    assert result.err.count("Apply 1 shape to 3 members?\nOnly 'yes' will be accepted: ") == 1
     if code:
-        assert said.err.endswith("Cancelled; nothing was changed.\n")
-        assert said.out == ""
+        assert result.err.endswith("Cancelled; nothing was changed.\n")
+        assert result.out == ""
     else:
-        assert json.loads(said.out)["run"]["verb"] == "apply"
+        assert json.loads(result.out)["run"]["verb"] == "apply"
 
 
 # --- progress
@@ -655,13 +656,13 @@ def test_progress_in_a_pipe_is_a_line_every_few_seconds(capsys: pytest.CaptureFi
 
 def test_a_wait_and_another_wave_are_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     report = LineReporter("applying", lambda: 0.0)
-    for each in (
+    for update in (
         progress({DONE: 1, WAITING: 9}, "canary"),
         progress({DONE: 5, WAITING: 5}, "half", waiting="approval of wave half"),
         progress({DONE: 5, WAITING: 5}, "half", waiting="approval of wave half"),
         progress({DONE: 6, WAITING: 4}, "half"),
     ):
-        report(each)
+        report(update)
     assert capsys.readouterr().err == (
         "applying: 5 of 10 done, 5 waiting; the run waits: approval of wave half\napplying: 6 of 10 done, 4 waiting\n"
     )
@@ -678,7 +679,7 @@ def test_progress_in_a_json_log_has_its_numbers(capsys: pytest.CaptureFixture[st
     )
 
 
-def test_at_a_terminal_a_bar_shows_the_same() -> None:
+def test_progress_at_a_terminal_is_a_bar() -> None:
     screen = io.StringIO()
     with show_bar("planning", Console(file=screen, force_terminal=True, width=100)) as report:
         report(progress({DONE: 100, FAILED: 3, WAITING: 697}, rate=2.0))
@@ -690,7 +691,7 @@ def test_at_a_terminal_a_bar_shows_the_same() -> None:
 # --- completion
 
 
-def test_subcommands_are_completed_without_loading_anything_heavy(shell: FleetShell) -> None:
+def test_subcommands_are_completed_without_large_imports(shell: FleetShell) -> None:
     code = (
         "import sys; from reconciler.cli.main import main; main([]);"
         "heavy = {'pydantic', 'httpx', 'sqlalchemy', 'rich', 'networkx', 'distributed'};"
@@ -706,35 +707,35 @@ def test_subcommands_are_completed_without_loading_anything_heavy(shell: FleetSh
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_help_of_a_subcommand_ends_with_examples(shell: FleetShell, name: str) -> None:
-    said = shell("fleet", name, "--help")
-    _, _, examples = said.out.partition("\nExamples:\n")
-    assert said.code == 0
+    result = shell("fleet", name, "--help")
+    _, _, examples = result.out.partition("\nExamples:\n")
+    assert result.code == 0
     assert examples.startswith(f"  reconciler fleet {name}")
 
 
-def test_without_dask_the_message_names_the_extra(shell: FleetShell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dask_is_reported_with_its_extra(shell: FleetShell, monkeypatch: pytest.MonkeyPatch) -> None:
     write(shell)
     monkeypatch.setitem(sys.modules, "distributed", None)
     for words in (["--workers", "2"], ["--scheduler", "tls://127.0.0.1:8786", "--repository", "https://example.com/a"]):
         if "--scheduler" in words:
             _commit(shell.root)
-        said = shell.fleet("plan", *words)
-        assert said.code == 1
-        assert said.err.startswith("error: Dask is not installed\n")
-        assert "with the extra fleet" in said.err
+        result = shell.fleet("plan", *words)
+        assert result.code == 1
+        assert result.err.startswith("error: Dask is not installed\n")
+        assert "with the extra fleet" in result.err
 
 
 def _commit(root: Path) -> None:
-    """Makes the folder a Git repository with all of its files in one commit."""
+    """Creates a Git repository of the folder with all files in one commit."""
     identity = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     people = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
-    environ = {**os.environ, **identity, **dict.fromkeys(people, "someone")}
+    environ = {**os.environ, **identity, **dict.fromkeys(people, "user")}
     (root / ".gitignore").write_text("state/\n.cache/\n")
     for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "all"]):
         subprocess.run(["git", "-C", str(root), *words], check=True, env=environ)
 
 
-def test_workers_of_a_scheduler_need_a_commit_that_they_can_fetch(shell: FleetShell) -> None:
+def test_workers_of_a_scheduler_require_a_pushed_commit(shell: FleetShell) -> None:
     write(shell)
     scheduler = ("plan", "--scheduler", "tls://127.0.0.1:8786")
     outside = shell.fleet(*scheduler)

@@ -30,7 +30,7 @@ WAVES: dict[str, Any] = {
 }
 
 
-def test_the_failure_of_one_member_holds_no_other_back(tmp_path: Path) -> None:
+def test_the_failure_of_one_member_does_not_stop_others(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         world.sandbox.accounts["acme"].fault("GET /reserved_domains", times=0, then="status", status=401)
         planned = await world.plan()
@@ -60,7 +60,7 @@ def test_a_failing_canary_stops_the_run(tmp_path: Path) -> None:
     play(tmp_path, CANARY, act, **WAVES)
 
 
-def test_a_wave_whose_members_are_all_stale_proves_nothing(tmp_path: Path) -> None:
+def test_a_wave_with_only_stale_members_fails(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         await world.apply(await world.plan())
         for name in ("acme", "globex"):
@@ -77,7 +77,7 @@ def test_a_wave_whose_members_are_all_stale_proves_nothing(tmp_path: Path) -> No
     play(tmp_path, CANARY, act, **WAVES)
 
 
-def test_a_wave_of_which_nothing_is_approved_is_passed_over(tmp_path: Path) -> None:
+def test_a_wave_without_approved_shapes_is_skipped(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         planned = await world.plan()
         shapes = {task.member: task.shape for task in await world.tasks(planned)}
@@ -86,12 +86,12 @@ def test_a_wave_of_which_nothing_is_approved_is_passed_over(tmp_path: Path) -> N
         assert await world.states(applied) == {"acme": "blocked", "globex": "succeeded"}
 
     other = {**CANARY[1], "variables": {"site": "globex", "text": "nine to five, every other sunday"}}
-    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everyone"}}
     members = [{**CANARY[0], "variables": {"site": "acme", "text": "Shop"}}, other]
     play(tmp_path, members, act, projects={"web": [document]}, **WAVES)
 
 
-def test_a_wave_whose_members_have_no_plan_proves_nothing(tmp_path: Path) -> None:
+def test_a_wave_with_only_members_without_a_plan_fails(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         world.sandbox.accounts["acme"].fault("GET /reserved_domains", then="status", status=401)
         planned = await world.plan()
@@ -114,13 +114,13 @@ def test_a_wave_whose_members_have_no_plan_proves_nothing(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("other", ["unchanged", "not approved"])
-def test_a_wave_in_which_one_member_has_no_plan_depends_on_the_others(tmp_path: Path, other: str) -> None:
-    """Members without changes are right as they are; members without an approval prove nothing."""
+def test_a_wave_with_a_member_without_a_plan_depends_on_the_others(tmp_path: Path, other: str) -> None:
+    """Members without changes count as succeeded; members without an approval do not."""
     members = [
         *CANARY,
         member("initech", labels={"tier": "canary"}, variables={"text": "nine to five, every other sunday"}),
     ]
-    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everyone"}}
 
     async def act(world: FleetWorld) -> None:
         if other == "unchanged":
@@ -151,7 +151,7 @@ def test_failures_within_the_limit_of_a_wave_do_not_stop_it(tmp_path: Path) -> N
     play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": "34%"}])
 
 
-def test_a_wave_waits_for_its_approval_and_the_run_goes_on_later(tmp_path: Path) -> None:
+def test_a_wave_waits_for_approval_and_the_run_is_resumed(tmp_path: Path) -> None:
     waves = [{"name": "canary", "select": {"tier": "canary"}}, {"name": "rest", "approve": True}]
 
     async def act(world: FleetWorld) -> None:
@@ -164,13 +164,13 @@ def test_a_wave_waits_for_its_approval_and_the_run_goes_on_later(tmp_path: Path)
         assert again is not None
         world.sandbox.forget_log()
         assert (await world.execute(again)).state is RunState.SUCCEEDED
-        assert world.sandbox.accounts["acme"].log() == []  # what has ended is not touched again
+        assert world.sandbox.accounts["acme"].log() == []  # ended tasks are not run again
         assert world.domains("globex") == ["globex.example.com"]
 
     play(tmp_path, CANARY, act, waves=waves)
 
 
-def test_a_wave_waits_until_the_one_before_has_succeeded_for_a_while(tmp_path: Path) -> None:
+def test_a_wave_waits_for_the_min_success_time_of_the_wave_before(tmp_path: Path) -> None:
     waves = [{"name": "canary", "select": {"tier": "canary"}, "min_success_time": "1h"}, {"name": "rest"}]
 
     async def act(world: FleetWorld) -> None:
@@ -188,7 +188,7 @@ def test_a_wave_waits_until_the_one_before_has_succeeded_for_a_while(tmp_path: P
 
 
 @pytest.mark.parametrize("between", ["unchanged", "not approved", "not selected"])
-def test_a_wave_with_nothing_to_apply_does_not_shorten_the_time_of_the_one_before(tmp_path: Path, between: str) -> None:
+def test_a_wave_without_changes_does_not_shorten_the_min_success_time(tmp_path: Path, between: str) -> None:
     waves = [
         {"name": "canary", "select": {"tier": "canary"}, "min_success_time": "1h"},
         {"name": "early", "select": {"tier": "early"}},
@@ -196,7 +196,7 @@ def test_a_wave_with_nothing_to_apply_does_not_shorten_the_time_of_the_one_befor
     ]
     other = {"text": "nine to five, every other sunday"} if between == "not approved" else {}
     members = [*CANARY, member("initech", labels={"tier": "early"}, variables=other)]
-    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everybody"}}
+    document = {**DOMAIN, "spec": {**DOMAIN["spec"], "metadata": "${{ lower(var.text) }} for everyone"}}
 
     async def act(world: FleetWorld) -> None:
         selected = {"name": ("acme", "globex")} if between == "not selected" else None
@@ -219,7 +219,7 @@ def test_a_wave_with_nothing_to_apply_does_not_shorten_the_time_of_the_one_befor
     play(tmp_path, members, act, projects={"web": [document]}, waves=waves)
 
 
-def test_a_paused_fleet_starts_nothing(tmp_path: Path) -> None:
+def test_a_paused_fleet_starts_no_tasks(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         await world.records.pause(Pause("shops", world.runtime.now(), None, "incident 42"))
         run = await world.plan()
@@ -232,14 +232,14 @@ def test_a_paused_fleet_starts_nothing(tmp_path: Path) -> None:
     play(tmp_path, THREE, act)
 
 
-def test_a_pause_in_the_middle_stops_the_next_tasks(tmp_path: Path) -> None:
+def test_a_pause_during_a_run_stops_the_next_tasks(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         world.at_once = 1
         run = await world.start(RunVerb.PLAN)
         stop = asyncio.Event()
 
         async def pause() -> None:
-            while not world.sandbox.log():  # noqa: ASYNC110 - the sandbox tells nobody
+            while not world.sandbox.log():  # noqa: ASYNC110 - the sandbox has no event to wait for
                 await asyncio.sleep(0.01)
             await world.records.pause(Pause("shops", world.runtime.now()))
 
@@ -286,7 +286,7 @@ def test_projects_of_a_member_follow_their_order(tmp_path: Path) -> None:
     play(tmp_path, CANARY, act, projects=projects, after=after, waves=[{"name": "all", "max_failures": 1}])
 
 
-def test_two_coordinators_do_no_work_twice(tmp_path: Path) -> None:
+def test_two_coordinators_run_each_task_once(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         run = await world.start(RunVerb.PLAN)
         results = await asyncio.gather(world.execute(run), world.execute(run), return_exceptions=True)
@@ -297,7 +297,7 @@ def test_two_coordinators_do_no_work_twice(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("until", [None, 3600.0])
-def test_an_ended_pause_counts_as_none(tmp_path: Path, until: float | None) -> None:
+def test_an_ended_pause_does_not_stop_a_run(tmp_path: Path, until: float | None) -> None:
     async def act(world: FleetWorld) -> None:
         past = world.runtime.now() - 10
         await world.records.pause(Pause("shops", past, None if until is None else past + 1))
@@ -308,7 +308,7 @@ def test_an_ended_pause_counts_as_none(tmp_path: Path, until: float | None) -> N
     play(tmp_path, THREE, act)
 
 
-def test_the_first_starts_are_spread(tmp_path: Path) -> None:
+def test_the_first_tasks_are_started_at_random_times(tmp_path: Path) -> None:
     pauses: list[float] = []
 
     class Clock(MachineClock):
@@ -328,8 +328,8 @@ def test_the_first_starts_are_spread(tmp_path: Path) -> None:
 # --- tasks that an engine loses ---------------------------------------------------------------------------------------
 
 
-class Losing:
-    """A pool that loses the tasks of a member some times."""
+class LosingPool:
+    """A pool that loses the tasks of a member a number of times."""
 
     def __init__(self, world: FleetWorld, name: str, times: int) -> None:
         self.pool, self.name, self.times = LocalPool(world.context(), at_once=1), name, times
@@ -349,9 +349,9 @@ class Losing:
                 yield end
 
 
-def test_a_task_that_no_worker_can_run_fails_alone(tmp_path: Path) -> None:
+def test_a_task_that_no_worker_can_run_fails_and_others_succeed(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
-        pool = Losing(world, "globex", 1000)
+        pool = LosingPool(world, "globex", 1000)
         run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
         assert run.state is RunState.SUCCEEDED
         assert await world.states(run) == {"acme": "succeeded", "globex": "failed", "initech": "succeeded"}
@@ -362,9 +362,9 @@ def test_a_task_that_no_worker_can_run_fails_alone(tmp_path: Path) -> None:
     play(tmp_path, THREE, act)
 
 
-def test_a_task_that_the_engine_loses_some_times_is_run_in_the_end(tmp_path: Path) -> None:
+def test_a_task_that_the_engine_lost_is_resubmitted(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
-        pool = Losing(world, "globex", MOST_TRIES - 1)
+        pool = LosingPool(world, "globex", MOST_TRIES - 1)
         run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
         assert set((await world.states(run)).values()) == {"succeeded"}
         assert {task.tries for task in await world.tasks(run)} == {1}
@@ -372,9 +372,7 @@ def test_a_task_that_the_engine_loses_some_times_is_run_in_the_end(tmp_path: Pat
     play(tmp_path, THREE, act)
 
 
-def test_an_error_that_nobody_expected_is_reported_without_its_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unexpected_error_is_reported_without_its_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise LookupError("header Authorization: Bearer key-of-globex")
 
@@ -388,16 +386,16 @@ def test_an_error_that_nobody_expected_is_reported_without_its_text(
     play(tmp_path, THREE, act)
 
 
-def test_a_task_that_a_worker_runs_is_not_given_up(tmp_path: Path) -> None:
-    """Its result would be lost."""
+def test_a_running_task_is_not_failed_although_the_engine_lost_it(tmp_path: Path) -> None:
+    """Otherwise its result would be lost."""
 
     async def act(world: FleetWorld) -> None:
         run = await world.start(RunVerb.PLAN)
         async with world.records.lock(task_lease(f"{run.id}/globex/web"), on_loss=lambda _: None):
             claimed = await world.records.claim(run.id, "globex", "web", "elsewhere")
-            pool = Losing(world, "globex", MOST_TRIES + 2)
+            pool = LosingPool(world, "globex", MOST_TRIES + 2)
             executing = asyncio.create_task(world.execute(run, pool=pool, again=0.001))
-            while pool.lost < pool.times:  # noqa: ASYNC110 - the pool tells nobody
+            while pool.lost < pool.times:  # noqa: ASYNC110 - the pool has no event to wait for
                 await asyncio.sleep(0.01)
             assert await world.records.finish(replace(claimed, state=TaskState.SUCCEEDED, shape="0" * 12))
         assert set((await world.states(await executing)).values()) == {"succeeded"}
@@ -405,12 +403,12 @@ def test_a_task_that_a_worker_runs_is_not_given_up(tmp_path: Path) -> None:
     play(tmp_path, THREE, act)
 
 
-def test_tries_before_a_retry_or_a_resume_do_not_count(tmp_path: Path) -> None:
+def test_attempts_before_a_retry_or_resume_do_not_count(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         run = await world.start(RunVerb.PLAN)
         for _ in range(MOST_TRIES):
             await world.records.claim(run.id, "globex", "web", "a worker that was interrupted")
-        run = await world.execute(run, pool=Losing(world, "globex", 1), again=0.001)
+        run = await world.execute(run, pool=LosingPool(world, "globex", 1), again=0.001)
         assert set((await world.states(run)).values()) == {"succeeded"}
 
     play(tmp_path, THREE, act)

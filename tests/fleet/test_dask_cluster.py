@@ -1,4 +1,4 @@
-"""What reaches a Dask scheduler and who reaches it: no secret of a worker, and nobody without a certificate."""
+"""Connections to a Dask scheduler: no secret of a worker is sent, and clients without a certificate are refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CANARY = "canary-Jq7vT2mXw9"
 
 
 def settings(environ: Mapping[str, str]) -> dask.config.set:
-    """Dask's settings as of these environment variables, inside a block."""
+    """Sets Dask's settings from environment variables, inside a block."""
     return dask.config.set(dict(flatten(dask.config.collect_env(dict(environ)), "")))
 
 
@@ -36,7 +36,7 @@ def flatten(values: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]
 
 
 class Recorder:
-    """A proxy before a scheduler: all that workers and clients send and get."""
+    """A proxy before a scheduler that records all data of workers and clients."""
 
     def __init__(self, port: int) -> None:
         self.port, self.seen = port, bytearray()
@@ -70,7 +70,7 @@ async def test_no_secret_of_a_worker_reaches_the_scheduler(tmp_path: Path) -> No
             Nanny(address, nthreads=2, memory_limit=0, env={"ACCOUNT_KEY": CANARY}, local_directory=str(tmp_path)),
             open_cluster_pool(stub_tasks.fail, address) as pool,
         ):
-            ends = await run_all(pool, [make_task(tmp_path, f"member-{number}") for number in range(4)], again=False)
+            ends = await run_all(pool, [make_task(tmp_path, f"member-{number}") for number in range(4)], resubmit=False)
             async with Client(address, asynchronous=True, set_as_default=False) as client:
                 logs = [await client.get_scheduler_logs(), await client.get_worker_logs()]
             state = scheduler._to_dict()
@@ -113,7 +113,7 @@ async def test_a_client_without_the_certificate_is_refused(tmp_path: Path) -> No
 
 
 async def read_without_certificate(address: str, authority: Authority) -> bytes:
-    """The first byte that a scheduler sends to a client that trusts it, and has no certificate."""
+    """The first byte that a scheduler sends to a client without a certificate."""
     host, port = address.removeprefix("tls://").split(":")
     context = ssl.create_default_context(cafile=str(authority.ca_file))
     context.check_hostname = False
@@ -124,8 +124,8 @@ async def read_without_certificate(address: str, authority: Authority) -> bytes:
         writer.close()
 
 
-async def test_other_users_of_this_machine_cannot_reach_a_local_cluster(tmp_path: Path) -> None:
-    """The scheduler of `--workers` asks for a certificate that only its workers have, and serves no web pages."""
+async def test_other_users_of_the_machine_cannot_connect_to_a_local_cluster(tmp_path: Path) -> None:
+    """The scheduler of `--workers` requires a certificate that only its workers have, and serves no web pages."""
     async with open_local_pool(stub_tasks.work, 1) as pool:
         address = pool._client.scheduler.address
         assert address.startswith("tls://127.0.0.1:")
@@ -164,7 +164,7 @@ async def test_unsafe_schedulers_are_refused_before_a_connection(address: str, r
             pass
 
 
-async def test_a_closed_network_may_do_without_tls() -> None:
+async def test_tls_may_be_disabled_in_a_closed_network() -> None:
     with (
         settings({"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "False"}),
         pytest.raises(UnusableCluster, match="cannot connect"),
@@ -175,7 +175,7 @@ async def test_a_closed_network_may_do_without_tls() -> None:
 
 @asynccontextmanager
 async def tls_cluster(authority: Authority) -> AsyncIterator[str]:
-    """A scheduler and a worker that demand certificates of an authority."""
+    """A scheduler and a worker that require certificates of an authority."""
     files = {"tls_ca_file": str(authority.ca_file)}
     for role in ("client", "scheduler", "worker"):
         files |= {f"tls_{role}_cert": str(authority.cert), f"tls_{role}_key": str(authority.key)}

@@ -1,4 +1,4 @@
-"""Whole fleets on Dask workers that are killed at random moments: every account is right once, and no token is lost."""
+"""Whole fleets on Dask workers that are killed at random moments: each object is created once, and no token is lost."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.harness.tiers import full
 from tests.harness.workspaces import Document
 from tests.store.stores import STORES, new_store
 
-KEEP = {
+KEEP_TOKEN = {
     "run": ["sh", "-c", 'cat >"tokens/$FLEET_MEMBER"'],
     "check": ["test", "-w", "tokens"],
     "env": ["FLEET_MEMBER"],
@@ -43,7 +43,7 @@ CREDENTIAL: Document = {
     "kind": "TunnelCredential",
     "name": "agent",
     "spec": {"description": "${{ var.site }}"},
-    "deliver": {"token": {"to_command": KEEP}},
+    "deliver": {"token": {"to_command": KEEP_TOKEN}},
 }
 
 
@@ -78,21 +78,21 @@ class DaskFleet:
     kills: int = 0
 
     async def run(self, run: Run, kills: int = 0, disturb: Disturb | None = None) -> Run:
-        """Executes a run while workers are killed, and `disturb` runs. Resumes it as a person does when the store was
-        not reachable."""
+        """Executes a run while workers are killed and `disturb` runs. Resumes it, as a user would, if the store was
+        unreachable."""
         disturbing = [asyncio.create_task(self._kill(run, kills))]
         if disturb is not None:
             disturbing.append(asyncio.create_task(disturb(run)))
         try:
-            for _ in range(120):  # longer than a lock that could not be released lasts
+            for _ in range(120):  # longer than the duration of a lock that was not released
                 try:
                     return await self.world.execute(run, pool=self.pool)
                 except (Unavailable, Locked):
                     await asyncio.sleep(1.0)
-            raise AssertionError("the store did not come back")
+            raise AssertionError("the store remained unreachable")
         finally:
-            for each in disturbing:
-                each.cancel()
+            for task in disturbing:
+                task.cancel()
             for failure in await asyncio.gather(*disturbing, return_exceptions=True):
                 if isinstance(failure, Exception):
                     raise failure
@@ -116,12 +116,14 @@ class DaskFleet:
         return await self.run(run, **options)
 
     async def states(self, run: Run) -> Counter[str]:
-        """How many tasks are in which state, for which reason."""
+        """The number of tasks by state and reason."""
         return Counter(f"{task.state} {task.reason}".strip() for task in await self.world.tasks(run))
 
     def check_accounts(self) -> None:
-        """Each account has every object once, and the token of its credential is delivered. A token has the id of its
-        credential, but for the prefix."""
+        """Each account has every object once, and the token of its credential was delivered.
+
+        A token starts with the id of its credential without the prefix.
+        """
         for name in self.names:
             account = self.world.sandbox.accounts[name]
             expected = sorted(f"s{number}-{name}.example.com" for number in range(self.resources - 1))
@@ -138,7 +140,7 @@ OpenPool = Callable[[dict[str, str]], AbstractAsyncContextManager[Pool]]
 async def dask_fleet(
     root: Path, store: str, members: int, resources: int, open_pool: OpenPool, **settings: Any
 ) -> AsyncIterator[DaskFleet]:
-    """A fleet whose members get a credential and domains, with a store at a path or URL. `open_pool` gets the
+    """A fleet whose members have a credential and domains, with a store at a path or URL. `open_pool` receives the
     environment variables of the workers."""
     names = [f"m{number:04}" for number in range(members)]
     documents = [CREDENTIAL, *domains(resources - 1)]
@@ -158,7 +160,7 @@ async def dask_fleet(
         yield DaskFleet(FleetWorld(root, sandbox, records), pool, names, resources)
 
 
-async def test_twenty_accounts_are_right_once_though_workers_are_killed(tmp_path: Path) -> None:
+async def test_twenty_accounts_are_in_sync_although_workers_are_killed(tmp_path: Path) -> None:
     def open_pool(environ: dict[str, str]) -> AbstractAsyncContextManager[Pool]:
         return open_local_pool(run_task_here, 2, threads=4, environ=environ)
 
@@ -177,7 +179,7 @@ async def test_twenty_accounts_are_right_once_though_workers_are_killed(tmp_path
 
 @pytest.mark.parametrize("form", STORES)
 @full
-async def test_a_large_fleet_on_a_cluster_whose_parts_die(form: str, tmp_path: Path) -> None:
+async def test_a_thousand_accounts_are_in_sync_although_parts_of_the_cluster_die(form: str, tmp_path: Path) -> None:
     """1,000 accounts with 20 resources: plan, apply in waves, drift. Two of four workers are killed in the plan, two in
     the apply, and in the apply the scheduler; a PostgreSQL server restarts in the apply."""
     members, resources = int(os.environ.get("RECONCILER_TEST_MEMBERS", "1000")), 20
@@ -220,7 +222,7 @@ async def test_a_large_fleet_on_a_cluster_whose_parts_die(form: str, tmp_path: P
 
 
 async def test_workers_of_a_scheduler_fetch_the_commit(tmp_path: Path) -> None:
-    """`fleet plan --scheduler`: the worker has neither the folder of the command nor its environment."""
+    """The worker has neither the folder of `fleet plan --scheduler` nor its environment."""
     root, cache = tmp_path / "repository", tmp_path / "cache"
     write_fleet(root, [member("acme"), member("globex")], *domains(2))
     identity = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")

@@ -1,4 +1,4 @@
-"""Tasks on Dask workers: dead workers, lost schedulers, resources, and how many tasks are taken at a time."""
+"""Tasks on Dask workers: killed workers, lost schedulers, resources, and the number of tasks at a time."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from tests.harness.tiers import full
 MEMBERS = [f"member-{number}" for number in range(12)]
 
 
-async def until(true: object, seconds: float = 60.0) -> None:
-    """Waits until `true()` is."""
-    assert callable(true)
+async def until(condition: object, seconds: float = 60.0) -> None:
+    """Waits until `condition()` is true."""
+    assert callable(condition)
     deadline = time.monotonic() + seconds
-    while not true():
+    while not condition():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("allowed", [3, 0])
-async def test_every_task_ends_though_a_worker_is_killed(tmp_path: Path, allowed: int) -> None:
-    """Dask runs the tasks of a dead worker again; when it gives up, by `allowed-failures`, the caller does."""
+async def test_every_task_ends_although_a_worker_is_killed(tmp_path: Path, allowed: int) -> None:
+    """Dask resubmits the tasks of a killed worker, and beyond `allowed-failures` the caller does."""
     before = dict(os.environ)
 
     async def disturb() -> None:
-        await until(lambda: len(stub_tasks.runs(tmp_path)) == 4)
-        for process in {process for _, process in stub_tasks.runs(tmp_path)}:
-            os.kill(process, signal.SIGINT)  # as Ctrl-C in the terminal
+        await until(lambda: len(stub_tasks.read_runs(tmp_path)) == 4)
+        for process in {process for _, process in stub_tasks.read_runs(tmp_path)}:
+            os.kill(process, signal.SIGINT)  # like Ctrl-C in the terminal
         await asyncio.sleep(0.1)
-        os.kill(stub_tasks.runs(tmp_path)[0][1], signal.SIGKILL)
-        await until(lambda: len(stub_tasks.runs(tmp_path)) > 4)
+        os.kill(stub_tasks.read_runs(tmp_path)[0][1], signal.SIGKILL)
+        await until(lambda: len(stub_tasks.read_runs(tmp_path)) > 4)
         (tmp_path / "go").touch()
 
     failures: list[str] = []
@@ -64,36 +64,36 @@ async def test_every_task_ends_though_a_worker_is_killed(tmp_path: Path, allowed
     assert sorted(end.task.member for end in ends) == sorted(MEMBERS)
     assert bool(failures) == (allowed == 0)
     assert all(failure.startswith("KilledWorker: ") for failure in failures)
-    runs = Counter(member for member, _ in stub_tasks.runs(tmp_path))
+    runs = Counter(member for member, _ in stub_tasks.read_runs(tmp_path))
     assert runs.keys() == set(MEMBERS)
-    assert sum(runs.values()) <= len(MEMBERS) + 2 + len(failures)  # two ran in the worker that was killed
+    assert sum(runs.values()) <= len(MEMBERS) + 2 + len(failures)  # two ran in the killed worker
     assert dict(os.environ) == before
-    for process in {process for _, process in stub_tasks.runs(tmp_path)}:
+    for process in {process for _, process in stub_tasks.read_runs(tmp_path)}:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
 
 
-async def test_tasks_are_taken_as_they_can_start(tmp_path: Path) -> None:
+async def test_tasks_are_submitted_only_as_they_can_start(tmp_path: Path) -> None:
     taken: list[str] = []
 
-    async def give() -> AsyncIterator[Task]:
+    async def submit() -> AsyncIterator[Task]:
         for member in MEMBERS:
             taken.append(member)
             yield make_task(tmp_path, member)
 
     async with start_cluster({}) as scheduler, open_cluster_pool(stub_tasks.wait, scheduler.address) as pool:
-        ends = pool.run(give())
+        ends = pool.run(submit())
         first = asyncio.create_task(anext(ends))
-        await until(lambda: len(stub_tasks.runs(tmp_path)) == 2)
+        await until(lambda: len(stub_tasks.read_runs(tmp_path)) == 2)
         await asyncio.sleep(0.2)
-        assert len(taken) == 4  # two run, two are ready
+        assert len(taken) == 4  # two are running, and two are ready
         (tmp_path / "go").touch()
         assert (await first).error == ""
         assert [end.error async for end in ends] == [""] * 11
 
 
-async def test_a_caller_that_goes_takes_its_waiting_tasks_along(tmp_path: Path) -> None:
-    async def give() -> AsyncIterator[Task]:
+async def test_waiting_tasks_are_cancelled_with_their_caller(tmp_path: Path) -> None:
+    async def submit() -> AsyncIterator[Task]:
         for member in MEMBERS:
             yield make_task(tmp_path, member)
 
@@ -102,29 +102,29 @@ async def test_a_caller_that_goes_takes_its_waiting_tasks_along(tmp_path: Path) 
         Worker(scheduler.address, host="127.0.0.1", nthreads=2, memory_limit=0) as worker,
         open_cluster_pool(stub_tasks.wait, scheduler.address) as pool,
     ):
-        ends = pool.run(give())
+        ends = pool.run(submit())
         first = asyncio.create_task(anext(ends))
-        await until(lambda: len(stub_tasks.runs(tmp_path)) == 2)
+        await until(lambda: len(stub_tasks.read_runs(tmp_path)) == 2)
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
         await ends.aclose()
-        await until(lambda: not scheduler.tasks and len(worker.state.tasks) == 2)  # the two that run
+        await until(lambda: not scheduler.tasks and len(worker.state.tasks) == 2)  # the two running tasks
         (tmp_path / "go").touch()
         await until(lambda: not worker.state.tasks)
-    assert len(stub_tasks.runs(tmp_path)) == 2
+    assert len(stub_tasks.read_runs(tmp_path)) == 2
 
 
-async def test_a_resource_names_the_workers_that_may_run_a_task(tmp_path: Path) -> None:
-    """Members whose workers are missing are given back, and do not hold up others."""
+async def test_a_task_with_a_resource_runs_on_workers_that_have_it(tmp_path: Path) -> None:
+    """Tasks whose workers are missing are returned, and do not delay others."""
     workers = ({"name": "eu", "resources": {"keys-eu": 1}}, {"name": "us"})
     tasks = [make_task(tmp_path, f"asia-{number}", "keys-asia") for number in range(20)]
     tasks += [make_task(tmp_path, f"eu-{number}", "keys-eu") for number in range(20)]
     tasks += [make_task(tmp_path, f"any-{number}") for number in range(20)]
     async with (
         start_cluster(*workers) as scheduler,
-        open_cluster_pool(stub_tasks.place, scheduler.address, patience=0.5) as pool,
+        open_cluster_pool(stub_tasks.record_worker, scheduler.address, patience=0.5) as pool,
     ):
-        ends = {end.task.member: end.error for end in await run_all(pool, tasks, again=False)}
+        ends = {end.task.member: end.error for end in await run_all(pool, tasks, resubmit=False)}
     assert {member for member, error in ends.items() if error} == {f"asia-{number}" for number in range(20)}
     assert {error for error in ends.values() if error} == {"no worker has the resource keys-asia"}
     assert {(tmp_path / f"eu-{number}").read_text() for number in range(20)} == {"eu"}
@@ -132,15 +132,15 @@ async def test_a_resource_names_the_workers_that_may_run_a_task(tmp_path: Path) 
     assert len(ends) == 60
 
 
-async def test_a_scheduler_may_restart(tmp_path: Path) -> None:
-    """Its tasks are given back, and run on once it and its workers are there again."""
+async def test_tasks_are_resubmitted_after_a_restart_of_the_scheduler(tmp_path: Path) -> None:
+    """Its tasks are returned, and resubmitted once it and its workers are connected again."""
     (tmp_path / "go").touch()
     ends: list[TaskEnd] = []
     async with start_cluster({}) as first:
         port = first.port
         async with open_cluster_pool(stub_tasks.work, first.address) as pool:
             running = asyncio.create_task(run_all(pool, [make_task(tmp_path, member) for member in MEMBERS]))
-            await until(lambda: len(stub_tasks.runs(tmp_path)) >= 3)
+            await until(lambda: len(stub_tasks.read_runs(tmp_path)) >= 3)
             await first.close()
             async with (
                 start_scheduler(port=port) as second,
@@ -154,7 +154,7 @@ async def test_a_lost_scheduler_ends_the_command_and_not_the_run(tmp_path: Path)
     async with start_cluster({}) as scheduler:
         async with open_cluster_pool(stub_tasks.wait, scheduler.address, reconnect=0.5) as pool:
             running = asyncio.create_task(run_all(pool, [make_task(tmp_path, member) for member in MEMBERS]))
-            await until(lambda: len(stub_tasks.runs(tmp_path)) == 2)
+            await until(lambda: len(stub_tasks.read_runs(tmp_path)) == 2)
             await scheduler.close(timeout=0.1)
             with pytest.raises(UnusableCluster, match=r"lost the scheduler \(tcp://") as caught:
                 await running
@@ -176,40 +176,40 @@ async def test_workers_of_another_version_end_the_command(tmp_path: Path) -> Non
         pool.version = "0.0.1"
         with pytest.raises(UnusableCluster, match=r"a worker has version .*, and this command 0\.0\.1 \(tcp://"):
             await run_all(pool, [make_task(tmp_path, "member")])
-    assert stub_tasks.runs(tmp_path) == []
+    assert stub_tasks.read_runs(tmp_path) == []
 
 
-async def test_what_the_caller_raises_ends_the_run(tmp_path: Path) -> None:
-    async def give() -> AsyncIterator[Task]:
+async def test_an_error_of_the_caller_ends_the_run(tmp_path: Path) -> None:
+    async def submit() -> AsyncIterator[Task]:
         yield make_task(tmp_path, "member")
-        raise OperationError("the store is gone")
+        raise OperationError("the store is unreachable")
 
     async with start_cluster({}) as scheduler, open_cluster_pool(stub_tasks.work, scheduler.address) as pool:
-        with pytest.raises(OperationError, match="the store is gone"):
-            async for _ in pool.run(give()):
+        with pytest.raises(OperationError, match="the store is unreachable"):
+            async for _ in pool.run(submit()):
                 pass
 
 
-def test_dask_is_imported_only_when_it_is_used() -> None:
+def test_dask_is_imported_only_when_used() -> None:
     code = "import sys, reconciler.fleet.dask_cluster; print({'dask', 'distributed', 'tornado'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout == "set()\n"
 
 
 @full
-def test_workers_end_with_a_command_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_after_a_kill_of_the_command(tmp_path: Path) -> None:
     code = (
         "import asyncio, sys; from pathlib import Path; from tests.fleet import stub_tasks, test_dask_pool as test;"
         "asyncio.run(test.wait_in_workers(Path(sys.argv[1])))"
     )
     command = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2])
     deadline = time.monotonic() + 60
-    while len(stub_tasks.runs(tmp_path)) < 2:
+    while len(stub_tasks.read_runs(tmp_path)) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     command.kill()
     command.wait()
-    for process in {process for _, process in stub_tasks.runs(tmp_path)}:
+    for process in {process for _, process in stub_tasks.read_runs(tmp_path)}:
         while Path(f"/proc/{process}").exists():
             assert time.monotonic() < deadline
             time.sleep(0.05)

@@ -44,7 +44,7 @@ PLANS = [
         (FleetGuards(max_changed=Amount(0), max_deletes=0), {"members": 2, "deletes": 2}, []),
     ],
 )
-def test_an_apply_stays_within_its_guards(guards: FleetGuards, allowed: dict[str, int], flags: list[str]) -> None:
+def test_an_apply_above_a_guard_needs_approval(guards: FleetGuards, allowed: dict[str, int], flags: list[str]) -> None:
     found = list(find_excess(fleet(guards), PLANS, {"s"}, allowed))
     assert [excess.flag for excess in found] == flags
     assert all("guards.max_" in str(excess) for excess in found)

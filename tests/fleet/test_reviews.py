@@ -1,4 +1,4 @@
-"""What a review covers: an apply recognizes the reviewed changes, and grants the reviewed approvals."""
+"""Reviews of plans: an apply recognizes the reviewed changes, and grants the reviewed approvals."""
 
 from __future__ import annotations
 
@@ -66,21 +66,21 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("what", OTHERS)
-def test_an_apply_recognizes_everything_that_was_not_reviewed(what: str) -> None:
+@pytest.mark.parametrize("difference", OTHERS)
+def test_every_unreviewed_change_is_found(difference: str) -> None:
     reviewed = digest_changes(plan())
     assert not find_unreviewed(plan(), reviewed, has_begun=False)
-    assert find_unreviewed(OTHERS[what], reviewed, has_begun=False)
+    assert find_unreviewed(OTHERS[difference], reviewed, has_begun=False)
 
 
-def test_changes_that_are_no_longer_needed_and_another_commit_do_not_matter() -> None:
+def test_obsolete_changes_and_another_commit_are_accepted() -> None:
     other = Change(Address("ReservedDomain", "b"), Action.CREATE, Reason.DECLARED)
     reviewed = digest_changes(plan(change(), other))
     assert not find_unreviewed(plan(commit="c2", manifest_digest="m2"), reviewed, has_begun=False)
     assert not find_unreviewed(Plan("shop"), reviewed, has_begun=False)
 
 
-def test_the_rest_of_an_apply_that_was_cut_may_look_different() -> None:
+def test_the_rest_of_an_interrupted_apply_may_differ_from_the_review() -> None:
     reviewed = digest_changes(plan(change(Action.CREATE, Reason.DECLARED, id=None)))
     assert find_unreviewed(plan(), reviewed, has_begun=False)
     assert not find_unreviewed(plan(), reviewed, has_begun=True)
@@ -88,7 +88,7 @@ def test_the_rest_of_an_apply_that_was_cut_may_look_different() -> None:
         assert not find_unreviewed(plan(change(Action.DELETE, reason)), reviewed, has_begun=True)
 
 
-def test_the_rest_of_an_apply_that_was_cut_comes_from_the_reviewed_manifests() -> None:
+def test_the_rest_of_an_interrupted_apply_requires_the_reviewed_manifests() -> None:
     reviewed = digest_changes(plan())
     other = Change(Address("ReservedDomain", "b"), Action.CREATE, Reason.DECLARED)
     for rest in (
@@ -102,7 +102,7 @@ def test_the_rest_of_an_apply_that_was_cut_comes_from_the_reviewed_manifests() -
         assert find_unreviewed(rest, reviewed, has_begun=True)
 
 
-def test_objects_that_are_deleted_with_their_parent_are_reviewed() -> None:
+def test_objects_deleted_with_their_parent_are_reviewed() -> None:
     def of(part: str) -> Plan:
         items = (ApprovalItem(f"IPPolicyRule/{part}", part, "d"),)
         approval = Approval("delete", "IPPolicyRule", 1, "why", parts=1, items=items)
@@ -111,7 +111,7 @@ def test_objects_that_are_deleted_with_their_parent_are_reviewed() -> None:
     assert find_unreviewed(of("ipr_2"), digest_changes(of("ipr_1")), has_begun=False)
 
 
-def test_a_shape_grants_what_its_plans_need_and_no_more() -> None:
+def test_a_shape_grants_only_the_approvals_that_its_plans_need() -> None:
     approvals = (
         Approval("delete", "ReservedDomain", 3, "irreversible"),
         Approval("delete", "ReservedDomain", 1, "deleted with its parent"),

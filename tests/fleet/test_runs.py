@@ -45,7 +45,7 @@ def test_one_review_covers_members_that_differ_in_their_variables(tmp_path: Path
     play(tmp_path, THREE, act)
 
 
-def test_a_member_that_changed_since_its_plan_is_stale_alone(tmp_path: Path) -> None:
+def test_only_a_member_that_changed_since_its_plan_is_stale(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         await world.apply(await world.plan())
         for name in ("acme", "globex"):
@@ -85,10 +85,10 @@ def test_a_failed_run_can_be_retried(tmp_path: Path) -> None:
 @given(st.integers(min_value=1, max_value=75))
 @example(30)
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_an_apply_that_is_cut_anywhere_is_completed_by_the_next(
+def test_an_apply_interrupted_anywhere_is_completed_by_a_resume(
     tmp_path_factory: pytest.TempPathFactory, cut: int
 ) -> None:
-    """A run is cancelled at a request, as if its process died, and resumed: each account is right once."""
+    """A run is cancelled at a request, as if its process died, and resumed: each object is created once."""
     requests = 0
     running: list[asyncio.Task[Any]] = []
 

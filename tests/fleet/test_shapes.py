@@ -1,4 +1,4 @@
-"""Shapes of plans: members whose plans differ only in values of their variables have one shape."""
+"""Shapes of plans: plans that differ only in values of variables have one shape."""
 
 from __future__ import annotations
 
@@ -45,22 +45,24 @@ def field(path: str, old: Any, new: Any, changed_by: ChangedBy = ChangedBy.GIT) 
 RULES = Rules(dict.fromkeys((name for name, order in SETTINGS.items() if order is not None), 1))
 
 
-def shape(of: Plan, whose: Member, project: str = "web", rules: Rules = RULES) -> str:
-    return shape_of(of, project, whose, rules)
+def shape(of: Plan, owner: Member, project: str = "web", rules: Rules = RULES) -> str:
+    return shape_of(of, project, owner, rules)
 
 
 @given(WORDS, WORDS, WORDS, WORDS, st.integers(), st.integers())
-def test_values_of_variables_do_not_matter(one: str, two: str, old: str, new: str, five: int, six: int) -> None:
+def test_values_of_variables_do_not_change_the_shape(
+    one: str, two: str, old: str, new: str, five: int, six: int
+) -> None:
     def of(name: str, before: str, after: str, number: int) -> str:
         fields = (
             field("description", f"shop {before}", f"shop of {after}, in {name}"),
             field("metadata", {"labels": [before]}, {"labels": [after], after: number}),
         )
         return shape(
-            plan(change(f"ReservedDomain/{name}", id=f"rd_{name}", fields=fields)), whose(name, before, after, number)
+            plan(change(f"ReservedDomain/{name}", id=f"rd_{name}", fields=fields)), owner(name, before, after, number)
         )
 
-    def whose(name: str, before: str, after: str, number: int) -> Member:
+    def owner(name: str, before: str, after: str, number: int) -> Member:
         return member(f"m-{name}", host=name, was={"site": before}, site=after, size=number)
 
     if len({"shop", "of", "in", one, two, old, new}) == 7:
@@ -68,7 +70,7 @@ def test_values_of_variables_do_not_matter(one: str, two: str, old: str, new: st
 
 
 @given(WORDS, WORDS)
-def test_a_value_that_no_variable_holds_makes_another_shape(one: str, two: str) -> None:
+def test_a_value_of_no_variable_changes_the_shape(one: str, two: str) -> None:
     shapes = {
         shape(plan(change(fields=(field("description", "x", value),))), member("acme", site="unused-value"))
         for value in (one, two)
@@ -76,20 +78,20 @@ def test_a_value_that_no_variable_holds_makes_another_shape(one: str, two: str) 
     assert len(shapes) == len({one, two})
 
 
-def test_a_value_inside_a_longer_word_stays() -> None:
+def test_a_value_inside_a_longer_word_is_not_replaced() -> None:
     one = shape(plan(change(fields=(field("description", None, "shops"),))), member("a", site="shop"))
     two = shape(plan(change(fields=(field("description", None, "bazaars"),))), member("b", site="bazaar"))
     assert one != two
 
 
-def test_numbers_are_replaced_as_a_whole() -> None:
+def test_only_complete_numbers_are_replaced() -> None:
     def of(size: int, text: str) -> str:
         return shape(
             plan(change(fields=(field("size", 1000 + size, size), field("text", None, text)))), member("a", n=size)
         )
 
-    assert of(5, "5 shops") != of(6, "6 shops")  # a digit in a text may mean anything
-    assert of(5, "shops") != of(6, "shops")  # 1005 is no variable
+    assert of(5, "5 shops") != of(6, "6 shops")  # a digit in a text is not replaced
+    assert of(5, "shops") != of(6, "shops")  # 1005 is the value of no variable
 
     def whole(size: int) -> str:
         return shape(plan(change(fields=(field("size", None, size),))), member("a", n=size))
@@ -97,14 +99,14 @@ def test_numbers_are_replaced_as_a_whole() -> None:
     assert whole(5) == whole(6)
 
 
-def test_booleans_make_different_shapes() -> None:
+def test_booleans_change_the_shape() -> None:
     def of(flag: bool) -> str:
         return shape(plan(change(fields=(field("enabled", None, flag),))), member("a", flag=flag))
 
     assert of(True) != of(False)
 
 
-def test_ids_and_secrets_differ_in_every_account() -> None:
+def test_ids_and_secrets_do_not_change_the_shape() -> None:
     def of(name: str, digest: str) -> str:
         fields = (field("ip_policy_ids", [f"ipp_{name}"], []), field("secret", Hidden(digest), Hidden(digest + "1")))
         whole = plan(change(id=f"edg_{name}", fields=fields), names={f"ipp_{name}": "IPPolicy/office"})
@@ -113,7 +115,7 @@ def test_ids_and_secrets_differ_in_every_account() -> None:
     assert of("one", "a1") == of("two", "b2")
 
 
-def test_everything_that_a_reviewer_decides_on_is_part_of_the_shape() -> None:
+def test_everything_that_a_reviewer_approves_is_part_of_the_shape() -> None:
     base = change(fields=(field("description", "x", "y"),))
     delivery = Delivery("to_file", "secrets/token")
     call = Call("create ReservedDomain/a", base.address, Verb.CREATE, "/reserved_domains", deliver={"token": delivery})
@@ -173,14 +175,14 @@ VALUES = st.recursive(
 )
 
 
-def _told_apart(value: Any, whose: Member) -> Any:
-    """The value with its variables replaced by objects that equal nothing else."""
-    variables = {whose.variables["site"]: ("site",), whose.name: ("name",)}
+def _normalize(value: Any, owner: Member) -> Any:
+    """The value with its variables replaced by unique objects."""
+    variables = {owner.variables["site"]: ("site",), owner.name: ("name",)}
     match value:
         case Ref(target, _):
-            return ("ref", target.kind, _told_apart(target.name, whose))
+            return ("ref", target.kind, _normalize(target.name, owner))
         case Template(parts):
-            return ("template", *(_told_apart(part, whose) for part in parts))
+            return ("template", *(_normalize(part, owner) for part in parts))
         case Hidden():
             return ("sensitive",)
         case str():
@@ -189,33 +191,33 @@ def _told_apart(value: Any, whose: Member) -> Any:
         case dict():
             return (
                 "map",
-                frozenset((_told_apart(key, whose), _told_apart(item, whose)) for key, item in value.items()),
+                frozenset((_normalize(key, owner), _normalize(item, owner)) for key, item in value.items()),
             )
         case list():
-            return ("list", *(_told_apart(item, whose) for item in value))
-    return ("n",) if value == whose.variables["n"] and value is not True else (type(value).__name__, value)
+            return ("list", *(_normalize(item, owner) for item in value))
+    return ("n",) if value == owner.variables["n"] and value is not True else (type(value).__name__, value)
 
 
 @given(VALUES, VALUES)
-def test_values_have_one_shape_exactly_if_only_variables_differ(one: Any, two: Any) -> None:
+def test_values_have_the_same_shape_exactly_if_only_variables_differ(one: Any, two: Any) -> None:
     shapes = [
-        shape(plan(change(fields=(field("metadata", None, value),))), whose)
-        for value, whose in zip((one, two), SITES, strict=True)
+        shape(plan(change(fields=(field("metadata", None, value),))), owner)
+        for value, owner in zip((one, two), SITES, strict=True)
     ]
-    is_equal = _told_apart(one, SITES[0]) == _told_apart(two, SITES[1])
+    is_equal = _normalize(one, SITES[0]) == _normalize(two, SITES[1])
     assert (shapes[0] == shapes[1]) == is_equal
 
 
-def test_the_kind_of_a_resource_is_no_value() -> None:
+def test_the_kind_of_a_resource_is_part_of_the_shape() -> None:
     def of(kind: str) -> str:
-        gone = change(f"{kind}/office", action=Action.DELETE, fields=(field("ids", ["x_1"], []),))
-        return shape(plan(gone, names={"x_1": f"{kind}/a"}), member("m", kind=kind))
+        deleted = change(f"{kind}/office", action=Action.DELETE, fields=(field("ids", ["x_1"], []),))
+        return shape(plan(deleted, names={"x_1": f"{kind}/a"}), member("m", kind=kind))
 
     assert of("IPPolicy") != of("ReservedDomain")
 
 
-def test_an_approval_that_the_project_grants_to_one_member_makes_another_shape() -> None:
-    """Otherwise the members to which it is not granted would not need it either."""
+def test_an_approval_granted_by_the_project_changes_the_shape() -> None:
+    """Otherwise the approval would not be required from the other members either."""
 
     def of(granted: bool) -> str:
         return shape(plan(change(), approvals=(Approval("delete", "IPPolicy", 1, "why", granted),)), member("m"))
@@ -223,7 +225,7 @@ def test_an_approval_that_the_project_grants_to_one_member_makes_another_shape()
     assert of(True) != of(False)
 
 
-def test_a_problem_makes_another_shape() -> None:
+def test_a_problem_changes_the_shape() -> None:
     def of(*problems: Problem) -> str:
         return shape(plan(change(), problems=problems), member("acme"))
 
@@ -235,16 +237,16 @@ def test_a_problem_makes_another_shape() -> None:
     assert len(set(others)) == len(others)
 
 
-def test_another_rule_makes_another_shape_and_another_place_does_not() -> None:
-    made, whose = plan(change()), member("acme", size=1)
+def test_a_changed_rule_changes_the_shape_and_a_changed_place_does_not() -> None:
+    update, owner = plan(change()), member("acme", size=1)
     for name, order in SETTINGS.items():
         if order is not None:
             other = Rules({**RULES.settings, name: 2})
-            assert (shape(made, whose, rules=other) != shape(made, whose)) is is_demand(order), name
+            assert (shape(update, owner, rules=other) != shape(update, owner)) is is_demand(order), name
 
 
-def test_a_loosened_policy_or_protection_makes_another_shape() -> None:
-    made, whose = plan(change("ReservedDomain/a")), member("acme", site="a")
+def test_a_loosened_policy_or_protection_changes_the_shape() -> None:
+    update, owner = plan(change("ReservedDomain/a")), member("acme", site="a")
     protected, plain = (manifest(declare("ReservedDomain/a", protect=protect)) for protect in (True, False))
     rule = Rule("p", LANGUAGE.expression("true"), ("no",), Position("policies/a.yaml", 1, 1))
     judged = Rules(RULES.settings, {"p": rule}, protected)
@@ -253,14 +255,14 @@ def test_a_loosened_policy_or_protection_makes_another_shape() -> None:
         Rules(RULES.settings, {"p": replace(rule, severity=Severity.WARNING)}, protected),
         Rules(RULES.settings, {"p": rule}, plain),
     ]
-    assert len({shape(made, whose, rules=rules) for rules in (judged, *loosened)}) == 4
+    assert len({shape(update, owner, rules=rules) for rules in (judged, *loosened)}) == 4
 
 
-def test_a_variable_with_the_value_of_a_setting_makes_no_other_shape() -> None:
-    made = plan(change())
-    assert shape(made, member("acme", size=1)) == shape(made, member("other", size=7))
+def test_a_variable_with_the_value_of_a_setting_does_not_change_the_shape() -> None:
+    update = plan(change())
+    assert shape(update, member("acme", size=1)) == shape(update, member("other", size=7))
 
 
-def test_another_guard_of_the_fleet_makes_another_shape() -> None:
-    made, whose = plan(change()), member("acme")
-    assert shape_of(made, "web", whose, RULES, ["5", 1]) != shape_of(made, "web", whose, RULES, ["50", 1])
+def test_a_changed_guard_of_the_fleet_changes_the_shape() -> None:
+    update, owner = plan(change()), member("acme")
+    assert shape_of(update, "web", owner, RULES, ["5", 1]) != shape_of(update, "web", owner, RULES, ["50", 1])

@@ -42,6 +42,6 @@ def test_workers_fetch_the_commit_of_a_clean_checkout(repository: Repository, pu
         find_repository(pushed / "fleet.yaml", "", environ)
 
 
-def test_a_fleet_file_outside_of_a_repository_names_none(tmp_path: Path) -> None:
+def test_a_fleet_file_outside_a_repository_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnusableSource, match="is not in a Git repository with a commit"):
         find_repository(tmp_path / "fleet.yaml", "", os.environ)

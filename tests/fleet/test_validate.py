@@ -1,4 +1,4 @@
-"""`validate_fleet`: every project once for each set of variables, every member's values by type."""
+"""`validate_fleet` checks each project once for each set of variables, and the types of all values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_project_is_loaded_once_for_each_set_of_variables(folder: Path) -> Non
     assert [one.members for one in validate(folder).projects] == [2002, 1, 2001, 1]
 
 
-def test_a_broken_fleet_file(folder: Path) -> None:
+def test_an_unknown_field_of_a_fleet_file_is_reported(folder: Path) -> None:
     (folder / "fleet.yaml").write_text(f"{FLEET}wave: []\n")
     result = validate(folder)
     assert (result.fleet, result.is_valid) == (None, False)
@@ -95,7 +95,7 @@ def test_a_value_of_the_wrong_type_is_reported_once_with_its_members(folder: Pat
     ]
 
 
-def test_two_projects_of_one_stack(folder: Path) -> None:
+def test_two_projects_of_one_stack_are_reported(folder: Path) -> None:
     settings_file = folder / "base/reconciler.yaml"
     settings_file.write_text(settings_file.read_text().replace("stack: base", "stack: shop"))
     assert problems(folder) == [
@@ -104,7 +104,7 @@ def test_two_projects_of_one_stack(folder: Path) -> None:
     ]
 
 
-def test_a_variable_without_a_value(folder: Path) -> None:
+def test_a_variable_without_a_value_is_reported(folder: Path) -> None:
     (folder / "members.csv").write_text(CSV.replace("paris,gold,p.example.com", "paris,gold,"))
     assert problems(folder) == [
         "members.csv:3:1: variables.domain: the variable domain of the project shop has no value (for paris); set "
@@ -112,7 +112,7 @@ def test_a_variable_without_a_value(folder: Path) -> None:
     ]
 
 
-def test_a_variable_that_no_project_declares(folder: Path) -> None:
+def test_an_undeclared_variable_is_reported(folder: Path) -> None:
     (folder / "members.csv").write_text(CSV.replace("variables.region", "variables.regoin"))
     assert problems(folder) == [
         "members.csv:3:1: variables.regoin: unknown variable: no project of the fleet declares it (for paris); did you "
@@ -120,7 +120,7 @@ def test_a_variable_that_no_project_declares(folder: Path) -> None:
     ]
 
 
-def test_the_variables_alone_are_checked_before_a_run(folder: Path) -> None:
+def test_only_variables_are_checked_before_a_run(folder: Path) -> None:
     assert check_variables(load_fleet(folder), folder) == ()
     (folder / "members.csv").write_text(CSV.replace("variables.region", "variables.regoin").replace("m,3", "m,three"))
     (folder / "shop/manifests/a.yaml").write_text("kind: [\n")
@@ -131,7 +131,7 @@ def test_the_variables_alone_are_checked_before_a_run(folder: Path) -> None:
     ]
 
 
-def test_warnings_of_the_file_stay_warnings(folder: Path) -> None:
+def test_a_warning_does_not_invalidate_the_fleet(folder: Path) -> None:
     (folder / "fleet.yaml").write_text(f"{FLEET}waves: [{{name: a, select: {{tier: bronze}}}}]\n")
     result = validate(folder)
     assert result.is_valid

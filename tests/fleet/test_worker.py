@@ -20,7 +20,7 @@ from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, commit_all, me
 from tests.harness.workspaces import bot, policy
 
 
-def test_an_object_that_was_changed_by_hand_is_not_deleted(tmp_path: Path) -> None:
+def test_an_object_changed_since_the_plan_is_not_deleted(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         await world.apply(await world.plan())
         write_fleet(tmp_path, THREE, projects={"web": [policy("office")]})
@@ -73,7 +73,7 @@ def test_only_approved_shapes_are_applied(tmp_path: Path) -> None:
     play(tmp_path, members, act, projects={"web": [document]})
 
 
-def test_a_project_with_loosened_rules_has_other_shapes_which_the_approved_ones_do_not_cover(tmp_path: Path) -> None:
+def test_a_project_with_loosened_rules_needs_another_approval(tmp_path: Path) -> None:
     settings = tmp_path / "web" / "reconciler.yaml"
 
     async def plan_with(world: FleetWorld, text: str, rules: str) -> tuple[Run, set[str]]:
@@ -92,7 +92,7 @@ def test_a_project_with_loosened_rules_has_other_shapes_which_the_approved_ones_
     play(tmp_path, THREE, act)
 
 
-def test_a_missing_key_says_where_it_was_looked_for(tmp_path: Path) -> None:
+def test_a_missing_key_is_reported_with_its_source(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         tasks = await world.tasks(await world.plan())
         assert {task.reason for task in tasks} == {
@@ -102,7 +102,7 @@ def test_a_missing_key_says_where_it_was_looked_for(tmp_path: Path) -> None:
     play(tmp_path, THREE, act, api_key={"from_file": "keys/${{ member.name }}"})
 
 
-def test_what_ended_is_answered_from_the_store(tmp_path: Path) -> None:
+def test_ended_tasks_are_read_from_the_store(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         run = await world.plan()
         world.sandbox.forget_log()
@@ -117,7 +117,7 @@ def test_what_ended_is_answered_from_the_store(tmp_path: Path) -> None:
     play(tmp_path, THREE, act)
 
 
-def test_a_member_that_left_the_fleet_fails_alone(tmp_path: Path) -> None:
+def test_only_a_member_removed_from_the_fleet_fails(tmp_path: Path) -> None:
     one_failure: dict[str, Any] = {"waves": [{"name": "all", "max_failures": 1}]}
 
     async def act(world: FleetWorld) -> None:
@@ -132,13 +132,13 @@ def test_a_member_that_left_the_fleet_fails_alone(tmp_path: Path) -> None:
     play(tmp_path, THREE, act, **one_failure)
 
 
-def test_a_task_waits_for_the_lock_of_a_run_that_ends_soon(tmp_path: Path) -> None:
+def test_a_task_waits_for_the_lock_of_another_run(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         planned = await world.plan()
         folder = tmp_path / "state/members/acme"
         async with open_store(str(folder / "web.db")) as store, store.lock("web", on_loss=lambda _: None):
             applying = asyncio.create_task(world.apply(planned))
-            while not world.domains("initech"):  # noqa: ASYNC110 - the sandbox tells nobody
+            while not world.domains("initech"):  # noqa: ASYNC110 - the sandbox has no event to wait for
                 await asyncio.sleep(0.05)
         assert await world.states(await applying) == {
             "acme": "succeeded",
@@ -150,7 +150,7 @@ def test_a_task_waits_for_the_lock_of_a_run_that_ends_soon(tmp_path: Path) -> No
     play(tmp_path, THREE, act)
 
 
-def test_a_member_that_takes_too_long_fails(tmp_path: Path) -> None:
+def test_a_member_beyond_its_progress_deadline_fails(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         planned = await world.plan()
         world.sandbox.accounts["acme"].fault("POST /reserved_domains", times=0, then="status", status=503)
@@ -161,8 +161,8 @@ def test_a_member_that_takes_too_long_fails(tmp_path: Path) -> None:
     play(tmp_path, THREE, act, waves=[{"name": "all", "max_failures": "100%", "progress_deadline": "1s"}])
 
 
-def test_the_deadline_of_a_member_is_that_of_its_wave_when_the_run_was_started(tmp_path: Path) -> None:
-    """Also for a worker that reads the fleet file later."""
+def test_the_progress_deadline_is_that_of_the_wave_at_the_start_of_the_run(tmp_path: Path) -> None:
+    """Also for a worker that reads a changed fleet file."""
 
     async def act(world: FleetWorld) -> None:
         planned = await world.plan()
@@ -181,7 +181,7 @@ def test_the_deadline_of_a_member_is_that_of_its_wave_when_the_run_was_started(t
 
 
 def test_projects_of_one_stack_are_refused(tmp_path: Path) -> None:
-    """Each would delete the objects of the other."""
+    """Otherwise each would delete the objects of the other."""
 
     async def act(world: FleetWorld) -> None:
         settings_file = tmp_path / "base/reconciler.yaml"
@@ -195,7 +195,7 @@ def test_projects_of_one_stack_are_refused(tmp_path: Path) -> None:
     play(tmp_path, CANARY, act, projects={"base": [policy("office")], "web": [DOMAIN]})
 
 
-def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
+def test_a_delivery_to_a_file_of_a_checkout_is_refused(tmp_path: Path) -> None:
     token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": {"to_file": "secrets/t"}}}
 
     async def act(world: FleetWorld) -> None:
@@ -212,7 +212,7 @@ def test_a_checkout_gets_no_secrets_in_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", ["two words", "two\nlines", "k\udcff", "schlüssel"])
-def test_a_key_that_no_request_can_carry_fails_at_once(tmp_path: Path, key: str) -> None:
+def test_a_key_that_is_invalid_in_a_header_fails_at_once(tmp_path: Path, key: str) -> None:
     async def act(world: FleetWorld) -> None:
         environ = {**world.runtime.environ, "KEY_ACME": key}
         world.runtime_options["environ"] = environ
@@ -227,8 +227,8 @@ def test_a_key_that_no_request_can_carry_fails_at_once(tmp_path: Path, key: str)
 
 
 @pytest.mark.parametrize("method", ["from_env", "from_file"])
-def test_members_with_the_same_key_do_not_overwrite_each_other(tmp_path: Path, method: str) -> None:
-    """Both would have the same stack in one account."""
+def test_members_with_the_same_key_are_refused(tmp_path: Path, method: str) -> None:
+    """Otherwise both would have the same stack in one account."""
     text = "KEY_${{ member.name }}"
     members = [member("acme"), member("globex")]
 
@@ -247,8 +247,8 @@ def test_members_with_the_same_key_do_not_overwrite_each_other(tmp_path: Path, m
 
 
 @pytest.mark.parametrize("deliver", [{"to_file": "secrets/t"}, {"to_vault": {"path": "agents/t"}}])
-def test_members_do_not_deliver_to_one_place(tmp_path: Path, deliver: dict[str, Any]) -> None:
-    """Each member would replace the secret of the one before."""
+def test_members_that_deliver_to_the_same_place_are_refused(tmp_path: Path, deliver: dict[str, Any]) -> None:
+    """Otherwise each member would replace the secret of the one before."""
     token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": {"token": deliver}}
 
     async def act(world: FleetWorld) -> None:
@@ -263,7 +263,7 @@ def test_members_do_not_deliver_to_one_place(tmp_path: Path, deliver: dict[str, 
     play(tmp_path, THREE, act, projects={"web": [token]})
 
 
-def test_each_member_delivers_to_a_place_of_its_own(tmp_path: Path) -> None:
+def test_members_deliver_to_separate_places(tmp_path: Path) -> None:
     deliver = {"token": {"to_file": "secrets/${{ var.site }}"}}
     token = {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": deliver}
 
@@ -289,8 +289,8 @@ def test_one_member_delivers_to_a_file(tmp_path: Path) -> None:
     play(tmp_path, [member("acme")], act, projects={"web": [token]})
 
 
-def test_only_changes_that_were_applied_are_counted(tmp_path: Path) -> None:
-    """Of a member that fails in the middle, and of one that is blocked after its plan."""
+def test_only_applied_changes_are_counted(tmp_path: Path) -> None:
+    """Those of a member that fails during its apply, and of one that fails at its first call."""
     one_failure: dict[str, Any] = {"waves": [{"name": "all", "max_failures": 3}]}
 
     async def act(world: FleetWorld) -> None:
@@ -307,7 +307,7 @@ def test_only_changes_that_were_applied_are_counted(tmp_path: Path) -> None:
     play(tmp_path, THREE, act, projects={"web": [DOMAIN, policy("office")]}, **one_failure)
 
 
-def test_each_member_has_a_store_beside_that_of_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_member_has_a_store_next_to_that_of_the_fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also with a relative path: the folder of a project may be a checkout, which is removed."""
     monkeypatch.chdir(tmp_path)
 
@@ -327,8 +327,8 @@ def test_each_member_has_a_store_beside_that_of_the_fleet(tmp_path: Path, monkey
     play(tmp_path, THREE, act)
 
 
-def test_the_rest_of_an_apply_is_stale_if_the_manifests_changed_before_it_was_resumed(tmp_path: Path) -> None:
-    """Also where only reviewed addresses change: nobody reviewed the new values."""
+def test_a_resumed_apply_is_stale_if_the_manifests_changed(tmp_path: Path) -> None:
+    """Also if only reviewed addresses change: the new values were not reviewed."""
     running: list[asyncio.Task[Any]] = []
 
     async def cut(method: str, path: str) -> None:
@@ -353,7 +353,7 @@ def test_the_rest_of_an_apply_is_stale_if_the_manifests_changed_before_it_was_re
 
 
 @pytest.mark.parametrize("verb", ["plan", "drift"])
-def test_a_member_that_is_only_read_has_few_requests_at_a_time(tmp_path: Path, verb: str) -> None:
+def test_a_plan_sends_at_most_eight_requests_at_a_time(tmp_path: Path, verb: str) -> None:
     now, most = Counter[str](), 0
 
     async def watch(method: str, path: str) -> None:
@@ -370,7 +370,7 @@ def test_a_member_that_is_only_read_has_few_requests_at_a_time(tmp_path: Path, v
     assert most == 8
 
 
-def test_a_shape_of_many_members_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shape_of_many_members_is_stored_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = []
     save = FleetRecords.save_shape
 
@@ -384,7 +384,7 @@ def test_a_shape_of_many_members_is_written_once(tmp_path: Path, monkeypatch: py
         await world.plan()
 
     async def pause(method: str, path: str) -> None:
-        await asyncio.sleep(0.001)  # so that all of them are planned before the first is stored
+        await asyncio.sleep(0.001)  # all members are then planned before the first shape is stored
 
     play(tmp_path, [member(name) for name in "abcde"], act, on_request=pause)
     assert len(written) == 1
