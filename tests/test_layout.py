@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TOPICS = "tests/topics.toml"
 # Packages whose tests are not arranged yet.
-NOT_YET = ("operations",)
+NOT_YET: tuple[str, ...] = ()
 
 
 def load_topics() -> dict[str, dict[str, Any]]:

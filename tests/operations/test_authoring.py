@@ -1,4 +1,4 @@
-"""Files that operations propose and write: agent configurations, imports, new projects, traced values."""
+"""Files that operations propose and write: agent configurations, imports, snapshots, new projects, traced values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from reconciler.engine.ports import Refused
 from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
 from reconciler.model.value import Secret
-from reconciler.operations.authoring import agent_config, explain_value, import_files, init_project, resource_graph
+from reconciler.operations import drift
+from reconciler.operations.authoring import (
+    agent_config,
+    explain_value,
+    import_files,
+    init_project,
+    resource_graph,
+    snapshot_files,
+)
 from reconciler.operations.authoring.init_project import ProjectChoices
 from reconciler.operations.errors import (
     IncompleteAgentConfig,
@@ -624,3 +632,57 @@ def test_dependencies_follow_references_names_and_hosts(tmp_path: Path) -> None:
         "TLSEdge/e": {"IPPolicy/p", "ReservedDomain/a"}
     }
     assert found.keys() == {at("TLSEdge/e"), at("IPPolicy/p"), at("ReservedDomain/a"), at("ReservedDomain/b")}
+
+
+# --- existing files are not overwritten -------------------------------------------------------------------------------
+
+
+async def test_an_import_writes_nothing_where_a_file_says_something_else(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.post("/ip_policies", {"description": "office"})
+    root = write_project(tmp_path / "project")
+    proposal = await open_on(sandbox, root).propose_import(folder="manifests/new")
+    (path,) = proposal.files
+    assert (proposal.is_read, proposal.owners) == (True, {})
+    assert import_files.write(root, proposal) == {path}
+    assert import_files.write(root, proposal) == frozenset()
+    (root / path).write_text("kind: IPPolicy\nname: other\nspec: {}\n")
+    with pytest.raises(UnwritableProposal, match=f"{path} exists with other content"):
+        import_files.write(root, proposal)
+
+
+async def test_a_plan_from_a_snapshot_file_is_the_plan_of_the_account(sandbox: Sandbox, tmp_path: Path) -> None:
+    root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "snapshot.json"
+    workspace = open_on(sandbox, root)
+    written = await snapshot_files.write_snapshot(workspace, file, None)
+    assert (written.objects, written.is_signed, written.incomplete) == (0, False, {})
+    source = ProjectSource(root, runtime=Runtime(environ={}))
+    opened = snapshot_files.open_with_snapshot(source, file, max_age=60)
+    plan = snapshot_files.plan_offline(opened.workspace, opened.snapshot_file)
+    assert (opened.is_verified, plan.changes) == (False, (await workspace.plan()).plan.changes)
+    late = ProjectSource(root, runtime=Runtime(environ={}, now=lambda: opened.snapshot_file.at + 61))
+    with pytest.raises(InvalidProject, match="old"):
+        snapshot_files.open_with_snapshot(late, file, max_age=60)
+
+
+async def test_what_no_stack_manages_has_the_address_that_an_import_gives_it(sandbox: Sandbox, tmp_path: Path) -> None:
+    sandbox.post("/ip_policies", {"description": "office"})
+    workspace = open_on(sandbox, write_project(tmp_path / "project"))
+    found = await workspace.drift()
+    unmanaged = drift.list_unmanaged(found.plan, found.snapshot, workspace.manifest)
+    assert ([str(address) for address, _ in unmanaged.objects], unmanaged.stacks) == (["IPPolicy/office"], {})
+
+
+async def test_an_agent_that_is_not_declared_has_no_configuration(tmp_path: Path) -> None:
+    source = ProjectSource(write_project(tmp_path / "project"), runtime=Runtime(environ={}))
+    with pytest.raises(IncompleteAgentConfig, match="there is no AgentConfig/berlin in the manifests"):
+        await agent_config.render_agent_config(source, ["berlin"], with_token=False)
+
+
+def test_a_new_project_keeps_what_exists(tmp_path: Path) -> None:
+    choices = init_project.ProjectChoices("prod", "specification", None, "none", "")
+    (tmp_path / ".gitignore").write_text("/state/\n")
+    first = init_project.write_project(tmp_path, choices, example=True)
+    assert (first.files[".gitignore"], first.files["reconciler.yaml"]) == (False, True)
+    assert "/secrets/" in first.unignored
+    assert (tmp_path / ".gitignore").read_text() == "/state/\n"
+    assert not any(init_project.write_project(tmp_path, choices, example=True).files.values())

@@ -13,7 +13,7 @@ from reconciler import Runtime, Workspace
 from reconciler.model.plan import Plan
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import Document, domain, policy
-from tests.operations.test_base import Repository
+from tests.operations.test_base_plan import Repository
 
 OFFICE = policy("office")
 EDGE: Document = {
