@@ -188,7 +188,7 @@ def test_a_committed_module_is_not_run_by_an_installation(
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(author: Callable[[str], Author], host: str) -> None:
+def test_a_tag_with_the_name_of_the_base_is_not_used(author: Callable[[str], Author], host: str) -> None:
     team = author(host)
     settings = (team.origin / "reconciler.yaml").read_text()
     head = team.commit("topic", {"reconciler.yaml": re.sub(r"guards:.*\n(  .*\n)*", "", settings)})

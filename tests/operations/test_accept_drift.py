@@ -91,7 +91,7 @@ def project(tmp_path: Path, sandbox: Sandbox) -> Project:
     return Project(tmp_path / "project", sandbox)
 
 
-def told(found: Acceptance) -> list[str]:
+def messages_of(found: Acceptance) -> list[str]:
     return [f"{declined.subject}: {declined.why}" for declined in found.declined]
 
 
@@ -105,32 +105,32 @@ async def test_a_value_is_written_into_the_document_of_its_own_resource(project:
     )
     assert found.texts == {"manifests/all.yaml": (MANIFEST, expected)}
     assert sorted(map(str, found.accepted)) == ["IPPolicy/home.description", "IPPolicy/office.description"]
-    assert (told(found), found.remaining.changes) == ([], ())
+    assert (messages_of(found), found.remaining.changes) == ([], ())
     assert project.file.read_text() == MANIFEST  # nothing is written yet
 
 
 async def test_without_drift_no_file_is_read(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     found = await project.accept(both=True)
-    assert (found.texts, found.accepted, told(found), accept_drift.diff(found)) == ({}, [], [], "")
+    assert (found.texts, found.accepted, messages_of(found), accept_drift.diff(found)) == ({}, [], [], "")
 
 
-async def test_what_is_not_selected_or_known_remains(project: Project, sandbox: Sandbox) -> None:
+async def test_unselected_and_known_drift_is_not_accepted(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")
     project.describe("Home", "The new home")
     found = await project.accept(selects=lambda address: address.name == "home")
-    assert ([str(offer) for offer in found.accepted], told(found)) == (["IPPolicy/home.description"], [])
+    assert ([str(offer) for offer in found.accepted], messages_of(found)) == (["IPPolicy/home.description"], [])
     assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
     ignored = await project.accept(ignore=["IPPolicy/home.*"])
     assert [str(offer) for offer in ignored.accepted] == ["IPPolicy/office.description"]
 
 
-async def test_a_value_that_git_changed_too_is_taken_only_if_asked_for(project: Project, sandbox: Sandbox) -> None:
+async def test_a_value_that_git_changed_too_is_accepted_only_on_request(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")
     project.file.write_text(MANIFEST.replace("description: Office", "description: Bureau"))
-    assert told(await project.accept()) == [
+    assert messages_of(await project.accept()) == [
         "IPPolicy/office.description: Git changed it too; --both takes the platform's value"
     ]
     found = await project.accept(both=True)
@@ -146,7 +146,7 @@ async def test_an_accepted_value_counts_as_changed_in_git_until_the_next_update(
     applied = await project.workspace().apply()
     assert (applied.exit_code, applied.plan.changes) == (0, ())
     project.describe("The new office", "The third office")
-    assert told(await project.accept()) == [
+    assert messages_of(await project.accept()) == [
         "IPPolicy/office.description: Git changed it too; --both takes the platform's value"
     ]
     await project.workspace().apply()
@@ -154,7 +154,7 @@ async def test_an_accepted_value_counts_as_changed_in_git_until_the_next_update(
     assert [str(offer) for offer in (await project.accept()).accepted] == ["IPPolicy/office.description"]
 
 
-async def test_a_list_in_any_order_keeps_the_order_of_the_manifest(project: Project, sandbox: Sandbox) -> None:
+async def test_an_unordered_list_is_written_in_the_order_of_the_manifest(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     (edge,) = sandbox.get("/edges/tls")["tls_edges"]
     hostports = [f"{name}.example.com:443" for name in ("a", "c", "b")]
@@ -168,7 +168,7 @@ async def test_a_list_in_any_order_keeps_the_order_of_the_manifest(project: Proj
     assert found.remaining.changes == ()
 
 
-async def test_a_list_whose_order_counts_takes_that_of_the_platform(project: Project, sandbox: Sandbox) -> None:
+async def test_an_ordered_list_is_written_in_the_order_of_the_platform(project: Project, sandbox: Sandbox) -> None:
     backends = [
         {"kind": "HTTPResponseBackend", "name": name, "spec": {"description": name, "body": name}} for name in "ab"
     ]
@@ -186,7 +186,7 @@ async def test_a_list_whose_order_counts_takes_that_of_the_platform(project: Pro
         True,
         False,
     ]
-    assert (told(found), found.remaining.changes) == ([], ())
+    assert (messages_of(found), found.remaining.changes) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_a_list_whose_order_counts_takes_that_of_the_platform(project: Pro
         ("Office  #", "$${{ var.sign }}  #", ""),  # which stands for itself
     ],
 )
-async def test_an_expression_is_left_to_whoever_wrote_it(
+async def test_an_expression_is_not_overwritten(
     project: Project, sandbox: Sandbox, old: str, new: str, why: str
 ) -> None:
     manifest = MANIFEST.replace(old, new)
@@ -210,21 +210,23 @@ async def test_an_expression_is_left_to_whoever_wrote_it(
     project.describe("${{ var.sign }}" if new.startswith("$$") else "Office", "The new office")
     found = await workspace.accept_drift()
     subject = "IPPolicy/office.description"
-    assert told(found) == ([f"{subject}: {why}edit the manifest"] if why else [])
+    assert messages_of(found) == ([f"{subject}: {why}edit the manifest"] if why else [])
     assert [str(offer) for offer in found.accepted] == ([] if why else [subject])
     assert bool(found.texts) is (not why)
 
 
-async def test_an_expression_inside_a_list_counts_and_a_reference_does_not(project: Project, sandbox: Sandbox) -> None:
+async def test_a_list_with_an_expression_is_not_overwritten_and_one_with_a_reference_is(
+    project: Project, sandbox: Sandbox
+) -> None:
     settings = "variables: {port: 443}\n"
     await project.apply(MANIFEST.replace('"a.example.com:443"', '"a.example.com:${{ var.port }}"'), settings)
     (edge,) = sandbox.get("/edges/tls")["tls_edges"]
-    policies = {each["description"]: each["id"] for each in sandbox.get("/ip_policies")["ip_policies"]}
+    policies = {policy["description"]: policy["id"] for policy in sandbox.get("/ip_policies")["ip_policies"]}
     restriction = {"enabled": True, "ip_policy_ids": [policies["Office"]]}
     sandbox.patch(f"/edges/tls/{edge['id']}", {"hostports": ["b.example.com:443"], "ip_restriction": restriction})
     found = await project.accept()
     assert [str(offer) for offer in found.accepted] == ["TLSEdge/office.ip_restriction.ip_policy_ids"]
-    assert told(found) == [
+    assert messages_of(found) == [
         "TLSEdge/office.hostports: manifests/all.yaml:19:14: the value is the expression ${{ … }}; edit the manifest"
     ]
 
@@ -244,18 +246,18 @@ async def test_an_expression_inside_a_list_counts_and_a_reference_does_not(proje
         ),
     ],
 )
-async def test_a_value_that_no_document_says_itself_is_left_to_a_person(
+async def test_a_value_that_no_document_contains_is_not_accepted(
     project: Project, sandbox: Sandbox, settings: str, manifest: str, why: str
 ) -> None:
     await project.apply(manifest, settings)
     project.describe("Office", "The new office")
     found = await project.accept()
-    ((_, _, reason),) = [line.partition(": ") for line in told(found)]
+    ((_, _, reason),) = [line.partition(": ") for line in messages_of(found)]
     assert (reason, found.texts, found.accepted) == (why, {}, [])
     assert found.remaining.changes != ()
 
 
-async def test_a_value_that_an_environment_sets_is_named_where_it_is_set(project: Project, sandbox: Sandbox) -> None:
+async def test_a_value_of_an_environment_is_reported_with_its_position(project: Project, sandbox: Sandbox) -> None:
     (project.root / "environments").mkdir(parents=True)
     overlay = "IPPolicy/office:\n  spec:\n    description: Staging\n"
     (project.root / "environments" / "staging.yaml").write_text(overlay)
@@ -268,28 +270,26 @@ async def test_a_value_that_an_environment_sets_is_named_where_it_is_set(project
     project.describe("Staging", "The new office")
     found = await workspace.accept_drift()
     why = "environments/staging.yaml:3:18: the value is set here, outside the manifest; edit environments/staging.yaml"
-    assert (told(found), found.texts, found.accepted) == ([f"IPPolicy/office.description: {why}"], {}, [])
+    assert (messages_of(found), found.texts, found.accepted) == ([f"IPPolicy/office.description: {why}"], {}, [])
 
 
-async def test_a_value_that_no_manifest_may_have_is_left_out_and_others_are_not(
+async def test_a_value_that_is_invalid_in_a_manifest_is_skipped_and_others_are_accepted(
     project: Project, sandbox: Sandbox
 ) -> None:
     await project.apply(MANIFEST)
     project.describe("Home", "The new home")
-    (office,) = [each for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "Office"]
+    (office,) = [policy for policy in sandbox.get("/ip_policies")["ip_policies"] if policy["description"] == "Office"]
     sandbox.delete(f"/ip_policies/{office['id']}")
     sandbox.plant("ip_policies", {**office, "description": "x" * 300})
     found = await project.accept()
     assert [str(offer) for offer in found.accepted] == ["IPPolicy/home.description"]
-    (line,) = told(found)
+    (line,) = messages_of(found)
     assert line.startswith("IPPolicy/office.description: the manifest would be invalid: ")
     assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
 
 
 @pytest.mark.parametrize("name", ["description", "metadata"])
-async def test_a_value_that_a_default_would_set_again_is_left_out(
-    project: Project, sandbox: Sandbox, name: str
-) -> None:
+async def test_a_value_that_a_default_would_set_again_is_skipped(project: Project, sandbox: Sandbox, name: str) -> None:
     vault_of_it = "kind: Vault\nname: v\nspec: {name: v, description: v}\n"
     manifest = f"kind: IPPolicy\nname: a\nspec:\n  {name}: text\n---\n{vault_of_it}"
     await project.apply(manifest, f"defaults: {{IPPolicy: {{spec: {{{name}: default}}}}}}\n")
@@ -299,7 +299,7 @@ async def test_a_value_that_a_default_would_set_again_is_left_out(
     sandbox.patch(f"/ip_policies/{policy['id']}", {name: emptied})
     sandbox.patch(f"/vaults/{vault['id']}", {"description": "by hand"})
     found = await project.accept()
-    assert told(found) == [f"IPPolicy/a.{name}: the field would still differ from the platform"]
+    assert messages_of(found) == [f"IPPolicy/a.{name}: the field would still differ from the platform"]
     assert [str(offer) for offer in found.accepted] == ["Vault/v.description"]
     assert [after for _, after in found.texts.values()] == [manifest.replace("description: v", "description: by hand")]
 
@@ -313,7 +313,7 @@ async def test_manifests_that_became_invalid_otherwise_are_an_error(project: Pro
         await workspace.accept_drift()
 
 
-async def test_a_manifest_that_cannot_be_read_any_more_is_told(project: Project, sandbox: Sandbox) -> None:
+async def test_a_manifest_that_became_unreadable_is_reported(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")
     workspace = project.workspace()
@@ -322,11 +322,13 @@ async def test_a_manifest_that_cannot_be_read_any_more_is_told(project: Project,
     (project.root / "manifests" / "other.yaml").write_text("kind: IPPolicy\nname: home\nspec: {description: Home}\n")
     accepted = accept_drift.accept(workspace, found.plan, found.snapshot, selects=lambda address: True, both=False)
     assert (accepted.accepted, accepted.texts) == ([], {})
-    (line,) = told(accepted)
+    (line,) = messages_of(accepted)
     assert line.endswith("; edit the manifest")
 
 
-async def test_accepted_values_are_written_and_the_file_keeps_its_mode(project: Project, sandbox: Sandbox) -> None:
+async def test_accepted_values_are_written_and_the_mode_of_the_file_is_unchanged(
+    project: Project, sandbox: Sandbox
+) -> None:
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")
     project.file.chmod(0o641)
@@ -363,9 +365,7 @@ async def test_no_file_is_written_through_a_symbolic_link(project: Project, sand
         ("a\n", "a\n", []),
     ],
 )
-def test_the_difference_of_texts_is_a_patch_without_control_characters(
-    before: str, after: str, lines: list[str]
-) -> None:
+def test_a_patch_of_two_texts_has_no_control_characters(before: str, after: str, lines: list[str]) -> None:
     head = ["--- a/m.yaml\n", "+++ b/m.yaml\n"] if lines else []
     printed = accept_drift.diff_texts({"m.yaml": (before, after)})
     assert printed == "".join([*head, *lines])
@@ -436,13 +436,13 @@ async def test_the_weight_of_a_backend_is_changed_where_that_backend_is_written(
     changed = {ids[name]: weight for name, weight in weights.items()}
     sandbox.patch(f"/backends/weighted/{live['id']}", {"backends": changed})
     found = await project.accept()
-    assert (told(found), found.remaining.changes) == ([], ())
+    assert (messages_of(found), found.remaining.changes) == ([], ())
     assert [text for _, text in found.texts.values()] == [BACKENDS + after]
 
 
-async def test_an_item_that_is_written_by_id_keeps_its_spelling(project: Project, sandbox: Sandbox) -> None:
+async def test_an_item_that_is_written_by_id_is_not_reformatted(project: Project, sandbox: Sandbox) -> None:
     await project.apply(MANIFEST)
-    policies = {each["description"]: each["id"] for each in sandbox.get("/ip_policies")["ip_policies"]}
+    policies = {policy["description"]: policy["id"] for policy in sandbox.get("/ip_policies")["ip_policies"]}
     written = MANIFEST.replace("{ref: IPPolicy/home}", policies["Home"])
     await project.apply(written)
     (edge,) = sandbox.get("/edges/tls")["tls_edges"]

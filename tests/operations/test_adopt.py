@@ -26,9 +26,8 @@ def sandbox() -> Iterator[Sandbox]:
 
 def owners_of(sandbox: Sandbox) -> dict[str, str]:
     """The address of each policy's owner, by description."""
-    found = {
-        each["description"]: owners.read(each["metadata"])[1] for each in sandbox.get("/ip_policies")["ip_policies"]
-    }
+    policies = sandbox.get("/ip_policies")["ip_policies"]
+    found = {policy["description"]: owners.read(policy["metadata"])[1] for policy in policies}
     return {description: str(owner.address) for description, owner in found.items() if owner is not None}
 
 
@@ -58,7 +57,7 @@ async def test_an_object_is_adopted_by_its_id_and_no_other_is_changed(sandbox: S
         ("ReservedDomain/replaced", "cannot only be adopted: the plan is to replace it; run apply"),
     ],
 )
-async def test_what_is_more_than_an_adoption_is_refused(
+async def test_an_adoption_that_changes_the_object_is_refused(
     sandbox: Sandbox, tmp_path: Path, address: str, text: str
 ) -> None:
     root = tmp_path / "project"
@@ -88,7 +87,7 @@ async def test_what_is_more_than_an_adoption_is_refused(
         ),
     ],
 )
-async def test_only_what_is_declared_present_is_adopted(
+async def test_only_resources_that_are_declared_present_are_adopted(
     sandbox: Sandbox, tmp_path: Path, document: Any, text: str
 ) -> None:
     with pytest.raises(InvalidProject) as refused:
@@ -98,7 +97,7 @@ async def test_only_what_is_declared_present_is_adopted(
     assert (problem.code, problem.position is None) == ("not-adoptable", "not declared" in text)
 
 
-async def test_a_remedy_is_about_the_place_where_the_id_was_given(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_remedy_names_the_place_where_the_id_was_set(sandbox: Sandbox, tmp_path: Path) -> None:
     missing = "ipp_" + "0" * 27
     workspace = open_on(sandbox, write_project(tmp_path, policy("a")))
     (problem,) = (await adopt(workspace, "IPPolicy/a", id=missing)).plan.errors
@@ -108,7 +107,9 @@ async def test_a_remedy_is_about_the_place_where_the_id_was_given(sandbox: Sandb
     assert ("--id" in problem.remedy, "remove it" in problem.remedy) == (False, True)
 
 
-async def test_what_only_the_store_records_is_named_once_it_is_recorded(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_adoption_without_owner_record_is_reported_once_the_store_has_it(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     for name in ("ci", "cd"):
         sandbox.post("/bot_users", {"name": name})
     workspace = open_on(sandbox, write_project(tmp_path, bot("ci"), bot("cd"), policy("a")))
@@ -135,13 +136,13 @@ async def test_several_objects_are_adopted_at_once_with_the_approvals_of_the_cal
     workspace = workspace.select(allow={("delete", "IPPolicy"): 1})
     assert (await adopt(workspace, "ReservedDomain/a", "ReservedDomain/b")).status is Status.APPLIED
     found = {
-        each["domain"]: owners.read(each["metadata"])[1]
-        for each in sandbox.get("/reserved_domains")["reserved_domains"]
+        domain["domain"]: owners.read(domain["metadata"])[1]
+        for domain in sandbox.get("/reserved_domains")["reserved_domains"]
     }
     assert sorted(str(owner.address) for owner in found.values() if owner) == ["ReservedDomain/a", "ReservedDomain/b"]
 
 
-async def test_an_id_that_the_owner_record_makes_needless_is_removed_from_the_manifest(
+async def test_an_id_that_the_owner_record_replaces_is_removed_from_the_manifest(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     made = sandbox.post("/ip_policies", {"description": "a"})
@@ -159,9 +160,7 @@ async def test_an_id_that_the_owner_record_makes_needless_is_removed_from_the_ma
     assert (plan.changes, plan.problems) == ((), ())
 
 
-async def test_a_stale_id_is_removed_and_the_id_of_a_kind_without_records_stays(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_stale_id_is_removed_except_for_kinds_without_owner_records(sandbox: Sandbox, tmp_path: Path) -> None:
     robot = sandbox.post("/bot_users", {"name": "ci"})
     gone = f"ipp_{'0' * 27}"
     root = write_project(tmp_path, policy("a"))

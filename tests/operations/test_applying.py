@@ -97,7 +97,7 @@ async def test_a_plan_that_was_applied_in_part_is_finished_and_then_counts_as_ap
 
 
 @pytest.mark.parametrize("partial", [False, True])
-async def test_of_a_plan_that_is_stale_in_part_the_rest_is_applied_only_if_asked_for(
+async def test_a_partly_stale_plan_is_applied_without_its_stale_part_only_on_request(
     sandbox: Sandbox, root: Path, partial: bool
 ) -> None:
     await open_on(sandbox, root).apply()
@@ -111,7 +111,7 @@ async def test_of_a_plan_that_is_stale_in_part_the_rest_is_applied_only_if_asked
     assert "IPPolicy/a" in result.reasons[0]
 
 
-async def test_of_a_plan_of_which_everything_is_stale_no_part_is_applied(sandbox: Sandbox, root: Path) -> None:
+async def test_a_completely_stale_plan_is_not_applied_partially(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     write_project(root, policy("a", "new"), policy("b"))
     planned = await open_on(sandbox, root).plan()
@@ -137,7 +137,7 @@ class MovedClock(MachineClock):
     ("seconds", "name", "status"),
     [(61.0, "a", Status.STALE), (61.0, "b", Status.APPLIED), (61.0, "", Status.APPLIED), (59.0, "", Status.APPLIED)],
 )
-async def test_what_changes_while_a_person_thinks_makes_the_plan_stale(
+async def test_a_plan_is_stale_after_a_change_before_the_confirmation(
     sandbox: Sandbox, root: Path, seconds: float, name: str, status: Status, planned_before: bool
 ) -> None:
     await open_on(sandbox, root).apply()
@@ -157,7 +157,7 @@ async def test_what_changes_while_a_person_thinks_makes_the_plan_stale(
     assert ("new" in descriptions(sandbox).values()) is (status is Status.APPLIED)
 
 
-async def test_nobody_is_asked_about_a_plan_without_changes(sandbox: Sandbox, root: Path) -> None:
+async def test_a_plan_without_changes_needs_no_confirmation(sandbox: Sandbox, root: Path) -> None:
     async def ask(_: Plan) -> bool:
         raise AssertionError
 
@@ -195,7 +195,7 @@ def one_at_a_time(tmp_path: Path) -> Path:
     return root
 
 
-async def test_a_stop_of_the_caller_alone_ends_the_run(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_stop_by_the_caller_ends_the_run(sandbox: Sandbox, tmp_path: Path) -> None:
     stop = asyncio.Event()
 
     def stop_soon(event: OperationEvent) -> None:
@@ -208,9 +208,7 @@ async def test_a_stop_of_the_caller_alone_ends_the_run(sandbox: Sandbox, tmp_pat
     assert len(descriptions(sandbox)) == 8 - [ended.outcome for ended in result.outcomes].count(Outcome.SKIPPED)
 
 
-async def test_a_store_that_fails_alone_ends_the_run(
-    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failing_store_ends_the_run(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise StoreError("the disk is full")
 
@@ -271,7 +269,7 @@ async def test_a_run_is_unauthorized_if_nothing_but_the_key_was_refused(
 @pytest.mark.parametrize(
     ("code", "status"), [(403, Status.UNAUTHORIZED), (401, Status.UNAUTHORIZED), (400, Status.FAILED)]
 )
-async def test_an_apply_that_cannot_be_verified_says_so(
+async def test_an_apply_that_cannot_be_verified_is_reported(
     sandbox: Sandbox, root: Path, code: int, status: Status
 ) -> None:
     sandbox.fault("GET /ip_policies", nth=2, times=9, then="status", status=code)
@@ -280,7 +278,7 @@ async def test_an_apply_that_cannot_be_verified_says_so(
     assert len(result.outcomes) == 2
 
 
-async def test_what_is_changed_by_hand_during_an_apply_is_reported_at_its_end(sandbox: Sandbox, root: Path) -> None:
+async def test_a_change_by_hand_during_an_apply_is_reported_at_its_end(sandbox: Sandbox, root: Path) -> None:
     def change(event: OperationEvent) -> None:
         if isinstance(event, Ended) and event.call.id == "create IPPolicy/a":
             sandbox.patch(f"/ip_policies/{event.id}", {"description": "by hand"})
@@ -291,7 +289,7 @@ async def test_what_is_changed_by_hand_during_an_apply_is_reported_at_its_end(sa
 
 @pytest.mark.parametrize("planned_before", [False, True])
 @pytest.mark.parametrize("stolen", ["a", "b"])
-async def test_an_object_that_is_taken_away_after_the_calls_is_an_error_if_the_run_is_about_it(
+async def test_an_object_deleted_after_the_calls_is_an_error_if_the_run_concerns_it(
     sandbox: Sandbox, tmp_path: Path, stolen: str, planned_before: bool
 ) -> None:
     root = write_project(tmp_path / "project", domain("b"))
@@ -314,7 +312,7 @@ async def test_an_object_that_is_taken_away_after_the_calls_is_an_error_if_the_r
     assert result.remaining == ()
 
 
-async def test_a_replacement_that_was_requested_is_made_once(sandbox: Sandbox, root: Path) -> None:
+async def test_a_requested_replacement_is_executed_once(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     before = descriptions(sandbox)
     workspace = open_on(sandbox, root).select(Selection(replace=("IPPolicy/a",)))
@@ -323,7 +321,7 @@ async def test_a_replacement_that_was_requested_is_made_once(sandbox: Sandbox, r
     assert len(descriptions(sandbox).keys() & before.keys()) == 1
 
 
-async def test_credentials_that_two_runs_created_wait_for_a_decision_and_nothing_else_does(
+async def test_duplicate_credentials_require_a_decision_and_other_changes_are_applied(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     credential = {"kind": "TunnelCredential", "name": "c", "spec": {}, "deliver": {"token": {"to_file": "secrets/c"}}}
@@ -349,7 +347,7 @@ def notes(events: list[OperationEvent]) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.parametrize(("failing", "calls"), [(3, "2 calls"), (2, "1 call")])
-async def test_a_caller_is_told_which_calls_are_not_repeated(
+async def test_calls_that_are_not_repeated_are_reported(
     sandbox: Sandbox, tmp_path: Path, failing: int, calls: str
 ) -> None:
     root = one_at_a_time(tmp_path)
@@ -361,20 +359,18 @@ async def test_a_caller_is_told_which_calls_are_not_repeated(
     assert notes(events) == [(f"note: {calls} of the plan succeeded in an earlier run and will not be repeated", True)]
 
 
-async def test_a_store_in_memory_says_that_it_knows_of_no_earlier_run(sandbox: Sandbox, root: Path) -> None:
+async def test_a_store_in_memory_reports_that_it_has_no_earlier_runs(sandbox: Sandbox, root: Path) -> None:
     events: list[OperationEvent] = []
     workspace = open_on(sandbox, root, store="memory:")
     assert (await workspace.apply(on_event=events.append)).status is Status.APPLIED
     assert notes(events) == []
     planned = await workspace.plan()
     await workspace.apply(planned, on_event=events.append)
-    told = "note: the store is in memory, so only the account shows whether the plan was applied before"
-    assert notes(events) == [(told, True)]
+    note = "note: the store is in memory, so only the account shows whether the plan was applied before"
+    assert notes(events) == [(note, True)]
 
 
-async def test_the_lines_about_a_plan_that_is_stale_in_part_are_told_before_the_rest_is_applied(
-    sandbox: Sandbox, root: Path
-) -> None:
+async def test_stale_changes_are_reported_before_the_rest_of_the_plan_is_applied(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     write_project(root, policy("a", "new a"), policy("b", "new b"))
     planned = await open_on(sandbox, root).plan()
@@ -396,7 +392,7 @@ def change_by_hand(sandbox: Sandbox, was: str, now: str = "by hand") -> None:
     sandbox.patch(f"/ip_policies/{id}", {"description": now})
 
 
-async def test_what_went_stale_while_a_person_thought_is_told_with_a_summary(sandbox: Sandbox, root: Path) -> None:
+async def test_changes_before_the_confirmation_are_reported_with_a_summary(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     write_project(root, policy("a", "new"), policy("b"))
     clock = MovedClock()
@@ -413,7 +409,7 @@ async def test_what_went_stale_while_a_person_thought_is_told_with_a_summary(san
     )
 
 
-async def test_a_person_may_think_for_a_minute(sandbox: Sandbox, root: Path) -> None:
+async def test_a_confirmation_within_a_minute_needs_no_second_refresh(sandbox: Sandbox, root: Path) -> None:
     clock = MovedClock()
 
     async def think(_: Plan) -> bool:
@@ -426,7 +422,7 @@ async def test_a_person_may_think_for_a_minute(sandbox: Sandbox, root: Path) -> 
     assert sum("GET /ip_policies" in f"{entry['method']} {entry['path']}" for entry in sandbox.log()[:before]) == 1
 
 
-async def test_retries_of_reads_are_told(sandbox: Sandbox, root: Path) -> None:
+async def test_retries_of_reads_are_reported(sandbox: Sandbox, root: Path) -> None:
     sandbox.fault("GET /ip_policies", then="status", status=503)
     events: list[OperationEvent] = []
     clock = QuickClock()
@@ -484,7 +480,7 @@ def lists(sandbox: Sandbox) -> list[str]:
     return [path if method == "GET" else "write" for method, path in calls]
 
 
-async def test_for_a_plan_file_only_its_own_kinds_are_read(sandbox: Sandbox, root: Path) -> None:
+async def test_only_the_kinds_of_a_plan_file_are_read(sandbox: Sandbox, root: Path) -> None:
     planned = await open_on(sandbox, root).plan()
     sandbox.forget_log()
     await open_on(sandbox, root).apply(planned)
@@ -507,7 +503,7 @@ async def test_after_a_new_plan_only_the_changed_kinds_are_read_again(sandbox: S
     }
 
 
-async def test_a_plan_file_is_not_blamed_for_what_others_changed(sandbox: Sandbox, root: Path) -> None:
+async def test_changes_by_others_are_not_an_error_of_a_plan_file(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     write_project(root, policy("a", "new"), policy("b"))
     planned = await open_on(sandbox, root).plan()
@@ -531,7 +527,7 @@ async def test_a_plan_file_without_calls_may_be_applied_again(sandbox: Sandbox, 
     assert [(await open_on(sandbox, root).apply(planned)).status for _ in range(2)] == [Status.UNCHANGED] * 2
 
 
-async def test_a_plan_file_of_which_every_call_was_made_counts_as_applied(
+async def test_a_plan_file_counts_as_applied_once_all_calls_succeeded(
     sandbox: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run died before it could store that the plan is complete: no date is known."""
@@ -577,7 +573,7 @@ async def die_before_the_receipt(
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["the next run", "the run after a failed one"])
-async def test_a_token_that_a_dead_run_overwrote_is_replaced_though_its_credential_is_gone(
+async def test_a_token_that_a_killed_run_overwrote_is_replaced_after_its_credential_was_deleted(
     sandbox: Sandbox, agent: Path, monkeypatch: pytest.MonkeyPatch, refuses: bool
 ) -> None:
     await open_on(sandbox, agent).apply()
@@ -598,7 +594,7 @@ async def test_a_token_that_a_dead_run_overwrote_is_replaced_though_its_credenti
     assert (await open_on(sandbox, agent).plan()).plan.is_empty
 
 
-async def test_a_plan_file_does_not_complete_a_credential_whose_token_did_not_arrive(
+async def test_a_plan_file_does_not_complete_a_credential_with_an_undelivered_token(
     sandbox: Sandbox, agent: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Although another run has settled since then what the dead run left open."""
@@ -630,7 +626,7 @@ async def test_a_run_that_is_stopped_before_it_began_sends_nothing(
     assert (result.status, changes_sent(sandbox)) == (Status.UNCHANGED if is_applied else Status.INTERRUPTED, [])
 
 
-async def test_a_run_without_its_lock_sends_nothing_and_is_not_the_key_s_fault(sandbox: Sandbox, root: Path) -> None:
+async def test_a_run_without_its_lock_sends_nothing_and_is_not_unauthorized(sandbox: Sandbox, root: Path) -> None:
     def take_lock(event: OperationEvent) -> None:
         if isinstance(event, CallsBegan):
             with sqlite3.connect(store_location(open_on(sandbox, root).config)) as connection:
@@ -670,7 +666,7 @@ NO_CHANGES = {"policy": "no-changes", "message": "no", "check": "size(plan.chang
 NAMED = {"policy": "named", "message": "no", "check": "resource.spec.description != 'x'"}
 
 
-async def test_a_policy_that_forbids_blocks_also_beside_an_error_of_one_resource(
+async def test_a_policy_violation_blocks_the_apply_beside_an_error_of_one_resource(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     root = write_project(tmp_path / "project", policy("a"), domain("b"))
@@ -685,7 +681,7 @@ async def test_a_policy_that_forbids_blocks_also_beside_an_error_of_one_resource
 
 
 @pytest.mark.parametrize("is_changed", [False, True])
-async def test_a_policy_about_resources_is_not_evaluated_with_other_manifests(
+async def test_a_policy_for_resources_is_not_evaluated_with_other_manifests(
     sandbox: Sandbox, root: Path, is_changed: bool
 ) -> None:
     """Its result of the plan stands; if the policy changed since, nobody knows."""

@@ -64,7 +64,7 @@ AT_INGRESS = {"ingress": {"ref": "AgentIngress/connect"}}
 SIGNED_IN = {"credential": {"ref": "TunnelCredential/t"}}
 
 
-async def test_a_configuration_has_the_token_only_if_asked_for(tmp_path: Path) -> None:
+async def test_a_configuration_has_the_token_only_on_request(tmp_path: Path) -> None:
     root = write_project(tmp_path, agent(authtoken={"from_env": "TOKEN"}, server_addr="eu.example.com:443"))
     for name in ("berlin", "AgentConfig/berlin"):
         for with_token in (False, True):
@@ -78,7 +78,7 @@ async def test_a_configuration_has_the_token_only_if_asked_for(tmp_path: Path) -
             )
 
 
-async def test_a_configuration_has_the_address_of_the_ingress_as_it_is(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_configuration_has_the_address_of_the_ingress_unchanged(sandbox: Sandbox, tmp_path: Path) -> None:
     root = write_project(tmp_path, INGRESS, TOKEN, agent(**AT_INGRESS, **SIGNED_IN, region="EU"))
     sandbox.post("/agent_ingresses", {"domain": "another.example.com"})
     with pytest.raises(IncompleteAgentConfig, match=r"is not on the platform; apply first$") as refused:
@@ -129,9 +129,7 @@ async def test_an_ingress_without_one_address_for_the_region_is_refused(
         ),
     ],
 )
-async def test_a_token_that_cannot_be_read_back_is_told_where_it_is_named(
-    tmp_path: Path, deliver: Document, text: str
-) -> None:
+async def test_an_unreadable_token_is_reported_at_its_position(tmp_path: Path, deliver: Document, text: str) -> None:
     root = write_project(tmp_path, {**TOKEN, "deliver": deliver}, agent(**SIGNED_IN))
     with pytest.raises(IncompleteAgentConfig, match=text) as refused:
         await agent_config.render_agent_config(source(root), ["berlin"], with_token=True)
@@ -253,7 +251,7 @@ def _read_all(root: Path) -> Mapping[str, bytes | None]:
         ((), "manifests"),
     ],
 )
-def test_an_import_goes_to_the_first_folder_of_manifests(
+def test_an_import_is_written_to_the_first_folder_of_manifests(
     tmp_path: Path, manifests: tuple[str, ...], folder: str
 ) -> None:
     (tmp_path / "single").write_text("")
@@ -276,21 +274,21 @@ def test_a_folder_is_read_if_it_is_one_of_the_project_or_inside(
     assert import_files.is_read(Config(tmp_path, "prod", manifests=manifests), folder) is is_read
 
 
-async def test_an_import_proposes_what_is_asked_for(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_import_proposes_the_requested_objects(sandbox: Sandbox, tmp_path: Path) -> None:
     for name in ("office", "home"):
         sandbox.post("/ip_policies", {"description": name})
     sandbox.post("/bot_users", {"name": "ci"})
     workspace = open_on(sandbox, write_project(tmp_path))
 
-    def found(proposal: Any) -> list[str]:
+    def addresses_of(proposal: Any) -> list[str]:
         return sorted(str(imported.address) for imported in proposal.imported)
 
-    assert found(await workspace.propose_import()) == ["BotUser/ci", "IPPolicy/home", "IPPolicy/office"]
-    assert found(await workspace.propose_import(only=["IPPolicy"])) == ["IPPolicy/home", "IPPolicy/office"]
+    assert addresses_of(await workspace.propose_import()) == ["BotUser/ci", "IPPolicy/home", "IPPolicy/office"]
+    assert addresses_of(await workspace.propose_import(only=["IPPolicy"])) == ["IPPolicy/home", "IPPolicy/office"]
     chosen = await workspace.propose_import(
         only=["IPPolicy"], selects=lambda address, *_: address.name in ("home", "ci")
     )
-    assert found(chosen) == ["IPPolicy/home"]
+    assert addresses_of(chosen) == ["IPPolicy/home"]
     outside = await workspace.propose_import(folder="elsewhere")
     assert (outside.folder, outside.is_read, outside.is_whole) == ("elsewhere", False, True)
     paths = {outside.file_of(imported) for imported in outside.imported}
@@ -298,7 +296,7 @@ async def test_an_import_proposes_what_is_asked_for(sandbox: Sandbox, tmp_path: 
     assert all(path.startswith("elsewhere/") for path in paths)
 
 
-async def test_what_another_stack_manages_is_proposed_only_if_asked_for(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_objects_of_another_stack_are_proposed_only_on_request(sandbox: Sandbox, tmp_path: Path) -> None:
     theirs = write_project(tmp_path / "theirs", policy("office"))
     (theirs / "reconciler.yaml").write_text("version: 1\nstack: theirs\n")
     await open_on(sandbox, theirs).apply()
@@ -311,7 +309,7 @@ async def test_what_another_stack_manages_is_proposed_only_if_asked_for(sandbox:
     assert {str(address): owner.stack for address, owner in proposal.owners.items()} == {"IPPolicy/office": "theirs"}
 
 
-async def test_an_import_extends_manifests_only_if_asked_to(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_import_extends_manifests_only_on_request(sandbox: Sandbox, tmp_path: Path) -> None:
     for name in ("office", "home"):
         sandbox.post("/ip_policies", {"description": name})
     root = write_project(tmp_path)
@@ -337,7 +335,7 @@ async def test_an_import_extends_manifests_only_if_asked_to(sandbox: Sandbox, tm
     assert open_on(sandbox, root).manifest.declarations.keys() == {at("IPPolicy/office"), at("IPPolicy/home")}
 
 
-async def test_documents_that_an_import_would_change_stay(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_import_does_not_change_existing_documents(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/ip_policies", {"description": "office"})
     root = write_project(tmp_path)
     proposal = await open_on(sandbox, root).propose_import(append=True)
@@ -353,9 +351,7 @@ async def test_documents_that_an_import_would_change_stay(sandbox: Sandbox, tmp_
     assert (root / path).read_text() == text
 
 
-async def test_manifests_that_became_invalid_are_not_what_keeps_an_object_from_import(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_invalid_manifests_do_not_exclude_objects_from_an_import(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/ip_policies", {"description": "office"})
     root = write_project(tmp_path, policy("home"))
     workspace = open_on(sandbox, root)
@@ -388,7 +384,7 @@ def test_manifests_that_cannot_be_read_are_not_extended(tmp_path: Path) -> None:
     assert import_files.read_manifests(tmp_path, "m") == {"m/a.yaml": "a", "m/b.yaml": "b", "m/services/s.yaml": "s"}
 
 
-async def test_a_doubtful_account_is_told_before_an_import(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_unexpected_account_is_reported_before_an_import(sandbox: Sandbox, tmp_path: Path) -> None:
     root = write_project(tmp_path, *(policy(name) for name in "abc"))
     with Sandbox() as other:
         await open_on(other, root).apply()
@@ -405,7 +401,7 @@ async def test_a_doubtful_account_is_told_before_an_import(sandbox: Sandbox, tmp
     ("name", "stack"),
     [("shop", "shop"), ("my shop (eu)", "my-shop-eu"), ("._-", "main"), ("é", "main"), ("x" * 70, "x" * 63)],
 )
-def test_a_stack_is_called_like_its_folder(tmp_path: Path, name: str, stack: str) -> None:
+def test_the_default_name_of_a_stack_is_that_of_its_folder(tmp_path: Path, name: str, stack: str) -> None:
     assert init_project.default_stack(tmp_path / name) == stack
 
 
@@ -459,7 +455,7 @@ def choices(**changes: Any) -> ProjectChoices:
         ({"environments": ("eu", "eu")}, ["environment"]),
     ],
 )
-def test_choices_that_no_project_can_have_are_named(changes: dict[str, Any], wrong: list[str]) -> None:
+def test_invalid_choices_for_a_new_project_are_reported(changes: dict[str, Any], wrong: list[str]) -> None:
     assert [*init_project.check_choices(choices(**changes))] == wrong
 
 
@@ -481,7 +477,9 @@ def test_the_address_is_that_of_the_profile_unless_another_is_chosen() -> None:
         ),
     ],
 )
-def test_a_new_project_file_has_what_was_chosen(tmp_path: Path, changes: dict[str, Any], platform: Document) -> None:
+def test_a_new_project_file_has_the_chosen_settings(
+    tmp_path: Path, changes: dict[str, Any], platform: Document
+) -> None:
     init_project.write_project(tmp_path, choices(**changes), example=False)
     written = yaml.safe_load((tmp_path / "reconciler.yaml").read_text())
     assert (written["stack"], written["manifests"]) == (changes["stack"], ["manifests/"])
@@ -514,7 +512,7 @@ def test_the_stack_of_an_environment_is_short_enough(tmp_path: Path) -> None:
         ({"manifests/README": ""}, True, {"manifests/access.yaml"}),
     ],
 )
-def test_an_example_is_written_only_where_nothing_was_begun(
+def test_an_example_is_written_only_to_an_empty_project(
     tmp_path: Path, existing: Mapping[str, str], example: bool, files_written: set[str]
 ) -> None:
     for path, text in existing.items():
@@ -534,7 +532,9 @@ def test_an_example_is_written_only_where_nothing_was_begun(
         (("docs/CODEOWNERS", "CODEOWNERS"), "CODEOWNERS"),
     ],
 )
-def test_code_owners_are_where_the_host_looks_for_them(tmp_path: Path, existing: tuple[str, ...], place: str) -> None:
+def test_code_owners_are_written_where_the_host_reads_them(
+    tmp_path: Path, existing: tuple[str, ...], place: str
+) -> None:
     for path in existing:
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("* @me\n")
@@ -556,14 +556,14 @@ def test_a_second_file_of_code_owners_has_an_owner_too(tmp_path: Path, host: str
         assert f"/{path} @octo/platform" in lines
 
 
-def test_in_gitlab_the_code_owners_at_the_root_count(tmp_path: Path) -> None:
+def test_gitlab_reads_the_code_owners_at_the_root(tmp_path: Path) -> None:
     for path in ("docs/CODEOWNERS", ".gitlab/CODEOWNERS", "CODEOWNERS"):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text("* @me\n")
     assert init_project.find_code_owners(tmp_path, "gitlab") == "CODEOWNERS"
 
 
-def test_patterns_that_a_gitignore_lacks_are_named(tmp_path: Path) -> None:
+def test_missing_patterns_of_a_gitignore_are_reported(tmp_path: Path) -> None:
     ignored = tmp_path / ".gitignore"
     all_of_them = init_project.write_project(tmp_path, choices(), example=False)
     assert all_of_them.unignored == ()
@@ -575,7 +575,7 @@ def test_patterns_that_a_gitignore_lacks_are_named(tmp_path: Path) -> None:
     assert init_project.write_project(tmp_path, choices(), example=False).unignored == ()
 
 
-async def test_a_key_is_tried_at_the_address_that_was_chosen(sandbox: Sandbox) -> None:
+async def test_a_key_is_tested_at_the_chosen_address(sandbox: Sandbox) -> None:
     runtime = Runtime(platform=sandbox)
     await init_project.try_key(f"{sandbox.base_url}/", "specification", Secret(sandbox.api_key, "env:KEY"), runtime)
     assert [f"{entry['method']} {entry['path']}" for entry in sandbox.log()] == ["GET /ip_policies?limit=1"]
@@ -609,7 +609,7 @@ async def test_live_values_are_shown_with_what_changed_them(sandbox: Sandbox, tm
     (live,) = await explain_value.read_live_values(workspace, where, traces)
     assert live is not None
     assert (live.value, live.changed_by) == ("a", None)
-    (id,) = [each["id"] for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "a"]
+    (id,) = [policy["id"] for policy in sandbox.get("/ip_policies")["ip_policies"] if policy["description"] == "a"]
     sandbox.patch(f"/ip_policies/{id}", {"description": "by hand"})
     (live,) = await explain_value.read_live_values(workspace, where, traces)
     assert live is not None
@@ -627,17 +627,17 @@ def test_dependencies_follow_references_names_and_hosts(tmp_path: Path) -> None:
         "spec": {"hostports": ["a.example.com:443"], "ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/p"}]}},
     }
     root = write_project(tmp_path, domain("a"), domain("b"), policy("p"), edge)
-    found = resource_graph.read_dependencies(source(root))
-    assert {str(address): {*map(str, needs)} for address, needs in found.items() if needs} == {
+    dependencies = resource_graph.read_dependencies(source(root))
+    assert {str(address): {*map(str, needs)} for address, needs in dependencies.items() if needs} == {
         "TLSEdge/e": {"IPPolicy/p", "ReservedDomain/a"}
     }
-    assert found.keys() == {at("TLSEdge/e"), at("IPPolicy/p"), at("ReservedDomain/a"), at("ReservedDomain/b")}
+    assert dependencies.keys() == {at("TLSEdge/e"), at("IPPolicy/p"), at("ReservedDomain/a"), at("ReservedDomain/b")}
 
 
 # --- existing files are not overwritten -------------------------------------------------------------------------------
 
 
-async def test_an_import_writes_nothing_where_a_file_says_something_else(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_import_writes_nothing_if_a_file_has_other_content(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/ip_policies", {"description": "office"})
     root = write_project(tmp_path / "project")
     proposal = await open_on(sandbox, root).propose_import(folder="manifests/new")
@@ -664,7 +664,7 @@ async def test_a_plan_from_a_snapshot_file_is_the_plan_of_the_account(sandbox: S
         snapshot_files.open_with_snapshot(late, file, max_age=60)
 
 
-async def test_what_no_stack_manages_has_the_address_that_an_import_gives_it(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_unmanaged_objects_have_the_address_that_an_import_proposes(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/ip_policies", {"description": "office"})
     workspace = open_on(sandbox, write_project(tmp_path / "project"))
     found = await workspace.drift()
@@ -678,7 +678,7 @@ async def test_an_agent_that_is_not_declared_has_no_configuration(tmp_path: Path
         await agent_config.render_agent_config(source, ["berlin"], with_token=False)
 
 
-def test_a_new_project_keeps_what_exists(tmp_path: Path) -> None:
+def test_a_new_project_does_not_overwrite_existing_files(tmp_path: Path) -> None:
     choices = init_project.ProjectChoices("prod", "specification", None, "none", "")
     (tmp_path / ".gitignore").write_text("/state/\n")
     first = init_project.write_project(tmp_path, choices, example=True)

@@ -72,7 +72,7 @@ def causes(plan: Plan) -> dict[str, str]:
 async def test_each_change_has_its_cause(sandbox: Sandbox, repository: Repository) -> None:
     repository.commit(policy("drifted"), policy("pending"), policy("changed"), policy("gone"), policy("dropped"))
     await open_on(sandbox, repository.root).apply()
-    policies = {each["description"]: each["id"] for each in sandbox.get("/ip_policies")["ip_policies"]}
+    policies = {policy["description"]: policy["id"] for policy in sandbox.get("/ip_policies")["ip_policies"]}
     sandbox.patch(f"/ip_policies/{policies['drifted']}", {"description": "by hand"})
     sandbox.delete(f"/ip_policies/{policies['gone']}")
     before = [policy("drifted"), policy("pending", "new text"), policy("gone"), policy("old")]
@@ -94,9 +94,7 @@ async def test_each_change_has_its_cause(sandbox: Sandbox, repository: Repositor
     }
 
 
-async def test_a_review_that_changes_no_resource_says_so_while_the_account_drifts(
-    sandbox: Sandbox, repository: Repository
-) -> None:
+async def test_a_review_without_changes_is_reported_beside_drift(sandbox: Sandbox, repository: Repository) -> None:
     repository.commit(policy("a"))
     await open_on(sandbox, repository.root).apply()
     (first,) = sandbox.get("/ip_policies")["ip_policies"]
@@ -131,9 +129,7 @@ async def test_fields_of_one_resource_have_different_causes(sandbox: Sandbox, re
     }
 
 
-async def test_a_change_that_the_review_makes_unnecessary_is_withdrawn(
-    sandbox: Sandbox, repository: Repository
-) -> None:
+async def test_a_change_that_the_review_resolves_is_withdrawn(sandbox: Sandbox, repository: Repository) -> None:
     repository.commit(policy("a"))
     await open_on(sandbox, repository.root).apply()
     (first,) = sandbox.get("/ip_policies")["ip_policies"]
@@ -218,7 +214,7 @@ async def test_a_base_without_the_project_declares_nothing(sandbox: Sandbox, rep
     assert causes(plan) == {"IPPolicy/a": "this_change"}
 
 
-async def test_files_of_the_base_come_from_git_and_untracked_secrets_from_here(
+async def test_files_of_the_base_are_read_from_git_and_untracked_secrets_from_the_folder(
     sandbox: Sandbox, repository: Repository
 ) -> None:
     def endpoint(text: str) -> Document:
@@ -244,7 +240,7 @@ async def test_files_of_the_base_come_from_git_and_untracked_secrets_from_here(
     assert causes(plan) == {"CloudEndpoint/a": "this_change"}
 
 
-async def test_a_file_that_git_does_not_keep_is_read_from_here_for_the_base_too(
+async def test_an_untracked_file_is_read_from_the_folder_for_the_base_too(
     sandbox: Sandbox, repository: Repository
 ) -> None:
     noted = {"kind": "IPPolicy", "name": "a", "spec": {"description": {"from_file": "note.txt"}}}
@@ -261,7 +257,7 @@ async def test_a_file_that_git_does_not_keep_is_read_from_here_for_the_base_too(
     assert "note.txt" in str(problem)
 
 
-async def test_a_variable_that_only_the_base_needs_is_not_looked_for_in_a_file(
+async def test_a_variable_that_only_the_base_needs_is_not_read_from_a_file(
     sandbox: Sandbox, repository: Repository
 ) -> None:
     repository.folder.joinpath(".gitignore").write_text("NOTE\n")
@@ -353,14 +349,14 @@ def test_a_commit_is_found_by_any_of_its_names(repository: Repository) -> None:
         ("HEAD:README", "there is no such commit in the Git repository of {root}"),
     ],
 )
-def test_a_name_of_no_commit_is_told_with_what_to_do(repository: Repository, ref: str, text: str) -> None:
+def test_an_unknown_commit_is_reported_with_a_remedy(repository: Repository, ref: str, text: str) -> None:
     repository.commit(policy("a"))
     with pytest.raises(UnusableBase) as refused:
         Commit.resolve(repository.root, os.environ, ref)
     assert text.format(root=repository.root) in str(refused.value)
 
 
-def test_what_git_says_about_a_commit_it_cannot_read_is_told(repository: Repository, tmp_path: Path) -> None:
+def test_the_error_of_git_about_an_unreadable_commit_is_reported(repository: Repository, tmp_path: Path) -> None:
     repository.commit(policy("a"))
     commit = Commit.resolve(repository.root, os.environ, "HEAD")
     with pytest.raises(UnusableBase, match=r"--base HEAD: fatal"):
@@ -383,7 +379,7 @@ def test_what_git_says_about_a_commit_it_cannot_read_is_told(repository: Reposit
         ("platform: {account: a}\n", "platform: {account: b}\n", "platform.account is a in the base and b here; "),
     ],
 )
-async def test_a_base_about_another_account_is_not_compared(
+async def test_a_base_for_another_account_is_not_compared(
     sandbox: Sandbox, repository: Repository, before: str, after: str, text: str
 ) -> None:
     repository.commit(policy("a"), settings=before)
@@ -410,16 +406,16 @@ async def test_the_base_is_read_in_the_same_environment_with_the_same_variables(
     repository.commit(policy("a", "${{ var.text }}"), settings=settings)
     runtime = Runtime(environ={**os.environ, **sandbox.environ}, platform=sandbox)
 
-    def opened() -> Workspace:
+    def open_workspace() -> Workspace:
         return Workspace.open(repository.root, environment="eu", variables={"text": "x"}, runtime=runtime)
 
-    await opened().apply()
+    await open_workspace().apply()
     repository.commit(policy("a", "${{ var.text }}"), policy("b"), settings=settings)
-    plan = (await opened().plan(base="HEAD^")).plan
+    plan = (await open_workspace().plan(base="HEAD^")).plan
     assert (base_of(plan).problems, causes(plan)) == ((), {"IPPolicy/b": "this_change"})
 
 
-async def test_a_replacement_that_was_requested_comes_from_no_commit(sandbox: Sandbox, repository: Repository) -> None:
+async def test_a_requested_replacement_has_no_commit_as_its_cause(sandbox: Sandbox, repository: Repository) -> None:
     repository.commit(policy("a"))
     await open_on(sandbox, repository.root).apply()
     repository.commit(policy("a"))
@@ -444,23 +440,21 @@ def test_a_commit_is_loaded_like_its_checkout(repository: Repository, example: s
     here = load_manifests(load_config(repository.root, environ, environment, absent), environ, None, absent)
     with Commit.resolve(repository.root, os.environ, "HEAD").files() as base:
 
-        def missing(source: str, is_secret: bool) -> Value | None:
+        def resolve_nothing(source: str, is_secret: bool) -> Value | None:
             word, _, path = source.partition(":")
             return None if word == "file" and base.has(path) else absent(source, is_secret)
 
-        config = load_config(base.root, environ, environment, missing)
+        config = load_config(base.root, environ, environment, resolve_nothing)
         base.add(*config.manifests, *config.policies)
-        there = load_manifests(config, environ, None, missing)
-    before, after = here.manifest, there.manifest
+        from_folder = load_manifests(config, environ, None, resolve_nothing)
+    before, after = here.manifest, from_folder.manifest
     assert (after.digest, after.left_out) == (before.digest, before.left_out)
     specs = {address: declaration.spec for address, declaration in before.declarations.items()}
     assert {address: declaration.spec for address, declaration in after.declarations.items()} == specs != {}
 
 
 @pytest.mark.parametrize("ref", ["origin/main", "origin/main~0"])
-async def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(
-    sandbox: Sandbox, repository: Repository, ref: str
-) -> None:
+async def test_a_tag_with_the_name_of_the_base_is_not_used(sandbox: Sandbox, repository: Repository, ref: str) -> None:
     """Git prefers tags, and who can push a branch can push a tag."""
     repository.commit(policy("a"))
     repository.git("update-ref", "refs/remotes/origin/main", "HEAD")
@@ -476,7 +470,7 @@ async def test_a_tag_with_the_name_of_the_base_is_not_taken_for_it(
     assert causes((await open_on(sandbox, repository.root).plan(base=whole)).plan) == {"IPPolicy/a": "this_change"}
 
 
-async def test_a_tag_of_the_same_commit_is_as_good_as_the_base(sandbox: Sandbox, repository: Repository) -> None:
+async def test_a_tag_of_the_same_commit_is_accepted_as_the_base(sandbox: Sandbox, repository: Repository) -> None:
     repository.commit(policy("a"))
     repository.git("tag", "main")
     assert base_of((await open_on(sandbox, repository.root).plan(base="main")).plan).is_comparable

@@ -26,7 +26,7 @@ def install(project: Path, script: str) -> None:
     git.chmod(0o755)
 
 
-def test_a_git_that_never_answers_does_not_hold_up_the_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_that_hangs_does_not_block_the_run(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(project, "exec sleep 30")
     began = time.monotonic()
     assert read_commit(project, os.environ, 0.2) == ""
@@ -41,7 +41,7 @@ def test_the_commit_is_what_git_prints(project: Path, script: str, commit: str) 
     assert read_commit(project, os.environ, 5.0) == commit
 
 
-def test_git_is_not_started_where_there_is_no_repository(project: Path) -> None:
+def test_git_is_not_started_without_a_repository(project: Path) -> None:
     install(project, f"touch {project / 'started'}; echo 0fabc")
     (project / "inner").mkdir()
     assert read_commit(project / "inner", os.environ, 5.0) == "0fabc"
@@ -53,7 +53,7 @@ def test_git_is_not_started_where_there_is_no_repository(project: Path) -> None:
         assert read_commit(project, {**os.environ, "GIT_DIR": named}, 5.0) == "0fabc"
 
 
-def test_a_git_that_cannot_be_started_tells_no_commit(project: Path) -> None:
+def test_the_commit_is_unknown_if_git_cannot_be_started(project: Path) -> None:
     install(project, "")
     (project / "bin" / "git").write_text("#!/nowhere/at/all\n")
     assert read_commit(project, os.environ, 5.0) == ""

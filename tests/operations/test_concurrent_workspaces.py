@@ -40,16 +40,16 @@ async def play(number: int, sandbox: Emulator, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("accounts", only_if(lambda accounts: accounts == QUICK, [ACCOUNTS, QUICK]))
-async def test_accounts_at_once_are_each_right(accounts: int, tmp_path: Path) -> None:
+async def test_concurrent_accounts_are_each_planned_correctly(accounts: int, tmp_path: Path) -> None:
     with ExitStack() as stack:
         sandboxes = [stack.enter_context(Sandbox(api_key=f"key{number}")) for number in range(accounts)]
         async with asyncio.TaskGroup() as group:
             for number, sandbox in enumerate(sandboxes):
                 group.create_task(play(number, sandbox, tmp_path / str(number)))
         for number, sandbox in enumerate(sandboxes):
-            names = {each["description"] for each in sandbox.collection("/ip_policies", "ip_policies")}
+            names = {policy["description"] for policy in sandbox.collection("/ip_policies", "ip_policies")}
             assert names == {f"office{number}-{index}" for index in range(number % 4 + 1)}
-            assert [each["domain"] for each in sandbox.get("/reserved_domains")["reserved_domains"]] == [
+            assert [domain["domain"] for domain in sandbox.get("/reserved_domains")["reserved_domains"]] == [
                 f"d{number}.example.com"
             ]
 
@@ -71,21 +71,21 @@ def process_state() -> dict[str, object]:
     }
 
 
-def test_nothing_process_wide_is_changed_by_the_operations(tmp_path: Path) -> None:
+def test_operations_change_no_state_of_the_process(tmp_path: Path) -> None:
     import sqlalchemy  # noqa: F401 - the libraries' own first import is none of ours
     from aiohttp import client  # noqa: F401
 
     before = process_state()
     during: list[dict[str, object]] = []
 
-    async def watched() -> None:
-        for number, sandbox in ((1, here), (2, there)):
+    async def run_watched() -> None:
+        for number, sandbox in ((1, in_process), (2, process)):
             await play(number, sandbox, tmp_path / str(number))
             during.append(process_state())
 
     # The runner has a signal handler of its own, for as long as it runs.
-    with Sandbox() as here, SandboxProcess() as there, asyncio.Runner() as runner:
-        runner.run(watched())
+    with Sandbox() as in_process, SandboxProcess() as process, asyncio.Runner() as runner:
+        runner.run(run_watched())
     unconditional = {name for name in before if name != "signals"}
     for state in (*during, process_state()):
         assert {name: state[name] for name in unconditional} == {name: before[name] for name in unconditional}

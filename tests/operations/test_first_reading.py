@@ -99,7 +99,7 @@ class CreatingClock(NotingClock):
         await super().sleep(seconds)
 
 
-async def test_what_takes_effect_during_the_wait_is_ours_and_is_not_created_again(
+async def test_an_object_that_appears_during_the_wait_is_managed_and_not_created_again(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """Without a record only the intent tells whose it is: nobody has to adopt it."""
@@ -114,7 +114,7 @@ async def test_what_takes_effect_during_the_wait_is_ours_and_is_not_created_agai
         assert list(await store.bindings("prod")) == [BOT]
 
 
-async def test_what_takes_effect_during_a_long_reading_is_found_by_a_second_one(
+async def test_an_object_that_appears_during_a_long_refresh_is_found_by_a_second_one(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """The list of bots was read before the create took effect, and the reading ended after its time was over."""

@@ -71,7 +71,9 @@ def run_remedy(error: UnusableBase, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("filter", ["blob:none", "tree:0"])
-async def test_in_a_partial_clone_the_error_says_what_to_fetch(sandbox: Sandbox, origin: Path, filter: str) -> None:
+async def test_an_error_in_a_partial_clone_names_the_objects_to_fetch(
+    sandbox: Sandbox, origin: Path, filter: str
+) -> None:
     folder = clone(origin, f"--filter={filter}")
     with pytest.raises(UnusableBase, match="does not have all files") as refused:
         await plan(sandbox, folder)
@@ -79,7 +81,7 @@ async def test_in_a_partial_clone_the_error_says_what_to_fetch(sandbox: Sandbox,
     assert (await plan(sandbox, folder))[1] == EXPECTED
 
 
-async def test_in_a_shallow_clone_the_error_says_what_to_fetch(sandbox: Sandbox, origin: Path) -> None:
+async def test_an_error_in_a_shallow_clone_names_the_commits_to_fetch(sandbox: Sandbox, origin: Path) -> None:
     folder = clone(origin, "--depth=1")
     assert read_commit(folder, os.environ, 30.0) == git(origin, "rev-parse", "review")
     with pytest.raises(UnusableBase, match="no such commit") as refused:
@@ -121,7 +123,7 @@ async def test_a_submodule_is_a_repository_of_its_own(sandbox: Sandbox, origin: 
 
 
 @pytest.mark.parametrize("options", [("--shared",), ("--reference",), ("--no-tags", "--single-branch")])
-async def test_a_clone_that_borrows_objects_is_read(sandbox: Sandbox, origin: Path, options: tuple[str, ...]) -> None:
+async def test_a_clone_with_alternate_objects_is_read(sandbox: Sandbox, origin: Path, options: tuple[str, ...]) -> None:
     if options == ("--reference",):
         options = ("--reference", str(origin))
     folder = origin.parent / "clone"

@@ -92,7 +92,7 @@ async def test_nothing_is_deleted_for_its_absence_while_a_manifest_is_invalid(
     assert len((await open_partial(sandbox, root).plan()).plan.changes) == 3  # now they are deleted
 
 
-async def test_what_refers_to_an_invalid_declaration_is_skipped_only_if_it_would_change(
+async def test_a_referrer_of_an_invalid_declaration_is_skipped_only_if_it_would_change(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     root = write_project(tmp_path, policy("a"), domain("shop"), EDGE)
@@ -121,9 +121,7 @@ async def test_a_former_address_that_an_invalid_file_may_declare_is_not_moved(sa
     assert sorted(str(change.action) for change in planned.changes) == ["create", "move"]
 
 
-async def test_a_parent_is_not_deleted_with_the_object_of_an_invalid_declaration(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_parent_of_an_invalid_declaration_is_not_deleted(sandbox: Sandbox, tmp_path: Path) -> None:
     rule = {
         "kind": "IPPolicyRule",
         "name": "office",
@@ -141,13 +139,13 @@ async def test_a_parent_is_not_deleted_with_the_object_of_an_invalid_declaration
 @pytest.mark.parametrize(
     "settings", ["guards: {max_delete_percent: nonsense}\n", "manifests: [missing/]\n", "variables: {x: {type: odd}}\n"]
 )
-def test_invalid_settings_leave_nothing(sandbox: Sandbox, tmp_path: Path, settings: str) -> None:
+def test_nothing_is_planned_with_invalid_settings(sandbox: Sandbox, tmp_path: Path, settings: str) -> None:
     root = write_project(tmp_path, policy("a"), settings=settings)
     with pytest.raises(InvalidProject):
         open_partial(sandbox, root)
 
 
-async def test_a_wrong_field_is_not_taken_for_a_resource_whose_name_ends_with_the_field(
+async def test_a_problem_of_a_field_is_not_one_of_a_resource_with_a_similar_name(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """`IPPolicy/a.description` is a field of one resource, and the address of another."""
@@ -183,7 +181,7 @@ async def test_a_plan_file_of_valid_declarations_is_applied_while_others_are_inv
     assert (await open_partial_project(source).plan()).plan.changes == ()
 
 
-async def test_a_token_of_a_plan_file_is_not_issued_if_its_declaration_is_invalid_by_now(
+async def test_a_token_of_a_plan_file_is_not_issued_if_its_declaration_became_invalid(
     sandbox: Sandbox, tmp_path: Path
 ) -> None:
     root = write_project(tmp_path, policy("a"), CREDENTIAL)
@@ -196,9 +194,7 @@ async def test_a_token_of_a_plan_file_is_not_issued_if_its_declaration_is_invali
     assert sandbox.get("/credentials")["credentials"] == []
 
 
-async def test_a_target_that_an_invalid_manifest_declares_is_not_said_to_be_misspelled(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_target_that_an_invalid_manifest_declares_is_not_unknown(sandbox: Sandbox, tmp_path: Path) -> None:
     root = write_project(tmp_path, policy("a"))
     (root / "manifests" / "broken.yaml").write_text(BROKEN["a wrong value"])
     chosen = await open_partial(sandbox, root).plan(selection=Selection(targets=("IPPolicy/wrong",)))

@@ -48,7 +48,7 @@ def sandbox() -> Iterator[Sandbox]:
         (MEMORY, MEMORY, None),
     ],
 )
-def test_the_store_is_below_the_project_unless_it_says_otherwise(
+def test_the_store_is_below_the_project_by_default(
     tmp_path: Path, store: str | None, location: str, ledger: str | None
 ) -> None:
     config = Config(tmp_path, "prod", store=store)
@@ -56,7 +56,7 @@ def test_the_store_is_below_the_project_unless_it_says_otherwise(
     assert stores.ledger_path(config) == (Path(ledger.format(root=tmp_path)) if ledger is not None else None)
 
 
-async def test_what_only_reads_opens_a_store_that_exists_and_creates_none(tmp_path: Path) -> None:
+async def test_a_reading_operation_opens_an_existing_store_and_creates_none(tmp_path: Path) -> None:
     config = Config(tmp_path, "prod")
     async with stores.open_existing_store(config) as store:
         assert store is None
@@ -70,14 +70,14 @@ async def test_what_only_reads_opens_a_store_that_exists_and_creates_none(tmp_pa
         assert store is None
 
 
-async def test_a_store_of_which_only_the_log_is_left_is_not_taken_for_none(tmp_path: Path) -> None:
+async def test_a_store_with_only_a_log_is_not_missing(tmp_path: Path) -> None:
     (tmp_path / "own.db-wal").write_bytes(b"")
     with pytest.raises(StoreError, match="its database file is missing"):
         async with stores.open_existing_store(Config(tmp_path, "prod", store="own.db")):
             pass
 
 
-async def test_a_store_that_cannot_be_looked_for_is_not_taken_for_none(tmp_path: Path) -> None:
+async def test_a_store_in_an_unreadable_folder_is_not_missing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(StoreError):
         async with stores.open_existing_store(Config(tmp_path, "prod", store="file/own.db")):
@@ -95,7 +95,7 @@ async def test_a_store_that_cannot_be_looked_for_is_not_taken_for_none(tmp_path:
         ("https://api.example.com:8443", "prod", "https://api.example.com:8443 (prod)"),
     ],
 )
-def test_an_account_is_named_by_its_address_and_its_name(base_url: str, name: str | None, account: str) -> None:
+def test_an_account_is_identified_by_its_address_and_its_name(base_url: str, name: str | None, account: str) -> None:
     assert account_identity.account_of(base_url, name) == account
 
 
@@ -103,7 +103,7 @@ HERE = "https://here"
 EDGE = live("TLSEdge", "e1", owner=record("TLSEdge/e", {}))
 
 
-def known(*witnesses: str, account: str = HERE) -> AccountMembership:
+def membership(*witnesses: str, account: str = HERE) -> AccountMembership:
     return AccountMembership(account, witnesses)
 
 
@@ -111,25 +111,25 @@ def known(*witnesses: str, account: str = HERE) -> AccountMembership:
     ("remembered", "seen", "doubt"),
     [
         (None, snapshot(), ""),
-        (known(), snapshot(), ""),
-        (known("TLSEdge:e1", "TLSEdge:e2"), snapshot(), ""),  # two may have been deleted by hand
+        (membership(), snapshot(), ""),
+        (membership("TLSEdge:e1", "TLSEdge:e2"), snapshot(), ""),  # two may have been deleted by hand
         (
-            known("TLSEdge:e1", "TLSEdge:e2", "BotUser:b"),
+            membership("TLSEdge:e1", "TLSEdge:e2", "BotUser:b"),
             snapshot(live("TLSEdge", "e9"), live("BotUser", "e1")),
             "stack prod belongs to https://here, but none of the 3 objects of its last apply exists: "
             "the API key may belong to another account",
         ),
-        (known("TLSEdge:e9", "TLSEdge:e8", "TLSEdge:e1"), snapshot(EDGE), ""),
-        (known("TLSEdge:e9", "TLSEdge:e8", "BotUser:b"), snapshot(cut=["BotUser"]), ""),
-        (known("TLSEdge:e9", "TLSEdge:e8", "Unlisted:b"), snapshot(), ""),
-        (known("TLSEdge:e1", account="https://old"), snapshot(EDGE), ""),
+        (membership("TLSEdge:e9", "TLSEdge:e8", "TLSEdge:e1"), snapshot(EDGE), ""),
+        (membership("TLSEdge:e9", "TLSEdge:e8", "BotUser:b"), snapshot(cut=["BotUser"]), ""),
+        (membership("TLSEdge:e9", "TLSEdge:e8", "Unlisted:b"), snapshot(), ""),
+        (membership("TLSEdge:e1", account="https://old"), snapshot(EDGE), ""),
         (
-            known(account="https://old"),
+            membership(account="https://old"),
             snapshot(EDGE),
             "stack prod belongs to https://old, but the current account is https://here",
         ),
         (
-            known("TLSEdge:e9", account="https://old"),
+            membership("TLSEdge:e9", account="https://old"),
             snapshot(EDGE),
             "stack prod belongs to https://old, but the current account is https://here, "
             "and none of the 1 objects of its last apply exists",
@@ -161,18 +161,18 @@ BOUND = {"BotUser/b": Binding("b1")}
             ("HTTPSEdgeRoute:e1/r",),
         ),
         # Of a list that was not read, what was known stays.
-        (known("TLSEdge:e9", "BotUser:b9"), snapshot(cut=["BotUser"]), (), ("BotUser:b9",)),
-        (known("BotUser:b9", account="https://old"), snapshot(cut=["BotUser"]), (), ()),
-        (known("BotUser:b9", "BotUser:b8"), snapshot(cut=["BotUser"]), ("b9",), ("BotUser:b8",)),
+        (membership("TLSEdge:e9", "BotUser:b9"), snapshot(cut=["BotUser"]), (), ("BotUser:b9",)),
+        (membership("BotUser:b9", account="https://old"), snapshot(cut=["BotUser"]), (), ()),
+        (membership("BotUser:b9", "BotUser:b8"), snapshot(cut=["BotUser"]), ("b9",), ("BotUser:b8",)),
         (
-            known("HTTPSEdgeRoute:e1/r", "HTTPSEdgeRoute:r/e1"),
+            membership("HTTPSEdgeRoute:e1/r", "HTTPSEdgeRoute:r/e1"),
             snapshot(cut=["HTTPSEdgeRoute"]),
             ("r",),
             ("HTTPSEdgeRoute:r/e1",),
         ),
     ],
 )
-def test_what_of_the_stack_exists_and_stays_is_remembered(
+def test_objects_of_the_stack_that_remain_are_recorded(
     remembered: AccountMembership | None, seen: Snapshot, deleted: Collection[str], witnesses: tuple[str, ...]
 ) -> None:
     found = account_identity.membership(remembered, HERE, "laws", seen, deleted)
@@ -185,7 +185,7 @@ def test_an_object_of_an_agent_identifies_no_account() -> None:
     assert account_identity.membership(None, HERE, "laws", seen, ()).witnesses == ()
 
 
-def test_so_many_objects_are_remembered_and_none_that_the_plan_deletes() -> None:
+def test_a_limited_number_of_objects_is_recorded_and_none_that_the_plan_deletes() -> None:
     edges = [live("TLSEdge", f"e{n:03}", owner=record(f"TLSEdge/e{n:03}", {})) for n in range(105)]
     calls = (
         Call("a", at("TLSEdge/e001"), Verb.DELETE, "/edges/tls/e001", "e001"),
@@ -229,9 +229,7 @@ async def test_an_account_of_which_one_list_can_be_read_is_read(sandbox: Sandbox
     assert [name for name in ("Vault", "BotUser", "TLSEdge", "IPPolicy") if seen.of(name).complete] == ["IPPolicy"]
 
 
-async def test_a_kind_that_only_the_store_knows_is_read_and_with_only_nothing_else(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_kind_that_only_the_store_records_is_read(sandbox: Sandbox, tmp_path: Path) -> None:
     workspace = open_on(sandbox, write_project(tmp_path, policy("a")))
     async with (
         stores.open_project_store(workspace.config) as store,
@@ -243,7 +241,7 @@ async def test_a_kind_that_only_the_store_knows_is_read_and_with_only_nothing_el
     assert (await workspace.take_snapshot(only=frozenset({"AgentTunnel"}))).listings.keys() == {"AgentTunnel"}
 
 
-async def test_an_account_is_remembered_once_something_was_applied_to_it(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_account_is_recorded_after_the_first_apply(sandbox: Sandbox, tmp_path: Path) -> None:
     workspace = open_on(sandbox, write_project(tmp_path, policy("a")))
     assert not (await workspace.take_snapshot()).is_remembered
     await workspace.apply()
@@ -251,9 +249,7 @@ async def test_an_account_is_remembered_once_something_was_applied_to_it(sandbox
     assert (seen.is_remembered, seen.doubt) == (True, "")
 
 
-async def test_a_file_of_the_project_is_not_taken_for_the_entry_of_a_secret_store(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_file_of_the_project_is_no_entry_of_a_secret_store(sandbox: Sandbox, tmp_path: Path) -> None:
     deliver = {"token": {"to_vault": {"path": "agents/berlin"}}}
     root = write_project(tmp_path, {"kind": "TunnelCredential", "name": "t", "spec": {}, "deliver": deliver})
     snapshots = []
@@ -279,13 +275,13 @@ async def test_a_file_of_the_project_is_not_taken_for_the_entry_of_a_secret_stor
         ("us", {"RECONCILER_ENV": "eu"}, "us"),
     ],
 )
-def test_the_caller_chooses_the_environment_before_the_variable(
+def test_the_environment_of_the_caller_overrides_the_variable(
     environment: str | None, environ: Mapping[str, str], chosen: str | None
 ) -> None:
     assert ProjectSource(Path(), environment, runtime=Runtime(environ=environ)).chosen_environment == chosen
 
 
-def test_the_values_of_variables_are_in_no_representation() -> None:
+def test_values_of_variables_are_in_no_repr() -> None:
     source = ProjectSource(Path(), variables={"password": "canary"}, runtime=Runtime(environ={"KEY": "canary"}))
     assert "canary" not in repr(source)
 
@@ -297,7 +293,7 @@ def test_a_caller_may_replace_the_store_of_the_project(tmp_path: Path, given: st
     assert (source.read_settings().store, source.read_settings().store_scope) == (location, "fleet")
 
 
-def test_an_invalid_project_is_told_from_other_errors() -> None:
+def test_an_invalid_project_differs_from_other_errors() -> None:
     with pytest.raises(InvalidProject) as inner, invalid_project():
         raise InvalidProject([])
     assert inner.value.__cause__ is None
@@ -305,13 +301,13 @@ def test_an_invalid_project_is_told_from_other_errors() -> None:
         raise ValueError("no")
 
 
-def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_address_is_refused(tmp_path: Path) -> None:
     environ = {"RECONCILER_BASE_URL": "https://a b", "RECONCILER_API_KEY": "key-of-the-account"}
     with pytest.raises((UnreadableAccount, InvalidProject)):
         Workspace.open(write_project(tmp_path, policy("a")), runtime=Runtime(environ=environ))
 
 
-def test_the_settings_of_the_project_reach_its_plans_and_its_requests(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_the_settings_of_the_project_apply_to_its_plans_and_requests(sandbox: Sandbox, tmp_path: Path) -> None:
     settings = (
         "guards: {max_delete_percent: 11, max_update_percent: 12, require_approval: [widens_access]}\n"
         "platform: {account: prod}\nagent: {base_url: http://127.0.0.1:4041/}\n"
@@ -348,7 +344,7 @@ def test_without_a_runtime_the_environment_is_that_of_the_process(
     assert (result.is_valid, result.resources) == (True, 1)
 
 
-def test_the_secrets_of_the_manifests_are_hidden_in_what_the_platform_says(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_secrets_of_manifests_are_hidden_in_messages_of_the_platform(sandbox: Sandbox, tmp_path: Path) -> None:
     vault = {"kind": "Vault", "name": "v", "spec": {"name": "v"}}
     value = {"vault_id": {"ref": "Vault/v"}, "name": "s", "value": {"from_env": "CANARY"}}
     root = write_project(tmp_path, vault, {"kind": "Secret", "name": "s", "spec": value})
@@ -357,7 +353,7 @@ def test_the_secrets_of_the_manifests_are_hidden_in_what_the_platform_says(sandb
     assert [secret.reveal() for secret in account.secrets] == ["0123456789"]
 
 
-def test_wrong_manifests_do_not_matter_to_what_does_not_read_them(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_invalid_manifests_do_not_affect_operations_that_do_not_read_them(sandbox: Sandbox, tmp_path: Path) -> None:
     root = write_project(tmp_path, {"kind": "IPPolicy", "name": "a", "spec": {"descripton": "a"}})
     runtime = Runtime(environ=sandbox.environ, platform=sandbox)
     with pytest.raises(InvalidProject):
@@ -405,7 +401,7 @@ def test_git_gets_the_variables_that_it_needs_and_no_others(git: Path) -> None:
     assert "NAMED" not in without_network(own).run("status").decode()
 
 
-def test_why_git_did_not_answer_is_told(git: Path) -> None:
+def test_the_reason_of_a_failure_of_git_is_reported(git: Path) -> None:
     def run(environ: dict[str, str], timeout: float, *arguments: str) -> None:
         with open_git(Worktree(git, git / ".git", git / ".git"), environ, timeout) as opened:
             opened.run(*arguments)

@@ -79,15 +79,15 @@ def test_a_key_that_can_be_guessed_is_refused() -> None:
         plan_files.plan_key({plan_files.KEY: "k" * 15})
 
 
-def test_a_file_is_shown_with_the_key_that_it_was_signed_with_or_with_a_note(tmp_path: Path) -> None:
+def test_a_file_is_shown_with_its_key_or_with_a_note(tmp_path: Path) -> None:
     plan, signed, plain = Plan("prod", commit="abc"), tmp_path / "signed.json", tmp_path / "plain.json"
     plan_files.write_plan(signed, plan, SIGNED)
     plan_files.write_plan(plain, plan, {})
     assert (signed.stat().st_mode & 0o777, plain.stat().st_mode & 0o777) == (0o600, 0o600)
     assert plan_files.read_plan(signed.read_text(), "p", SIGNED) == (plan, "")
     assert plan_files.read_plan(plain.read_text(), "p", {}) == (plan, "")
-    shown, note = plan_files.read_plan(signed.read_text(), "p", {})
-    assert (shown, note) == (plan, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set")
+    read, note = plan_files.read_plan(signed.read_text(), "p", {})
+    assert (read, note) == (plan, "note: the signature was not checked: RECONCILER_PLAN_KEY is not set")
     for text, key in ((plain, SIGNED), (signed, {plan_files.KEY: "another key of 16"})):
         with pytest.raises(Rejected, match=r"^p: this plan file cannot be used"):
             plan_files.read_plan(text.read_text(), "p", key)
@@ -145,7 +145,7 @@ async def test_a_file_of_this_project_is_read_with_its_manifests_and_selection(
         ({"snapshot_time": 5.0}, UnusablePlan, "was created from a snapshot and cannot be applied"),
     ],
 )
-async def test_a_file_of_something_else_is_refused(
+async def test_a_file_that_is_no_plan_is_refused(
     sandbox: Sandbox, tmp_path: Path, changes: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "plan.json"
@@ -164,7 +164,7 @@ async def test_a_signed_file_needs_the_key_and_a_key_a_signed_file(sandbox: Sand
         open_with_plan(source(sandbox, root), file)
 
 
-async def test_a_file_that_is_no_text_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_binary_file_is_refused(sandbox: Sandbox, tmp_path: Path) -> None:
     root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "plan.json"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(UnusablePlan, match=r"plan\.json: not UTF-8 text"):
@@ -195,9 +195,7 @@ def test_a_file_that_no_engine_could_apply_is_refused(plan: Plan, text: str) -> 
 # --- manifests that changed -------------------------------------------------------------------------------------------
 
 
-async def test_a_file_is_applied_as_it_was_reviewed_while_the_manifests_are_wrong(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_file_is_applied_as_reviewed_while_the_manifests_are_invalid(sandbox: Sandbox, tmp_path: Path) -> None:
     root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "plan.json"
     await plan_to(file, sandbox, root)
     weak = {"kind": "IPPolicy", "name": "b", "spec": {"descripton": "b"}}
@@ -214,7 +212,7 @@ async def test_a_file_is_applied_as_it_was_reviewed_while_the_manifests_are_wron
     assert [found["description"] for found in sandbox.get("/ip_policies")["ip_policies"]] == ["a"]
 
 
-async def test_a_file_of_other_manifests_says_so(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_file_of_other_manifests_has_a_note(sandbox: Sandbox, tmp_path: Path) -> None:
     root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "plan.json"
     await plan_to(file, sandbox, root)
     write_project(root, policy("a"), policy("b"))
@@ -278,7 +276,7 @@ def texts_of(plan: Plan) -> list[str]:
     return [secret.reveal() for call in plan.calls for secret in secrets_in(call.body)]
 
 
-def test_secrets_are_read_again_from_where_they_came(tmp_path: Path) -> None:
+def test_secrets_are_read_again_from_their_sources(tmp_path: Path) -> None:
     config = Config(tmp_path, "prod")
     (tmp_path / "key").write_text("of the file")
     declared = declare(str(CERTIFICATE), {"private_key_pem": Secret("of a manifest", "manifest:m.yaml")})
@@ -314,7 +312,7 @@ def test_secrets_are_read_again_from_where_they_came(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_secret_that_is_not_that_of_the_plan_is_told_once(
+def test_a_changed_secret_is_reported_once(
     tmp_path: Path, environ: dict[str, str], sources: list[str], lines: list[str]
 ) -> None:
     file = file_with(*(Secret("old", source) for source in sources), environ=environ)
@@ -339,7 +337,7 @@ def test_a_secret_is_found_in_the_canonical_form_that_owner_records_have(tmp_pat
     assert plan_files.with_secrets(same, Config(tmp_path, "prod"), {}).changed == {}
 
 
-async def test_the_secrets_of_a_file_are_counted_and_each_keeps_its_source(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_the_secrets_of_a_file_are_counted_with_their_sources(sandbox: Sandbox, tmp_path: Path) -> None:
     root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "plan.json"
     body = {"a": Secret("0", "env:A"), "b": Secret("1", "env:B"), "c": Secret("2", "env:C")}
     await plan_to(file, sandbox, root, calls=(replace(CALL, body=body),))
@@ -368,44 +366,46 @@ def test_a_file_without_secrets_is_as_it_was_read(tmp_path: Path) -> None:
 TOKEN = Delivery("to_file", "secrets/agent.token", Position("m.yaml", 1, 1))
 
 
-def issuing(delivery: Delivery | None, *declared: Declaration, is_readable: bool = True) -> tuple[PlanFile, Plan]:
+def plan_with_token(
+    delivery: Delivery | None, *declared: Declaration, is_readable: bool = True
+) -> tuple[PlanFile, Plan]:
     """A file with a create that delivers a token, beside manifests that declare this."""
     owner = OwnerDraft(CREDENTIAL)
     deliver = {} if delivery is None else {"token": delivery}
     call = Call(f"create {CREDENTIAL}", CREDENTIAL, Verb.CREATE, "/credentials", body={}, owner=owner, deliver=deliver)
     plan = Plan("prod", changes=(Change(CREDENTIAL, Action.CREATE, Reason.DECLARED),), calls=(call,))
-    loaded = Loaded(Manifest("prod", {each.address: each for each in declared}), ())
+    loaded = Loaded(Manifest("prod", {declaration.address: declaration for declaration in declared}), ())
     return PlanFile("p.json", plan, "", False, loaded if is_readable else None, ""), plan
 
 
-def declared_with(delivery: Delivery, **more: Any) -> Declaration:
+def declare_delivery(delivery: Delivery, **more: Any) -> Declaration:
     return replace(declare(str(CREDENTIAL), **more), deliver={"token": delivery})
 
 
-def test_a_token_is_delivered_where_the_manifests_say_wherever_they_say_it() -> None:
+def test_a_token_is_delivered_to_the_target_in_any_manifest() -> None:
     moved = replace(TOKEN, position=Position("other.yaml", 9, 9))
-    plan_files.check_rules(*issuing(TOKEN, declared_with(moved)))
+    plan_files.check_rules(*plan_with_token(TOKEN, declare_delivery(moved)))
 
 
 @pytest.mark.parametrize(
     ("file", "text"),
     [
         (
-            issuing(TOKEN, is_readable=False),
+            plan_with_token(TOKEN, is_readable=False),
             "and the manifests, which declare its delivery, cannot be read; correct them",
         ),
-        (issuing(TOKEN), "issues a token that the manifests do not declare; plan again"),
+        (plan_with_token(TOKEN), "issues a token that the manifests do not declare; plan again"),
         (
-            issuing(TOKEN, declared_with(replace(TOKEN, target="secrets/other"))),
+            plan_with_token(TOKEN, declare_delivery(replace(TOKEN, target="secrets/other"))),
             "delivers its token to another target than the manifests declare; plan again",
         ),
         (
-            issuing(TOKEN, declared_with(replace(TOKEN, settings={"name": "a"}))),
+            plan_with_token(TOKEN, declare_delivery(replace(TOKEN, settings={"name": "a"}))),
             "delivers its token to another target than the manifests declare; plan again",
         ),
     ],
 )
-def test_a_token_is_not_delivered_elsewhere(file: tuple[PlanFile, Plan], text: str) -> None:
+def test_a_token_is_not_delivered_to_another_target(file: tuple[PlanFile, Plan], text: str) -> None:
     with pytest.raises(Rejected) as refused:
         plan_files.check_rules(*file)
     (problem,) = refused.value.problems
@@ -429,7 +429,7 @@ def test_an_irreversible_deletion_without_a_listed_approval_is_refused_also_if_d
             plan_files.check_rules(file, plan)
 
 
-async def test_a_file_asks_for_what_its_own_approvals_name(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_file_requires_the_approvals_that_it_names(sandbox: Sandbox, tmp_path: Path) -> None:
     root, file = write_project(tmp_path / "project", domain("a"), policy("b")), tmp_path / "plan.json"
     await open_on(sandbox, root).apply()
     write_project(root, policy("b"))

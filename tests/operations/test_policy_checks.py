@@ -63,22 +63,22 @@ A, B = "IPPolicy/a", "IPPolicy/b"
         ({"policy": "p", "message": "no", "check": "size(plan.changes) < 9"}, [(A, Action.UPDATE)], ""),
     ],
 )
-def test_a_changed_policy_that_needs_the_manifests_is_unknown_for_what_it_is_about(
+def test_a_changed_policy_without_manifests_is_unknown_for_the_resources_in_its_scope(
     tmp_path: Path, document: dict[str, Any], changes: list[tuple[str, Action]], about: str
 ) -> None:
     found = with_policy_findings(plan_of(*changes), rules(tmp_path, document), 0.0, None)
-    told = [problem for problem in found.problems if problem.code == "policy"]
-    assert [problem.text for problem in told] == (
+    violations = [problem for problem in found.problems if problem.code == "policy"]
+    assert [problem.text for problem in violations] == (
         [f"the policy p cannot be evaluated again for {about}: the manifests changed after the plan was created"]
         if about
         else []
     )
-    assert [(problem.rule, problem.remedy, problem.severity) for problem in told] == [
-        ("p", "plan again", Severity.ERROR) for _ in told
+    assert [(problem.rule, problem.remedy, problem.severity) for problem in violations] == [
+        ("p", "plan again", Severity.ERROR) for _ in violations
     ]
 
 
-def test_a_finding_of_the_plan_stays_while_its_policy_is_the_same(tmp_path: Path) -> None:
+def test_a_finding_of_the_plan_remains_while_its_policy_is_unchanged(tmp_path: Path) -> None:
     found = rules(tmp_path, ABOUT_RESOURCES)
     finding, other = Problem("no", rule="p", code="policy"), Problem("hm", code="x")
     plan = plan_of((A, Action.UPDATE), problems=(finding, other))
@@ -86,11 +86,11 @@ def test_a_finding_of_the_plan_stays_while_its_policy_is_the_same(tmp_path: Path
     again = with_policy_findings(replace(plan, judged=judged), found, 0.0, None)
     assert (again.problems, again.judged) == ((finding, other), judged)
     warning = rules(tmp_path, {**ABOUT_RESOURCES, "severity": "warning"})
-    told = with_policy_findings(replace(plan, judged=judged), warning, 0.0, None).problems
-    assert [problem.severity for problem in told] == [Severity.ERROR, Severity.ERROR, Severity.WARNING]
+    problems = with_policy_findings(replace(plan, judged=judged), warning, 0.0, None).problems
+    assert [problem.severity for problem in problems] == [Severity.ERROR, Severity.ERROR, Severity.WARNING]
 
 
-def test_with_the_manifests_a_policy_is_evaluated_again(tmp_path: Path) -> None:
+def test_a_policy_is_evaluated_again_with_the_manifests(tmp_path: Path) -> None:
     found = rules(tmp_path, ABOUT_RESOURCES)
     stale = Problem("of an earlier time", rule="p", code="policy")
     plan = plan_of((A, Action.UPDATE), problems=(stale,))
@@ -101,11 +101,11 @@ def test_with_the_manifests_a_policy_is_evaluated_again(tmp_path: Path) -> None:
     assert with_policy_findings(plan, (), 0.0, declared) is plan
 
 
-def test_a_policy_about_the_plan_is_evaluated_without_manifests(tmp_path: Path) -> None:
+def test_a_policy_for_the_plan_is_evaluated_without_manifests(tmp_path: Path) -> None:
     found = rules(tmp_path, {"policy": "p", "message": "no", "check": "size(plan.changes) < 1"})
     stale = Problem("of an earlier time", rule="p", code="policy")
-    told = with_policy_findings(plan_of((A, Action.UPDATE), problems=(stale,)), found, 0.0, None).problems
-    assert [problem.text for problem in told] == ["no (policy p)"]
+    problems = with_policy_findings(plan_of((A, Action.UPDATE), problems=(stale,)), found, 0.0, None).problems
+    assert [problem.text for problem in problems] == ["no (policy p)"]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_policy_about_the_plan_is_evaluated_without_manifests(tmp_path: Path) 
         {"exemptions": [{"address": A, "until": "2999-01-01", "reason": "r"}]},
     ],
 )
-def test_the_digest_tells_policies_apart(tmp_path: Path, changed: dict[str, Any]) -> None:
+def test_the_digest_distinguishes_policies(tmp_path: Path, changed: dict[str, Any]) -> None:
     before, after = (
         with_policy_findings(plan_of(), rules(tmp_path, {**ABOUT_RESOURCES, **more}), 0.0, manifest()).judged["p"]
         for more in ({}, changed)

@@ -12,7 +12,7 @@ import reconciler
 HEAVY = {"httpx", "networkx", "pydantic", "sqlalchemy", "ruamel", "yaml", "click", "rich", "starlette", "asyncio"}
 
 
-def loaded(script: str) -> set[str]:
+def modules_after(script: str) -> set[str]:
     """The modules that a fresh process has loaded after running a script."""
     ran = subprocess.run(
         [sys.executable, "-c", f"{script}; import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
@@ -21,21 +21,23 @@ def loaded(script: str) -> set[str]:
 
 
 def test_importing_the_package_loads_nothing_of_it() -> None:
-    assert {name for name in loaded("import reconciler") if name.partition(".")[0] == "reconciler"} == {"reconciler"}
+    assert {name for name in modules_after("import reconciler") if name.partition(".")[0] == "reconciler"} == {
+        "reconciler"
+    }
 
 
 def test_importing_the_package_loads_no_library() -> None:
-    assert loaded("import reconciler") & HEAVY <= loaded("pass") & HEAVY
+    assert modules_after("import reconciler") & HEAVY <= modules_after("pass") & HEAVY
 
 
 def test_a_workspace_is_imported_without_http_store_and_command_line() -> None:
-    modules = loaded("from reconciler import Workspace")
+    modules = modules_after("from reconciler import Workspace")
     assert {"httpx", "sqlalchemy", "rich", "click", "starlette", "uvicorn"} & modules == set()
     assert not any(name.startswith(("reconciler.cli", "reconciler.sandbox")) for name in modules)
 
 
 @pytest.mark.parametrize("name", reconciler.__all__)
-def test_each_public_name_is_there(name: str) -> None:
+def test_each_public_name_exists(name: str) -> None:
     assert getattr(reconciler, name).__module__.startswith("reconciler.") or name == "OperationEvent"
 
 

@@ -94,7 +94,7 @@ def test_an_error_in_one_environment_is_no_error_of_another(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("ci", "is_told"), [("true", True), ("1", True), ("TRUE", True), ("false", False), ("", False), (None, False)]
 )
-def test_on_a_runner_that_is_thrown_away_a_delivery_to_a_file_is_warned_of(
+def test_a_delivery_to_a_file_on_an_ephemeral_runner_is_a_warning(
     tmp_path: Path, ci: str | None, is_told: bool
 ) -> None:
     root = write_project(tmp_path, credential("secrets/t"), policy("a"))
@@ -105,7 +105,7 @@ def test_on_a_runner_that_is_thrown_away_a_delivery_to_a_file_is_warned_of(
     )
 
 
-def test_a_delivery_target_that_environments_share_is_warned_of(tmp_path: Path) -> None:
+def test_a_delivery_target_shared_by_environments_is_a_warning(tmp_path: Path) -> None:
     root = write_project(tmp_path, credential("secrets/t"))
     assert [result.shared for result in Workspace.validate(root, runtime=Runtime(environ={}))] == [()]
     environment(root, "eu")
@@ -127,8 +127,8 @@ async def test_each_object_of_the_account_is_listed_once_with_its_owner(sandbox:
     root = write_project(tmp_path / "ours", policy("a"), bot("ci"))
     theirs = write_project(tmp_path / "theirs", policy("b"), bot("cd"))
     (theirs / "reconciler.yaml").write_text("version: 1\nstack: theirs\nstore: ../ours/state/reconciler.db\n")
-    for each in (root, theirs):
-        await open_on(sandbox, each).apply()
+    for folder in (root, theirs):
+        await open_on(sandbox, folder).apply()
     sandbox.post("/ip_policies", {"description": "c"})
     sandbox.post("/bot_users", {"name": "nobody"})
     listing = await open_on(sandbox, root).list_account()
@@ -148,15 +148,13 @@ async def test_each_object_of_the_account_is_listed_once_with_its_owner(sandbox:
     assert listing.incomplete == {}
 
 
-async def test_without_a_store_only_owner_records_tell_whose_an_object_is(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_ownership_is_known_only_from_owner_records_without_a_store(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/bot_users", {"name": "nobody"})
     listing = await open_on(sandbox, write_project(tmp_path)).list_account()
     assert [(item.kind.name, item.stack) for item in listing.objects] == [("BotUser", "")]
 
 
-async def test_lists_that_broke_off_are_named_and_those_that_do_not_exist_are_not(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_incomplete_lists_are_reported_and_missing_collections_are_not(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.fault("GET /vaults", times=0, then="status", status=422)
     sandbox.fault("GET /bot_users", times=0, then="status", status=422)
     sandbox.fault("GET /ip_policies", times=0, then="status", status=404)
@@ -165,7 +163,7 @@ async def test_lists_that_broke_off_are_named_and_those_that_do_not_exist_are_no
     assert "422" in listing.incomplete["Vault"]
 
 
-async def test_one_kind_is_listed_alone(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_one_kind_is_listed_without_the_others(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/ip_policies", {"description": "a"})
     workspace = open_on(sandbox, write_project(tmp_path))
     listing = await workspace.list_objects(kinds.get("IPPolicy"))
@@ -278,7 +276,7 @@ async def test_a_plan_has_its_time_its_account_its_environment_and_the_warnings(
     assert [event.why for event in events if isinstance(event, ReadRetried)] != []
 
 
-def test_a_selection_keeps_what_is_not_given(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_selection_inherits_options_that_are_not_set(sandbox: Sandbox, tmp_path: Path) -> None:
     workspace = open_on(sandbox, write_project(tmp_path, policy("a"), policy("b")))
     chosen = workspace.select(
         Selection(("IPPolicy/*",), ("IPPolicy/b",), ("IPPolicy/a",)), allow={("a", "b"): 1}, adopt=True
@@ -295,7 +293,7 @@ def test_a_selection_keeps_what_is_not_given(sandbox: Sandbox, tmp_path: Path) -
         workspace.select(Selection(excludes=("IPPolicy/a",), replace=("IPPolicy/a",)))
 
 
-async def test_a_plan_from_a_snapshot_says_what_it_is(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_plan_from_a_snapshot_is_marked_as_such(sandbox: Sandbox, tmp_path: Path) -> None:
     vault = {"kind": "Vault", "name": "v", "spec": {"name": "v"}}
     spec = {"vault_id": {"ref": "Vault/v"}, "name": "s", "value": {"from_env": "VALUE"}}
     root, file = (
@@ -327,7 +325,7 @@ async def test_a_plan_from_a_snapshot_says_what_it_is(sandbox: Sandbox, tmp_path
         snapshot_files.plan_offline(chosen, opened.snapshot_file)
 
 
-async def test_lists_that_a_snapshot_lacks_are_named_in_order(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_missing_lists_of_a_snapshot_are_reported_in_order(sandbox: Sandbox, tmp_path: Path) -> None:
     for path in ("/vaults", "/bot_users"):
         sandbox.fault(f"GET {path}", times=0, then="status", status=422)
     workspace = open_on(sandbox, write_project(tmp_path, policy("a")))
@@ -371,7 +369,7 @@ class NotingSinks:
         ("to_github_secret", "remote"),
     ],
 )
-async def test_a_secret_leaves_this_machine_only_where_it_is_meant_to(way: str, name: str) -> None:
+async def test_a_secret_is_sent_only_to_its_delivery_target(way: str, name: str) -> None:
     log: list[tuple[str, ...]] = []
     sinks = RoutedSinks(NotingSinks("local", log), NotingSinks("remote", log))
     delivery = Delivery(way, "x")
@@ -435,14 +433,14 @@ async def test_an_exemption_counts_until_the_end_of_its_last_day(sandbox: Sandbo
     (root / "policies").mkdir()
     day = 86_400.0
 
-    async def judged(until: str, now: float) -> tuple[str, bool]:
+    async def judge(until: str, now: float) -> tuple[str, bool]:
         exempt = [{"address": "IPPolicy/a", "until": until, "reason": "r"}]
         rule = {"policy": "p", "message": "no", "check": "resource.kind == ''", "exemptions": exempt}
         (root / "policies/rules.yaml").write_text(json.dumps(rule))
         plan = (await open_on(sandbox, root, now=lambda: now).plan()).plan
         return plan.judged["p"], bool(plan.errors)
 
-    valid, expired = await judged("1970-01-02", 2 * day - 1), await judged("1970-01-02", 2 * day)
+    valid, expired = await judge("1970-01-02", 2 * day - 1), await judge("1970-01-02", 2 * day)
     assert (valid[1], expired[1]) == (False, True)
     assert valid[0] != expired[0]
 
@@ -453,7 +451,7 @@ async def test_policies_that_are_configured_must_exist(sandbox: Sandbox, tmp_pat
         await open_on(sandbox, root).plan()
 
 
-async def test_a_note_is_no_detail_unless_it_says_so(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_note_is_no_detail_unless_it_is_marked_as_one(sandbox: Sandbox, tmp_path: Path) -> None:
     events: list[OperationEvent] = []
     workspace = open_on(sandbox, write_project(tmp_path, policy("a"))).to_destroy()
     await workspace.select(Selection(targets=("IPPolicy/zzz",))).plan(on_event=events.append)
@@ -461,7 +459,7 @@ async def test_a_note_is_no_detail_unless_it_says_so(sandbox: Sandbox, tmp_path:
     assert (text.startswith("warning: IPPolicy/zzz"), is_detail) == (True, False)
 
 
-async def test_a_survey_reads_what_cannot_be_declared_too(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_listing_reads_kinds_that_cannot_be_declared_too(sandbox: Sandbox, tmp_path: Path) -> None:
     root = write_project(tmp_path, domain("a"), policy("b"))
     snapshot_of_both, only_read = await open_on(sandbox, root).take_survey()
     assert {"ReservedDomain", "IPPolicy"} <= snapshot_of_both.listings.keys()

@@ -50,7 +50,7 @@ def after(renamed: RenamedProject) -> dict[str, str]:
     return {path: text for path, (_, text) in renamed.texts.items()}
 
 
-def test_references_follow_in_every_file_and_each_keeps_what_it_had(root: Path) -> None:
+def test_references_are_renamed_in_every_file_and_otherwise_unchanged(root: Path) -> None:
     policy = '{"on_http_request": [{"actions": [{"type": "restrict-ips", "config": {"ip_policies": [%s]}}]}]}'
     endpoint = (
         "kind: CloudEndpoint\nname: c\nspec:\n  url: https://a.example.com\n  traffic_policy: "
@@ -81,7 +81,7 @@ def test_a_resource_that_was_renamed_can_be_renamed_again_and_back(root: Path) -
     assert {"IPPolicy/hq", "IPPolicy/main"} <= {*text.replace("[", " ").replace("]", " ").replace(",", " ").split()}
 
 
-def test_a_resource_of_which_no_object_exists_has_no_former_address(root: Path) -> None:
+def test_a_resource_without_an_object_gets_no_former_address(root: Path) -> None:
     """An agent's configuration is only rendered to a file."""
     credential = "kind: TunnelCredential\nname: t\nspec: {}\ndeliver: {token: {to_file: secrets/t}}\n"
     agent = "kind: AgentConfig\nname: berlin\nspec: {credential: {ref: TunnelCredential/t}}\n"
@@ -121,9 +121,7 @@ def test_a_resource_of_which_no_object_exists_has_no_former_address(root: Path) 
         ),
     ],
 )
-def test_a_rename_that_cannot_be_meant_is_refused(
-    root: Path, old: str, new: str, error: type[Exception], text: str
-) -> None:
+def test_an_invalid_rename_is_refused(root: Path, old: str, new: str, error: type[Exception], text: str) -> None:
     absent = "kind: Vault\nname: old\nensure: absent\nspec: {name: v}\n"
     many = "kind: IPPolicy\nfor_each: [a]\nname: many-${{ each.key }}\nspec: {}\n"
     former = "kind: IPPolicy\nname: office-2\nmoved: [IPPolicy/first]\nspec: {}\n"
@@ -133,12 +131,12 @@ def test_a_rename_that_cannot_be_meant_is_refused(
     assert str(refused.value).startswith(text)
 
 
-def test_the_own_former_address_may_be_the_new_one(root: Path) -> None:
+def test_a_resource_may_be_renamed_to_its_former_address(root: Path) -> None:
     write(root, {"manifests/a.yaml": OFFICE.replace("spec:", "moved: [IPPolicy/first]\nspec:")})
     assert "name: first" in after(rename(root, "IPPolicy/office", "IPPolicy/first"))["manifests/a.yaml"]
 
 
-def test_what_only_an_environment_declares_or_patches_is_renamed_there_too(root: Path) -> None:
+def test_resources_of_environments_are_renamed_too(root: Path) -> None:
     write(
         root,
         {
@@ -153,13 +151,13 @@ def test_what_only_an_environment_declares_or_patches_is_renamed_there_too(root:
     assert after(only_there).keys() == {"eu/b.yaml"}
 
 
-def test_a_manifest_in_a_folder_of_folders_is_renamed(root: Path) -> None:
+def test_a_manifest_in_a_nested_folder_is_renamed(root: Path) -> None:
     (root / "manifests/a.yaml").unlink()
     write(root, {"manifests/teams/web/a.yaml": OFFICE})
     assert after(rename(root, "IPPolicy/office", "IPPolicy/hq")).keys() == {"manifests/teams/web/a.yaml"}
 
 
-def test_a_project_whose_variables_only_environments_set_is_renamed_in_these(root: Path) -> None:
+def test_a_rename_uses_the_variables_of_environments(root: Path) -> None:
     settings = "version: 1\nstack: prod\nvariables: {text: {type: string}}\n"
     write(
         root,
@@ -177,7 +175,7 @@ def test_a_project_whose_variables_only_environments_set_is_renamed_in_these(roo
         rename(root, "IPPolicy/office", "IPPolicy/hq")
 
 
-def test_what_would_be_invalid_afterwards_is_refused(root: Path) -> None:
+def test_a_rename_to_an_invalid_project_is_refused(root: Path) -> None:
     """The reference is put together of a variable, so that no text can be changed."""
     settings = "version: 1\nstack: prod\nvariables: {which: office}\n"
     edge = EDGE.replace("{ref: IPPolicy/office}", '{ref: "IPPolicy/${{ each.value }}"}').replace(
@@ -190,7 +188,7 @@ def test_what_would_be_invalid_afterwards_is_refused(root: Path) -> None:
     assert "IPPolicy/office" in refused.value.lines[1]
 
 
-def test_lines_that_still_name_the_old_address_are_found(root: Path) -> None:
+def test_lines_that_still_mention_the_old_address_are_reported(root: Path) -> None:
     write(
         root,
         {
@@ -210,7 +208,7 @@ def test_lines_that_still_name_the_old_address_are_found(root: Path) -> None:
     assert rename(root, "IPPolicy/office", "IPPolicy/hq").mentions == ("manifests/a.yaml:1",)
 
 
-def test_a_file_keeps_its_mode_and_none_is_written_through_a_link(root: Path, tmp_path: Path) -> None:
+def test_the_mode_of_a_file_is_unchanged_and_no_symlink_is_followed(root: Path, tmp_path: Path) -> None:
     file = root / "manifests/a.yaml"
     file.chmod(0o640)
     rename_resource.write(rename(root, "IPPolicy/office", "IPPolicy/hq"))

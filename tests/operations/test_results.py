@@ -59,7 +59,7 @@ def test_an_apply_is_complete_once_every_call_succeeded_and_was_stored(
     assert ApplyResult(Status.PARTIAL, PLAN, outcomes, failure=failure).is_complete is is_complete
 
 
-def test_calls_are_found_by_how_they_ended() -> None:
+def test_calls_are_found_by_their_outcome() -> None:
     result = ApplyResult(Status.PARTIAL, PLAN, (FAILED, DONE, ALREADY))
     assert result.with_outcome(Outcome.DONE, Outcome.FAILED) == [FAILED, DONE]
     assert result.with_outcome(Outcome.UNKNOWN) == []
@@ -74,7 +74,7 @@ def test_a_validation_is_valid_unless_one_problem_is_an_error() -> None:
     ]
 
 
-def test_drift_is_told_from_changes_that_only_wait() -> None:
+def test_drift_differs_from_pending_changes() -> None:
     change = Change(at("IPPolicy/a"), Action.UPDATE, Reason.FIELDS)
     results = [
         DriftResult(Plan("prod", changes=changes), snapshot())
@@ -90,7 +90,7 @@ def test_drift_is_told_from_changes_that_only_wait() -> None:
 # --- many events -----------------------------------------------------------------------------------------------------
 
 
-def test_events_of_which_there_are_many_have_no_dictionary() -> None:
+def test_frequent_events_have_no_dictionary() -> None:
     events = typing.get_args(OperationEvent)
     assert {Ended, Planned, CallsBegan, Note} <= {*events}
     assert [event.__name__ for event in events if event.__dictoffset__] == []

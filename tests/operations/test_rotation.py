@@ -111,9 +111,7 @@ async def test_a_credential_that_became_due_after_its_plan_is_rotated_by_the_nex
     assert ([change.action for change in result.plan.changes], result.status) == (["update"], Status.APPLIED)
 
 
-async def test_a_field_that_still_differs_is_an_error_though_a_rotation_is_due(
-    sandbox: Sandbox, tmp_path: Path
-) -> None:
+async def test_a_field_that_still_differs_is_an_error_while_a_rotation_is_due(sandbox: Sandbox, tmp_path: Path) -> None:
     created = sandbox.post("/credentials", {})
     more = {"id": created["id"], "lifecycle": {"adopt": True}, "spec": {"description": "new"}}
     root = write_project(tmp_path, credential(**more, rotate={"after": "1h", "overlap": "1h"}))

@@ -75,14 +75,14 @@ NO_SUCH = "matches nothing that is declared, or owned by this stack; "
         ),
     ],
 )
-def test_a_target_that_matches_nothing_is_refused_with_what_may_be_meant(glob: str, seen: Snapshot, line: str) -> None:
-    (told,) = lines((glob,), seen)
-    assert told.startswith(line)
-    assert lines((), seen, (glob,)) == [told]
-    assert lines(("IPPolicy/office", glob), seen) == [told]
+def test_a_target_that_matches_nothing_is_refused_with_a_suggestion(glob: str, seen: Snapshot, line: str) -> None:
+    (reported,) = lines((glob,), seen)
+    assert reported.startswith(line)
+    assert lines((), seen, (glob,)) == [reported]
+    assert lines(("IPPolicy/office", glob), seen) == [reported]
 
 
-def test_each_target_that_matches_nothing_is_told() -> None:
+def test_each_target_that_matches_nothing_is_reported() -> None:
     assert [line.split()[0] for line in lines(("Cloud/a", "Cloud/b"), snapshot(), ("Cloud/c",))] == [
         "Cloud/a",
         "Cloud/b",
@@ -92,17 +92,17 @@ def test_each_target_that_matches_nothing_is_told() -> None:
 
 def test_a_name_of_the_same_kind_is_proposed_first() -> None:
     declared = manifest(declare("TCPEdge/payment"), declare("TLSEdge/payments-of-the-shop"), declare("TLSEdge/other"))
-    (told,) = lines(("TCPEdge/payments",), snapshot(), declared=declared)
-    assert told.endswith("did you mean TCPEdge/payment?")
-    (told,) = lines(("TCPEdges/payment",), snapshot(), declared=declared)
-    assert told.endswith("did you mean TCPEdge/payment?")
+    (reported,) = lines(("TCPEdge/payments",), snapshot(), declared=declared)
+    assert reported.endswith("did you mean TCPEdge/payment?")
+    (reported,) = lines(("TCPEdges/payment",), snapshot(), declared=declared)
+    assert reported.endswith("did you mean TCPEdge/payment?")
 
 
-def test_what_is_to_be_destroyed_may_be_gone_already() -> None:
-    told: list[OperationEvent] = []
+def test_a_target_of_destroy_may_be_deleted_already() -> None:
+    events: list[OperationEvent] = []
     options = PlanOptions(targets=("IPPolicy/zzz", "Cloud/a"), destroy=True)
-    check_selection(options, OFFICE, snapshot(), told.append)
-    assert [event.text.split(" matches")[0] for event in told if isinstance(event, Note)] == [
+    check_selection(options, OFFICE, snapshot(), events.append)
+    assert [event.text.split(" matches")[0] for event in events if isinstance(event, Note)] == [
         "warning: IPPolicy/zzz",
         "warning: Cloud/a",
     ]
@@ -136,11 +136,11 @@ def test_a_declared_resource_can_be_replaced() -> None:
         ),
     ],
 )
-def test_what_cannot_be_replaced_is_told(word: str, options: PlanOptions, line: str) -> None:
+def test_a_resource_that_cannot_be_replaced_is_reported(word: str, options: PlanOptions, line: str) -> None:
     with pytest.raises(NothingSelected) as refused:
         resources_to_replace((word, "IPPolicy/office"), OFFICE, options)
-    (told,) = [told for told in refused.value.lines if told.startswith(word)]
-    assert told.startswith(line)
+    (reported,) = [reported for reported in refused.value.lines if reported.startswith(word)]
+    assert reported.startswith(line)
 
 
 def test_the_remedy_of_an_error_is_its_last_line() -> None:

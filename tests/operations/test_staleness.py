@@ -25,7 +25,7 @@ from tests.planning.builders import LENIENT, at, declare, live, make_plan, recor
 
 
 @pytest.mark.parametrize("description", ["", "changed as well"])
-def test_what_was_renamed_as_it_was_replaced_is_still_ours_to_delete(description: str) -> None:
+def test_an_object_that_is_renamed_and_replaced_is_still_managed_and_deleted(description: str) -> None:
     was = {"domain": "a.example.com"}
     now = {"domain": "b.example.com"}
     old = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/b", was, intent="i0"))
@@ -37,7 +37,7 @@ def test_what_was_renamed_as_it_was_replaced_is_still_ours_to_delete(description
     assert staleness.find_changed_objects(plan, seen) == {}
 
 
-def test_what_is_not_renamed_after_all_keeps_the_name_it_is_remembered_by() -> None:
+def test_an_object_with_an_unapplied_rename_is_found_by_its_recorded_name() -> None:
     bot = live("BotUser", "bot_1", {"name": "nightly"})
     seen = snapshot(bot, bindings={"BotUser/old": Binding("bot_1", {})})
     plan = make_plan(declare("BotUser/new", {"name": "nightly"}, moved=["BotUser/old"]), seen=seen)
@@ -46,11 +46,11 @@ def test_what_is_not_renamed_after_all_keeps_the_name_it_is_remembered_by() -> N
     assert (rest.changes, rest.bindings) == ((), {})
 
 
-def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
+def test_the_rest_of_a_plan_has_its_own_forecast_and_approvals() -> None:
     names = [f"a{number}" for number in range(12)]
     was, now = {"description": "was"}, {"description": "now"}
-    there = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
-    plan = make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there))
+    policies = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
+    plan = make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*policies))
     plan = replace(plan, forecast=Forecast(12, 60.0))
     assert [approval.flag for approval in plan.approvals] == ["--allow update:*=12"]
     rest, _ = remaining_plan.without_changed(plan, {at("IPPolicy/a0")})
@@ -73,7 +73,7 @@ def test_the_rest_of_a_plan_is_forecast_and_consented_to_as_the_rest() -> None:
         ("empty", "*", 9, "BotUser/delete", [9]),
     ],
 )
-def test_a_consent_is_never_about_more_than_is_left(
+def test_an_approval_never_covers_more_than_the_remaining_changes(
     what: str, kind: str, count: int, refused: str, left: list[int]
 ) -> None:
     actions = [Action.UPDATE, Action.MOVE, Action.DELETE, Action.REPLACE, Action.CREATE]
@@ -87,7 +87,7 @@ def test_a_consent_is_never_about_more_than_is_left(
     assert [approval.count for approval in rest.approvals] == left
 
 
-def test_each_approval_of_a_plan_is_kept_or_reduced_by_itself() -> None:
+def test_each_approval_of_a_plan_is_reduced_separately() -> None:
     plan = Plan(
         "prod",
         changes=(
@@ -126,7 +126,7 @@ def test_the_work_of_the_staleness_check_grows_with_the_plan_and_not_with_its_sq
 
 
 def _plan_of(size: int) -> tuple[Plan, Snapshot]:
-    """Creates with a unique key, updates, and a chain of references, beside as many objects that nobody declares."""
+    """Creates with a unique key, updates, and a chain of references, beside as many undeclared objects."""
     was, now = {"description": "was"}, {"description": "now"}
     updates = [
         live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/p{n}", was, intent=f"i{n}")) for n in range(size)
@@ -142,13 +142,13 @@ def _plan_of(size: int) -> tuple[Plan, Snapshot]:
     return replace(plan, calls=(plan.calls[0], *chained)), seen
 
 
-def test_a_new_object_whose_kind_cannot_be_listed_is_not_created_blindly() -> None:
+def test_a_new_object_is_not_created_if_its_kind_cannot_be_listed() -> None:
     plan = make_plan(declare("TLSEdge/a"), seen=snapshot())
     (lines,) = staleness.find_changed_objects(plan, snapshot(cut=["TLSEdge"])).values()
     assert lines == ["the list of TLSEdge objects is incomplete: cut"]
 
 
-def test_a_replaced_object_that_another_stack_owns_by_now_is_stale_though_its_address_is_ours() -> None:
+def test_a_replaced_object_that_another_stack_adopted_is_stale() -> None:
     was, now = {"domain": "a.example.com"}, {"domain": "b.example.com"}
     old = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/a", was, intent="i0"))
     new = live("ReservedDomain", "rd_new", now, owner=record("ReservedDomain/a", now, intent="i1", replaces="rd_old"))
@@ -181,7 +181,7 @@ def test_an_equal_object_of_a_kind_that_may_exist_twice_is_no_conflict_with_a_cr
     assert staleness.find_changed_objects(plan, snapshot(live("CertificateAuthority", "ca_1", pem))) == {}
 
 
-def test_what_no_finished_call_created_is_not_missed() -> None:
+def test_objects_that_no_finished_call_created_are_not_missing() -> None:
     rule = {"ip_policy_id": ref("IPPolicy/office"), "cidr": "10.0.0.0/8", "action": "allow"}
     plan = make_plan(declare("IPPolicy/office"), declare("IPPolicyRule/r", rule), declare("TLSEdge/e"), seen=snapshot())
     edge = live("TLSEdge", "e", owner=record("TLSEdge/e", {}, intent="i9"))
@@ -199,32 +199,32 @@ TOKEN, EDGE, BOT = at("TunnelCredential/c"), at("TLSEdge/a"), at("BotUser/b")
 MADE = live("TunnelCredential", "cr_1", owner=record(str(TOKEN), {}, intent="i-made", pending=True))
 
 
-def resumed(plan: Plan, seen: Snapshot, *done: str) -> tuple[Plan, dict[Address, list[str]]]:
+def resume(plan: Plan, seen: Snapshot, *done: str) -> tuple[Plan, dict[Address, list[str]]]:
     return remaining_plan.without_finished_calls(plan, seen, set(done))
 
 
-def test_an_object_keeps_the_intent_of_its_create_when_the_rest_of_the_plan_is_applied() -> None:
+def test_the_intent_of_a_create_is_unchanged_when_the_rest_of_the_plan_is_applied() -> None:
     """Its receipt names the intent: with another one the token would count as lost, and be replaced."""
     plan = make_plan(declare(str(TOKEN)))
-    rest, lost = resumed(plan, snapshot(MADE), f"create {TOKEN}")
+    rest, lost = resume(plan, snapshot(MADE), f"create {TOKEN}")
     (complete,) = rest.calls
     assert complete.owner is not None
     assert (complete.owner.intent, complete.needs, rest.resolved) == ("i-made", (), {f"{TOKEN}.id": "cr_1"})
     assert ([change.address for change in rest.changes], lost) == ([TOKEN], {})
 
 
-def test_what_an_earlier_run_created_and_is_gone_by_now_is_not_completed() -> None:
+def test_an_object_that_was_deleted_after_an_earlier_run_is_not_completed() -> None:
     plan = make_plan(declare(str(TOKEN)))
-    _, lost = resumed(plan, snapshot(), f"create {TOKEN}")
+    _, lost = resume(plan, snapshot(), f"create {TOKEN}")
     assert lost == {TOKEN: [f"{TOKEN}: {TOKEN}, which this plan created, does not exist any more"]}
     (lines,) = staleness.find_changed_objects(plan, snapshot(), {f"create {TOKEN}"}).values()
     assert lines == [f"{TOKEN}: the object that this plan created does not exist any more"]
 
 
-def test_what_earlier_runs_finished_is_neither_compared_nor_counted() -> None:
+def test_finished_calls_of_earlier_runs_are_neither_compared_nor_counted() -> None:
     plan = make_plan(declare(str(TOKEN)), declare(str(EDGE)))
     done = [call.id for call in plan.calls if call.address == TOKEN]
-    rest, lost = resumed(plan, snapshot(), *done)
+    rest, lost = resume(plan, snapshot(), *done)
     assert ([call.id for call in rest.calls], [change.address for change in rest.changes]) == (
         [f"create {EDGE}"],
         [EDGE],
@@ -232,14 +232,14 @@ def test_what_earlier_runs_finished_is_neither_compared_nor_counted() -> None:
     assert (lost, staleness.find_changed_objects(plan, snapshot(), done)) == ({}, {})
 
 
-def test_references_to_what_an_earlier_run_created_are_resolved() -> None:
+def test_references_to_objects_of_an_earlier_run_are_resolved() -> None:
     authority = at("CertificateAuthority/ca")
     trusting = {"mutual_tls": {"certificate_authority_ids": [ref(str(authority))]}}
     plan = make_plan(declare(str(authority), {"ca_pem": "PEM"}), declare(str(EDGE), trusting))
     made = live("CertificateAuthority", "ca_1", {"ca_pem": "PEM"}, owner=record(str(authority), {"ca_pem": "PEM"}))
-    rest, lost = resumed(plan, snapshot(made), f"create {authority}")
+    rest, lost = resume(plan, snapshot(made), f"create {authority}")
     assert ([call.needs for call in rest.calls], rest.resolved, lost) == ([()], {f"{authority}.id": "ca_1"}, {})
-    _, lost = resumed(plan, snapshot(), f"create {authority}")
+    _, lost = resume(plan, snapshot(), f"create {authority}")
     assert list(lost) == [EDGE]
 
 
@@ -264,7 +264,7 @@ OLD = record(str(EDGE), {})
         ([], {str(EDGE): Binding("e1")}, None),
     ],
 )
-def test_the_object_that_an_earlier_run_created_is_found_if_only_one_can_be_it(
+def test_the_object_of_an_earlier_run_is_found_if_only_one_matches(
     objects: list[Live], bindings: dict[str, Binding], found: str | None
 ) -> None:
     plan = Plan("laws", observed={EDGE: Observed("seen", {}, "")})
@@ -308,31 +308,31 @@ def update_of(was: dict[str, Any], now: dict[str, Any]) -> Plan:
         ),
     ],
 )
-def test_a_row_of_what_changed(objects: list[Live], lines: list[str]) -> None:
+def test_a_changed_field_is_one_row(objects: list[Live], lines: list[str]) -> None:
     plan = update_of({"description": "was"}, {"description": "now"})
     found = staleness.find_changed_objects(plan, snapshot(*objects))
-    assert [line for each in found.values() for line in each] == lines
+    assert [line for changes in found.values() for line in changes] == lines
 
 
-def test_modules_that_appeared_or_vanished_are_told() -> None:
-    shown = {"backend": {"enabled": True, "backend": {"id": "b"}}}
-    bare, whole = ({"description": "was", **more} for more in ({}, shown))
+def test_added_and_removed_modules_are_reported() -> None:
+    module = {"backend": {"enabled": True, "backend": {"id": "b"}}}
+    bare, whole = ({"description": "was", **more} for more in ({}, module))
     for before, after in ((bare, whole), (whole, bare)):
-        there, later = (live("TLSEdge", "e", body, owner=record(str(EDGE), {})) for body in (before, after))
-        plan = make_plan(declare(str(EDGE), {"description": "now"}, ignore=["backend"]), seen=snapshot(there))
+        seen, later = (live("TLSEdge", "e", body, owner=record(str(EDGE), {})) for body in (before, after))
+        plan = make_plan(declare(str(EDGE), {"description": "now"}, ignore=["backend"]), seen=snapshot(seen))
         (lines,) = staleness.find_changed_objects(plan, snapshot(later)).values()
         assert [line.partition(":")[0] for line in lines] == ["TLSEdge/a.backend"]
 
 
 @pytest.mark.parametrize("owner", [record(str(EDGE), {}), record(str(EDGE), {}, stack="theirs"), None])
-def test_what_an_earlier_run_wrote_is_not_compared_but_whose_it_is(owner: Owner | None) -> None:
+def test_fields_that_an_earlier_run_wrote_are_not_compared_but_the_owner_is(owner: Owner | None) -> None:
     """The update is done, the removal of a module is not."""
     was = {"description": "was", "mutual_tls": {"certificate_authority_ids": ["ca_1"]}}
-    shown = {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}}
-    there = live("TLSEdge", "e", {"description": "was", **shown}, owner=record(str(EDGE), was))
-    plan = make_plan(declare(str(EDGE), {"description": "now"}), seen=snapshot(there))
+    authority = {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}}
+    seen = live("TLSEdge", "e", {"description": "was", **authority}, owner=record(str(EDGE), was))
+    plan = make_plan(declare(str(EDGE), {"description": "now"}), seen=snapshot(seen))
     assert [call.id for call in plan.calls] == ["update TLSEdge/a", "remove module mutual_tls of TLSEdge/a"]
-    now = live("TLSEdge", "e", {"description": "now", **shown}, owner=owner)
+    now = live("TLSEdge", "e", {"description": "now", **authority}, owner=owner)
     found = staleness.find_changed_objects(
         plan, snapshot(now, live("CertificateAuthority", "ca_1")), {"update TLSEdge/a"}
     )
@@ -349,7 +349,7 @@ def test_what_an_earlier_run_wrote_is_not_compared_but_whose_it_is(owner: Owner 
         (live("ReservedDomain", "rd_1", {"domain": "a.x"}, owner=record("ReservedDomain/d", {}, stack="theirs")), True),
     ],
 )
-def test_what_exists_by_now_is_not_created_again(alike: Live, is_conflict: bool) -> None:
+def test_an_object_that_exists_is_not_created_again(alike: Live, is_conflict: bool) -> None:
     plan = make_plan(declare("ReservedDomain/d", {"domain": "a.x"}))
     found = staleness.find_changed_objects(plan, snapshot(alike))
     assert [line for lines in found.values() for line in lines if "rd_1 exists now" in line] == [
@@ -362,9 +362,9 @@ def test_what_exists_by_now_is_not_created_again(alike: Live, is_conflict: bool)
 def test_a_child_conflicts_with_one_of_the_same_parent_only(parent: str) -> None:
     spec = {"edge_id": "e1", "match": "/", "match_type": "exact_path"}
     plan = make_plan(declare("HTTPSEdgeRoute/r", spec), seen=snapshot(live("HTTPSEdge", "e1"), live("HTTPSEdge", "e2")))
-    shown = {"match": "/", "match_type": "exact_path"}
+    taken = {"match": "/", "match_type": "exact_path"}
     edges = [live("HTTPSEdge", id) for id in ("e1", "e2")]
-    found = staleness.find_changed_objects(plan, snapshot(*edges, live("HTTPSEdgeRoute", "r1", shown, parent=parent)))
+    found = staleness.find_changed_objects(plan, snapshot(*edges, live("HTTPSEdgeRoute", "r1", taken, parent=parent)))
     assert bool(found) is (parent == "e1")
 
 
@@ -405,7 +405,7 @@ def test_a_kind_is_read_that_is_changed_and_named_in_a_call() -> None:
     assert staleness.kinds_of(Plan("laws", changes=(changed,), calls=(call,))) == {"IPPolicy"}
 
 
-def test_objects_of_which_only_modules_are_managed_are_read_by_id() -> None:
+def test_objects_with_managed_modules_only_are_read_by_id() -> None:
     seen = {
         at("HTTPSEdgeRoute/a"): Observed("e1/r1", {}),
         at("HTTPSEdgeRoute/b"): Observed("e2/r2", {}),
@@ -415,7 +415,7 @@ def test_objects_of_which_only_modules_are_managed_are_read_by_id() -> None:
     assert staleness.by_id(Plan("laws", observed=seen)) == {"HTTPSEdgeRoute": [("r1", "e1"), ("r2", "e2")]}
 
 
-def test_the_live_fields_of_what_a_plan_observed_are_found_by_their_ids() -> None:
+def test_the_live_fields_of_observed_objects_are_found_by_their_ids() -> None:
     seen = {at("IPPolicy/a"): Observed("ipp_1", {}), at("IPPolicy/b"): Observed("ipp_9", {})}
     found = staleness.live_fields(
         Plan("laws", observed=seen),
@@ -432,33 +432,33 @@ def test_the_live_fields_of_what_a_plan_observed_are_found_by_their_ids() -> Non
         ([live("IPPolicy", ksuid("ipp_", "b"))], ["IPPolicy"], []),  # it may be there
     ],
 )
-def test_what_a_call_refers_to_must_exist(objects: list[Live], cut: list[str], lines: list[str]) -> None:
+def test_the_objects_that_a_call_refers_to_must_exist(objects: list[Live], cut: list[str], lines: list[str]) -> None:
     restriction = {"ip_restriction": {"ip_policy_ids": [ksuid("ipp_", "a")]}}
     edge = live("TLSEdge", "e", {}, owner=record(str(EDGE), {}))
-    there = live("IPPolicy", ksuid("ipp_", "a"))
-    plan = make_plan(declare(str(EDGE), restriction), seen=snapshot(edge, there))
+    policy = live("IPPolicy", ksuid("ipp_", "a"))
+    plan = make_plan(declare(str(EDGE), restriction), seen=snapshot(edge, policy))
     found = staleness.find_changed_objects(plan, snapshot(edge, *objects, cut=cut))
-    assert [line for each in found.values() for line in each] == lines
+    assert [line for changes in found.values() for line in changes] == lines
     done = [call.id for call in plan.calls]
     assert staleness.find_changed_objects(plan, snapshot(edge), done) == {}
 
 
 def edge_with_modules(**more: Any) -> Live:
-    shown = {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}}
-    return live("TLSEdge", "e", {"description": "was", **shown, **more.pop("body", {})}, **more)
+    authority = {"mutual_tls": {"enabled": True, "certificate_authorities": [{"id": "ca_1"}]}}
+    return live("TLSEdge", "e", {"description": "was", **authority, **more.pop("body", {})}, **more)
 
 
 def plan_of_two_calls() -> Plan:
     """An update of the edge that writes its record, and the removal of a module, which does not."""
     was = {"description": "was", "mutual_tls": {"certificate_authority_ids": ["ca_1"]}}
-    there = edge_with_modules(owner=record(str(EDGE), was))
-    plan = make_plan(declare(str(EDGE), {"description": "now"}), seen=snapshot(there))
+    edge = edge_with_modules(owner=record(str(EDGE), was))
+    plan = make_plan(declare(str(EDGE), {"description": "now"}), seen=snapshot(edge))
     assert [call.verb for call in plan.calls] == [Verb.UPDATE, Verb.REMOVE]
     return plan
 
 
 @pytest.mark.parametrize(
-    ("done", "owner", "body", "told"),
+    ("done", "owner", "body", "changes"),
     [
         (0, record(str(EDGE), {}), {"description": "now"}, []),
         (0, record(str(EDGE), {}), {"description": "now", "hostports": ["a.x:443"]}, ["hostports"]),
@@ -471,17 +471,17 @@ def plan_of_two_calls() -> Plan:
         (0, record(str(EDGE), {}), {"description": "now", "metadata": "by hand"}, []),
     ],
 )
-def test_of_what_earlier_runs_wrote_only_the_rest_is_compared(
-    done: int, owner: Owner, body: dict[str, Any], told: list[str]
+def test_only_fields_that_earlier_runs_did_not_write_are_compared(
+    done: int, owner: Owner, body: dict[str, Any], changes: list[str]
 ) -> None:
     plan = plan_of_two_calls()
     now = snapshot(edge_with_modules(owner=owner, body=body), live("CertificateAuthority", "ca_1"))
     found = staleness.find_changed_objects(plan, now, {plan.calls[done].id})
     names = [line.partition(":")[0].partition(".")[2] for lines in found.values() for line in lines]
-    assert names == told
+    assert names == changes
 
 
-def test_a_duplicate_that_is_gone_or_free_by_now_is_told_apart() -> None:
+def test_a_deleted_duplicate_differs_from_an_unmanaged_one() -> None:
     was, now = {"domain": "a.example.com"}, {"domain": "b.example.com"}
     old = live("ReservedDomain", "rd_old", was, owner=record("ReservedDomain/a", was, intent="i0"))
     new = live("ReservedDomain", "rd_new", now, owner=record("ReservedDomain/a", now, intent="i1", replaces="rd_old"))
@@ -498,7 +498,7 @@ def test_a_duplicate_that_is_gone_or_free_by_now_is_told_apart() -> None:
     assert staleness.find_changed_objects(plan, snapshot(new), done) == {}
 
 
-def duplicated(kind: str, spec: dict[str, Any], count: int, *parents: Live) -> tuple[Plan, list[Live]]:
+def plan_with_duplicates(kind: str, spec: dict[str, Any], count: int, *parents: Live) -> tuple[Plan, list[Live]]:
     """A plan to replace an object of which interrupted replacements left duplicates."""
     parent = parents[0].id if parents else None
     body = {name: value for name, value in spec.items() if name != "edge_id"}
@@ -521,25 +521,25 @@ def duplicated(kind: str, spec: dict[str, Any], count: int, *parents: Live) -> t
 def test_an_object_that_is_replaced_does_not_conflict_with_itself_or_its_duplicates(
     kind: str, spec: dict[str, Any], parents: list[Live], count: int
 ) -> None:
-    plan, found = duplicated(kind, spec, count, *parents)
+    plan, found = plan_with_duplicates(kind, spec, count, *parents)
     assert len(plan.changes) == count
     assert staleness.find_changed_objects(plan, snapshot(*parents, *found)) == {}
 
 
-def test_a_source_that_goes_to_another_subscription_conflicts_with_one_that_is_there() -> None:
+def test_a_moved_event_source_conflicts_with_an_existing_one() -> None:
     """The id of a source is its type, which only its subscription tells apart."""
-    there = [live("EventSubscription", id, {"description": id}) for id in ("s1", "s2")]
+    subscriptions = [live("EventSubscription", id, {"description": id}) for id in ("s1", "s2")]
     source = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="s1")
     moved = declare("EventSource/a", {"subscription_id": "s2", "type": "ip_policy_created.v0"})
     bindings = {"EventSource/a": Binding(source.locator)}
-    plan = make_plan(moved, seen=snapshot(*there, source, bindings=bindings), options=LENIENT)
-    assert staleness.find_changed_objects(plan, snapshot(*there, source)) == {}
+    plan = make_plan(moved, seen=snapshot(*subscriptions, source, bindings=bindings), options=LENIENT)
+    assert staleness.find_changed_objects(plan, snapshot(*subscriptions, source)) == {}
     taken = live("EventSource", "ip_policy_created.v0", {"type": "ip_policy_created.v0"}, parent="s2")
-    (lines,) = staleness.find_changed_objects(plan, snapshot(*there, source, taken)).values()
+    (lines,) = staleness.find_changed_objects(plan, snapshot(*subscriptions, source, taken)).values()
     assert "ip_policy_created.v0 exists now" in lines[0]
 
 
-def test_a_replaced_object_is_deleted_only_while_the_one_that_replaced_it_is_there() -> None:
+def test_a_replaced_object_is_deleted_only_while_its_replacement_exists() -> None:
     """Neither is a change of its own in the plan: without this look the last one would be deleted."""
     was, now = {"ca_pem": "OLD"}, {"ca_pem": "NEW"}
     old = live("CertificateAuthority", "ca_1", was, owner=record("CertificateAuthority/a", was, intent="i1"))
@@ -556,7 +556,7 @@ def test_a_replaced_object_is_deleted_only_while_the_one_that_replaced_it_is_the
     assert lines == ["CertificateAuthority/a: ca_2 was deleted"]
 
 
-def test_a_source_is_deleted_only_while_the_one_at_its_new_subscription_is_there() -> None:
+def test_a_moved_event_source_is_deleted_only_while_its_replacement_exists() -> None:
     subscriptions = [live("EventSubscription", f"s{n}", owner=record(f"EventSubscription/s{n}", {})) for n in (1, 2)]
     old, new = (live("EventSource", "a.v0", {"type": "a.v0"}, parent=f"s{n}") for n in (1, 2))
     declared = [
@@ -571,7 +571,7 @@ def test_a_source_is_deleted_only_while_the_one_at_its_new_subscription_is_there
     assert lines == ["EventSource/a: a.v0 was deleted"]
 
 
-def test_an_object_that_an_earlier_run_deleted_to_replace_it_is_not_missed() -> None:
+def test_an_object_that_an_earlier_run_deleted_to_replace_it_is_not_missing() -> None:
     delete = Call(f"delete {EDGE}", EDGE, Verb.DELETE, "/edges/tls/e", "e")
     create = Call(f"create {EDGE}", EDGE, Verb.CREATE, "/edges/tls", body={}, needs=(delete.id,))
     change = Change(EDGE, Action.REPLACE, Reason.REQUESTED, "e")
@@ -586,7 +586,7 @@ def test_an_object_that_an_earlier_run_deleted_to_replace_it_is_not_missed() -> 
     ]
 
 
-def test_an_object_that_a_list_shows_is_compared_though_the_list_broke_off() -> None:
+def test_a_listed_object_is_compared_if_the_list_is_incomplete() -> None:
     plan = update_of({"description": "was"}, {"description": "now"})
     edge = live("TLSEdge", "e", {"description": "by hand"}, owner=record(str(EDGE), {}))
     (lines,) = staleness.find_changed_objects(plan, snapshot(edge, cut=["TLSEdge"])).values()
@@ -625,7 +625,7 @@ def test_a_kind_without_owner_records_is_compared_by_its_fields() -> None:
         (("laws",), "rd_1 exists now"),
     ],
 )
-def test_what_exists_by_now_is_told_with_whose_it_is(owners: tuple[str | None, ...], line: str) -> None:
+def test_an_object_that_exists_is_reported_with_its_owner(owners: tuple[str | None, ...], line: str) -> None:
     plan = make_plan(declare("ReservedDomain/d", {"domain": "a.x"}))
     (stack,) = owners
     owner = record("ReservedDomain/d", {}, stack=stack) if stack else None
@@ -635,7 +635,7 @@ def test_what_exists_by_now_is_told_with_whose_it_is(owners: tuple[str | None, .
     assert lines == [f"ReservedDomain/d: {line}"]
 
 
-def test_objects_that_exist_by_now_are_told_in_the_order_of_their_ids() -> None:
+def test_objects_that_exist_are_reported_in_the_order_of_their_ids() -> None:
     plan = make_plan(declare("ReservedDomain/d", {"domain": "a.x"}))
     objects = [
         live("ReservedDomain", "rd_3", {"domain": "c.x"}, owner=record("ReservedDomain/d", {}, intent="i3")),
@@ -649,7 +649,7 @@ def test_objects_that_exist_by_now_are_told_in_the_order_of_their_ids() -> None:
 # --- the rest of a plan -----------------------------------------------------------------------------------------------
 
 
-def remaining(
+def rest_of(
     plan: Plan, seen: Snapshot, done: tuple[str, ...] = (), **allow: int
 ) -> tuple[remaining_plan.RemainingPlan, list[str]]:
     """The rest of a plan that was in a file, and the approvals that it still needs."""
@@ -663,52 +663,54 @@ def remaining(
 def many_updates(count: int) -> tuple[Plan, list[Live]]:
     was, now = {"description": "was"}, {"description": "now"}
     names = [f"a{number}" for number in range(count)]
-    there = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
-    return make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*there)), there
+    policies = [live("IPPolicy", f"ipp_{n}", was, owner=record(f"IPPolicy/{n}", was, intent=f"i{n}")) for n in names]
+    return make_plan(*(declare(f"IPPolicy/{name}", now) for name in names), seen=snapshot(*policies)), policies
 
 
-def test_an_approval_is_granted_by_at_least_as_many_as_are_left() -> None:
-    plan, there = many_updates(12)
+def test_an_approval_is_granted_by_at_least_the_remaining_number() -> None:
+    plan, policies = many_updates(12)
     for allowed, missing in ((0, ["--allow update:*=12"]), (11, ["--allow update:*=12"]), (12, []), (13, [])):
-        assert remaining(plan, snapshot(*there), update=allowed)[1] == missing
+        assert rest_of(plan, snapshot(*policies), update=allowed)[1] == missing
     granted = replace(plan, approvals=tuple(replace(approval, granted=True) for approval in plan.approvals))
-    assert remaining(granted, snapshot(*there))[1] == []
-    assert remaining(plan, snapshot(*there[1:]), update=11)[1] == []  # one of them changed
+    assert rest_of(granted, snapshot(*policies))[1] == []
+    assert rest_of(plan, snapshot(*policies[1:]), update=11)[1] == []  # one of them changed
 
 
 @pytest.mark.parametrize(
     ("approved", "missing"),
     [(None, ["--allow account:*=1"]), (False, ["--allow account:*=1"]), (True, ["--allow account:*=1"])],
 )
-def test_a_doubt_about_the_account_needs_an_approval_of_its_own(approved: bool | None, missing: list[str]) -> None:
+def test_an_unexpected_account_needs_an_approval_of_its_own(approved: bool | None, missing: list[str]) -> None:
     """That of the file was given for another doubt, if any."""
-    plan, there = many_updates(1)
+    plan, policies = many_updates(1)
     if approved is not None:
         plan = replace(plan, approvals=(Approval("account", "*", 1, "another", granted=approved),))
-    doubtful = replace(snapshot(*there), doubt="another account")
-    rest, flags = remaining(plan, doubtful)
+    doubtful = replace(snapshot(*policies), doubt="another account")
+    rest, flags = rest_of(plan, doubtful)
     assert (flags, [approval.why for approval in rest.plan.approvals]) == (missing, ["another account"])
-    assert remaining(plan, doubtful, account=1)[1] == []
-    assert remaining(replace(plan, changes=(), calls=(), observed={}), doubtful)[1] == (
+    assert rest_of(plan, doubtful, account=1)[1] == []
+    assert rest_of(replace(plan, changes=(), calls=(), observed={}), doubtful)[1] == (
         ["--allow account:*=1"] if approved is False else []
     )
 
 
-def test_what_changed_is_told_in_the_order_of_the_addresses_with_a_summary() -> None:
-    plan, there = many_updates(3)
-    by_hand = [each.with_body({**each.body, "description": f"by hand {number}"}) for number, each in enumerate(there)]
-    rest, _ = remaining(plan, snapshot(by_hand[2], there[1], by_hand[0]))
+def test_changes_are_reported_in_the_order_of_addresses_with_a_summary() -> None:
+    plan, policies = many_updates(3)
+    by_hand = [
+        policy.with_body({**policy.body, "description": f"by hand {number}"}) for number, policy in enumerate(policies)
+    ]
+    rest, _ = rest_of(plan, snapshot(by_hand[2], policies[1], by_hand[0]))
     assert [line.partition(".")[0] for line in rest.lines] == ["IPPolicy/a0", "IPPolicy/a2"]
     assert rest.reason == "the platform changed after the plan was created"
     assert [call.id for call in rest.plan.calls] == ["update IPPolicy/a1"]
     assert {skipped.call.id: skipped.why for skipped in rest.skipped} == {
         f"update IPPolicy/{name}": "it changed since the plan was created" for name in ("a0", "a2")
     }
-    same, _ = remaining(plan, snapshot(*there))
+    same, _ = rest_of(plan, snapshot(*policies))
     assert (same.lines, same.skipped, len(same.plan.calls)) == ((), (), 3)
 
 
-def test_what_needs_something_that_changed_is_left_out_with_all_that_needs_it() -> None:
+def test_dependents_of_a_stale_change_are_skipped() -> None:
     rule = {"ip_policy_id": ref("IPPolicy/a"), "cidr": "10.0.0.0/8", "action": "allow"}
     edge = {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/a")]}}
     declared = [
@@ -719,7 +721,7 @@ def test_what_needs_something_that_changed_is_left_out_with_all_that_needs_it() 
     ]
     plan = make_plan(*declared)
     taken = live("IPPolicy", "ipp_1", owner=record("IPPolicy/a", {}, intent="i9"))
-    rest, _ = remaining(plan, snapshot(taken))
+    rest, _ = rest_of(plan, snapshot(taken))
     assert [call.id for call in rest.plan.calls] == ["create IPPolicy/b"]
     assert {skipped.call.id: skipped.why for skipped in rest.skipped} == {
         "create IPPolicy/a": "it changed since the plan was created",
@@ -728,7 +730,7 @@ def test_what_needs_something_that_changed_is_left_out_with_all_that_needs_it() 
     }
 
 
-def test_outputs_of_what_an_earlier_run_created_are_read_from_the_account() -> None:
+def test_outputs_of_objects_of_an_earlier_run_are_read_from_the_account() -> None:
     address, edge = at("ReservedAddress/r"), at("TCPEdge/e")
     text = Template(
         ("at ", ref(str(address), "addr"), " of ", ref(str(address), "region.name"), " as ", ref(str(address)))
@@ -743,10 +745,10 @@ def test_outputs_of_what_an_earlier_run_created_are_read_from_the_account() -> N
         needs=(create.id,),
         owner=OwnerDraft(edge),
     )
-    changes = tuple(Change(each, Action.CREATE, Reason.DECLARED) for each in (address, edge))
+    changes = tuple(Change(created, Action.CREATE, Reason.DECLARED) for created in (address, edge))
     plan = Plan("laws", changes=changes, calls=(create, after), resolved={"Vault/v.id": "vault_1"})
     made = live("ReservedAddress", "ra_1", {"addr": "1.tcp:9", "region": "eu"}, owner=record(str(address), {}))
-    rest, lost = resumed(plan, snapshot(made), create.id)
+    rest, lost = resume(plan, snapshot(made), create.id)
     assert rest.resolved == {
         "Vault/v.id": "vault_1",
         f"{address}.addr": "1.tcp:9",
@@ -758,5 +760,5 @@ def test_outputs_of_what_an_earlier_run_created_are_read_from_the_account() -> N
         {},
         [edge],
     )
-    whole, nothing = resumed(plan, snapshot(made))
+    whole, nothing = resume(plan, snapshot(made))
     assert (whole is plan, nothing) == (True, {})

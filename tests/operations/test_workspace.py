@@ -45,13 +45,13 @@ async def test_an_apply_succeeds_and_a_second_one_is_unchanged(sandbox: Sandbox,
     assert [outcome.outcome for outcome in result.outcomes] == [Outcome.DONE] * 2
     assert (result.failure, result.unverified, result.lost_store) == ("", "", False)
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 2
-    told = [type(event) for event in events]
-    assert told[0] is Planned
-    assert told.index(CallsBegan) < told.index(Started) < told.index(Ended) < told.index(CallsEnded)
+    kinds = [type(event) for event in events]
+    assert kinds[0] is Planned
+    assert kinds.index(CallsBegan) < kinds.index(Started) < kinds.index(Ended) < kinds.index(CallsEnded)
     assert (await open_on(sandbox, root).apply()).status is Status.UNCHANGED
 
 
-async def test_requests_that_others_sent_for_the_account_are_waited_for(root: Path) -> None:
+async def test_an_operation_waits_for_the_request_budget_of_the_account(root: Path) -> None:
     with SandboxProcess() as platform:
         runtime = Runtime(environ=platform.environ, requests_spent=((59.0, 100_000),))
         events: list[OperationEvent] = []
@@ -66,7 +66,7 @@ async def test_a_plan_is_applied_as_it_was_returned(sandbox: Sandbox, root: Path
     planned = await workspace.plan(selection=Selection(targets=("IPPolicy/a",)))
     result = await workspace.apply(planned)
     assert (result.status, len(sandbox.get("/ip_policies")["ip_policies"])) == (Status.APPLIED, 1)
-    assert (await workspace.apply(planned)).status is Status.STALE  # its calls are carried out once
+    assert (await workspace.apply(planned)).status is Status.STALE  # its calls are applied once
 
 
 async def test_a_plan_is_stale_once_the_platform_changed(sandbox: Sandbox, root: Path) -> None:
@@ -74,7 +74,7 @@ async def test_a_plan_is_stale_once_the_platform_changed(sandbox: Sandbox, root:
     write_project(root, policy("a", "new"), policy("b", "new"))
     workspace = open_on(sandbox, root)
     planned = await workspace.plan()
-    live = {each["description"]: each["id"] for each in sandbox.get("/ip_policies")["ip_policies"]}
+    live = {policy["description"]: policy["id"] for policy in sandbox.get("/ip_policies")["ip_policies"]}
     sandbox.patch(f"/ip_policies/{live['a']}", {"description": "by hand"})
     sandbox.forget_log()
     result = await workspace.apply(planned)
@@ -88,7 +88,7 @@ async def test_a_plan_is_stale_once_the_platform_changed(sandbox: Sandbox, root:
     )
 
 
-async def test_the_history_tells_how_each_apply_ended(sandbox: Sandbox, root: Path) -> None:
+async def test_the_history_has_the_outcome_of_each_apply(sandbox: Sandbox, root: Path) -> None:
     first = open_on(sandbox, root)
     planned = await first.plan()
     await first.apply(planned)
@@ -100,7 +100,7 @@ async def test_the_history_tells_how_each_apply_ended(sandbox: Sandbox, root: Pa
     assert [run.outcome for run in runs] == ["applied", "stale", "unchanged", "blocked"]
 
 
-async def test_the_history_has_the_person_whom_ci_names(sandbox: Sandbox, root: Path) -> None:
+async def test_the_history_has_the_user_of_the_pipeline(sandbox: Sandbox, root: Path) -> None:
     pipeline = {"GITHUB_ACTIONS": "true", "GITHUB_REPOSITORY": "octo/infra", "GITHUB_ACTOR": "mara"}
     runtime = Runtime(environ={**sandbox.environ, **pipeline}, platform=sandbox)
     workspace = Workspace.open(root, runtime=runtime)
@@ -109,7 +109,7 @@ async def test_the_history_has_the_person_whom_ci_names(sandbox: Sandbox, root: 
     assert run.actor == "mara"
 
 
-async def test_what_needs_approval_is_blocked_until_it_is_allowed(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_a_change_that_needs_approval_is_blocked_until_it_is_approved(sandbox: Sandbox, tmp_path: Path) -> None:
     root = write_project(tmp_path / "project", domain("a"))
     await open_on(sandbox, root).apply()
     write_project(root)
@@ -130,7 +130,7 @@ async def test_nothing_is_sent_when_the_caller_declines(sandbox: Sandbox, root: 
     assert (result.status, [result.plan], sandbox.calls()) == (Status.DECLINED, asked, [])
 
 
-async def test_a_refused_call_leaves_the_others_done(sandbox: Sandbox, root: Path) -> None:
+async def test_the_other_calls_succeed_if_one_is_rejected(sandbox: Sandbox, root: Path) -> None:
     sandbox.fault("POST /ip_policies", then="status", status=422)
     result = await open_on(sandbox, root).apply()
     assert result.status is Status.PARTIAL
@@ -155,7 +155,7 @@ async def test_a_stop_ends_the_run_between_calls(sandbox: Sandbox, root: Path) -
     assert (await open_on(sandbox, root).apply()).status in (Status.APPLIED, Status.UNCHANGED)
 
 
-async def test_a_store_that_is_lost_after_the_calls_is_told(sandbox: Sandbox, root: Path) -> None:
+async def test_a_store_that_is_lost_after_the_calls_is_reported(sandbox: Sandbox, root: Path) -> None:
     def break_store(event: OperationEvent) -> None:
         if isinstance(event, CallsEnded):
             for file in (root / "state").glob("*.db*"):
@@ -166,7 +166,7 @@ async def test_a_store_that_is_lost_after_the_calls_is_told(sandbox: Sandbox, ro
     assert result.unverified.startswith("applied, but not verified: ")
 
 
-async def test_what_cannot_be_read_again_is_told_after_the_apply(sandbox: Sandbox, root: Path) -> None:
+async def test_objects_that_cannot_be_read_again_are_reported_after_the_apply(sandbox: Sandbox, root: Path) -> None:
     def break_lists(event: OperationEvent) -> None:
         if isinstance(event, CallsEnded):
             sandbox.fault("GET *", then="status", status=401, times=0)
@@ -177,7 +177,7 @@ async def test_what_cannot_be_read_again_is_told_after_the_apply(sandbox: Sandbo
     assert len(result.outcomes) == 2
 
 
-async def test_drift_names_what_changed_on_the_platform(sandbox: Sandbox, root: Path) -> None:
+async def test_drift_lists_changes_on_the_platform(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     assert not (await open_on(sandbox, root).drift()).has_drift
     first = sandbox.get("/ip_policies")["ip_policies"][0]
@@ -198,7 +198,7 @@ async def test_accepted_drift_is_in_the_manifests(sandbox: Sandbox, root: Path) 
     assert "by hand" in texts[1]
 
 
-async def test_an_unmanaged_object_is_adopted_and_nothing_else(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_only_the_named_unmanaged_object_is_adopted(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/reserved_domains", {"domain": "a.example.com"})
     sandbox.forget_log()
     root = write_project(tmp_path / "project", domain("a"), domain("b"))
@@ -206,25 +206,25 @@ async def test_an_unmanaged_object_is_adopted_and_nothing_else(sandbox: Sandbox,
     assert (result.status, [call for call in sandbox.calls() if "POST" in call]) == (Status.APPLIED, [])
 
 
-async def test_adopting_what_is_not_declared_is_an_invalid_project(sandbox: Sandbox, root: Path) -> None:
+async def test_an_adoption_of_an_undeclared_object_is_an_invalid_project(sandbox: Sandbox, root: Path) -> None:
     with pytest.raises(InvalidProject) as refused:
         await open_on(sandbox, root).adopt([Address("IPPolicy", "zzz")])
     assert [problem.code for problem in refused.value.problems] == ["not-adoptable"]
 
 
-async def test_an_adoption_without_a_call_is_remembered(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_an_adoption_without_a_call_is_recorded(sandbox: Sandbox, tmp_path: Path) -> None:
     sandbox.post("/bot_users", {"name": "nightly"})
     root = write_project(tmp_path / "project", bot("nightly"))
     result = await open_on(sandbox, root).adopt([Address("BotUser", "nightly")])
     assert (result.recorded_in_store, sandbox.calls()) == (("BotUser/nightly",), [])
 
 
-async def test_destroy_deletes_what_the_stack_owns(sandbox: Sandbox, root: Path) -> None:
+async def test_destroy_deletes_the_objects_of_the_stack(sandbox: Sandbox, root: Path) -> None:
     await open_on(sandbox, root).apply()
     sandbox.post("/ip_policies", {"description": "of nobody"})
     result = await open_on(sandbox, root).destroy()
     assert result.status is Status.APPLIED
-    assert [each["description"] for each in sandbox.get("/ip_policies")["ip_policies"]] == ["of nobody"]
+    assert [policy["description"] for policy in sandbox.get("/ip_policies")["ip_policies"]] == ["of nobody"]
 
 
 async def test_an_import_proposes_manifests_that_change_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ async def test_a_target_that_matches_nothing_is_refused(sandbox: Sandbox, root: 
         await open_on(sandbox, root).plan(selection=Selection(targets=("IPPolicy/zzz",)))
 
 
-def test_a_wrong_manifest_is_told_with_its_position(sandbox: Sandbox, root: Path) -> None:
+def test_an_invalid_manifest_is_reported_with_its_position(sandbox: Sandbox, root: Path) -> None:
     (root / "manifests" / "all.yaml").write_text("kind: IPPolicy\nname: a\nspec: {descripton: x}\n")
     with pytest.raises(InvalidProject) as refused:
         open_on(sandbox, root)
@@ -269,7 +269,7 @@ async def test_a_policy_of_the_project_blocks(sandbox: Sandbox, root: Path) -> N
     assert (result.status, [problem.rule for problem in result.problems]) == (Status.BLOCKED, ["no-creates"])
 
 
-async def test_a_plan_of_another_account_is_refused_before_anything_is_sent(root: Path) -> None:
+async def test_a_plan_of_another_account_is_refused_before_any_call(root: Path) -> None:
     with Sandbox() as prod, SandboxProcess() as staging:
         planned = await open_on(prod, root).plan()
         with pytest.raises(WrongAccount, match="the plan is for the stack prod on https://sandbox"):
@@ -277,7 +277,7 @@ async def test_a_plan_of_another_account_is_refused_before_anything_is_sent(root
         assert staging.calls() == []
 
 
-async def test_a_plan_is_applied_with_the_selection_that_it_was_made_with(sandbox: Sandbox, root: Path) -> None:
+async def test_a_plan_is_applied_with_its_own_selection(sandbox: Sandbox, root: Path) -> None:
     workspace = open_on(sandbox, root)
     planned = await workspace.plan(selection=Selection(targets=("IPPolicy/a",)))
     assert [str(change.address) for change in planned.workspace.plan_for(planned.snapshot).changes] == ["IPPolicy/a"]
@@ -293,20 +293,20 @@ async def test_a_plan_to_destroy_is_verified_as_one(sandbox: Sandbox, root: Path
     assert (result.status, sandbox.get("/ip_policies")["ip_policies"]) == (Status.APPLIED, [])
 
 
-async def test_a_later_choice_never_widens_an_earlier_one(sandbox: Sandbox, root: Path) -> None:
+async def test_a_second_selection_never_widens_the_first(sandbox: Sandbox, root: Path) -> None:
     narrow = open_on(sandbox, root).select(Selection(targets=("IPPolicy/a",)))
     planned = await narrow.select(allow={("delete", "IPPolicy"): 1}).plan(adopt=True)
     assert [str(change.address) for change in planned.plan.changes] == ["IPPolicy/a"]
     assert narrow.select(allow={("update", "*"): 1}).select(adopt=True).options.allow == {("update", "*"): 1}
 
 
-def test_no_secret_of_the_environment_is_in_a_representation(sandbox: Sandbox, root: Path) -> None:
+def test_no_secret_of_the_environment_is_in_a_repr(sandbox: Sandbox, root: Path) -> None:
     sandbox.api_key = "canary-key-of-the-environment"
     workspace = open_on(sandbox, root)
     assert "canary" not in f"{workspace!r} {workspace.runtime!r} {workspace}"
 
 
-async def test_a_store_that_fails_stops_its_own_run_and_no_other(
+async def test_a_failing_store_stops_only_its_own_run(
     sandbox: Sandbox, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = asyncio.Event()
