@@ -104,7 +104,7 @@ def test_secrets_in_policies_are_sent_and_shown_nowhere(
     valid = check_silent(canaries, deployed("validate"))
     assert (valid.code, valid.err.count("in plain text")) == (0, 5), valid
     assert canaries.within(outputs(deployed, "plan", "--out", "plan.json")) == []
-    assert canaries.found("plan file", (deployed.root / "plan.json").read_bytes()) == []
+    assert canaries.find("plan file", (deployed.root / "plan.json").read_bytes()) == []
     assert check_silent(canaries, deployed("show", "plan.json")).code == 0
     applied = check_silent(canaries, deployed("apply", "plan.json", "-y"))
     assert applied.code == 0, applied
@@ -133,9 +133,9 @@ def test_secrets_in_policies_are_sent_and_shown_nowhere(
     assert check_silent(canaries, deployed("graph")).code == 0
     assert check_silent(canaries, deployed("list", "--format", "json")).code == 0
     assert check_silent(canaries, deployed("history")).code == 0
-    assert canaries.found("store", b"".join(path.read_bytes() for path in (deployed.root / "state").iterdir())) == []
+    assert canaries.find("store", b"".join(path.read_bytes() for path in (deployed.root / "state").iterdir())) == []
     assert check_silent(canaries, deployed("snapshot", "--out", "snapshot.json")).code == 0
-    assert canaries.found("snapshot", (deployed.root / "snapshot.json").read_bytes()) == []
+    assert canaries.find("snapshot", (deployed.root / "snapshot.json").read_bytes()) == []
     assert check_silent(canaries, deployed("plan", "--snapshot", "snapshot.json", "--detailed-exitcode")).code == 0
 
     monkeypatch.setenv("WEBHOOK", changed := fresh())

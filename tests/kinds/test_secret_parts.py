@@ -187,11 +187,11 @@ def sensitive_bodies(fields: tuple[Field, ...]) -> Iterator[dict[str, Any]]:
             yield {field.name: [inner]}
 
 
-def embedded(kind: Kind, body: dict[str, Any]) -> Iterator[tuple[Kind, dict[str, Any]]]:
+def with_parents(kind: Kind, body: dict[str, Any]) -> Iterator[tuple[Kind, dict[str, Any]]]:
     """The object by itself, and inside its parent."""
     yield kind, body
     if kind.parent is not None and kind.parent.embedded:
-        yield from embedded(kinds.get(kind.parent.kind), {"id": "x", kind.parent.embedded: [body]})
+        yield from with_parents(kinds.get(kind.parent.kind), {"id": "x", kind.parent.embedded: [body]})
 
 
 @pytest.mark.parametrize("kind", EVERY, ids=lambda kind: str(kind.name))
@@ -202,7 +202,7 @@ def test_no_secret_and_no_unknown_field_of_a_live_object_is_shown(kind: Kind) ->
     bodies += [{"id": "x", "uri": {"inside": CANARY}}]
     bodies += [{kind.one_time: CANARY}] if kind.one_time else []
     for body in bodies:
-        for outer, whole in embedded(kind, body):
+        for outer, whole in with_parents(kind, body):
             assert CANARY not in json.dumps(show_body(outer, whole)), whole
 
 

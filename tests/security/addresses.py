@@ -185,7 +185,7 @@ _BLANKS = [
 ]
 
 
-def generated(count: int, seed: int) -> Iterator[str]:
+def generate(count: int, seed: int) -> Iterator[str]:
     """Spellings with `{own}` and the like in them: the table's, the table's bent, and new ones."""
     chance = random.Random(seed)
     table = [line for line in TABLE.strip("\n").split("\n") if line]
@@ -210,7 +210,7 @@ def generated(count: int, seed: int) -> Iterator[str]:
         yield spelt
 
 
-def filled(spelt: str, own: int, other: int) -> str:
+def fill_in(spelt: str, own: int, other: int) -> str:
     """With the ports of two listeners on 127.0.0.1."""
     for name, text in (("own", f"127.0.0.1:{own}"), ("other", f"127.0.0.1:{other}"), ("port", own), ("far", other)):
         spelt = spelt.replace(f"{{{name}}}", str(text))

@@ -1,4 +1,4 @@
-"""Secrets that nobody could write by accident, and a search for any piece of them in any usual spelling."""
+"""Random secrets, and a search for any piece of them in each usual encoding."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, quote_plus
 
-RUN = 8  # characters in a row that count as a find
+RUN = 8  # characters in a row that count as a match
 # The shape of a one-time token of the sandbox: the id of its credential, which begins with a digit, and 21 characters.
 # The columns of a store lie side by side: words, and then an id, are no token.
 TOKEN = re.compile(rb"[0-9][0-9A-Za-z]{26}_[0-9A-Za-z]{21}")
@@ -26,7 +26,7 @@ def fresh(awkward: str = "") -> str:
 
 
 def spellings(secret: str) -> Iterator[str]:
-    """As it is; as JSON, an address and HTML have it; base64 at all three alignments, both alphabets; hexadecimal."""
+    """A secret as plain text, JSON, URL, HTML, hexadecimal, and base64 in both alphabets at all three alignments."""
     octets = secret.encode()
     yield secret
     yield json.dumps(secret)[1:-1]
@@ -48,7 +48,7 @@ class Canaries:
     """Secrets by what they are."""
 
     known: Mapping[str, str]
-    searched: int = 0  # bytes looked at
+    searched: int = 0  # bytes searched
     places: set[str] = field(default_factory=set)
     _runs: dict[bytes, str] = field(default_factory=dict, repr=False)
 
@@ -63,7 +63,7 @@ class Canaries:
     def runs(self) -> int:
         return len(self._runs)
 
-    def found(self, place: str, text: bytes) -> list[str]:
+    def find(self, place: str, text: bytes) -> list[str]:
         """Which secrets show in the text, each as `what in place: …around it…`."""
         self.places.add(place)
         self.searched += len(text)
@@ -76,4 +76,4 @@ class Canaries:
         return list(hits.values())
 
     def within(self, texts: Iterable[tuple[str, bytes]]) -> list[str]:
-        return [hit for place, text in texts for hit in self.found(place, text)]
+        return [hit for place, text in texts for hit in self.find(place, text)]

@@ -1,7 +1,7 @@
-"""One project with a secret in every place that can hold one, and its whole life at the command line.
+"""A project with a secret in each place that can have one, and its whole life at the command line.
 
-Every command is a process, in `make test` most of them a forked one. What it says, and what it leaves anywhere but in
-the manifests and sinks themselves, is kept to be searched.
+Every command is a process, in `make test` most of them a forked one. Its output, and each file other than
+manifests and sinks, is recorded to be searched.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SINKS = ("secrets",)  # where they are delivered to
 
 
 def private_part(pem: str) -> str:
-    """The piece of a key in PEM that nobody else has: the certificate repeats the rest."""
+    """The secret piece of a key in PEM: the certificate repeats the rest."""
     body = "".join(line for line in pem.splitlines() if not line.startswith("-"))
     return body[52:88]  # of 32 secret octets, which begin at octet 36 of a P-256 key in PKCS #8
 
 
-def made_up() -> dict[str, str]:
-    """One secret per place that can hold one."""
+def make_secrets() -> dict[str, str]:
+    """One secret for each place that can have one."""
     return {
         "api key": fresh("+/=<&"),
         "webhook secret": fresh(AWKWARD),
@@ -52,14 +52,14 @@ def made_up() -> dict[str, str]:
 
 @dataclass
 class Life:
-    """The project's folder, everything around it, and everything that was said."""
+    """The project's folder, the folders around it, and all recorded outputs."""
 
     base: Path
     sandbox: Sandbox
     known: dict[str, str]
     flags: tuple[str, ...] = ()  # of Python, for every command
     commands: Path | None = None  # where the command `reconciler` is, for commands without a signal or flags
-    said: list[tuple[str, bytes]] = field(default_factory=list)
+    outputs: list[tuple[str, bytes]] = field(default_factory=list)
     codes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -81,7 +81,7 @@ class Life:
             "TLS_KEY": pems.private_key("canary"),
         }
 
-    # --- building -----------------------------------------------------------------------------------------------------
+    # --- building ----------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
         for name in ("bin", "home", "tmp", "children", "project"):
@@ -98,12 +98,12 @@ class Life:
             program.write_text(script, encoding="utf-8")
             program.chmod(0o755)
 
-    # --- living -------------------------------------------------------------------------------------------------------
+    # --- commands ----------------------------------------------------------------------------------------------------
 
     def run(self, *words: str, code: int | None = None, **environ: str) -> bytes:
-        """One command to its end; its standard output."""
+        """Runs a command to its end. Returns its standard output."""
         command = None if self.commands is None or words[0] in _OWN else self.commands / "reconciler"
-        with self.started(*words, command=command, **environ) as process:
+        with self.start(*words, command=command, **environ) as process:
             out, err = process.communicate(timeout=120)
         self._keep(words, process, out, err)
         if code is not None:
@@ -111,7 +111,7 @@ class Life:
         return bytes(out)
 
     def run_with_each(self, name: str, texts: Iterable[str], *commands: list[str], **environ: str) -> list[int]:
-        """Commands in one process, which a file has every text in turn for; their exit codes."""
+        """Runs commands in one process for each text of a file. Returns their exit codes."""
         cases = self.root / "wrong/cases.json"
         cases.parent.mkdir(exist_ok=True)
         cases.write_text(json.dumps([[name, text, commands] for text in texts]), encoding="utf-8")
@@ -121,7 +121,7 @@ class Life:
         return codes
 
     @contextmanager
-    def started(self, *words: str, command: Path | None = None, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+    def start(self, *words: str, command: Path | None = None, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
         own = words[0] in _OWN
         python = [sys.executable, *self.flags, *(["-c", _OWN[words[0]]] if own else ["-m", "reconciler"])]
         process = subprocess.Popen(
@@ -133,18 +133,18 @@ class Life:
             stderr=subprocess.PIPE,
         )
         try:
-            self.said.append((f"argv of {words[0]}", Path(f"/proc/{process.pid}/cmdline").read_bytes()))
+            self.outputs.append((f"argv of {words[0]}", Path(f"/proc/{process.pid}/cmdline").read_bytes()))
             yield process
         finally:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
 
-    def interrupted(self, *words: str, on: str, by: signal.Signals) -> None:
-        """A command that gets a signal when the platform is asked this, which it is long in answering."""
+    def interrupt(self, *words: str, on: str, by: signal.Signals) -> None:
+        """Runs a command, and sends it a signal while the platform delays the response to this request."""
         self.sandbox.forget_log()
         self.sandbox.fault(on, then="answer", delay=1.0)
-        with self.started(*words) as process:
+        with self.start(*words) as process:
             deadline = time.monotonic() + 60
             while process.poll() is None and time.monotonic() < deadline:
                 if (self.root / "state/reconciler.db-wal").exists() and self._fault_was_met():
@@ -156,28 +156,28 @@ class Life:
         self.sandbox.delete("/_sandbox/faults")
 
     def _fault_was_met(self) -> bool:
-        return any(each.get("seen") for each in self.sandbox.get("/_sandbox/faults").get("faults", []))
+        return any(fault.get("seen") for fault in self.sandbox.get("/_sandbox/faults").get("faults", []))
 
     def _keep(self, words: tuple[str, ...], process: subprocess.Popen[bytes], out: bytes, err: bytes) -> None:
         name = f"{len(self.codes)} {' '.join(words)}"
         self.codes[name] = process.returncode
-        self.said += [(f"stdout of {name}", out), (f"stderr of {name}", err)]
-        # What lies about now may be gone later.
-        self.said += list(self.left(f"after {name}"))
+        self.outputs += [(f"stdout of {name}", out), (f"stderr of {name}", err)]
+        # A file that exists now may be deleted later.
+        self.outputs += list(self.list_files(f"after {name}"))
 
     def refuse_quoting(self, on: str, code: str, times: int = 1, status: int = 400) -> None:
-        """The platform repeats all that it should not, in every spelling, at the edge of what is shown, and broken."""
+        """Has the platform repeat all secrets in a refusal: in each encoding, and across the end of a cut text."""
         from tests.security.canaries import spellings
 
         every = [spelling for secret in self.known.values() for spelling in spellings(secret)]
         # A text is cut where it gets long: one of the pieces of each lies across the cut.
-        pieces = [*every, *("." * (480 - secrets.randbelow(20)) + each for each in self.known.values())]
+        pieces = [*every, *("." * (480 - secrets.randbelow(20)) + known for known in self.known.values())]
         msg = " | ".join([self.known["api key"], *self.known.values(), *pieces])
         body = {"error_code": f"ERR_NGROK_{code}", "status_code": status, "msg": msg, "details": {"operation_id": msg}}
         self.sandbox.fault(on, then="status", status=status, body=body, times=times)
 
-    def left(self, when: str) -> Iterator[tuple[str, bytes]]:
-        """Every file anywhere but in sources and sinks."""
+    def list_files(self, when: str) -> Iterator[tuple[str, bytes]]:
+        """Each file outside sources and sinks, with its content."""
         for path in sorted(self.base.rglob("*")):
             below = path.relative_to(self.base).parts
             if below[0] == "bin" or below[:2] == ("project", "reconciler.yaml") or not path.is_file():
@@ -188,7 +188,7 @@ class Life:
 
 
 def _files(known: Mapping[str, str]) -> dict[str, str]:
-    quoted = {what: _quoted(secret) for what, secret in known.items()}
+    quoted = {what: _quote(secret) for what, secret in known.items()}
     return {
         "reconciler.yaml": (
             "version: 1\nstack: prod\nplatform: {api_key: {from_env: MY_API_KEY}}\n"
@@ -313,7 +313,7 @@ spec:
     }
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -343,7 +343,7 @@ def wrong_manifests(secret: str) -> dict[str, str]:
         "escape": f'secret: "{secret}\\q"',
         "twice": f"secret: a\n    secret: {secret}",
         "merge": f"<<: {secret}\n    secret: x",
-        "number": "secret: " + "".join(str(ord(each) % 10) for each in secret),
+        "number": "secret: " + "".join(str(ord(letter) % 10) for letter in secret),
         "infinite": "secret: .inf",
         "too-long": f"secret: {secret}\n    provider: [{secret}]",
     }
@@ -377,7 +377,7 @@ def wrong_projects(secret: str) -> Mapping[str, str]:
     }
 
 
-# Neither is told where to watch: a child gets next to nothing of the environment.
+# Both find their folder by their own path, since a child gets almost nothing of the environment.
 _CHILD = """\
 #!/bin/sh
 cat /proc/$$/environ > "$(dirname "$0")/../children/{name}-$$.environ"
@@ -390,7 +390,7 @@ _PROGRAMS = {
 }
 
 _OWN = {
-    # It meets an error nobody expected while it holds everything there is to hold.
+    # Raises an unexpected error whose message contains all declarations.
     "broken": """\
 import sys
 from reconciler.cli.main import main

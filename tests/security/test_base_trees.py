@@ -129,7 +129,7 @@ def project(manifests: Tree, **more: Tree) -> Tree:
     return found | {name.encode(): item for name, item in more.items()}
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_name_that_is_not_utf8_is_copied(repository: Repository) -> None:
         assert [os.fsencode(file.name) for file in (base.root / "manifests").iterdir()] == [b"\xff.yaml"]
 
 
-# --- symlinks and submodules ------------------------------------------------------------------------------------------
+# --- symlinks and submodules ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_circular_symlink_is_refused(repository: Repository, links: Tree) -> N
     assert "circular symlink" in why(repository.commit(project(links)))
 
 
-def test_a_submodule_of_manifests_is_refused_and_others_do_not_matter(repository: Repository) -> None:
+def test_a_submodule_of_manifests_is_refused_and_others_are_ignored(repository: Repository) -> None:
     module = Module("1" * 40)
     assert "manifests is a submodule" in why(repository.commit(project(module)))
     assert set(load(repository.commit(project({b"a.yaml": POLICY, b"module": module}, module=module)))) == {
@@ -234,7 +234,7 @@ def test_the_folder_of_the_project_can_be_a_symlink_in_the_base(repository: Repo
     assert set(load(found)) == {"IPPolicy/a"}
 
 
-def test_settings_that_are_no_file_are_a_problem_of_the_base_and_no_absence(repository: Repository) -> None:
+def test_settings_that_are_no_file_are_a_problem_of_the_base(repository: Repository) -> None:
     """Without its settings the base would have no rules."""
     for settings_file in (Link("/etc/passwd"), Link("../x"), Module("1" * 40), {b"a": b""}):
         commit = repository.commit({b"reconciler.yaml": settings_file, b"manifests": {b"a.yaml": POLICY}})
@@ -244,7 +244,7 @@ def test_settings_that_are_no_file_are_a_problem_of_the_base_and_no_absence(repo
                 load_config(base.root, {"KEY": "k"})
 
 
-def test_an_entry_beside_the_environments_does_not_matter(repository: Repository) -> None:
+def test_other_entries_beside_the_environments_are_ignored(repository: Repository) -> None:
     environment = b"variables: {}\n"
     odd: Tree = {b"link": Link("/etc"), b"x.yaml": Link("/etc/passwd"), b"y.yaml": {}, b"prod.yaml": environment}
     with repository.commit(project({b"a.yaml": POLICY}, environments=odd)).files() as base:
@@ -252,7 +252,7 @@ def test_an_entry_beside_the_environments_does_not_matter(repository: Repository
         assert not (base.root / "environments" / "x.yaml").exists()
 
 
-# --- sizes ------------------------------------------------------------------------------------------------------------
+# --- sizes ----------------------------------------------------------------------------------------------------------
 
 
 def test_only_files_that_the_project_names_are_read(repository: Repository) -> None:
@@ -314,7 +314,7 @@ def test_other_files_of_400_mb_take_no_memory(repository: Repository, tmp_path: 
     )
 
 
-# --- any tree ---------------------------------------------------------------------------------------------------------
+# --- any tree -------------------------------------------------------------------------------------------------------
 
 _NAMES = st.sampled_from(
     [

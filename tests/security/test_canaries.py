@@ -1,4 +1,4 @@
-"""The search that the other tests here rest on finds what it must."""
+"""The search for secrets, on which other tests rely, finds each encoding and nothing else."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ SECRET = fresh('"<&é/+\\')
     ids=itertools.count(),
 )
 def test_a_secret_is_found_in_every_spelling(written: str) -> None:
-    assert Canaries({"it": SECRET}).found("here", f"so {written} it is".encode())
+    assert Canaries({"it": SECRET}).find("here", f"so {written} it is".encode())
 
 
-def test_nothing_is_found_where_there_is_nothing() -> None:
+def test_other_text_has_no_secret() -> None:
     canaries = Canaries({"it": SECRET})
-    assert canaries.found("here", (fresh() + SECRET[:7] + "~" + fresh()).encode() * 50) == []
+    assert canaries.find("here", (fresh() + SECRET[:7] + "~" + fresh()).encode() * 50) == []

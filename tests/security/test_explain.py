@@ -1,4 +1,4 @@
-"""`explain Kind/name` shows nothing sensitive, whichever way it came into a declaration, and whatever covers it."""
+"""`explain Kind/name` shows no secret, whichever way it entered a declaration and whatever overrides it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ SPECS: dict[str, Any] = {  # a valid one of each kind that has something sensiti
 
 
 def places(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    """Of a spec's maps and what is in them."""
-    inside = [found for key, each in value.items() for found in places(each, (*path, key))] if is_map(value) else []
+    """The paths of a spec's maps and of the values in them."""
+    inside = [found for key, item in value.items() for found in places(item, (*path, key))] if is_map(value) else []
     return [path, *inside] if path else inside
 
 
@@ -133,8 +133,8 @@ def test_no_origin_shows_a_secret(data: st.DataObject) -> None:
     ],
 )
 @pytest.mark.parametrize("value", [CANARY, [CANARY], {"key": CANARY}])
-def test_what_stands_where_an_object_with_a_secret_belongs_is_hidden(
+def test_a_value_in_the_place_of_an_object_with_a_secret_is_hidden(
     kind: str, path: tuple[str, ...], value: Any
 ) -> None:
-    """The file is wrong, and perhaps the secret was written one level too high."""
+    """The file is invalid, and the secret may have been written one level too high."""
     assert CANARY not in str(value_trace.show_value(kind, path, value))

@@ -76,7 +76,7 @@ def embed(folder: Path, source: Path, program: Path) -> None:
     (folder / "refs" / "heads" / ".keep").touch()  # Git commits no empty folder
 
 
-# --- programs ---------------------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_committed_bare_repository_runs_no_program(
@@ -184,7 +184,7 @@ async def test_settings_of_the_repository_run_no_program(
 
 
 @pytest.mark.parametrize("name", [".GIT", "git~1", ".git "])
-def test_a_name_like_that_of_a_repository_is_none(repository: Path, name: str) -> None:
+def test_a_name_that_resembles_a_repository_is_ignored(repository: Path, name: str) -> None:
     """Git commits no `.git`, but names that some file systems take for it."""
     project = repository / "infra"
     (project / name).write_text("gitdir: ./evil\n")
@@ -208,7 +208,7 @@ def test_the_repository_of_another_user_is_not_used(repository: Path, tmp_path: 
     assert Commit.resolve(repository / "infra", os.environ, "main").count_missing() == 0
 
 
-def test_a_project_that_is_a_symlink_is_looked_for_where_it_leads(repository: Path, tmp_path: Path) -> None:
+def test_a_project_behind_a_symlink_has_the_commit_of_its_target(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(repository / "infra")
     assert read_commit(tmp_path / "link", os.environ, 30.0) == git(repository, "rev-parse", "HEAD")
 

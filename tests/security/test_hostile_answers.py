@@ -1,4 +1,4 @@
-"""A platform that answers with anything at all brings about neither a traceback, nor a hang, nor a wrong delete.
+"""Any response of the platform causes neither a traceback, nor a hang, nor a wrong deletion.
 
 The platform is an application in this process, and has a socket where the connection is what is tested.
 """
@@ -41,7 +41,7 @@ Answer = Callable[[str, str], bytes]  # method and path → body
 
 
 class Platform(PlatformAccess):
-    """Answers 200 (201) with whatever bytes it is told to, and keeps what it was asked to change."""
+    """Responds with 200 (201) and the configured bytes, and records the requests that change something."""
 
     host = "hostile"
 
@@ -86,7 +86,7 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def listening(platform: Platform, **headers: str) -> Iterator[str]:
+def listen(platform: Platform, **headers: str) -> Iterator[str]:
     """The address of a socket at which the platform answers."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -110,7 +110,7 @@ def listening(platform: Platform, **headers: str) -> Iterator[str]:
             pass
 
     server = Server(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who hung up on us had a reason
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients may close their connections
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
@@ -152,7 +152,7 @@ def run(platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         encoding="utf-8",
     )
 
-    def said(*words: str, at: str = "") -> str:
+    def run_command(*words: str, at: str = "") -> str:
         """`at` is the address of a socket."""
         if at:
             monkeypatch.setenv("RECONCILER_BASE_URL", at)
@@ -167,11 +167,11 @@ def run(platform: Platform, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
         assert "unexpected" not in err, err
         return str(out + err)
 
-    return said
+    return run_command
 
 
 def pages(objects: Callable[[str], Any]) -> Answer:
-    """Lists of what `objects` gives for a path."""
+    """Responses that list the objects that `objects` returns for a path."""
 
     def answer(method: str, path: str) -> bytes:
         key = KEYS.get(path, path.rpartition("/")[2])
@@ -202,7 +202,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("name", RAW)
-def test_what_is_no_list_changes_nothing(run: Run, platform: Platform, name: str) -> None:
+def test_a_response_that_is_no_list_changes_nothing(run: Run, platform: Platform, name: str) -> None:
     first: list[str] = []
 
     def answer(method: str, path: str) -> bytes:
@@ -224,16 +224,16 @@ def test_a_huge_answer_over_a_socket_changes_nothing(run: Run, platform: Platfor
         return b"7" if len(first) > 1 else huge
 
     platform.answer = answer
-    with listening(platform) as address:
+    with listen(platform) as address:
         for words in (["plan"], ["apply", "-y"], ["destroy", "-y"]):
             run(*words, at=address)
             assert platform.changed == []
 
 
-def test_a_bomb_of_compression_is_not_unpacked(run: Run, platform: Platform) -> None:
+def test_a_compression_bomb_is_not_decompressed(run: Run, platform: Platform) -> None:
     bomb = gzip.compress(b"x" * 300_000_000, 9)
     platform.answer = lambda method, path: bomb if path == "/edges/tls" else gzip.compress(b"7")
-    with listening(platform, **{"Content-Encoding": "gzip"}) as address:
+    with listen(platform, **{"Content-Encoding": "gzip"}) as address:
         run("plan", at=address)
 
 
@@ -257,11 +257,11 @@ METADATA = {
 
 
 @pytest.mark.parametrize("name", METADATA)
-def test_a_record_that_cannot_be_read_makes_nothing_ours(run: Run, platform: Platform, name: str) -> None:
+def test_an_unreadable_owner_record_claims_no_object(run: Run, platform: Platform, name: str) -> None:
     platform.answer = pages(lambda path: [{"id": "x_1", "metadata": METADATA[name]}])
     for words in (["plan"], ["drift"], ["destroy", "-y"]):
         run(*words)
-        assert [each for each in platform.changed if each[0] == "DELETE"] == []
+        assert [call for call in platform.changed if call[0] == "DELETE"] == []
 
 
 LIVE: dict[str, Any] = {
@@ -280,28 +280,28 @@ LIVE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", LIVE)
-def test_an_object_that_is_none_is_left_alone(run: Run, platform: Platform, name: str) -> None:
+def test_a_malformed_object_is_not_deleted(run: Run, platform: Platform, name: str) -> None:
     platform.answer = pages(lambda path: [LIVE[name]])
     for words in (["plan"], ["plan", "--format", "json"], ["drift"], ["apply", "-y", "--adopt"]):
         run(*words)
-        assert [each for each in platform.changed if each[0] == "DELETE"] == []
+        assert [call for call in platform.changed if call[0] == "DELETE"] == []
 
 
-def test_an_id_of_ours_that_is_a_path_stays_one_segment(run: Run, platform: Platform) -> None:
+def test_an_id_that_is_a_path_is_one_segment_of_the_request(run: Run, platform: Platform) -> None:
     body = {"id": "../credentials/cr_1?x#y", "metadata": record("IPPolicy")}
     platform.answer = pages(lambda path: [body] if path == "/ip_policies" else [])
     run("destroy", "-y")
     assert all(path.startswith("/ip_policies/") and path.count("/") == 2 for _, path in platform.changed)
 
 
-def test_the_last_of_two_equal_keys_counts_and_nothing_breaks(run: Run, platform: Platform) -> None:
+def test_duplicate_keys_of_an_object_cause_no_deletion(run: Run, platform: Platform) -> None:
     twice = b'{"id": "x_1", "id": 7, "metadata": "", "metadata": {}}'
     platform.answer = lambda method, path: b'{"%s": [%s], "uri": ""}' % (KEYS.get(path, "x").encode(), twice)
     run("apply", "-y")
-    assert [each for each in platform.changed if each[0] == "DELETE"] == []
+    assert [call for call in platform.changed if call[0] == "DELETE"] == []
 
 
-# --- anything at all --------------------------------------------------------------------------------------------------
+# --- any response ---------------------------------------------------------------------------------------------------
 
 WORDS = [
     "",
@@ -334,7 +334,7 @@ ANY = st.recursive(
 
 
 def odd(kind: Any) -> st.SearchStrategy[dict[str, Any]]:
-    """Objects that look like the kind's, with anything in the place of anything."""
+    """Objects with fields of the kind and any values."""
     known = {name.partition(".")[0].removesuffix("[]") for field in kind.fields for name in _spellings(field)}
     named = st.sampled_from(sorted(known | {"metadata", "uri", "created_at"}))
     first = st.sampled_from([f"{kind.id_prefix}1", f"{kind.id_prefix}2"]) | ANY
@@ -356,7 +356,7 @@ LISTS = {
 
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(lists=st.fixed_dictionaries(LISTS), answers=st.lists(ANY, min_size=1, max_size=3), adopt=st.booleans())
-def test_objects_of_the_wrong_shape_throughout_change_nothing_that_is_not_ours(
+def test_objects_of_any_shape_cause_no_deletion(
     run: Run, platform: Platform, lists: dict[str, Any], answers: list[Any], adopt: bool
 ) -> None:
     def answer(method: str, path: str) -> bytes:
@@ -367,4 +367,4 @@ def test_objects_of_the_wrong_shape_throughout_change_nothing_that_is_not_ours(
     platform.answer = answer
     for words in (["plan"], ["drift", "--format", "json"], ["apply", "-y", *(["--adopt"] if adopt else [])]):
         run(*words)
-        assert [each for each in platform.changed if each[0] == "DELETE"] == []
+        assert [call for call in platform.changed if call[0] == "DELETE"] == []

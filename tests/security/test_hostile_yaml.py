@@ -1,5 +1,5 @@
-"""Manifests made to exhaust whoever reads them are refused before they cost anything: no more of the processor than a
-few thousand ordinary resources, of which a file may hold more, and 50 MB."""
+"""Manifests that would exhaust a reader are refused with little work: at most that of a few thousand ordinary
+resources, of which a file may have more, and 50 MB of memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ M = MAX_BYTES
 HEAD = b"kind: IPPolicy\nname: a\nspec:\n"
 
 
-def _repeated(text: bytes, size: int = M) -> bytes:
+def _repeat(text: bytes, size: int = M) -> bytes:
     return (text * (size // len(text) + 1))[:size]
 
 
@@ -30,33 +30,33 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "aliases of one large list": lambda: b"a: &a [" + b"x," * 50_000 + b"]\nb: [" + b"*a ," * 50_000 + b"]",
     "aliases of maps": lambda: b"a: &a {x: 1, y: 2}\n" + b"".join(b"k%d: *a\n" % n for n in range(30_000)),
     "an alias inside what it names": lambda: b"a: &a [*a]",
-    "lists in lists": lambda: _repeated(b"["),
-    "maps in maps": lambda: _repeated(b"{a: "),
-    "dashes": lambda: _repeated(b"- "),
+    "lists in lists": lambda: _repeat(b"["),
+    "maps in maps": lambda: _repeat(b"{a: "),
+    "dashes": lambda: _repeat(b"- "),
     "steps": lambda: b"\n".join(b" " * n + b"a:" for n in range(4000)),
-    "question marks": lambda: _repeated(b"? "),
-    "colons": lambda: _repeated(b": "),
-    "quotes": lambda: _repeated(b'"'),
+    "question marks": lambda: _repeat(b"? "),
+    "colons": lambda: _repeat(b": "),
+    "quotes": lambda: _repeat(b'"'),
     "a huge plain text": lambda: b"a: " + b"x" * (M - 3),
     "a huge quoted text": lambda: b'a: "' + b"x" * (M - 5) + b'"',
-    "a huge text of escapes": lambda: b'a: "' + _repeated(rb"\u0041", M - 5 - (M - 5) % 6) + b'"',
-    "a huge folded text": lambda: b"a: >\n" + _repeated(b" xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n", M - 5),
+    "a huge text of escapes": lambda: b'a: "' + _repeat(rb"\u0041", M - 5 - (M - 5) % 6) + b'"',
+    "a huge folded text": lambda: b"a: >\n" + _repeat(b" xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n", M - 5),
     "a huge key": lambda: b"x" * (M - 3) + b": 1",
     "a huge number": lambda: b"a: " + b"1" * (M - 3),
     "a huge tag": lambda: b"a: !" + b"x" * (M - 6) + b" 1",
     "a huge alias": lambda: b"a: *" + b"x" * (M - 4),
-    "a huge directive": lambda: _repeated(b"%YAML 1.2\n"),
+    "a huge directive": lambda: _repeat(b"%YAML 1.2\n"),
     "a huge reference": lambda: HEAD + b"  description: '" + b"${{ " * (M // 4 - 20) + b"'",
-    "a text that never closes": lambda: b"['" + _repeated(b"abcdefghijklmnopqrstuvwxyz\n", M - 2),
-    "one word after the other": lambda: b"{" + _repeated(b"a ", M - 1),
+    "a text that never closes": lambda: b"['" + _repeat(b"abcdefghijklmnopqrstuvwxyz\n", M - 2),
+    "one word after the other": lambda: b"{" + _repeat(b"a ", M - 1),
     "millions of keys": lambda: b"".join(b"k%d: 1\n" % n for n in range(1_000_000))[:M],
-    "millions of items": lambda: b"a: [" + _repeated(b"x,", M - 5) + b"]",
+    "millions of items": lambda: b"a: [" + _repeat(b"x,", M - 5) + b"]",
     "millions of anchors": lambda: b"".join(b"- &a%d x\n" % n for n in range(1_000_000))[:M],
-    "millions of lines": lambda: _repeated(b"\n"),
-    "millions of comments": lambda: _repeated(b"#\n"),
-    "millions of documents": lambda: _repeated(b"---\n"),
+    "millions of lines": lambda: _repeat(b"\n"),
+    "millions of comments": lambda: _repeat(b"#\n"),
+    "millions of documents": lambda: _repeat(b"---\n"),
     "thousands of documents": lambda: b"--- a\n" * 21_000,
-    "the same key": lambda: _repeated(b"a: 1\n"),
+    "the same key": lambda: _repeat(b"a: 1\n"),
     "the same key in a smaller file": lambda: b"a: 1\n" * 100_000,
     "keys that are no text": lambda: b"".join(b"%d: 1\n" % n for n in range(100_000)),
     "tags": lambda: b"- !x a\n" * 100_000,
@@ -82,7 +82,7 @@ def measure(text):
     resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
     measure = min(seconds() for _ in range(3))
     gc.collect()
-    open("/proc/self/clear_refs", "w").write("5")  # the high-water mark of memory begins anew
+    open("/proc/self/clear_refs", "w").write("5")  # resets the peak of memory
     held = memory("VmHWM")
     began = time.process_time()
     said = []
@@ -138,7 +138,7 @@ def measured() -> Iterator[Measured]:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_refused_for_next_to_nothing(name: str, measured: Measured) -> None:
+def test_a_bomb_is_refused_with_little_work_and_memory(name: str, measured: Measured) -> None:
     spent, grown, problems, longest = measured(BOMBS[name]())
     for _ in range(2):  # others may have been using the machine's caches: the best of three is what it takes
         if spent > MOST_WORK:
@@ -171,12 +171,10 @@ def test_a_bomb_is_refused_for_next_to_nothing(name: str, measured: Measured) ->
             b"".join(b"---\nkind: IPPolicy\nname: a%d\nspec: {descriptio: x}\n" % n for n in range(3000)),
         ),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_is_wrong_throughout_takes_no_longer_than_what_is_right(
-    name: str, text: bytes, measured: Measured
-) -> None:
-    """Telling of a mistake costs something, and a file may hold nothing else: never more than its size explains."""
+def test_a_file_of_mistakes_takes_time_in_proportion_to_its_size(name: str, text: bytes, measured: Measured) -> None:
+    """A report of a mistake takes time, and a file may consist of mistakes: the time is in proportion to its size."""
     spent, grown, problems, longest = measured(text)
     print(f"{name}: {len(text) / 1e6:.1f} MB, {spent:.1f} times a thousand, {grown:.0f} MB, {problems} problems")
     assert problems > 0

@@ -1,4 +1,4 @@
-"""What a project may read lies below its root, whatever links, pipes and devices are laid out for it."""
+"""A project reads regular files below its root only, whatever symlinks, pipes and devices it contains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECRET = b"outside-canary-Zk81QpLw"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A project, and beside it something that is none of its business."""
+    """A project, and a file outside it."""
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/secret.yaml").write_bytes(SECRET)
     project = tmp_path / "project"
@@ -30,8 +30,8 @@ def root(tmp_path: Path) -> Path:
     return project
 
 
-def including(root: Path, path: str) -> list[str]:
-    """What is said about a manifest with `{from_file: path}`."""
+def problems_of_include(root: Path, path: str) -> list[str]:
+    """The problems of a manifest with `{from_file: path}`."""
     text = f"kind: IPPolicy\nname: a\nspec: {{description: {{from_file: {path!r}}}}}\n"
     (root / "manifests/a.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(Rejected) as rejected:
@@ -65,7 +65,7 @@ def including(root: Path, path: str) -> list[str]:
         "",
     ],
 )
-def test_what_is_not_a_plain_file_inside_is_refused_at_once(root: Path, path: str) -> None:
+def test_anything_but_a_regular_file_inside_is_refused_at_once(root: Path, path: str) -> None:
     (root / "link").symlink_to("../outside/secret.yaml")
     (root / "folder").symlink_to(root.parent / "outside")
     (root / "chain").symlink_to("chain2")
@@ -82,20 +82,20 @@ def test_what_is_not_a_plain_file_inside_is_refused_at_once(root: Path, path: st
     assert SECRET.decode() not in str(refused.value)
 
 
-def test_the_problem_with_an_include_names_the_file_and_not_what_it_holds(root: Path) -> None:
+def test_a_problem_with_an_include_names_the_file_without_its_content(root: Path) -> None:
     (root / "link").symlink_to("../outside/secret.yaml")
-    assert including(root, "link") == ["link is a symlink to a place outside the project"]
+    assert problems_of_include(root, "link") == ["link is a symlink to a place outside the project"]
     (root / "binary").write_bytes(b"\xff" + SECRET)
-    assert including(root, "binary") == ["binary is not UTF-8: byte 0xff at offset 0"]
+    assert problems_of_include(root, "binary") == ["binary is not UTF-8: byte 0xff at offset 0"]
 
 
 def _plain(path: Path) -> None:
-    # Complete when it takes its place.
+    # Complete before it replaces the file at the path.
     path.write_bytes(b"inside")
 
 
-def swapping(path: Path, one: Callable[[Path], None], other: Callable[[Path], None]) -> Callable[[], None]:
-    """Puts the one and the other in the same place by turns until it is told to stop, never leaving it empty."""
+def start_swapping(path: Path, one: Callable[[Path], None], other: Callable[[Path], None]) -> Callable[[], None]:
+    """Alternates two files at one path in a thread, and never removes both. Returns a function that ends it."""
     stop = threading.Event()
     spare = path.with_name("spare")
 
@@ -115,11 +115,11 @@ def swapping(path: Path, one: Callable[[Path], None], other: Callable[[Path], No
     return end
 
 
-def test_a_file_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None:
+def test_a_file_swapped_for_a_symlink_is_never_read_outside(root: Path) -> None:
     path = root / "swapped"
     path.write_bytes(b"inside")
     outside = root.parent / "outside/secret.yaml"
-    end = swapping(path, lambda spare: spare.symlink_to(outside), _plain)
+    end = start_swapping(path, lambda spare: spare.symlink_to(outside), _plain)
     seen: set[bytes | str] = set()
     try:
         for _ in range(4000):
@@ -129,17 +129,17 @@ def test_a_file_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None:
                 seen.add(str(refused))
     finally:
         end()
-    assert b"inside" in seen  # both were met, or nothing was tried
+    assert b"inside" in seen  # both outcomes occurred, or the test shows nothing
     assert "swapped is a symlink to a place outside the project" in seen
-    assert {each for each in seen if isinstance(each, bytes)} == {b"inside"}
+    assert {content for content in seen if isinstance(content, bytes)} == {b"inside"}
 
 
-def test_a_folder_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None:
+def test_a_folder_swapped_for_a_symlink_is_never_read_outside(root: Path) -> None:
     inside, outside, path = root / "real", root.parent / "outside", root / "swapped"
     inside.mkdir()
     (inside / "secret.yaml").write_bytes(b"inside")
     path.symlink_to(inside)
-    end = swapping(path, lambda spare: spare.symlink_to(outside), lambda spare: spare.symlink_to(inside))
+    end = start_swapping(path, lambda spare: spare.symlink_to(outside), lambda spare: spare.symlink_to(inside))
     seen: set[bytes | str] = set()
     try:
         for _ in range(4000):
@@ -157,8 +157,8 @@ def test_a_folder_that_is_swapped_for_a_link_never_leads_out(root: Path) -> None
 # --- manifests ------------------------------------------------------------------------------------------------------
 
 
-def loaded(root: Path) -> list[str]:
-    """What is said about the project as it is."""
+def problems_of_project(root: Path) -> list[str]:
+    """The warnings or problems of the project."""
     try:
         return [problem.text for problem in load_manifests(load_config(root, {}), {}).warnings]
     except Rejected as rejected:
@@ -166,34 +166,32 @@ def loaded(root: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("entry", ["..", "/etc", "../outside", "manifests/../..", "~", "/proc/self/environ"])
-def test_manifests_lie_below_the_root(root: Path, entry: str) -> None:
+def test_manifests_outside_the_root_are_refused(root: Path, entry: str) -> None:
     (root / "reconciler.yaml").write_text(f"version: 1\nstack: prod\nmanifests: ['{entry}']\n", encoding="utf-8")
     with pytest.raises(Rejected):
         load_config(root, {})
 
 
-def test_a_folder_of_manifests_that_is_a_link_out_is_not_even_listed(root: Path) -> None:
+def test_a_folder_of_manifests_that_is_a_symlink_out_is_not_listed(root: Path) -> None:
     (root / "manifests").rmdir()
     (root / "manifests").symlink_to("/")  # walking it would take minutes
     began = time.monotonic()
-    assert loaded(root) == ["manifests is a symlink to a place outside the project"]
+    assert problems_of_project(root) == ["manifests is a symlink to a place outside the project"]
     assert time.monotonic() - began < 10
 
 
-def test_a_manifest_that_is_a_link_out_is_refused(root: Path) -> None:
+def test_a_manifest_that_is_a_symlink_out_is_refused(root: Path) -> None:
     (root / "manifests/a.yaml").symlink_to("../../outside/secret.yaml")
-    assert loaded(root) == ["manifests/a.yaml is a symlink to a place outside the project"]
+    assert problems_of_project(root) == ["manifests/a.yaml is a symlink to a place outside the project"]
 
 
-def test_a_link_to_a_folder_is_not_passed_over_in_silence(root: Path) -> None:
-    """What is passed over counts as no longer declared, and would be deleted."""
+def test_a_symlink_to_a_folder_is_an_error(root: Path) -> None:
+    """A skipped manifest would count as no longer declared, and its resources would be deleted."""
     (root / "manifests/more").symlink_to("../../outside")
-    assert loaded(root) == ["manifests/more is a symlink to a folder"]
+    assert problems_of_project(root) == ["manifests/more is a symlink to a folder"]
 
 
-def test_a_folder_that_cannot_be_listed_is_not_passed_over_in_silence(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "manifests/locked").mkdir()
     real = os.scandir
 
@@ -203,15 +201,15 @@ def test_a_folder_that_cannot_be_listed_is_not_passed_over_in_silence(
         return real(path)
 
     monkeypatch.setattr(os, "scandir", scandir)
-    assert [text.partition(" ")[2] for text in loaded(root)] == ["cannot be listed: permission denied"]
+    assert [text.partition(" ")[2] for text in problems_of_project(root)] == ["cannot be listed: permission denied"]
 
 
-def test_pipes_and_folders_that_are_called_like_manifests_are_refused(root: Path) -> None:
+def test_a_pipe_with_the_name_of_a_manifest_is_refused(root: Path) -> None:
     os.mkfifo(root / "manifests/a.yaml")
-    assert loaded(root) == ["manifests/a.yaml is not a regular file"]
+    assert problems_of_project(root) == ["manifests/a.yaml is not a regular file"]
 
 
-def test_a_project_file_that_is_a_link_out_or_a_pipe_is_refused(root: Path) -> None:
+def test_a_project_file_that_is_a_symlink_out_or_a_pipe_is_refused(root: Path) -> None:
     file = root / "reconciler.yaml"
     file.unlink()
     file.symlink_to("/proc/self/environ")

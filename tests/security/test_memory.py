@@ -91,21 +91,21 @@ def run(folder: Path, what: str) -> None:
     subprocess.run(command, env=environ, cwd=folder, check=True, timeout=120)
 
 
-def opened_by(folder: Path, what: str) -> list[str]:
+def files_read_by(folder: Path, what: str) -> list[str]:
     """Starts a program of the folder as reconciler does. Returns the files of `/proc/PARENT` that it could open."""
     run(folder, what)
     return (folder / f"{what}-read").read_text().split()
 
 
 def test_without_protection_a_child_reads_its_parent(folder: Path) -> None:
-    """Otherwise the tests below would show nothing."""
-    found = opened_by(folder, "unprotected")
+    """Otherwise the tests below would prove nothing."""
+    found = files_read_by(folder, "unprotected")
     assert "environ" in found, "this machine hides processes of a user from that user; run the tests elsewhere"
 
 
 @pytest.mark.parametrize("what", ["command", "git"])
 def test_a_program_that_reconciler_starts_reads_nothing_of_it(folder: Path, what: str) -> None:
-    assert opened_by(folder, what) == []
+    assert files_read_by(folder, what) == []
 
 
 def test_the_process_itself_still_reads_what_it_needs(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Text from the platform and from manifests gives no orders: not to a terminal, and not to the runner of a pipeline."""
+"""Text from the platform and from manifests contains no control sequences for a terminal or a pipeline's runner."""
 
 from __future__ import annotations
 
@@ -54,10 +54,14 @@ OURS = re.compile(
 WHOLE = {name: text for name, text in ORDERS.items() if name != "half a character"}  # what the sandbox can store
 
 
-def orders_in(said: str) -> list[str]:
-    """What a terminal, or a runner that reads the lines of a log, would obey."""
-    found = [f"U+{ord(each):04X}" for each in said if each != "\n" and unicodedata.category(each) in _OBEYED]
-    for line in re.split("[\n\r\u2028\u2029\x85]", said):
+def orders_in(text: str) -> list[str]:
+    """The parts of a text that a terminal, or a runner that reads the lines of a log, would execute."""
+    found = [
+        f"U+{ord(character):04X}"
+        for character in text
+        if character != "\n" and unicodedata.category(character) in _OBEYED
+    ]
+    for line in re.split("[\n\r\u2028\u2029\x85]", text):
         stripped = line.lstrip()
         if re.match(r"::[A-Za-z][A-Za-z-]*( .*)?::", stripped):
             found.append(line)
@@ -74,24 +78,24 @@ TEXTS = st.lists(
 
 
 @given(TEXTS, st.integers(16, 100))
-def test_clean_text_gives_no_orders_wherever_it_is_wrapped(text: str, width: int) -> None:
+def test_sanitized_text_has_no_control_sequence_at_any_width(text: str, width: int) -> None:
     assert orders_in("\n".join(terminal_text.wrap(terminal_text.sanitize(text), width))) == []
     assert orders_in("\n".join(f"  {line}" for line in terminal_text.wrap(terminal_text.sanitize(text), width))) == []
 
 
 @given(st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E, exclude_characters=":#"), max_size=80))
-def test_harmless_text_stays_as_it_is(text: str) -> None:
+def test_plain_text_is_unchanged(text: str) -> None:
     assert terminal_text.sanitize(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ["2001:db8::1", "::1", "::ffff:10.0.0.0/104", "arn:aws:iam::123:role/x", "# heading", "##"]
 )
-def test_addresses_and_names_with_such_signs_stay_as_they_are(text: str) -> None:
+def test_addresses_and_names_with_such_characters_are_unchanged(text: str) -> None:
     assert terminal_text.sanitize(text) == text
 
 
-# --- the whole way ----------------------------------------------------------------------------------------------------
+# --- whole commands -------------------------------------------------------------------------------------------------
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -105,7 +109,7 @@ def run(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsy
     (tmp_path / "manifests").mkdir()
     (tmp_path / "reconciler.yaml").write_text("version: 1\nstack: prod\n", encoding="utf-8")
 
-    def said(*words: str) -> tuple[int, str, str]:
+    def run_command(*words: str) -> tuple[int, str, str]:
         capsys.readouterr()
         code = main(words, Runtime(platform=Reachable(sandbox)))
         out, err = capsys.readouterr()
@@ -113,7 +117,7 @@ def run(tmp_path: Path, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, capsy
         assert "unexpected" not in err, err
         return code, out, err
 
-    return said
+    return run_command
 
 
 def ours(name: str, text: str) -> str:
@@ -129,7 +133,7 @@ def manifest(names: dict[str, str]) -> str:
     return "---\n".join(documents)
 
 
-def test_what_lives_on_the_platform_gives_no_orders(run: Run, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_objects_are_printed_without_control_sequences(run: Run, sandbox: Sandbox, tmp_path: Path) -> None:
     for number, text in enumerate(WHOLE.values()):
         live = {"id": f"ipp_{number}", "description": text, "metadata": ours(f"p{number}", text), "created_at": text}
         sandbox.plant("/ip_policies", {**live, "uri": text})
@@ -152,7 +156,9 @@ def test_what_lives_on_the_platform_gives_no_orders(run: Run, sandbox: Sandbox, 
         json.loads(out)
 
 
-def test_what_the_platform_says_when_it_refuses_gives_no_orders(run: Run, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_refusals_of_the_platform_are_printed_without_control_sequences(
+    run: Run, sandbox: Sandbox, tmp_path: Path
+) -> None:
     for number, text in enumerate(WHOLE.values()):
         (tmp_path / "manifests/a.yaml").write_text(manifest({"a": "x"}), encoding="utf-8")
         error = {"error_code": text, "status_code": 400, "msg": text, "details": {"operation_id": text}}
@@ -169,7 +175,7 @@ def test_what_the_platform_says_when_it_refuses_gives_no_orders(run: Run, sandbo
         assert orders_in(out) + orders_in(err) == []
 
 
-def test_events_are_json_on_a_line_each_whatever_they_tell(run: Run, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_each_event_is_one_line_of_json(run: Run, sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "manifests/a.yaml").write_text(manifest({"a": "x"}), encoding="utf-8")
     msg = " ".join(WHOLE.values())
     for code, status in (("446", 400), ("1", 400)):
@@ -182,7 +188,7 @@ def test_events_are_json_on_a_line_each_whatever_they_tell(run: Run, sandbox: Sa
 
 
 @pytest.mark.parametrize("name", ORDERS)
-def test_what_is_wrong_in_a_manifest_is_told_without_orders(run: Run, tmp_path: Path, name: str) -> None:
+def test_problems_of_a_manifest_are_printed_without_control_sequences(run: Run, tmp_path: Path, name: str) -> None:
     spelt = json.dumps(ORDERS[name], ensure_ascii=name != "tags")  # YAML has no pairs of escapes
     documents = [
         f"{spelt}: 1",
@@ -212,7 +218,7 @@ def test_what_is_wrong_in_a_manifest_is_told_without_orders(run: Run, tmp_path: 
     assert orders_in(out) + orders_in(err) == []
 
 
-def test_names_of_files_and_words_of_the_command_line_give_no_orders(run: Run, tmp_path: Path) -> None:
+def test_file_names_and_arguments_are_printed_without_control_sequences(run: Run, tmp_path: Path) -> None:
     for number, text in enumerate(ORDERS.values()):
         name = os.fsdecode(text.encode(errors="surrogatepass").replace(b"/", b"")[:200])
         (tmp_path / f"manifests/{number}{name}.yaml").write_text("kind:   Nope\nname: a\n", encoding="utf-8")
@@ -225,7 +231,7 @@ def test_names_of_files_and_words_of_the_command_line_give_no_orders(run: Run, t
         assert orders_in(out) + orders_in(err) == []
 
 
-def test_a_plan_file_from_somebody_else_gives_no_orders(run: Run, tmp_path: Path) -> None:
+def test_a_hostile_plan_file_is_printed_without_control_sequences(run: Run, tmp_path: Path) -> None:
     from reconciler.rendering.wire.plan_json import _integrity
 
     (tmp_path / "manifests/a.yaml").write_text(manifest({"a": "x"}), encoding="utf-8")

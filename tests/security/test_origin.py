@@ -1,4 +1,4 @@
-"""The key goes to the configured scheme, host and port, and nowhere else, however an address is spelt."""
+"""The key is sent to the configured scheme, host and port only, however an address is written."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from reconciler.model.value import Secret
 from reconciler.project.settings.connection import check_platform_url
 from tests.api import wire
 from tests.harness.engine import VirtualClock
-from tests.security.addresses import filled, generated
+from tests.security.addresses import fill_in, generate
 
 KEY = "key-canary-8aL2x0Qv"
 EACH = 5_500  # next pages, and as many redirects: with both, more than the ten thousand that are promised
@@ -30,7 +30,7 @@ EACH = 5_500  # next pages, and as many redirects: with both, more than the ten 
 
 @dataclass
 class Listener:
-    """Answers what it is told to, and keeps the heads of all requests."""
+    """Sends the configured response, and records the heads of all requests."""
 
     answer: Callable[[str], bytes] = field(default=lambda head: b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
     heads: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(*listeners: Listener) -> AsyncIterator[None]:
+async def start_listeners(*listeners: Listener) -> AsyncIterator[None]:
     async with AsyncExitStack() as open_:
         for listener in listeners:
             listener.port = await open_.enter_async_context(wire.listen(listener.serve))
@@ -66,12 +66,12 @@ def answer(body: object, status: str = "200 OK", **headers: bytes) -> bytes:
     return b"\r\n".join(lines) + b"\r\n\r\n" + content
 
 
-async def asked_for(
-    spellings: Iterator[str], said: Callable[[str], bytes], monkeypatch: pytest.MonkeyPatch
+async def read_lists(
+    spellings: Iterator[str], respond: Callable[[str], bytes], monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Listener, Listener, int]:
-    """Own and stranger's listener after a list was read for each spelling, and how many those were."""
+    """Reads a list for each spelling. Returns the platform's listener, the other one, and the number of spellings."""
     own, other = Listener(), Listener()
-    async with listening(own, other):
+    async with start_listeners(own, other):
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{other.port}")
         count = 0
@@ -79,8 +79,8 @@ async def asked_for(
         async with open_platform(account, clock=VirtualClock()) as platform:
             for spelt in spellings:
                 count += 1
-                address = filled(spelt, own.port, other.port)
-                first = said(address)
+                address = fill_in(spelt, own.port, other.port)
+                first = respond(address)
                 own.answer = lambda head, first=first: first if "/edges/tls " in head else answer({"tls_edges": []})  # type: ignore[misc]
                 try:
                     async for _ in platform.pages("/edges/tls", "tls_edges"):
@@ -90,11 +90,11 @@ async def asked_for(
     return own, other, count
 
 
-async def test_no_next_page_leads_anywhere_but_home(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_next_page_leads_to_another_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     def page(address: str) -> bytes:
         return answer({"tls_edges": [{"id": "edgtls_1"}], "next_page_uri": address})
 
-    own, other, count = await asked_for(generated(EACH, seed=1), page, monkeypatch)
+    own, other, count = await read_lists(generate(EACH, seed=1), page, monkeypatch)
     assert other.connections == 0
     assert len(own.heads) > count == EACH  # some of them are spellings of our own address, and are followed
     assert [head for head in own.heads if f"\r\nhost: 127.0.0.1:{own.port}\r\n" not in head.lower()] == []
@@ -109,7 +109,7 @@ async def test_no_redirect_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
         place = address.replace("\r", "").replace("\n", "").replace("\0", "").encode()
         return answer({}, status, Location=place, Refresh=b"0; url=" + place, Link=b"<" + place + b'>; rel="next"')
 
-    own, other, count = await asked_for(generated(EACH, seed=2), redirect, monkeypatch)
+    own, other, count = await read_lists(generate(EACH, seed=2), redirect, monkeypatch)
     assert other.connections == 0
     assert len(own.heads) >= count == EACH  # a head that HTTP does not allow is a broken connection, and is tried again
     assert all(head.startswith("GET /edges/tls HTTP/1.1\r\n") for head in own.heads)
@@ -131,12 +131,12 @@ ORIGIN = Origin.parse("https://api.example.com:8443/v2")
 @example("https://api.example.com:8443@evil.com/")
 @example("https://api.example.com:8443\\@evil.com/")
 @example("HTTPS://API.EXAMPLE.COM:8443/x")
-def test_every_reader_of_addresses_finds_home_in_what_is_followed(address: str) -> None:
+def test_each_parser_finds_the_configured_origin_in_a_followed_address(address: str) -> None:
     try:
         followed = ORIGIN.follow(address)
     except Refused:
         return
-    sent, spelt = yarl.URL(followed), httpx.URL(followed)  # the two that have a say in where a request goes
+    sent, spelt = yarl.URL(followed), httpx.URL(followed)  # the two that determine where a request is sent
     assert (sent.scheme, sent.host, sent.port) == ("https", "api.example.com", 8443)
     assert (spelt.scheme, spelt.host, spelt.port) == ("https", "api.example.com", 8443)
     assert followed.startswith("https://api.example.com:8443/")
@@ -194,20 +194,20 @@ NOT_LOOPBACK = [
 
 
 @pytest.mark.parametrize("host", LOOPBACK)
-def test_plain_http_is_allowed_to_this_very_machine(host: str) -> None:
+def test_plain_http_is_allowed_to_the_loopback_interface(host: str) -> None:
     assert Origin.parse(f"http://{host}").is_loopback
     assert check_platform_url(f"http://{host}") is None
 
 
 @pytest.mark.parametrize("host", NOT_LOOPBACK)
-def test_plain_http_is_refused_to_everything_else(host: str) -> None:
+def test_plain_http_is_refused_to_other_hosts(host: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Origin.parse(f"http://{host}")
     assert check_platform_url(f"http://{host}") is not None
 
 
 @given(st.text(max_size=30))
-def test_what_the_project_file_takes_for_an_address_the_client_takes_too(host: str) -> None:
+def test_an_address_that_the_client_accepts_is_valid_in_the_project_file(host: str) -> None:
     for scheme in ("http", "https"):
         try:
             Origin.parse(f"{scheme}://{host}")

@@ -1,4 +1,4 @@
-"""A command in a message can be copied into a shell: what it repeats of names, paths and ids is quoted."""
+"""A command in a message can be copied into a shell: names, paths and ids in it are quoted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SAFE = {
 
 
 def interpolations_of_commands() -> list[tuple[str, str]]:
-    """What f-strings insert into commands: file and expression."""
+    """The expressions that f-strings insert into commands, each with its file."""
     found = []
     for file in sorted(SOURCE.rglob("*.py")):
         if "cli/dev" in file.as_posix() or "/sandbox/" in file.as_posix():
@@ -61,7 +61,7 @@ def interpolations_of_commands() -> list[tuple[str, str]]:
     return found
 
 
-def test_what_a_command_repeats_is_quoted() -> None:
+def test_values_within_a_suggested_command_are_quoted() -> None:
     found = interpolations_of_commands()
     assert len(found) > 20
     unquoted = [
@@ -78,7 +78,7 @@ def run_in_shell(text: str, folder: Path) -> bool:
     return (folder / "ran").exists()
 
 
-def test_the_commands_of_messages_do_nothing_else(tmp_path: Path) -> None:
+def test_suggested_commands_run_nothing_else(tmp_path: Path) -> None:
     assert run_in_shell(f"echo {HOSTILE}", tmp_path)
     (tmp_path / "ran").unlink()
     subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)

@@ -33,7 +33,7 @@ DELIVERIES = [
 
 @pytest.fixture(autouse=True)
 def _no_mask() -> Iterator[None]:
-    """Nothing is left to the user's umask."""
+    """Without a umask, so that the modes are those of the product."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -49,7 +49,7 @@ def deliver(root: Path, delivery: Delivery) -> None:
 
 
 class Watch:
-    """Looks at every file below a folder, over and over, and keeps the modes it has seen."""
+    """Reads the mode of each file below a folder again and again, and records all modes."""
 
     def __init__(self, root: Path) -> None:
         self.seen: dict[int, set[str]] = {}
@@ -76,8 +76,8 @@ class Watch:
                     self.seen.setdefault(mode, set()).add(name)
 
 
-@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.way)
-def test_nobody_else_can_read_a_secret_at_any_time(tmp_path: Path, delivery: Delivery) -> None:
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda delivery: delivery.way)
+def test_other_users_cannot_read_a_delivered_secret_at_any_time(tmp_path: Path, delivery: Delivery) -> None:
     with Watch(tmp_path) as watch:
         for _ in range(examples(60)):
             deliver(tmp_path, delivery)
@@ -86,8 +86,8 @@ def test_nobody_else_can_read_a_secret_at_any_time(tmp_path: Path, delivery: Del
     assert {path.stat().st_mode & 0o777 for path in tmp_path.rglob("*") if path.is_dir()} == {0o700}
 
 
-def test_a_file_is_never_opened_with_more_than_its_owner_may_have(tmp_path: Path) -> None:
-    """Of every file that the store, a sink, a plan and a layout of manifests make: the mode it is created with."""
+def test_a_file_is_created_with_permissions_for_its_owner_only(tmp_path: Path) -> None:
+    """The mode with which each file of a sink, a plan and `fmt` is created."""
     script = f"""
 import os
 from pathlib import Path
@@ -104,13 +104,13 @@ root = Path({str(tmp_path)!r})
 secret_files.write(root, "a/b", lambda present: "x")
 whole.write(root / "plan.json", "x")
 """
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path.cwd())
-    lines = [line.split() for line in said.stdout.splitlines()]
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    lines = [line.split() for line in done.stdout.splitlines()]
     assert len(lines) >= 2
     assert {tuple(line[2:]) for line in lines} == {("0o600", "True", "True")}
 
 
-@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda each: each.way)
+@pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda delivery: delivery.way)
 @pytest.mark.parametrize(
     "lay",
     [
@@ -122,7 +122,7 @@ whole.write(root / "plan.json", "x")
     ],
     ids=["link", "dangling-link", "pipe", "folder", "linked-folder"],
 )
-def test_nothing_is_delivered_through_a_link_or_into_what_is_no_file(
+def test_no_secret_is_delivered_through_a_symlink_or_into_a_special_file(
     tmp_path: Path, delivery: Delivery, lay: Callable[[Path, str], Any]
 ) -> None:
     root = tmp_path / "root"
@@ -136,30 +136,30 @@ def test_nothing_is_delivered_through_a_link_or_into_what_is_no_file(
 
 
 @pytest.mark.parametrize("target", ["../a", "/etc/a", "a/../../b", "", ".", "..", "a/..", "a\0b"])
-def test_nothing_is_delivered_out_of_the_project(tmp_path: Path, target: str) -> None:
+def test_no_secret_is_delivered_outside_the_project(tmp_path: Path, target: str) -> None:
     with pytest.raises(Undeliverable):
         deliver(tmp_path, Delivery("to_file", target))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_file_that_others_could_read_is_theirs_no_more(tmp_path: Path) -> None:
+def test_an_existing_file_is_no_longer_readable_by_others(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("OTHER=1\n", encoding="utf-8")
     (tmp_path / ".env").chmod(0o666)
-    others = (tmp_path / ".env").open(encoding="utf-8")  # whoever has it open already
+    others = (tmp_path / ".env").open(encoding="utf-8")  # a program that has opened it before
     deliver(tmp_path, Delivery("to_dotenv", ".env", settings={"name": "TOKEN"}))
     assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
     with others:
         assert others.read() == "OTHER=1\n"
 
 
-def test_a_second_name_of_the_file_does_not_get_the_secret(tmp_path: Path) -> None:
+def test_a_hard_link_of_the_file_does_not_get_the_secret(tmp_path: Path) -> None:
     (tmp_path / "a.token").write_text("old", encoding="utf-8")
     os.link(tmp_path / "a.token", tmp_path / "second-name")
     deliver(tmp_path, Delivery("to_file", "a.token"))
     assert (tmp_path / "second-name").read_text(encoding="utf-8") == "old"
 
 
-def test_a_target_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path) -> None:
+def test_a_target_replaced_by_a_symlink_during_delivery_is_not_followed(tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "real").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -201,9 +201,7 @@ def test_a_target_that_becomes_a_link_meanwhile_leads_nowhere(tmp_path: Path) ->
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_a_command_gets_the_secret_and_of_the_environment_only_what_is_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_gets_the_secret_and_only_listed_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "MY_API_KEY", "RECONCILER_API_KEY", "PYTHONPATH"):
         monkeypatch.setenv(name, "api-key-canary")
     for name in ("VAULT_TOKEN", "LC_ALL", "LANG"):
@@ -217,13 +215,13 @@ def test_a_command_gets_the_secret_and_of_the_environment_only_what_is_listed(
         environ = dict(line.partition("=")[::2] for line in (tmp_path / name).read_text(encoding="utf-8").splitlines())
         assert {"PATH", "HOME", "VAULT_TOKEN", "LC_ALL", "LANG"} <= set(environ)
         assert set(environ) <= {"PATH", "HOME", "VAULT_TOKEN", "LANG", "LANGUAGE", "PWD", "OLDPWD", "SHLVL", "_"} | {
-            each for each in environ if each.startswith("LC_")
+            variable for variable in environ if variable.startswith("LC_")
         }
         assert TOKEN.reveal() not in environ.values()
     assert TOKEN.reveal() not in (tmp_path / "argv").read_text(encoding="utf-8")
 
 
-def test_a_plan_is_written_in_the_place_of_a_link_not_through_it(tmp_path: Path) -> None:
+def test_a_plan_file_replaces_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("as it was", encoding="utf-8")
     (tmp_path / "plan.json").symlink_to("victim")
     atomic_write.write(tmp_path / "plan.json", "the plan")
@@ -232,7 +230,7 @@ def test_a_plan_is_written_in_the_place_of_a_link_not_through_it(tmp_path: Path)
     assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_manifest_for_its_owner_alone_stays_so_while_it_is_laid_out(tmp_path: Path) -> None:
+def test_a_private_manifest_is_private_while_it_is_formatted(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("x", encoding="utf-8")
     (tmp_path / "a.yaml").chmod(0o600)
     with Watch(tmp_path) as watch:
@@ -242,7 +240,7 @@ def test_a_manifest_for_its_owner_alone_stays_so_while_it_is_laid_out(tmp_path: 
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES, ids=lambda delivery: str(delivery.way))
-def test_all_of_the_text_is_on_the_disk_before_the_file_has_its_name(
+def test_the_text_is_synced_before_the_file_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivery: Delivery
 ) -> None:
     target = tmp_path / delivery.target
@@ -262,8 +260,8 @@ def test_all_of_the_text_is_on_the_disk_before_the_file_has_its_name(
     assert synced[status.st_ino] == status.st_size > len("token")
 
 
-def test_a_proof_waits_for_another_process_that_writes_in_the_folder(tmp_path: Path) -> None:
-    """Else it would take the other one's unfinished file for one that a killed process left, and remove it."""
+def test_a_check_waits_for_another_process_that_writes_in_the_folder(tmp_path: Path) -> None:
+    """Otherwise it would remove the other process's unfinished file, as one that a killed process left."""
     sinks, delivery = ProjectSinks(tmp_path), Delivery("to_file", "a.token")
     deliver(tmp_path, delivery)
     killed = "import os, sys; from pathlib import Path; from reconciler.project.secrets import files\n"

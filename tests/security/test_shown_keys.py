@@ -1,4 +1,4 @@
-"""Values of CI tokens, cloud keys and files of keys never get into a field that plans and the platform show."""
+"""Values of CI tokens, cloud keys and files with keys are refused in fields that plans and the platform show."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_a_key_of_this_program_is_refused_as_the_name_of_the_account(tmp_path: P
         (POLICY % "a", HEAD + "drift: {ignore: [{match: a/b, until: 2026-12-31, reason: {from_env: CI_JOB_TOKEN}}]}\n"),
     ],
 )  # fmt: skip
-def test_the_value_of_a_key_is_refused_whatever_way_it_takes(tmp_path: Path, manifest: str, settings: str) -> None:
+def test_the_value_of_a_key_is_refused_on_each_way_into_a_shown_field(
+    tmp_path: Path, manifest: str, settings: str
+) -> None:
     manifest, settings = (text.replace("*", "{from_env: CI_JOB_TOKEN}") for text in (manifest, settings))
     assert problems(tmp_path, manifest, settings, {"CI_JOB_TOKEN": TOKEN, "ALIAS": TOKEN})
 
@@ -131,7 +133,7 @@ def test_a_file_of_keys_is_refused_in_a_shown_field(tmp_path: Path, path: str) -
     assert problems(tmp_path, delivering + POLICY % '"${{ var.x }}"', settings)
 
 
-def test_a_private_key_is_refused_whatever_its_file_is_called(tmp_path: Path) -> None:
+def test_a_private_key_is_refused_in_a_file_of_any_name(tmp_path: Path) -> None:
     (tmp_path / "notes.pem").write_text("-----BEGIN EC PRIVATE KEY-----\nx\n-----END EC PRIVATE KEY-----\n", "utf-8")
     assert problems(tmp_path, POLICY % "{from_file: notes.pem}")
 
@@ -147,11 +149,11 @@ def test_a_secret_field_may_read_what_a_shown_field_may_not(tmp_path: Path) -> N
     assert problems(tmp_path, manifest % "{from_file: .env}", environ=environ) == []
 
 
-def test_a_short_value_of_a_key_is_not_looked_for_in_texts(tmp_path: Path) -> None:
+def test_a_short_value_of_a_key_is_not_searched_in_texts(tmp_path: Path) -> None:
     assert problems(tmp_path, POLICY % "the database is postgres", environ={"PGPASSWORD": "postgres"}) == []
 
 
-def test_the_documented_list_is_the_one_in_force() -> None:
+def test_the_documented_list_is_the_one_in_use() -> None:
     text = DOCS.read_text(encoding="utf-8")
     for what, patterns in secret_sources.VARIABLES.items():
         assert f"| {what} | {', '.join(f'`{pattern}`' for pattern in patterns)} |" in text

@@ -1,4 +1,4 @@
-"""No secret shows anywhere, in no spelling and not in part, in the whole life of a project at the command line."""
+"""No output and no file has a secret, whole, in part or encoded, in the whole life of a project at the command line."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tests.harness.platform import SandboxProcess
 from tests.harness.tiers import full
 from tests.kinds import pems
 from tests.security.canaries import TOKEN, Canaries, fresh
-from tests.security.life import Life, made_up, private_part, wrong_manifests, wrong_projects
+from tests.security.life import Life, make_secrets, private_part, wrong_manifests, wrong_projects
 
 CLEAN = "CanaryWithoutPunctuation" + fresh()  # for places where punctuation would mean something of its own
 
 
 @pytest.fixture(scope="module", params=["plain", pytest.param("developer mode", marks=full)])
 def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, commands: Path) -> Iterator[Life]:
-    """In Python's developer mode, which says more, the platform also answers with what is tried again for long."""
-    known = made_up()
+    """In Python's developer mode, which prints more, the platform also sends a status that is retried for long."""
+    known = make_secrets()
     thorough = request.param == "developer mode"
     with SandboxProcess(api_key=known["api key"]) as sandbox:
         flags = ("-X", "dev", "-W", "default") if thorough else ()
@@ -32,7 +32,7 @@ def life(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def _live(life: Life, refusals: Sequence[int]) -> None:
-    """From the first plan to the last delete, with everything that can go wrong on the way."""
+    """Runs commands from the first plan to the last deletion, with injected faults, refusals and kills."""
     life.run("validate", code=0)
     life.run("plan", *_forms("plan"), code=0)
     life.run("plan", "--out", "plan.json", "--no-color", code=0)
@@ -44,14 +44,14 @@ def _live(life: Life, refusals: Sequence[int]) -> None:
     life.run("explain", "HTTPSEdgeRoute.webhook_verification.secret", code=0)
     life.run("broken", "plan", RECONCILER_DEBUG="1", code=1)
     life.run("broken", "plan", code=1)
-    _refused(life, refusals)
+    _refuse(life, refusals)
     _cut(life)
     for by, events in ((signal.SIGKILL, "events.ndjson"), (signal.SIGINT, "events2.ndjson")):
         _lose_a_credential(life)
-        life.interrupted("apply", "-y", "--events", events, on="POST /credentials", by=by)
+        life.interrupt("apply", "-y", "--events", events, on="POST /credentials", by=by)
     life.run("apply", "-y", "--events", "events3.ndjson", RECONCILER_DEBUG="1", code=0)
     life.run("plan", "--detailed-exitcode", code=0)
-    _drifting(life)
+    _drift(life)
     life.run("fmt", "--check")
     life.run("history", code=0)
     life.run("history", "--format", "json", code=0)
@@ -61,11 +61,11 @@ def _live(life: Life, refusals: Sequence[int]) -> None:
 
 
 def _forms(name: str) -> list[str]:
-    """Every form, in a file each; files that are left are searched after every command."""
+    """Options for each format, each into a file of its own; all files are searched after each command."""
     return [word for form in FORMS for word in ("--format", f"{form}={name}-as.{form}")]
 
 
-def _refused(life: Life, refusals: Sequence[int]) -> None:
+def _refuse(life: Life, refusals: Sequence[int]) -> None:
     """Every create of something with a secret is refused with all secrets in the message: at once, and after a wait.
 
     Every read is refused with each of the statuses.
@@ -83,7 +83,7 @@ def _refused(life: Life, refusals: Sequence[int]) -> None:
 
 
 def _cut(life: Life) -> None:
-    """Answers that never come."""
+    """Connections that are cut after the commit."""
     for on in ("POST /credentials", "POST /event_destinations", "POST /tls_certificates"):
         life.sandbox.fault(on, then="commit-then-cut")
     life.run("apply", "-y", "--events", "-")
@@ -91,13 +91,13 @@ def _cut(life: Life) -> None:
 
 
 def _lose_a_credential(life: Life) -> None:
-    """Somebody deletes one, so that the next apply creates it."""
+    """Deletes a credential on the platform, so that the next apply creates it again."""
     lost = life.sandbox.get("/credentials")["credentials"][0]["id"]
     life.sandbox.delete(f"/credentials/{lost}")
 
 
-def _drifting(life: Life) -> None:
-    """Secrets that were changed by hand are secrets too."""
+def _drift(life: Life) -> None:
+    """Secrets that were changed on the platform are secrets too."""
     edge = life.sandbox.get("/edges/https")["https_edges"][0]["id"]
     route = next(route for route in life.sandbox.get(f"/edges/https/{edge}")["routes"] if route["match"] == "/hooks")
     life.known["secret by hand"] = fresh('"<&')
@@ -112,7 +112,7 @@ def _drifting(life: Life) -> None:
 
 
 def _unwelcome(life: Life) -> None:
-    """Secrets where they are not understood: the problems name the place, not the value."""
+    """Secrets in places where they are invalid: problems name the place, not the value."""
     life.known["secret in a wrong place"] = CLEAN
     manifests = life.root / "manifests/all.yaml"
     kept = manifests.read_text(encoding="utf-8")
@@ -126,7 +126,7 @@ def _unwelcome(life: Life) -> None:
 
 @pytest.fixture(scope="module")
 def canaries(life: Life) -> Canaries:
-    """All secrets, now that they are all known: those that the platform issued are where they were delivered."""
+    """All secrets, including those that the platform issued, read from where they were delivered."""
     issued = {f"token in {path.name}": _token(path) for path in sorted((life.root / "secrets").iterdir())}
     pem = pems.private_key("canary")
     return Canaries({**life.known, **issued, "TLS key": private_part(pem)})
@@ -143,8 +143,8 @@ def test_every_sink_got_a_token(canaries: Canaries) -> None:
     assert delivered == {f"token in {name}" for name in ("file.token", "agent.env", "agent.yaml", "command.token")}
 
 
-def test_nothing_that_was_said_or_left_holds_a_piece_of_a_secret(life: Life, canaries: Canaries) -> None:
-    places = [*life.said, *life.left("at the end")]
+def test_no_output_or_file_contains_a_piece_of_a_secret(life: Life, canaries: Canaries) -> None:
+    places = [*life.outputs, *life.list_files("at the end")]
     once = {text: place for place, text in places}  # most files are as they were after the command before
     hits = canaries.within((place, text) for text, place in once.items())
     print(
@@ -153,22 +153,22 @@ def test_nothing_that_was_said_or_left_holds_a_piece_of_a_secret(life: Life, can
     assert hits == [], "\n".join(hits[:60])
 
 
-def test_no_token_was_said_or_left_that_no_sink_has(life: Life) -> None:
-    """Among them those of credentials that were deleted again because nobody could have their token."""
-    places = [*life.said, *life.left("at the end")]
+def test_no_output_or_file_contains_a_token(life: Life) -> None:
+    """This includes credentials that were deleted again because their token could not be delivered."""
+    places = [*life.outputs, *life.list_files("at the end")]
     assert [place for place, text in places if TOKEN.search(text)] == []
 
 
-def test_what_was_meant_to_happen_did(life: Life) -> None:
-    said = b"".join(text for place, text in life.said if place.startswith("stderr of "))
-    assert said.count(b"(secret)") > 20  # the platform quoted them, and was not believed
-    assert said.count(b"(key)") > 5
-    assert b"Traceback" in said
+def test_the_injected_errors_occurred(life: Life) -> None:
+    output = b"".join(text for place, text in life.outputs if place.startswith("stderr of "))
+    assert output.count(b"(secret)") > 20  # the platform quoted them, and they were masked
+    assert output.count(b"(key)") > 5
+    assert b"Traceback" in output
     assert [code for name, code in life.codes.items() if "SIGKILL" in name or "SIGINT" in name] == [-9, 130]
 
 
-def test_everything_was_looked_at(life: Life) -> None:
-    names = {place.partition(" ")[0] for place, _ in life.left("now")}
+def test_each_file_was_searched(life: Life) -> None:
+    names = {place.partition(" ")[0] for place, _ in life.list_files("now")}
     assert {"project/plan.json", "project/events.ndjson", "project/state/reconciler.db"} <= names
     assert {f"project/{name}-as.{form}" for name in ("plan", "drift", "shown") for form in FORMS} <= names
     assert any(name.startswith("children/git") for name in names)
@@ -176,7 +176,7 @@ def test_everything_was_looked_at(life: Life) -> None:
     assert [path.name for path in (life.base / "tmp").iterdir()] == []
 
 
-def test_a_file_with_a_secret_is_for_its_owner_alone(life: Life) -> None:
+def test_a_file_with_a_secret_is_for_its_owner_only(life: Life) -> None:
     for path in (life.root / "secrets").iterdir():
         if path.name != "command.token":  # what a command does with it is its own business
             assert path.stat().st_mode & 0o777 == 0o600

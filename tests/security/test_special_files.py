@@ -1,4 +1,4 @@
-"""A pipe, a device or a socket in the place of a file is an error: nothing waits for it, or reads without end."""
+"""A pipe, a device or a socket in the place of a file is an error: no command waits for it or reads without end."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_count_of_requests_is_a_regular_file(here: Path, make: Callable[[Pat
     ledger.close()
 
 
-# --- outputs ----------------------------------------------------------------------------------------------------------
+# --- outputs --------------------------------------------------------------------------------------------------------
 
 
 def test_an_output_into_a_pipe_without_reader_ends(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ def test_events_replace_a_symlink_and_keep_a_file_that_others_follow(here: Path)
     followed.close()
 
 
-# --- other files ------------------------------------------------------------------------------------------------------
+# --- other files ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -242,10 +242,10 @@ def write(root: Path, project: Mapping[str, str]) -> None:
 
 @pytest.mark.parametrize("name", PROJECTS)
 def test_a_project_that_unfolds_without_end_is_refused_within_a_gigabyte(validate: Validate, name: str) -> None:
-    code, peak, seconds, said = validate(PROJECTS[name])
-    print(name, code, round(peak), round(seconds, 1), said[:300])
+    code, peak, seconds, output = validate(PROJECTS[name])
+    print(name, code, round(peak), round(seconds, 1), output[:300])
     assert code == 1
     assert peak < 1000
-    first, *_ = said.splitlines()
+    first, *_ = output.splitlines()
     assert first.startswith(("manifests/", "reconciler.yaml:", "environments/"))
-    assert len(said) < 100_000
+    assert len(output) < 100_000
