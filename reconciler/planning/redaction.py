@@ -124,7 +124,9 @@ def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) ->
         (*([owner.intent] if owner else []), *map(str, addresses)),
         {*addresses, *([owner.address] if owner else [])},
     )
-    body: dict[str, Any] = {name: live.body[name] for name in _KEPT if name in live.body}
+    body: dict[str, Any] = {
+        name: live.body[name] for name in _KEPT if name in live.body and _is_scalar(live.body[name])
+    }
     for name in _find_outputs(kind):
         if name in live.body and _is_plain(live.body[name]):
             body[name] = live.body[name]
@@ -152,7 +154,8 @@ class _Sealer(Struct, frozen=True):
         if Sensitive in field:
             return self._seal_text(field, value, path) if isinstance(value, str) and value else None
         if field.conceals is not None:
-            return self._seal_document(field, value, path)
+            is_unknown = field.shape is Shape.MAP and not isinstance(value, dict)
+            return None if is_unknown else self._seal_document(field, value, path)
         if isinstance(value, dict) and field.shape not in (Shape.OBJECT, Shape.MAP):
             return None  # not a value of this field
         if isinstance(value, list) and field.item is not None and field.item.fields:
@@ -160,7 +163,7 @@ class _Sealer(Struct, frozen=True):
         if isinstance(value, dict) and field.fields:
             subs = (sub for sub in field.fields if InputOnly not in sub)
             return {sub.name: self.write_field(sub, value, f"{path}.{sub.name}") for sub in subs}
-        return value
+        return _drop_unknown(field, value)
 
     def _seal_document(self, field: Field, value: Json, path: str) -> Json:
         """The document in canonical form with its secrets sealed. JSON without any stays the text that it is."""
@@ -190,6 +193,22 @@ def _find_outputs(kind: Kind) -> Iterator[str]:
     for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.fixed):
         if name != kind.one_time and name not in heads and name not in kind.by_name:
             yield name
+
+
+def _drop_unknown(field: Field, value: Json) -> Json:
+    """The value without parts that are not of the field's shape: a platform may keep secrets there."""
+    match field.shape, value:
+        case (Shape.LIST, list()):
+            return [item for item in value if _is_scalar(item)]
+        case (Shape.MAP, dict()):
+            return {key: item for key, item in value.items() if _is_scalar(item)}
+        case (Shape.INTEGER | Shape.NUMBER | Shape.FLAG, str()):
+            return None
+    return value if _is_scalar(value) else None
+
+
+def _is_scalar(value: Json) -> bool:
+    return not isinstance(value, (dict, list))
 
 
 def _is_plain(value: Json) -> bool:

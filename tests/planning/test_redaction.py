@@ -5,15 +5,21 @@ That plans do not change is a law in tests/laws/test_redacted.py.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from reconciler import kinds
+from reconciler.model.fields.annotations import Behavior
+from reconciler.model.fields.field import Field, Shape
+from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Binding, Live
 from reconciler.model.value import Sealed, digest
 from reconciler.planning.redaction import redact_snapshot, seal
+from reconciler.rendering.wire import snapshot_json
 from tests.planning.builders import KINDS, STACK, at, declare, live, manifest, record, secret, snapshot
 
 TEXT = "canary-redaction1"
@@ -166,3 +172,64 @@ def test_each_source_of_secrets_is_sealed_once_with_the_salts_of_all_its_uses() 
     assert found["env:C"] == secret("another")
     assert found["env:C"] != secret(TEXT)
     assert TEXT not in repr(found)
+
+
+# --- secrets and unknown fields -------------------------------------------------------------------------------------
+
+CANARY = "canary-4711-abcdefgh"
+WRONG: tuple[Any, ...] = ({"unknown": CANARY}, [{"unknown": CANARY}], [[{"unknown": CANARY}]])
+POLICY = json.dumps({"on_http_request": [{"actions": [{"type": "verify-webhook", "config": {"secret": CANARY}}]}]})
+
+
+def values_with_secrets(field: Field) -> Iterator[Any]:
+    """Values of a field that show a secret, or that hold an unknown field at some depth."""
+    if Behavior.SENSITIVE in field:
+        yield CANARY
+    elif field.conceals is not None and field.shape is Shape.MAP:
+        yield {"Authorization": CANARY}
+    elif field.conceals is not None:
+        yield POLICY
+        yield f"# {CANARY}\non_http_request: {{"
+    else:
+        yield from (wrong for wrong in WRONG if field.shape is not Shape.MAP)
+        yield from ({"key": wrong} for wrong in WRONG if field.shape is Shape.MAP)
+    if field.shape is not Shape.MAP:  # users choose the keys of maps
+        yield from bodies_with_secrets(field.fields)
+    for item in values_with_secrets(field.item) if field.item is not None else ():
+        yield [item]
+
+
+def bodies_with_secrets(fields: tuple[Field, ...]) -> Iterator[dict[str, Any]]:
+    yield {"new_secret_field": CANARY}
+    for field in fields:
+        yield from ({field.name: value} for value in values_with_secrets(field))
+
+
+def objects_with_secrets(kind: Kind) -> Iterator[dict[str, Any]]:
+    """Bodies of an object, by itself and with children in its body."""
+    yield from bodies_with_secrets(kind.fields)
+    yield from ({name: wrong} for name in ("created_at", "uri", *kind.outputs) for wrong in WRONG)
+    if kind.one_time:
+        yield {kind.one_time: CANARY}
+    for child in KINDS:
+        if child.parent is not None and child.parent.kind == kind.name and child.parent.embedded:
+            yield from ({child.parent.embedded: [body]} for body in objects_with_secrets(child))
+
+
+def show(text: str) -> str:
+    at = text.find(CANARY)
+    return text[max(0, at - 80) : at + 30]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.name))
+@pytest.mark.parametrize("is_managed", [False, True])
+def test_a_snapshot_file_has_no_secret_and_no_unknown_field_of_an_object(kind: Kind, is_managed: bool) -> None:
+    owner = record(f"{kind.name}/a", {}) if is_managed and kind.keeps_owner else None
+    for body in objects_with_secrets(kind):
+        if owner is not None and "metadata" in body:
+            continue  # the metadata of a managed object has its owner record
+        seen = snapshot(live(kind.name, "id-1", body, owner=owner, parent="id-0" if kind.parent else None))
+        redacted = redact_snapshot(seen, manifest(), KINDS)
+        file = snapshot_json.SnapshotFile(redacted, "ours", "https://a", None, 0.0, "", {})
+        text = json.dumps(snapshot_json.encode(file), default=str)
+        assert CANARY not in text, (body, show(text))
