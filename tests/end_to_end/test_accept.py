@@ -103,7 +103,7 @@ def test_the_printed_patch_applies(applied: Project, sandbox: Sandbox, written: 
     assert file.read_bytes() == written.replace("1.2", "1.3").encode()
 
 
-def test_a_list_keeps_what_stays_and_its_comments(applied: Project, sandbox: Sandbox) -> None:
+def test_unchanged_items_of_a_list_keep_their_comments(applied: Project, sandbox: Sandbox) -> None:
     sandbox.post("/reserved_domains", {"domain": "api.example.com"})
     edge(sandbox, hostports=["api.example.com:443", "pay.example.com:443"])
     applied("drift", "--accept")
@@ -131,7 +131,7 @@ def test_a_reference_follows_to_what_is_declared(applied: Project, sandbox: Sand
     assert text(applied) == MANIFEST.replace("- ref: IPPolicy/office", "- ref: IPPolicy/home")
 
 
-def test_what_nobody_declares_is_not_referred_to(applied: Project, sandbox: Sandbox) -> None:
+def test_a_reference_to_an_undeclared_object_is_not_accepted(applied: Project, sandbox: Sandbox) -> None:
     other = sandbox.post("/ip_policies", {"description": "other"})["id"]
     edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [other]})
     said = applied("drift", "--accept")
@@ -147,7 +147,7 @@ def test_only_what_is_named_is_accepted(applied: Project, sandbox: Sandbox) -> N
     assert text(applied) == MANIFEST.replace("1.2", "1.3")
 
 
-def test_what_git_changed_too_needs_both(applied: Project, sandbox: Sandbox) -> None:
+def test_a_field_changed_in_git_too_is_accepted_only_with_both(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="The new office")
     ours = MANIFEST.replace("Office  #", "Bureau  #")
     applied.write("manifests/all.yaml", ours)
@@ -158,13 +158,13 @@ def test_what_git_changed_too_needs_both(applied: Project, sandbox: Sandbox) -> 
     assert text(applied) == MANIFEST.replace("Office  #", "The new office  #")
 
 
-def test_what_git_alone_changed_stays(applied: Project) -> None:
+def test_a_field_changed_only_in_git_is_not_accepted(applied: Project) -> None:
     ours = MANIFEST.replace("Office  #", "Bureau  #")
     applied.write("manifests/all.yaml", ours)
     assert (applied("drift", "--accept", "--both").code, text(applied)) == (2, ours)
 
 
-def test_a_value_from_elsewhere_is_left_to_whoever_wrote_it(applied: Project, sandbox: Sandbox) -> None:
+def test_a_value_that_is_an_expression_is_not_accepted(applied: Project, sandbox: Sandbox) -> None:
     applied.write("reconciler.yaml", "version: 1\nstack: prod\nvariables: {sign: Office}\n")
     ours = MANIFEST.replace("description: Office  #", "description: ${{ var.sign }}  #")
     applied.write("manifests/all.yaml", ours)
@@ -177,7 +177,7 @@ def test_a_value_from_elsewhere_is_left_to_whoever_wrote_it(applied: Project, sa
     )
 
 
-def test_what_is_gone_from_the_platform_is_told(applied: Project, sandbox: Sandbox) -> None:
+def test_an_object_deleted_on_the_platform_is_reported_and_not_accepted(applied: Project, sandbox: Sandbox) -> None:
     (found,) = sandbox.get("/reserved_domains")["reserved_domains"]
     (its_edge,) = sandbox.get("/edges/tls")["tls_edges"]
     sandbox.delete(f"/edges/tls/{its_edge['id']}")
@@ -190,7 +190,7 @@ def test_what_is_gone_from_the_platform_is_told(applied: Project, sandbox: Sandb
     )
 
 
-def test_text_of_the_platform_gives_a_terminal_no_orders(applied: Project, sandbox: Sandbox) -> None:
+def test_control_characters_of_a_live_value_are_not_printed(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="a\x1b[2Jb\n---\nkind: x")
     said = applied("drift", "--accept")
     assert (said.code, "\x1b" in said.out + text(applied)) == (0, False)

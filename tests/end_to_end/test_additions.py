@@ -67,7 +67,7 @@ def _forms() -> list[str]:
     return ["--format", "text", *named]
 
 
-def test_a_plan_with_additions_alone_changes_nothing_and_names_them(opened: Project, sandbox: Sandbox) -> None:
+def test_a_plan_with_additions_only_reports_them_and_has_no_changes(opened: Project, sandbox: Sandbox) -> None:
     said = opened("plan", "--detailed-exitcode").number_ids()
     assert said.code == 0
     assert "  ! IPPolicyRule/ipr_1" in said.out
@@ -114,7 +114,7 @@ def test_a_notice_and_an_acceptance_name_it(opened: Project) -> None:
     assert f"not accepted: IPPolicyRule/ipr_1: {why}" in said.err
 
 
-def test_children_can_be_ignored_where_there_are_any(opened: Project) -> None:
+def test_unmanaged_children_can_be_ignored_only_for_kinds_with_children(opened: Project) -> None:
     opened.declare(lifecycle("ignore"), RULE)
     assert opened("drift").code == 0
     opened.declare(OFFICE, {**RULE, "lifecycle": {"unmanaged_children": "ignore"}})
@@ -123,7 +123,7 @@ def test_children_can_be_ignored_where_there_are_any(opened: Project) -> None:
     assert "IPPolicyRule has no children; use it for EventSubscription, HTTPSEdge, IPPolicy or Vault" in said.err
 
 
-def test_an_added_event_source_and_secret_are_told(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_added_event_source_and_an_added_secret_are_drift(on_sandbox: Project, sandbox: Sandbox) -> None:
     """The one has no metadata, the other no value that could be read."""
     on_sandbox.declare(resource("EventSubscription", "audit"), resource("Vault", "pay", name="pay"))
     assert on_sandbox("apply", "-y", "-q").code == 0

@@ -43,7 +43,7 @@ def test_a_second_time_changes_nothing(domains: Project, sandbox: Sandbox) -> No
     assert (domains("adopt", "ReservedDomain/shop", "-y").code, sandbox.calls()) == (0, [])
 
 
-def test_what_another_stack_owns_is_refused_by_the_owner_s_name(domains: Project, sandbox: Sandbox) -> None:
+def test_adoption_of_an_object_of_another_stack_is_refused_with_its_owner(domains: Project, sandbox: Sandbox) -> None:
     domains("adopt", "ReservedDomain/shop", "-y")
     domains.write("reconciler.yaml", "version: 1\nstack: thieves\nstore: thieves.db\n")
     said = domains("adopt", "ReservedDomain/shop", "ReservedDomain/other", "-y")
@@ -52,13 +52,13 @@ def test_what_another_stack_owns_is_refused_by_the_owner_s_name(domains: Project
     assert owners_of(sandbox) == {"shop.example.com": "ReservedDomain/shop"}
 
 
-def test_what_is_not_there_is_not_made(domains: Project, sandbox: Sandbox) -> None:
+def test_an_object_that_does_not_exist_is_not_created_by_adopt(domains: Project, sandbox: Sandbox) -> None:
     said = domains("adopt", "IPPolicy/office", "-y")
     assert (said.code, sandbox.calls()) == (1, [])
     assert "IPPolicy/office: does not exist on the platform, so there is nothing to adopt" in " ".join(said.out.split())
 
 
-def test_an_id_says_which_object_is_meant(domains: Project, sandbox: Sandbox) -> None:
+def test_the_option_id_selects_the_object_to_adopt(domains: Project, sandbox: Sandbox) -> None:
     Account(sandbox).make("/ip_policies", description="another")
     office = Account(sandbox).id("/ip_policies", description="Office")
     assert domains("adopt", "IPPolicy/office", "--id", office, "-y").code == 0
@@ -67,7 +67,7 @@ def test_an_id_says_which_object_is_meant(domains: Project, sandbox: Sandbox) ->
     assert str(owner.address) == "IPPolicy/office"
 
 
-def test_an_id_of_the_command_line_is_not_said_to_be_in_the_manifest(domains: Project, sandbox: Sandbox) -> None:
+def test_the_remedy_for_an_id_of_the_command_line_does_not_name_the_manifest(domains: Project, sandbox: Sandbox) -> None:
     office, another = (Account(sandbox).id("/ip_policies", description=each) for each in ("Office", "another"))
     words = ("adopt", "IPPolicy/office", "-y", "--id")
     said = " ".join(domains(*words, "ipp_0").out.split())
@@ -77,7 +77,7 @@ def test_an_id_of_the_command_line_is_not_said_to_be_in_the_manifest(domains: Pr
     assert f"; set `ensure: absent` or `ensure: forgotten`, apply, then set `id: {another}`" in said
 
 
-def test_what_differs_is_shown_and_left_to_apply(domains: Project, sandbox: Sandbox) -> None:
+def test_adoption_that_would_update_fields_is_refused_and_shows_them(domains: Project, sandbox: Sandbox) -> None:
     domains.declare({**SHOP, "spec": {**SHOP["spec"], "description": "ours"}})
     said = domains("adopt", "ReservedDomain/shop", "-y")
     assert (said.code, '"ours"' in said.out, sandbox.calls()) == (1, True, [])
@@ -95,7 +95,7 @@ def test_a_bot_user_is_remembered_by_the_store(on_sandbox: Project, sandbox: San
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_tombstone_is_no_adoption(domains: Project, sandbox: Sandbox) -> None:
+def test_a_resource_with_ensure_absent_is_not_adopted(domains: Project, sandbox: Sandbox) -> None:
     domains.declare({**SHOP, "ensure": "absent"})
     said = domains("adopt", "ReservedDomain/shop", "-y")
     assert (said.code, sandbox.calls()) == (1, [])
@@ -104,7 +104,7 @@ def test_a_tombstone_is_no_adoption(domains: Project, sandbox: Sandbox) -> None:
     )
 
 
-def test_what_is_not_declared_is_to_be_imported_first(domains: Project) -> None:
+def test_an_undeclared_object_must_be_imported_before_its_adoption(domains: Project) -> None:
     said = domains("adopt", "ReservedDomain/blog", "-y")
     assert (said.code, said.err) == (
         1,

@@ -60,7 +60,7 @@ def test_tunnels_that_ended_with_the_agent_are_drift_and_apply_starts_them_again
     assert running(agent).keys() == {"orders", "ssh"}
 
 
-def test_a_tunnel_that_differs_is_ended_and_started_anew(project: Project, agent: httpx.Client) -> None:
+def test_a_tunnel_with_a_changed_field_is_stopped_and_started_again(project: Project, agent: httpx.Client) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y").code == 0
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **{**ORDERS, "addr": "9090", "inspect": False}))
@@ -69,7 +69,7 @@ def test_a_tunnel_that_differs_is_ended_and_started_anew(project: Project, agent
     assert project("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_tunnel_that_is_not_declared_any_more_ends_with_consent(project: Project, agent: httpx.Client) -> None:
+def test_a_tunnel_that_is_not_declared_any_more_is_stopped_with_approval(project: Project, agent: httpx.Client) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y").code == 0
     project.declare(DOMAIN)
@@ -78,7 +78,7 @@ def test_a_tunnel_that_is_not_declared_any_more_ends_with_consent(project: Proje
     assert running(agent) == {}
 
 
-def test_a_plan_file_starts_what_was_reviewed_and_sees_what_has_started_meanwhile(
+def test_a_plan_file_is_stale_while_its_tunnel_runs_already(
     project: Project, agent: httpx.Client
 ) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
@@ -105,21 +105,21 @@ def test_a_tunnel_of_the_same_name_is_in_sync_if_it_is_as_declared_and_ends_only
     assert running(agent) == {}
 
 
-def test_a_tunnel_that_somebody_else_started_is_left_alone(project: Project, agent: httpx.Client) -> None:
+def test_an_undeclared_tunnel_of_the_agent_is_not_stopped(project: Project, agent: httpx.Client) -> None:
     agent.post("/api/tunnels", json={"name": "by-hand", "proto": "tcp", "addr": "22"}).raise_for_status()
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y").code == 0
     assert running(agent).keys() == {"by-hand", "orders"}
 
 
-def test_what_the_platform_refuses_of_a_tunnel_is_told_in_its_words(project: Project, agent: httpx.Client) -> None:
+def test_the_platform_s_error_for_a_refused_tunnel_is_printed(project: Project, agent: httpx.Client) -> None:
     project.declare(resource("AgentTunnel", "orders", **ORDERS))
     said = project("apply", "-y")
     assert said.code in (1, 5)
     assert "You must reserve the hostname 'orders.berlin.example.com'" in said.out + said.err
 
 
-def test_an_agent_that_cannot_be_reached_makes_its_tunnels_unknown_and_not_gone(
+def test_tunnels_of_an_unreachable_agent_are_unknown_and_not_created(
     project: Project, agent: httpx.Client
 ) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
@@ -208,7 +208,7 @@ def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> No
         ("localhost:4040", "is not a URL; write it like http://127.0.0.1:4040"),
     ],
 )
-def test_an_address_that_will_not_do_for_an_agent_is_told_where_it_stands(
+def test_an_invalid_address_of_an_agent_is_reported_with_its_position(
     project: Project, address: str, told: str
 ) -> None:
     project.write("reconciler.yaml", f"version: 1\nstack: prod\nagent: {{base_url: '{address}'}}\n")

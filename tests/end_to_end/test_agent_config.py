@@ -49,7 +49,7 @@ def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_plat
     assert [stat.S_IMODE(path.stat().st_mode) for path in (file.parent, file)] == [0o700, 0o600]
 
 
-def test_what_is_printed_holds_no_token(on_sandbox: Project) -> None:
+def test_a_printed_configuration_contains_no_token(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
     assert on_sandbox("apply", "-y").code == 0
     said = on_sandbox("agent", "config", "berlin")
@@ -58,7 +58,7 @@ def test_what_is_printed_holds_no_token(on_sandbox: Project) -> None:
     assert "# The authtoken is not printed" in said.out
 
 
-def test_a_dotenv_entry_gives_its_token_back(on_sandbox: Project) -> None:
+def test_a_token_is_read_from_its_dotenv_entry(on_sandbox: Project) -> None:
     deliver = {"token": {"to_dotenv": {"file": "secrets/.env", "name": "BERLIN"}}}
     config = resource("AgentConfig", "berlin", credential={"ref": "TunnelCredential/berlin"})
     on_sandbox.declare({**CREDENTIAL, "deliver": deliver}, config)
@@ -78,7 +78,7 @@ def test_the_token_of_another_credential_is_not_overwritten(on_sandbox: Project)
     assert (on_sandbox.root / "secrets/oslo.token").read_text() == token
 
 
-def test_before_the_apply_the_token_is_missed_where_it_was_named(on_sandbox: Project) -> None:
+def test_a_token_that_is_not_delivered_yet_is_an_error_at_its_credential(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, resource("AgentConfig", "berlin", credential={"ref": "TunnelCredential/berlin"}))
     said = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")
     assert said.code == 1
@@ -87,7 +87,7 @@ def test_before_the_apply_the_token_is_missed_where_it_was_named(on_sandbox: Pro
     assert not (on_sandbox.root / "agent.yml").exists()
 
 
-def test_no_plan_is_about_a_configuration(on_sandbox: Project) -> None:
+def test_a_plan_does_not_contain_an_agent_configuration(on_sandbox: Project) -> None:
     on_sandbox.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
     said = on_sandbox("plan", "--detailed-exitcode")
     assert said.code == 0
@@ -124,7 +124,7 @@ def test_two_that_disagree_are_refused_with_both_places(project: Project) -> Non
     assert not (project.root / "agent.yml").exists()
 
 
-def test_a_name_that_no_configuration_has_is_answered_with_one_that_there_is(project: Project) -> None:
+def test_an_unknown_configuration_is_an_error_that_suggests_a_similar_name(project: Project) -> None:
     project.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
     said = project("agent", "config", "berlim")
     assert said.code == 1
@@ -145,7 +145,7 @@ def test_a_configuration_is_no_object_of_the_platform(project: Project, more: di
     assert told in said.err
 
 
-def test_the_command_alone_says_what_there_is(project: Project) -> None:
+def test_the_command_without_a_subcommand_lists_the_subcommands(project: Project) -> None:
     said = project("agent")
     assert said.code == 64
     assert "config  Print or write an agent" in said.out

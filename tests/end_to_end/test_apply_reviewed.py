@@ -103,7 +103,7 @@ def test_a_merge_queue_pushes_several_requests_at_once_and_each_was_reviewed(
     assert created(sandbox) == ["a", "b"]
 
 
-def test_of_a_merge_queue_a_request_without_a_plan_keeps_everything_back(repository: Repository) -> None:
+def test_a_merge_queue_with_a_request_without_a_plan_is_not_applied(repository: Repository) -> None:
     first = reviewed(repository, "first", a=policy("a"))
     repository.commit("second", {"manifests/b.yaml": policy("b")})
     second = repository.open("second")
@@ -159,7 +159,7 @@ def attack(repository: Repository) -> tuple[Change, Change]:
     return good, evil
 
 
-def test_of_two_requests_with_one_head_only_the_plan_of_the_merged_one_counts(
+def test_two_requests_with_one_head_only_the_plan_of_the_merged_one_counts(
     repository: Repository, sandbox: Sandbox
 ) -> None:
     good, evil = attack(repository)
@@ -244,7 +244,7 @@ def test_with_partial_a_change_waits_for_one_that_was_not_reviewed(repository: R
     assert created(sandbox) == ["b"]
 
 
-def test_what_changed_on_the_platform_since_the_review_is_not_overwritten(
+def test_changes_on_the_platform_after_the_review_are_not_overwritten(
     repository: Repository, sandbox: Sandbox
 ) -> None:
     repository.apply(repository.merge(reviewed(repository, "add", a=policy("a"))))
@@ -347,7 +347,7 @@ def test_without_the_tip_before_the_push_nothing_is_sent(repository: Repository,
         assert "the commit at the tip of main before this push is unknown" in said.err
 
 
-def test_a_shallow_checkout_says_what_to_fetch(repository: Repository) -> None:
+def test_a_shallow_checkout_is_an_error_with_the_required_fetch_depth(repository: Repository) -> None:
     push = repository.merge(reviewed(repository, a=policy("a")))
     project = repository.clone("main")
     shallow = project.root.with_name("shallow")
@@ -428,7 +428,7 @@ def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Re
         assert repository.apply(push).code == 3
 
 
-def test_gitlab_a_pipeline_that_ran_in_a_fork_does_not_hide_ours(make: Callable[[str], Repository]) -> None:
+def test_gitlab_a_pipeline_of_a_fork_does_not_hide_the_project_s_own(make: Callable[[str], Repository]) -> None:
     repository = make("gitlab")
     request = reviewed(repository, a=policy("a"))
     repository.forge.runs.append(Run(900, request.head, number=request.number, project="43"))

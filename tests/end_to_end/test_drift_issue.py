@@ -85,7 +85,7 @@ def test_a_drift_check_of_some_resources_has_no_issue(hosted: Project, host: Cod
     assert host.asked == []
 
 
-def test_without_a_repository_it_says_what_to_set(on_sandbox: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_repository_is_an_error_with_the_variables_to_set(on_sandbox: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CI_API_V4_URL", "GITHUB_REPOSITORY"):
         monkeypatch.delenv(name, raising=False)
     refused = on_sandbox("drift", "--issue")

@@ -36,7 +36,7 @@ def test_each_environment_is_applied_to_its_own_stack(on_sandbox: Project, sandb
     assert described(sandbox) == ["berlin in dev", "oslo in dev", "rome in dev"]
 
 
-def test_an_item_taken_out_of_the_middle_deletes_that_one_alone(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_item_removed_from_the_middle_deletes_only_its_resource(on_sandbox: Project, sandbox: Sandbox) -> None:
     written(on_sandbox)
     on_sandbox("apply", "-y", "--quiet")
     said = on_sandbox("apply", "-y", "--quiet", "--var", "offices=[rome, berlin]")
@@ -44,7 +44,7 @@ def test_an_item_taken_out_of_the_middle_deletes_that_one_alone(on_sandbox: Proj
     assert described(sandbox) == ["berlin in dev", "rome in dev"]
 
 
-def test_a_plan_file_of_one_environment_is_not_carried_out_in_another(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_plan_file_of_one_environment_is_not_applied_in_another(on_sandbox: Project, sandbox: Sandbox) -> None:
     written(on_sandbox)
     assert on_sandbox("plan", "--env", "prod", "--out", "plan.json", "--quiet").code == 0
     said = on_sandbox("apply", "plan.json", "-y")

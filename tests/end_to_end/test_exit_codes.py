@@ -10,26 +10,26 @@ from tests.harness.project import Project, policies, resource
 pytestmark = pytest.mark.usefixtures("over_socket")
 
 
-def test_0_when_done_and_when_there_is_nothing_to_do(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_0_after_an_apply_and_for_a_plan_without_changes(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     assert on_sandbox.process("apply", "-y").code == 0
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_1_when_the_manifests_are_wrong(on_sandbox: Project) -> None:
+def test_exit_code_1_when_the_manifests_are_invalid(on_sandbox: Project) -> None:
     on_sandbox.declare(resource("IPPolicy", "a", descripton="misspelt"))
     said = on_sandbox.process("plan")
     assert (said.code, said.out) == (1, "")
     assert said.err.startswith("manifests/all.yaml:1:")
 
 
-def test_2_when_there_are_changes_and_somebody_asked(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_2_for_a_plan_with_changes_and_detailed_exitcode(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     assert on_sandbox("plan").code == 0
     assert on_sandbox.process("plan", "--detailed-exitcode").code == 2
 
 
-def test_3_when_the_platform_moved_since_the_plan_was_made(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_3_when_the_platform_changed_after_the_plan(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("apply", "-y")
     on_sandbox.declare(resource("IPPolicy", "a", description="changed in Git"))
@@ -46,7 +46,7 @@ def test_3_when_the_platform_moved_since_the_plan_was_made(on_sandbox: Project, 
     assert sandbox.calls() == []
 
 
-def test_4_when_it_needs_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_4_when_an_approval_is_missing(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(resource("ReservedDomain", "a", domain="a.example.com"))
     on_sandbox("apply", "-y")
     sandbox.forget_log()
@@ -59,7 +59,7 @@ def test_4_when_it_needs_consent(on_sandbox: Project, sandbox: Sandbox) -> None:
     assert sandbox.calls() == []
 
 
-def test_5_when_some_calls_were_carried_out_and_some_were_not(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_5_when_some_calls_succeeded_and_some_did_not(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("POST /bot_users", then="status", status=422, body={"msg": "no robots today"})
     on_sandbox.declare(*policies("a"), resource("BotUser", "b", name="b"))
     said = on_sandbox.process("apply", "-y", "--quiet")
@@ -67,14 +67,14 @@ def test_5_when_some_calls_were_carried_out_and_some_were_not(on_sandbox: Projec
     assert said.err == "failed: create BotUser/b: no robots today (status 422)\n"
 
 
-def test_6_when_the_key_is_not_accepted(on_sandbox: Project) -> None:
+def test_exit_code_6_when_the_key_is_not_accepted(on_sandbox: Project) -> None:
     on_sandbox.environ["RECONCILER_API_KEY"] = "another"
     said = on_sandbox.process("plan")
     assert (said.code, said.out) == (6, "")
     assert "; check the API key and its permissions" in said.err
 
 
-def test_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_6_when_the_key_may_read_but_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("POST *", then="status", status=403, body={"msg": "this key is for reading"}, times=0)
     on_sandbox.declare(*policies("a", "b"))
     said = on_sandbox("apply", "-y")
@@ -92,7 +92,7 @@ def test_a_key_for_a_part_of_the_account_will_do_for_that_part(on_sandbox: Proje
     assert on_sandbox("plan").code == 6
 
 
-def test_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_exit_code_64_when_the_command_line_is_wrong(on_sandbox: Project, sandbox: Sandbox) -> None:
     said = on_sandbox.process("apply")
     assert said.code == 64
     assert said.err == "error: stdin is not a terminal; pass --auto-approve to apply without confirmation\n"

@@ -45,7 +45,7 @@ def test_a_whole_file_of_resources_that_refer_to_each_other(applied: Project, sa
     assert applied("plan", "--detailed-exitcode").code == 0
 
 
-def test_references_to_a_forgotten_resource_stay_as_they_are(applied: Project, sandbox: Sandbox) -> None:
+def test_references_to_a_forgotten_resource_remain_unchanged(applied: Project, sandbox: Sandbox) -> None:
     before = restricted_to(sandbox)
     for _ in range(3):
         applied.declare(*ensure("forgotten", OFFICE, RULE), PARTNERS, EDGE)
@@ -63,7 +63,7 @@ def test_references_to_a_forgotten_resource_stay_as_they_are(applied: Project, s
     assert restricted_to(sandbox) == before
 
 
-def test_what_is_changed_on_the_platform_is_never_taken_for_a_forgotten_resource(
+def test_a_reference_changed_on_the_platform_is_not_one_to_a_forgotten_resource(
     applied: Project, sandbox: Sandbox
 ) -> None:
     applied.declare(*ensure("forgotten", OFFICE, RULE), PARTNERS, EDGE)

@@ -45,7 +45,7 @@ GONE = "irreversible: cannot be recovered after deletion"
 
 
 @pytest.mark.parametrize("declared", [DOMAIN, ADDRESS, INGRESS], ids=lambda each: each["kind"])
-def test_what_cannot_be_had_back(on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any]) -> None:
+def test_an_irreversible_deletion_needs_approval(on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any]) -> None:
     settled(on_sandbox, sandbox, *OTHER, declared)
     on_sandbox.declare(*OTHER)
     held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", GONE, "1 deleted")
@@ -64,7 +64,7 @@ def test_a_deletion_that_the_manifest_declares_needs_the_same_approval(
     held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", why, "1 deleted")
 
 
-def test_consent_for_fewer_than_there_are_is_none(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_approval_for_fewer_deletions_than_planned_approves_nothing(on_sandbox: Project, sandbox: Sandbox) -> None:
     second = resource("ReservedDomain", "shop", domain="shop.example.com")
     settled(on_sandbox, sandbox, *OTHER, DOMAIN, second)
     on_sandbox.declare(*OTHER)
@@ -74,14 +74,14 @@ def test_consent_for_fewer_than_there_are_is_none(on_sandbox: Project, sandbox: 
     assert sandbox.calls() == []
 
 
-def test_consents_add_up_over_flags_and_commas(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_approvals_add_up_over_flags_and_commas(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, DOMAIN, ADDRESS, INGRESS)
     on_sandbox.declare(*OTHER)
     flags = ("--allow", "delete:ReservedDomain=1, delete:ReservedAddress=1", "--allow", "delete:AgentIngress=1")
     assert quietly(on_sandbox, "apply", *flags) == Output(0, "Applied: 3 deleted.\n", "")
 
 
-def test_several_guards_say_their_own_each(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_each_of_several_guards_reports_its_reason(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, {**DOMAIN, "lifecycle": {"protect": True}}, ADDRESS, BOT)
     on_sandbox.declare(*OTHER)
     assert quietly(on_sandbox, "apply") == blocked(
@@ -91,7 +91,7 @@ def test_several_guards_say_their_own_each(on_sandbox: Project, sandbox: Sandbox
     )
 
 
-def test_destroy_is_held_back_by_what_it_could_not_bring_back(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_destroy_with_an_irreversible_deletion_needs_approval(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, DOMAIN)
     assert quietly(on_sandbox, "destroy") == blocked(("delete:ReservedDomain=1", GONE))
     allowed = quietly(on_sandbox, "destroy", "--allow", "delete:ReservedDomain=1")
@@ -101,7 +101,7 @@ def test_destroy_is_held_back_by_what_it_could_not_bring_back(on_sandbox: Projec
 # --- protection -------------------------------------------------------------------------------------------------------
 
 
-def test_protection_lives_on_the_object_after_its_yaml_is_gone(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_remains_protected_after_its_manifest_is_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
     on_sandbox.declare(*OTHER)
     flag = "delete-protected:IPPolicy=1"
@@ -118,7 +118,7 @@ def test_protection_holds_against_another_checkout_with_a_store_of_its_own(
     assert quietly(on_sandbox, "destroy").code == 4
 
 
-def test_protection_that_git_takes_back_is_gone_with_the_next_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_protection_removed_in_git_is_removed_by_the_next_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
     settled(on_sandbox, sandbox, *OTHER, *policies("a"))
     settled(on_sandbox, sandbox, *OTHER)
@@ -129,13 +129,13 @@ def test_protection_that_git_takes_back_is_gone_with_the_next_apply(on_sandbox: 
 TEN = [f"n{number}" for number in range(10)]
 
 
-def test_three_of_ten_may_go(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_three_of_ten_may_be_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[3:]))
     assert quietly(on_sandbox, "apply") == Output(0, "Applied: 3 deleted.\n", "")
 
 
-def test_four_of_ten_may_not_go(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_four_of_ten_may_not_be_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[4:]))
     why = "more than 30 % of the 10 objects of this stack"
@@ -150,7 +150,7 @@ def test_four_of_ten_may_not_change(on_sandbox: Project, sandbox: Sandbox) -> No
     held_back_until_allowed(on_sandbox, sandbox, "update:*=4", why, "4 updated")
 
 
-def test_what_nobody_declares_or_others_own_does_not_make_a_share_smaller(
+def test_unmanaged_objects_do_not_reduce_the_share_of_deletions(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     for number in range(20):
@@ -160,7 +160,7 @@ def test_what_nobody_declares_or_others_own_does_not_make_a_share_smaller(
     assert quietly(on_sandbox, "apply").code == 4
 
 
-def test_the_project_says_how_large_a_share_may_be(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_the_project_file_sets_the_largest_share_of_deletions(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *policies(*TEN))
     config = on_sandbox.root / "reconciler.yaml"
     config.write_text(config.read_text() + "guards: {max_delete_percent: 40}\n")
@@ -188,7 +188,7 @@ def test_an_empty_tree_of_a_stack_that_owns_nothing_is_none(on_sandbox: Project,
 FOUND = "already exists and is not managed by any stack"
 
 
-def test_what_exists_already_is_adopted_with_consent_only(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_existing_unmanaged_object_is_adopted_only_with_approval(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.post("/reserved_domains", {"domain": "pay.example.com"})
     sandbox.forget_log()
     on_sandbox.declare(DOMAIN)
@@ -196,7 +196,7 @@ def test_what_exists_already_is_adopted_with_consent_only(on_sandbox: Project, s
 
 
 @pytest.mark.parametrize("words", [("--adopt",), ()])
-def test_adoption_is_agreed_to_by_a_flag_or_in_git(
+def test_an_adoption_is_approved_by_a_flag_or_in_git(
     on_sandbox: Project, sandbox: Sandbox, words: tuple[str, ...]
 ) -> None:
     sandbox.post("/reserved_domains", {"domain": "pay.example.com"})
@@ -207,7 +207,7 @@ def test_adoption_is_agreed_to_by_a_flag_or_in_git(
 # --- in plans and files -----------------------------------------------------------------------------------------------
 
 
-def test_a_plan_shows_what_it_needs_and_what_was_given(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_plan_prints_missing_and_passed_approvals(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
     asking = "{} --allow delete:ReservedDomain=1\n      irreversible: cannot be recovered after deletion\n"
@@ -215,7 +215,7 @@ def test_a_plan_shows_what_it_needs_and_what_was_given(on_sandbox: Project, sand
     assert asking.format("Approved:") in on_sandbox("plan", "--allow", "delete:ReservedDomain=1").out
 
 
-def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_approval_is_passed_to_the_plan_or_to_the_apply_of_its_file(on_sandbox: Project, sandbox: Sandbox) -> None:
     settled(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
     on_sandbox("plan", "--out", "plan.json")
@@ -257,7 +257,7 @@ def test_consent_is_given_with_the_plan_or_when_its_file_is_carried_out(on_sandb
         ("empty:IPPolicy=3", "'empty:IPPolicy=3' cannot be limited to a kind; use empty:*=3"),
     ],
 )
-def test_consent_that_says_nothing_clear_is_refused_with_an_example(
+def test_a_malformed_approval_is_a_usage_error_with_an_example(
     on_sandbox: Project, sandbox: Sandbox, given: str, said: str
 ) -> None:
     answer = on_sandbox("plan", "--allow", given)

@@ -53,14 +53,14 @@ def test_another_account_is_refused_until_it_is_allowed(applied: Project, sandbo
     assert quietly(applied, "destroy").code == 4
 
 
-def test_a_plan_says_so_too(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
+def test_a_plan_of_another_account_reports_the_required_approval(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
     applied.use(elsewhere)
     said = applied("plan")
     assert said.code == 0
     assert f"Approval required: pass --allow account:*=1\n      stack prod belongs to {sandbox.base_url}" in said.out
 
 
-def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: Project, sandbox: Sandbox) -> None:
+def test_an_account_with_none_of_the_stack_s_objects_needs_approval(applied: Project, sandbox: Sandbox) -> None:
     """The public platform has one address for all accounts: only the key differs."""
     sandbox.reset()
     assert quietly(applied, "apply") == blocked(
@@ -70,7 +70,7 @@ def test_an_account_without_any_of_what_was_there_is_taken_for_another(applied: 
     assert quietly(applied, "apply", "--allow", "account:*=1").code == 0
 
 
-def test_one_object_that_is_left_tells_that_it_is_the_same(applied: Project, sandbox: Sandbox) -> None:
+def test_one_remaining_object_proves_that_the_account_is_the_same(applied: Project, sandbox: Sandbox) -> None:
     for policy in sandbox.get("/ip_policies")["ip_policies"][1:]:
         sandbox.delete(f"/ip_policies/{policy['id']}")
     assert quietly(applied, "apply") == Output(0, "Applied: 2 created.\n", "")
@@ -90,13 +90,13 @@ def test_two_objects_may_both_have_been_deleted_by_hand(on_sandbox: Project, san
     assert quietly(on_sandbox, "apply") == Output(0, "Applied: 2 created.\n", "")
 
 
-def test_what_the_stack_deleted_itself_is_not_missed(applied: Project, sandbox: Sandbox) -> None:
+def test_objects_deleted_by_the_stack_need_no_approval_of_the_account(applied: Project, sandbox: Sandbox) -> None:
     assert quietly(applied, "destroy").code == 0
     assert quietly(applied, "apply") == Output(0, "Applied: 3 created.\n", "")
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_what_a_killed_destroy_had_deleted_is_not_missed(applied: Project, sandbox: Sandbox) -> None:
+def test_objects_deleted_by_a_killed_destroy_need_no_approval_of_the_account(applied: Project, sandbox: Sandbox) -> None:
     sandbox.fault("DELETE /ip_policies/*", nth=3, then="commit-then-hang")
     process = applied.start("destroy", "-y", "--quiet", "--parallelism", "1")
     while sandbox.get("/ip_policies")["ip_policies"]:
@@ -107,7 +107,7 @@ def test_what_a_killed_destroy_had_deleted_is_not_missed(applied: Project, sandb
     assert quietly(applied, "apply") == Output(0, "Applied: 3 created.\n", "")
 
 
-def test_an_account_in_which_nothing_has_to_be_done_is_not_asked_about(
+def test_a_destroy_without_calls_needs_no_approval_of_the_account(
     applied: Project, sandbox: Sandbox, elsewhere: Sandbox
 ) -> None:
     applied.use(elsewhere)
@@ -116,20 +116,20 @@ def test_an_account_in_which_nothing_has_to_be_done_is_not_asked_about(
     assert quietly(applied, "apply").code == 0
 
 
-def test_a_list_that_cannot_be_read_is_no_reason_for_doubt(
+def test_an_incomplete_list_does_not_mean_another_account(
     applied: Project, sandbox: Sandbox, no_waiting: None
 ) -> None:
     sandbox.fault("GET /ip_policies", then="status", times=0, status=500)
     assert "account" not in quietly(applied, "apply").err
 
 
-def test_another_store_knows_nothing_and_asks_nothing(applied: Project, elsewhere: Sandbox) -> None:
+def test_a_new_store_needs_no_approval_of_the_account(applied: Project, elsewhere: Sandbox) -> None:
     applied.use(elsewhere)
     applied.environ["RECONCILER_STORE"] = "state/elsewhere.db"
     assert quietly(applied, "apply").code == 0
 
 
-def test_a_plan_file_is_held_back_in_the_same_way(applied: Project, sandbox: Sandbox) -> None:
+def test_the_apply_of_a_plan_file_needs_the_same_approval(applied: Project, sandbox: Sandbox) -> None:
     applied.declare(*policies("a", "b", "c", "d"))
     sandbox.reset()
     applied("plan", "--out", "plan.json")

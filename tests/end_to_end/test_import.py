@@ -109,7 +109,7 @@ def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[st
     assert before == {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
 
 
-def test_a_file_that_says_something_else_is_not_touched_and_nothing_is_written(
+def test_a_file_with_other_content_fails_the_import_before_anything_is_written(
     on_sandbox: Project, shop: dict[str, Any]
 ) -> None:
     on_sandbox.write("manifests/services/shop.example.com.yaml", "# mine\n")
@@ -123,7 +123,7 @@ def test_a_file_that_says_something_else_is_not_touched_and_nothing_is_written(
     assert files == ["shop.example.com.yaml"]
 
 
-def test_what_is_added_to_a_manifest_leaves_its_text_as_it_is(on_sandbox: Project, shop: dict[str, Any]) -> None:
+def test_appending_to_a_manifest_does_not_change_its_text(on_sandbox: Project, shop: dict[str, Any]) -> None:
     before = "# mine\nkind:   IPPolicy  # with a comment\nname: other\nspec: {description: other}\n# the end"
     on_sandbox.write("manifests/ip-policy.yaml", before)
     assert on_sandbox("import", "--append", "--kind", "IPPolicy").code == 0
@@ -147,7 +147,7 @@ def test_the_file_of_a_service_is_added_to(on_sandbox: Project, shop: dict[str, 
     ]
 
 
-def test_what_two_services_use_is_in_the_file_of_its_kind(
+def test_an_object_of_two_services_is_imported_into_the_file_of_its_kind(
     on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
 ) -> None:
     edge = Account(sandbox).id("/edges/tls", description="other")
@@ -189,7 +189,7 @@ def test_only_what_is_added_to_is_read(on_sandbox: Project, shop: dict[str, Any]
     )
 
 
-def test_what_is_written_to_a_folder_of_the_project_is_not_said_to_be_elsewhere(
+def test_an_import_into_a_folder_of_manifests_has_no_warning(
     on_sandbox: Project, shop: dict[str, Any]
 ) -> None:
     settings = (on_sandbox.root / "reconciler.yaml").read_text()
@@ -205,14 +205,14 @@ def test_a_dry_run_prints_the_files_and_writes_none(on_sandbox: Project, shop: d
     assert list((on_sandbox.root / "manifests").iterdir()) == []
 
 
-def test_a_dry_run_spells_out_what_a_terminal_would_obey(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_dry_run_escapes_control_characters(on_sandbox: Project, sandbox: Sandbox) -> None:
     policy = '{"on_http_request": [{"name": "\u202e::error::x", "actions": [{"type": "deny"}]}]}'
     Account(sandbox).make("/endpoints", traffic_policy=policy, description="\x1b[2J")
     said = on_sandbox("import", "--dry-run", "--kind", "CloudEndpoint")
     assert not {"\x1b", "\u202e"} & set(said.out)
 
 
-def test_json_tells_resources_files_and_what_is_left_out(on_sandbox: Project, shop: dict[str, Any]) -> None:
+def test_json_of_an_import_lists_resources_files_and_skipped_objects(on_sandbox: Project, shop: dict[str, Any]) -> None:
     told = json.loads(on_sandbox("import", "--dry-run", "--format", "json", "--target", "BotUser/*").out)
     assert told == {
         "version": 1,
@@ -224,13 +224,13 @@ def test_json_tells_resources_files_and_what_is_left_out(on_sandbox: Project, sh
     }
 
 
-def test_only_what_is_chosen_is_imported_and_other_ids_stay(on_sandbox: Project, shop: dict[str, Any]) -> None:
+def test_only_selected_objects_are_imported_and_ids_of_others_remain(on_sandbox: Project, shop: dict[str, Any]) -> None:
     on_sandbox("import", "--kind", "TunnelCredential")
     assert [file.name for file in (on_sandbox.root / "manifests").iterdir()] == ["tunnel-credential.yaml"]
     assert f"owner_id: {shop['bot']}\n" in (on_sandbox.root / "manifests/tunnel-credential.yaml").read_text()
 
 
-def test_what_no_manifest_can_say_is_named_and_the_rest_is_written(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_that_no_manifest_can_declare_is_reported_and_the_rest_imported(on_sandbox: Project, sandbox: Sandbox) -> None:
     account = Account(sandbox)
     odd = account.id("/ip_policies", description="odd", metadata='{"reconciler": "ours"}')
     account.make("/ip_policies", description="even")
@@ -243,7 +243,7 @@ def test_what_no_manifest_can_say_is_named_and_the_rest_is_written(on_sandbox: P
     assert "name: even\n" in (on_sandbox.root / "manifests/ip-policy.yaml").read_text()
 
 
-def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
+def test_objects_of_another_stack_are_imported_only_with_all(
     on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]
 ) -> None:
     on_sandbox.declare(resource("IPPolicy", "theirs", description="Theirs"))
@@ -262,7 +262,7 @@ def test_what_another_stack_owns_is_left_out_unless_all_is_asked_for(
     )
 
 
-def test_what_an_environment_leaves_out_is_not_declared_again(on_sandbox: Project) -> None:
+def test_a_resource_that_an_environment_excludes_is_not_imported(on_sandbox: Project) -> None:
     on_sandbox.declare(resource("IPPolicy", "office", description="Office"))
     on_sandbox.write("environments/prod.yaml", "IPPolicy/office: null\n")
     assert on_sandbox("apply", "-y", "--quiet").code == 0
@@ -271,7 +271,7 @@ def test_what_an_environment_leaves_out_is_not_declared_again(on_sandbox: Projec
     assert on_sandbox("validate").code == 0
 
 
-def test_endpoints_that_nobody_declares_are_told_apart(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_ephemeral_endpoint_is_skipped_by_the_import_with_the_reason(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.plant("/endpoints", {"id": "ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4", "type": "ephemeral", "url": "https://a.b"})
     assert on_sandbox("import").err == (
         "skipped: Endpoint ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4: it exists only while the tunnel of an agent is open\n"
@@ -279,7 +279,7 @@ def test_endpoints_that_nobody_declares_are_told_apart(on_sandbox: Project, sand
     )
 
 
-def test_a_project_without_its_folder_of_manifests_is_begun(on_sandbox: Project, shop: dict[str, Any]) -> None:
+def test_an_import_creates_the_folder_of_manifests(on_sandbox: Project, shop: dict[str, Any]) -> None:
     (on_sandbox.root / "manifests").rmdir()
     assert on_sandbox("import").code == 0
     assert (on_sandbox.root / "manifests/bot-user.yaml").exists()
@@ -300,7 +300,7 @@ def test_nothing_is_written_through_a_symlink(on_sandbox: Project, shop: dict[st
     assert said.err == "error: linked/bot-user.yaml leads through a symlink; use a folder that is not a symlink\n"
 
 
-def test_an_unknown_kind_is_told_with_the_nearest(on_sandbox: Project) -> None:
+def test_an_unknown_kind_is_an_error_that_suggests_a_similar_one(on_sandbox: Project) -> None:
     said = on_sandbox("import", "--kind", "IPPolice")
     assert (said.code, "did you mean 'IPPolicy'?" in said.err) == (64, True)
 
@@ -317,7 +317,7 @@ def test_an_imported_object_may_be_replaced_later(on_sandbox: Project, sandbox: 
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_certificate_whose_key_is_not_known_is_not_made_anew(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_certificate_without_a_known_private_key_cannot_be_created_again(on_sandbox: Project, sandbox: Sandbox) -> None:
     made = Account(sandbox).id("/tls_certificates")
     on_sandbox("import")
     on_sandbox("apply", "--adopt", "-y")
@@ -361,7 +361,7 @@ def test_a_traffic_policy_is_written_as_yaml_that_drift_can_be_accepted_into(
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_what_stands_at_a_reserved_address_is_tied_to_it(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_edge_at_a_reserved_address_is_imported_with_a_reference_to_it(on_sandbox: Project, sandbox: Sandbox) -> None:
     account = Account(sandbox)
     address = account.make("/reserved_addrs", description="ssh")
     account.id("/edges/tcp", hostports=[address["addr"]])

@@ -25,7 +25,7 @@ ODD = 'x", "evil": "O\'Brien\\ \n ü'
         ("dev: ${{ ReservedDomain/app.is_dev }}", "dev: false"),
     ],
 )
-def test_what_the_platform_says_is_a_value_of_an_inline_policy_and_nothing_else(
+def test_a_computed_attribute_in_an_inline_policy_is_only_a_value(
     written: str, config: object, by_file: bool, on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     def policy(config: object) -> dict[str, object]:
@@ -44,7 +44,7 @@ def test_what_the_platform_says_is_a_value_of_an_inline_policy_and_nothing_else(
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_what_the_platform_says_of_a_domain_is_the_value_of_a_secret_after_one_apply(
+def test_a_computed_attribute_of_a_domain_is_the_value_of_a_secret_in_one_apply(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     """Nobody can read the value back: what was written is known by its digest alone."""

@@ -31,7 +31,7 @@ def entry(project: Project, until: str) -> None:
     file.write_text(settings + ENTRY.format(until=until), encoding="utf-8")
 
 
-def test_for_one_run(drifted: Project) -> None:
+def test_drift_is_ignored_for_one_run(drifted: Project) -> None:
     assert drifted("drift").code == 2
     said = drifted("drift", "--ignore", "IPPolicy/*.description", "--format", "text", "--format", "markdown=drift.md")
     assert (said.code, said.out, said.err) == (
@@ -44,7 +44,7 @@ def test_for_one_run(drifted: Project) -> None:
     assert (said.code, "known drift 'IPPolicy/b' matches no difference; correct --ignore" in said.out) == (2, True)
 
 
-def test_until_a_day(drifted: Project) -> None:
+def test_drift_is_ignored_until_a_date(drifted: Project) -> None:
     entry(drifted, "2999-12-31")
     said = drifted("drift")
     assert (said.code, "1 known difference ignored, until 2999-12-31.\n" in said.out) == (0, True)
@@ -66,7 +66,7 @@ def test_until_a_day(drifted: Project) -> None:
         ("2026-12-31", "x", "IPPolicy", "'IPPolicy' is not a pattern; write Kind/name"),
     ],
 )
-def test_an_entry_says_what_until_when_and_why(
+def test_an_entry_without_a_date_reason_or_valid_match_is_an_error(
     on_sandbox: Project, until: str, reason: str, match: str, told: str
 ) -> None:
     entry(on_sandbox, until)
@@ -77,7 +77,7 @@ def test_an_entry_says_what_until_when_and_why(
     assert (said.code, told in said.err) == (1, True), said.err
 
 
-def test_an_entry_needs_all_three(on_sandbox: Project) -> None:
+def test_an_entry_needs_match_until_and_reason(on_sandbox: Project) -> None:
     file = on_sandbox.root / "reconciler.yaml"
     file.write_text(file.read_text(encoding="utf-8") + "\ndrift: {ignore: [{match: IPPolicy/a}]}\n", encoding="utf-8")
     said = on_sandbox("drift")

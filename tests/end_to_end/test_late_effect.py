@@ -46,7 +46,7 @@ def test_a_create_that_may_still_take_effect_is_waited_for(on_sandbox: Project, 
     assert sum(each["method"] == "POST" and each["path"] == "/ip_policies" for each in sandbox.log()) == 1
 
 
-def test_a_token_that_nobody_got_is_replaced_once_it_shows(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_undelivered_token_is_replaced_once_its_credential_is_visible(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 6}\n")
     on_sandbox.declare(credential())
     killed_while_sending(on_sandbox, sandbox, "POST /credentials")
@@ -55,7 +55,7 @@ def test_a_token_that_nobody_got_is_replaced_once_it_shows(on_sandbox: Project, 
     assert (on_sandbox.root / "secrets/agent").read_text().startswith(only["id"].partition("_")[2])
 
 
-def test_one_that_comes_later_than_anybody_waits_goes_again(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_duplicate_visible_after_the_settle_time_is_deleted_by_the_next_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 0}\n")
     on_sandbox.declare(credential())
     killed_while_sending(on_sandbox, sandbox, "POST /credentials")

@@ -20,7 +20,7 @@ def listed(project: Project, kind: str) -> list[dict[str, Any]]:
     return list(json.loads(said.out)["objects"])
 
 
-def test_everybodys_objects_are_listed_with_whose_they_are(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_list_prints_the_owner_of_each_object(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(resource("ReservedDomain", "ours", domain="ours.example.com"))
     assert on_sandbox("apply", "-y").code == 0
     sandbox.post("/reserved_domains", {"domain": "theirs.example.com"})
@@ -32,7 +32,7 @@ def test_everybodys_objects_are_listed_with_whose_they_are(on_sandbox: Project, 
     ]
 
 
-def test_what_a_parent_shows_is_listed_below_it_and_its_secrets_are_not_shown(
+def test_children_are_listed_with_their_parent_and_without_secrets(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
     edge = sandbox.post("/edges/https", {})
@@ -44,7 +44,7 @@ def test_what_a_parent_shows_is_listed_below_it_and_its_secrets_are_not_shown(
     assert f"{edge['id']}/{made['id']}" in on_sandbox("list", "HTTPSEdgeRoute").out
 
 
-def test_what_no_manifest_declares_can_be_looked_at(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_objects_that_cannot_be_declared_can_be_listed(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.plant("tunnel_sessions", {"id": SESSION, "os": "linux\x1b[31m", "region": "eu"})
     sandbox.plant("tunnels", {"id": TUNNEL, "public_url": "https://a.example.com", "tunnel_session": {"$ref": SESSION}})
     sandbox.plant("endpoints", {"type": "ephemeral", "url": "https://a.example.com", "tunnel": {"$ref": TUNNEL}})
@@ -59,12 +59,12 @@ def test_what_no_manifest_declares_can_be_looked_at(on_sandbox: Project, sandbox
     assert listed(on_sandbox, "Tunnel") == listed(on_sandbox, "TunnelSession") == []
 
 
-def test_nothing_is_said_to_be_nothing(on_sandbox: Project) -> None:
+def test_a_list_of_a_kind_without_objects_reports_that_none_were_found(on_sandbox: Project) -> None:
     said = on_sandbox("list", "ApplicationUser")
     assert (said.code, said.out, said.err) == (0, "", "No ApplicationUser objects found.\n")
 
 
-def test_a_list_that_is_cut_short_is_told_from_a_whole_one(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_incomplete_list_is_an_error_and_marked_in_json(on_sandbox: Project, sandbox: Sandbox) -> None:
     sandbox.fault("GET /vaults", then="status", status=418)
     said = on_sandbox("list", "Vault", "--format", "json")
     assert (said.code, json.loads(said.out)["complete"]) == (exit_codes.ERROR, False)

@@ -16,7 +16,7 @@ COLLECTIONS = {kind.path for kind in kinds.every() if kind.parent is None}
 
 
 @pytest.mark.parametrize("count", [0, 100, 101, 250])
-def test_a_plan_lists_each_collection_in_as_few_pages_as_there_are(
+def test_a_plan_requests_each_page_of_each_collection_once(
     on_sandbox: Project, sandbox: Sandbox, count: int
 ) -> None:
     sandbox.plant("/ip_policies", *({"description": f"policy {number}"} for number in range(count)))
@@ -36,7 +36,7 @@ def test_a_plan_of_many_declared_objects_gets_none_of_them_by_itself(on_sandbox:
     assert asked == {path: 3 if path == "/ip_policies" else 1 for path in COLLECTIONS}
 
 
-def test_what_lives_below_a_parent_is_read_with_its_parent(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_children_are_read_with_their_parent(on_sandbox: Project, sandbox: Sandbox) -> None:
     for _ in range(5):
         edge = sandbox.post("/edges/https", {})["id"]
         sandbox.post(f"/edges/https/{edge}/routes", {"match_type": "path_prefix", "match": "/"})

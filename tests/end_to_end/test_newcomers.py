@@ -9,7 +9,7 @@ from tests.harness.project import Project, policies, resource
 from tests.kinds import pems
 
 
-def test_newcomers_are_named_on_request(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_new_unmanaged_objects_are_listed_on_request(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.declare(*policies("a"))
     on_sandbox("apply", "-y")
     assert on_sandbox("drift", "--unmanaged").out.endswith("\nEvery object is managed.\n")
@@ -54,7 +54,7 @@ def test_the_certificates_that_the_platform_issues_for_domains_belong_to_the_dom
     assert "ReservedDomain/" not in " ".join(rows[issued["hand.example.com"]])
 
 
-def test_an_uploaded_certificate_that_nobody_declares_is_not_managed(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_undeclared_uploaded_certificate_is_not_managed(on_sandbox: Project, sandbox: Sandbox) -> None:
     """Also while a domain of this stack serves it."""
     pair = {"certificate_pem": pems.certificate("leaf"), "private_key_pem": pems.private_key("leaf")}
     made = sandbox.post("/tls_certificates", pair)

@@ -118,7 +118,7 @@ def drifted(on_sandbox: Project, sandbox: Sandbox) -> Project:
     return on_sandbox
 
 
-def test_slack_is_told_who_moved_what_and_where_it_is_declared(drifted: Project, hook: Hook) -> None:
+def test_a_slack_message_names_the_changed_fields_and_the_manifest(drifted: Project, hook: Hook) -> None:
     said = drifted("drift", "--notify", f"slack:{hook.url}")
     assert (said.code, said.err) == (2, f"Notified {hook.url.removesuffix(PATH)}.\n")
     ((path, headers, body),) = hook.posted
@@ -156,7 +156,7 @@ def test_with_a_key_the_request_is_signed_with_its_time(drifted: Project, hook: 
     assert signature == hmac.new(KEY.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
 
 
-def test_a_mail_is_sent_to_everybody(drifted: Project, mailing: Post) -> None:
+def test_one_mail_is_sent_to_all_recipients(drifted: Project, mailing: Post) -> None:
     said = drifted("drift", "--notify", "mailto:ops@example.com, night@example.com")
     assert (said.code, said.err) == (2, "Notified mail to ops@example.com, night@example.com.\n")
     ((recipients, message),) = mailing.delivered
@@ -168,20 +168,20 @@ def test_a_mail_is_sent_to_everybody(drifted: Project, mailing: Post) -> None:
     assert "- IPPolicy/office: changed on the platform: description" in str(message.get_payload())
 
 
-def test_a_secret_address_comes_from_the_environment(drifted: Project, hook: Hook) -> None:
+def test_the_address_of_a_hook_is_read_from_an_environment_variable(drifted: Project, hook: Hook) -> None:
     drifted.environ["HOOK"] = f"slack:{hook.url}"
     said = drifted("drift", "--notify", "env:HOOK")
     assert (len(hook.posted), PATH in said.err) == (1, False)
 
 
-def test_without_drift_nobody_is_told(drifted: Project, hook: Hook, mailing: Post) -> None:
+def test_no_notification_is_sent_without_drift(drifted: Project, hook: Hook, mailing: Post) -> None:
     drifted("apply", "-y", "-q")
     assert drifted("drift", "--notify", hook.url, "--notify", "mailto:ops@example.com").code == 0
     assert (hook.posted, mailing.delivered) == ([], [])
 
 
 @pytest.mark.parametrize("status", [500, 302])
-def test_who_cannot_be_told_is_told_of_and_the_exit_code_stays(drifted: Project, hook: Hook, status: int) -> None:
+def test_a_failed_notification_is_a_warning_and_the_exit_code_is_unchanged(drifted: Project, hook: Hook, status: int) -> None:
     hook.status = status
     said = drifted("drift", "--notify", hook.url)
     assert (said.code, said.err) == (
@@ -191,7 +191,7 @@ def test_who_cannot_be_told_is_told_of_and_the_exit_code_stays(drifted: Project,
     assert len(hook.posted) == 1
 
 
-def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: Hook, mailing: Post) -> None:
+def test_a_failed_notification_does_not_prevent_the_others(drifted: Project, hook: Hook, mailing: Post) -> None:
     drifted.environ["RECONCILER_SMTP_URL"] = drifted.environ["RECONCILER_SMTP_URL"].replace(PASSWORD, "wrong")
     said = drifted(
         "drift", "--notify", "mailto:ops@example.com", "--notify", "http://127.0.0.1:9/", "--notify", hook.url
@@ -220,7 +220,7 @@ def test_one_failure_keeps_nobody_else_from_being_told(drifted: Project, hook: H
         ("mailto:ops@example.com", "RECONCILER_SMTP_URL is not set"),
     ],
 )
-def test_who_can_never_be_told_is_a_usage_error_before_anything_is_read(
+def test_an_invalid_notification_address_is_a_usage_error_before_any_request(
     on_sandbox: Project, sandbox: Sandbox, where: str, said: str
 ) -> None:
     sandbox.forget_log()
@@ -228,7 +228,7 @@ def test_who_can_never_be_told_is_a_usage_error_before_anything_is_read(
     assert (answer.code, said in answer.err, sandbox.log()) == (64, True, []), answer.err
 
 
-def test_why_a_hook_or_a_mail_server_cannot_be_reached_is_said_in_words(drifted: Project, tmp_path: Path) -> None:
+def test_the_reason_why_a_hook_or_mail_server_is_unreachable_is_printed(drifted: Project, tmp_path: Path) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(0.1)
     port, closing = listener.getsockname()[1], threading.Event()
@@ -291,7 +291,7 @@ def test_a_webhook_on_this_machine_needs_no_certificates(drifted: Project, hook:
     ]
 
 
-def test_drift_is_shown_before_anybody_is_told(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drift_is_printed_before_notifications_are_sent(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -320,5 +320,5 @@ def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatc
 
 
 @pytest.mark.parametrize("recipient", ["", "nobody", "a@b\nBcc: c@d", "Ops <ops@example.com>"])
-def test_what_is_no_mail_address_is_not_written_to(on_sandbox: Project, mailing: Post, recipient: str) -> None:
+def test_an_invalid_mail_address_is_a_usage_error(on_sandbox: Project, mailing: Post, recipient: str) -> None:
     assert on_sandbox("drift", "--notify", f"mailto:{recipient}").code == 64

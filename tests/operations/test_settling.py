@@ -248,7 +248,7 @@ class HiddenForLonger:
         assert seen[1] >= 4  # read by id until it was visible
 
 
-async def test_an_object_that_stays_away_is_deleted_on_the_platform(
+async def test_an_object_still_missing_after_the_settle_time_counts_as_deleted(
     sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
 ) -> None:
     workspace = open_project(sandbox, tmp_path, clock, policy("office"))
@@ -269,7 +269,7 @@ async def test_no_wait_with_settle_seconds_0(sandbox: Sandbox, tmp_path: Path, c
     assert (change.reason, clock.skipped) == (Reason.VANISHED, 0)
 
 
-async def test_what_this_stack_deleted_is_not_waited_for(
+async def test_a_refresh_does_not_wait_for_objects_that_the_stack_deleted(
     sandbox: Sandbox, tmp_path: Path, clock: SkippingClock
 ) -> None:
     assert (await open_project(sandbox, tmp_path, clock, policy("a"), policy("b")).apply()).status is Status.APPLIED
