@@ -65,20 +65,20 @@ def policy(sandbox: Sandbox, was: str, **fields: Any) -> str:
 
 
 def test_without_drift_nothing_is_written(applied: Project) -> None:
-    said = applied("drift", "--accept")
-    assert (said.code, said.out, said.err) == (0, "", "Accepted 0 values.\n")
+    result = applied("drift", "--accept")
+    assert (result.code, result.out, result.err) == (0, "", "Accepted 0 values.\n")
     assert text(applied) == MANIFEST
 
 
 def test_a_value_is_patched_in_its_place_and_the_patch_is_printed(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="The new office")
     edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
-    said = applied("drift", "--accept")
-    assert (said.code, said.err) == (0, "Accepted 2 values in 1 file.\n")
+    result = applied("drift", "--accept")
+    assert (result.code, result.err) == (0, "Accepted 2 values in 1 file.\n")
     assert text(applied) == MANIFEST.replace("description: Office ", "description: The new office ").replace(
         "1.2", "1.3"
     )
-    assert [line for line in said.out.splitlines() if line[0] in "+-"] == [
+    assert [line for line in result.out.splitlines() if line[0] in "+-"] == [
         "--- a/manifests/all.yaml",
         "+++ b/manifests/all.yaml",
         "-  description: Office  # as the sign at the door says",
@@ -97,9 +97,9 @@ def test_the_printed_patch_applies(applied: Project, sandbox: Sandbox, written: 
     file = applied.root / "manifests/all.yaml"
     file.write_bytes(written.encode())
     edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
-    said = applied("drift", "--accept")
+    result = applied("drift", "--accept")
     file.write_bytes(written.encode())
-    subprocess.run(["git", "apply"], input=said.out.encode(), cwd=applied.root, check=True)
+    subprocess.run(["git", "apply"], input=result.out.encode(), cwd=applied.root, check=True)
     assert file.read_bytes() == written.replace("1.2", "1.3").encode()
 
 
@@ -117,8 +117,8 @@ def test_a_module_that_was_removed_or_added_is_so_in_the_manifest(applied: Proje
     sandbox.delete(f"/edges/tls/{found['id']}/ip_restriction")
     rules = '{"on_tcp_connect": [{"actions": [{"type": "deny"}]}]}'
     edge(sandbox, traffic_policy={"enabled": True, "value": rules})
-    said = applied("drift", "--accept")
-    assert said.code == 0, said
+    result = applied("drift", "--accept")
+    assert result.code == 0, result
     kept, _, _ = MANIFEST.partition("  ip_restriction:")
     added = "  traffic_policy:\n    value:\n      on_tcp_connect:\n        - actions:\n            - type: deny\n"
     assert text(applied) == kept + added
@@ -134,10 +134,10 @@ def test_a_reference_follows_to_what_is_declared(applied: Project, sandbox: Sand
 def test_a_reference_to_an_undeclared_object_is_not_accepted(applied: Project, sandbox: Sandbox) -> None:
     other = sandbox.post("/ip_policies", {"description": "other"})["id"]
     edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [other]})
-    said = applied("drift", "--accept")
-    assert (said.code, text(applied)) == (2, MANIFEST)
+    result = applied("drift", "--accept")
+    assert (result.code, text(applied)) == (2, MANIFEST)
     place = "TLSEdge/pay.ip_restriction.ip_policy_ids"
-    assert f"not accepted: {place}: it refers to {other}, which is not declared" in said.err
+    assert f"not accepted: {place}: it refers to {other}, which is not declared" in result.err
 
 
 def test_only_what_is_named_is_accepted(applied: Project, sandbox: Sandbox) -> None:
@@ -151,9 +151,9 @@ def test_a_field_changed_in_git_too_is_accepted_only_with_both(applied: Project,
     policy(sandbox, "Office", description="The new office")
     ours = MANIFEST.replace("Office  #", "Bureau  #")
     applied.write("manifests/all.yaml", ours)
-    said = applied("drift", "--accept")
-    assert (said.code, text(applied)) == (2, ours)
-    assert "Git changed it too; --both takes the platform's value" in said.err
+    result = applied("drift", "--accept")
+    assert (result.code, text(applied)) == (2, ours)
+    assert "Git changed it too; --both takes the platform's value" in result.err
     assert applied("drift", "--accept", "--both").code == 0
     assert text(applied) == MANIFEST.replace("Office  #", "The new office  #")
 
@@ -169,9 +169,9 @@ def test_a_value_that_is_an_expression_is_not_accepted(applied: Project, sandbox
     ours = MANIFEST.replace("description: Office  #", "description: ${{ var.sign }}  #")
     applied.write("manifests/all.yaml", ours)
     policy(sandbox, "Office", description="The new office")
-    said = applied("drift", "--accept")
-    assert (said.code, text(applied)) == (2, ours)
-    assert said.err.startswith(
+    result = applied("drift", "--accept")
+    assert (result.code, text(applied)) == (2, ours)
+    assert result.err.startswith(
         "not accepted: IPPolicy/office.description: "
         "manifests/all.yaml:5:16: the value is the expression ${{ … }}; edit the manifest\n"
     )
@@ -182,23 +182,23 @@ def test_an_object_deleted_on_the_platform_is_reported_and_not_accepted(applied:
     (its_edge,) = sandbox.get("/edges/tls")["tls_edges"]
     sandbox.delete(f"/edges/tls/{its_edge['id']}")
     sandbox.delete(f"/reserved_domains/{found['id']}")
-    said = applied("drift", "--accept")
-    assert (said.code, text(applied)) == (2, MANIFEST)
+    result = applied("drift", "--accept")
+    assert (result.code, text(applied)) == (2, MANIFEST)
     assert (
         "ReservedDomain/pay: it was deleted on the platform; remove its manifest, or apply to create it again"
-        in said.err
+        in result.err
     )
 
 
 def test_control_characters_of_a_live_value_are_not_printed(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="a\x1b[2Jb\n---\nkind: x")
-    said = applied("drift", "--accept")
-    assert (said.code, "\x1b" in said.out + text(applied)) == (0, False)
+    result = applied("drift", "--accept")
+    assert (result.code, "\x1b" in result.out + text(applied)) == (0, False)
     assert applied("drift").code == 0
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("IPPolicy/office", "--record"), "--record checks the whole stack; select no resources"),
         (("--both",), "--both requires --accept"),
@@ -206,6 +206,8 @@ def test_control_characters_of_a_live_value_are_not_printed(applied: Project, sa
         (("--accept", "--unmanaged"), "--accept always prints a diff; omit --unmanaged"),
     ],
 )
-def test_what_cannot_be_meant_is_a_usage_error(project: Project, words: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_of_drift_accept_are_a_usage_error(
+    project: Project, words: tuple[str, ...], message: str
+) -> None:
     answer = project("drift", *words)
-    assert (answer.code, answer.err) == (64, f"error: {said}\n")
+    assert (answer.code, answer.err) == (64, f"error: {message}\n")

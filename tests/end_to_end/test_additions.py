@@ -1,4 +1,4 @@
-"""What somebody adds to objects of ours on the platform, from the first look to the delete that was approved."""
+"""Objects that are added on the platform below managed objects, from the first drift check to the approved delete."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULE = resource("IPPolicyRule", "desk", ip_policy_id={"ref": "IPPolicy/office"},
 
 @pytest.fixture
 def opened(on_sandbox: Project, sandbox: Sandbox) -> Project:
-    """Applied, and then opened to everybody by hand."""
+    """Applied, and then opened to everyone by hand."""
     on_sandbox.declare(OFFICE, RULE)
     assert on_sandbox("apply", "-y", "-q").code == 0
     (policy,) = sandbox.get("/ip_policies")["ip_policies"]
@@ -33,9 +33,9 @@ def lifecycle(children: str) -> dict[str, Any]:
 
 
 def test_an_added_rule_is_drift_in_every_form_and_is_recorded(opened: Project) -> None:
-    said = opened("drift", "--record", *_forms()).number_ids()
-    assert said.code == 2
-    assert said.out == (
+    result = opened("drift", "--record", *_forms()).number_ids()
+    assert result.code == 2
+    assert result.out == (
         "Differences: - on the platform, + in the manifests\n"
         "\n"
         "Added on the platform, not declared:\n"
@@ -68,13 +68,13 @@ def _forms() -> list[str]:
 
 
 def test_a_plan_with_additions_only_reports_them_and_has_no_changes(opened: Project, sandbox: Sandbox) -> None:
-    said = opened("plan", "--detailed-exitcode").number_ids()
-    assert said.code == 0
-    assert "  ! IPPolicyRule/ipr_1" in said.out
-    assert "No changes. 2 resources match the manifests." in said.out
-    said = opened("apply", "-y", "-q").number_ids()
-    assert (said.code, said.out) == (0, "")
-    assert said.err == (
+    result = opened("plan", "--detailed-exitcode").number_ids()
+    assert result.code == 0
+    assert "  ! IPPolicyRule/ipr_1" in result.out
+    assert "No changes. 2 resources match the manifests." in result.out
+    result = opened("apply", "-y", "-q").number_ids()
+    assert (result.code, result.out) == (0, "")
+    assert result.err == (
         "not managed: IPPolicyRule/ipr_1: added to IPPolicy/office on the platform, not declared; "
         "declare it, or delete it on the platform\n"
     )
@@ -83,12 +83,12 @@ def test_a_plan_with_additions_only_reports_them_and_has_no_changes(opened: Proj
 
 def test_a_delete_waits_for_its_approval_and_nothing_else_waits_with_it(opened: Project, sandbox: Sandbox) -> None:
     opened.declare({**lifecycle("delete"), "spec": {"description": "New"}}, RULE)
-    said = opened("apply", "-y", "-q").number_ids()
-    assert (said.code, "delete it with --allow delete:IPPolicyRule=1" in said.err) == (0, True)
+    result = opened("apply", "-y", "-q").number_ids()
+    assert (result.code, "delete it with --allow delete:IPPolicyRule=1" in result.err) == (0, True)
     assert sandbox.get("/ip_policies")["ip_policies"][0]["description"] == "New"
     assert rules(sandbox) == ["0.0.0.0/0", "192.0.2.0/24"]
-    said = opened("plan", "--allow", "delete:IPPolicyRule=1", "--detailed-exitcode", "--out", "plan.json")
-    assert (said.code, "1 to delete" in said.out) == (2, True)
+    result = opened("plan", "--allow", "delete:IPPolicyRule=1", "--detailed-exitcode", "--out", "plan.json")
+    assert (result.code, "1 to delete" in result.out) == (2, True)
     assert json.loads((opened.root / "plan.json").read_text(encoding="utf-8"))["changes"][0]["risks"]
     assert opened("apply", "plan.json", "-y").code == 0
     assert rules(sandbox) == ["192.0.2.0/24"]
@@ -108,19 +108,19 @@ def test_an_addition_that_was_taken_over_since_the_plan_is_not_deleted(opened: P
 
 
 def test_a_notice_and_an_acceptance_name_it(opened: Project) -> None:
-    said = opened("drift", "--accept").number_ids()
-    assert said.code == 2
+    result = opened("drift", "--accept").number_ids()
+    assert result.code == 2
     why = "added to IPPolicy/office on the platform; `reconciler import` writes its manifest"
-    assert f"not accepted: IPPolicyRule/ipr_1: {why}" in said.err
+    assert f"not accepted: IPPolicyRule/ipr_1: {why}" in result.err
 
 
 def test_unmanaged_children_can_be_ignored_only_for_kinds_with_children(opened: Project) -> None:
     opened.declare(lifecycle("ignore"), RULE)
     assert opened("drift").code == 0
     opened.declare(OFFICE, {**RULE, "lifecycle": {"unmanaged_children": "ignore"}})
-    said = opened("validate")
-    assert said.code == 1
-    assert "IPPolicyRule has no children; use it for EventSubscription, HTTPSEdge, IPPolicy or Vault" in said.err
+    result = opened("validate")
+    assert result.code == 1
+    assert "IPPolicyRule has no children; use it for EventSubscription, HTTPSEdge, IPPolicy or Vault" in result.err
 
 
 def test_an_added_event_source_and_an_added_secret_are_drift(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -131,31 +131,31 @@ def test_an_added_event_source_and_an_added_secret_are_drift(on_sandbox: Project
     (vault,) = sandbox.get("/vaults")["vaults"]
     sandbox.post(f"/event_subscriptions/{subscription['id']}/sources", {"type": "vault_created.v0"})
     sandbox.post("/vault_secrets", {"vault_id": vault["id"], "name": "stray", "value": "hunter2"})
-    said = on_sandbox("drift").number_ids()
-    assert said.code == 2
-    assert "EventSource/audit-vault_created.v0" in said.out
-    assert "Secret/secret_1" in said.out
-    assert "hunter2" not in said.out
-    assert "Drift: 2 resources added on the platform." in said.out
+    result = on_sandbox("drift").number_ids()
+    assert result.code == 2
+    assert "EventSource/audit-vault_created.v0" in result.out
+    assert "Secret/secret_1" in result.out
+    assert "hunter2" not in result.out
+    assert "Drift: 2 resources added on the platform." in result.out
 
 
 def test_import_takes_the_addresses_that_drift_and_lists_show(opened: Project, sandbox: Sandbox) -> None:
-    twins = [sandbox.post("/ip_policies", {"description": "Visitors"})["id"] for _ in range(2)]
+    visitors = [sandbox.post("/ip_policies", {"description": "Visitors"})["id"] for _ in range(2)]
     (addition,) = json.loads(opened("drift", "--format", "json").out)["additions"]
     listed = opened("drift", "--unmanaged").out.partition("\nNot managed:\n")[2].split()
-    assert sorted(listed[1::2]) == sorted(twins)
+    assert sorted(listed[1::2]) == sorted(visitors)
     for target, cidr_or_id in ((addition["address"], "0.0.0.0/0"), *zip(listed[::2], listed[1::2], strict=True)):
-        said = opened("import", "--dry-run", "--format", "json", "--target", target)
-        found = json.loads(said.out)
+        result = opened("import", "--dry-run", "--format", "json", "--target", target)
+        found = json.loads(result.out)
         assert len(found["resources"]) == 1, target
         assert cidr_or_id in json.dumps(found)
-    for id in twins:
+    for id in visitors:
         assert (
             len(json.loads(opened("import", "--dry-run", "--format", "json", "--target", f"*/{id}").out)["resources"])
             == 1
         )
-    left = json.loads(opened("import", "--dry-run", "--format", "json", "--exclude", f"IPPolicy/{twins[0]}").out)
-    assert twins[0] not in json.dumps(left["resources"])
+    left = json.loads(opened("import", "--dry-run", "--format", "json", "--exclude", f"IPPolicy/{visitors[0]}").out)
+    assert visitors[0] not in json.dumps(left["resources"])
     assert len(left["resources"]) == 2
 
 
@@ -166,5 +166,5 @@ def test_import_takes_the_address_of_an_added_event_source(on_sandbox: Project, 
     (subscription,) = sandbox.get("/event_subscriptions")["event_subscriptions"]
     sandbox.post(f"/event_subscriptions/{subscription['id']}/sources", {"type": "ip_policy_created.v0"})
     (addition,) = json.loads(on_sandbox("drift", "--format", "json").out)["additions"]
-    said = on_sandbox("import", "--dry-run", "--format", "json", "--target", addition["address"])
-    assert len(json.loads(said.out)["resources"]) == 1
+    result = on_sandbox("import", "--dry-run", "--format", "json", "--target", addition["address"])
+    assert len(json.loads(result.out)["resources"]) == 1

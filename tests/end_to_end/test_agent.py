@@ -33,15 +33,15 @@ def agent(beside: SandboxProcess, project: Project) -> Iterator[httpx.Client]:
         yield client
 
 
-def running(agent: httpx.Client) -> dict[str, Any]:
+def list_running(agent: httpx.Client) -> dict[str, Any]:
     return {tunnel["name"]: tunnel for tunnel in agent.get("/api/tunnels").json()["tunnels"]}
 
 
 def test_declared_tunnels_run_after_an_apply_and_nothing_is_left_to_do(project: Project, agent: httpx.Client) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS), resource("AgentTunnel", "ssh", **SSH))
     assert project("apply", "-y").code == 0
-    assert running(agent)["orders"]["public_url"] == "https://orders.berlin.example.com"
-    assert running(agent).keys() == {"orders", "ssh"}
+    assert list_running(agent)["orders"]["public_url"] == "https://orders.berlin.example.com"
+    assert list_running(agent).keys() == {"orders", "ssh"}
     assert project("plan", "--detailed-exitcode").code == 0
 
 
@@ -51,13 +51,13 @@ def test_tunnels_that_ended_with_the_agent_are_drift_and_apply_starts_them_again
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS), resource("AgentTunnel", "ssh", **SSH))
     assert project("apply", "-y").code == 0
     beside.post("/_sandbox/agent", {})
-    assert running(agent) == {}
+    assert list_running(agent) == {}
     drift = project("drift")
     assert drift.code == 2
     assert "AgentTunnel/orders" in drift.out
     assert "ReservedDomain" not in drift.out
     assert project("apply", "-y").code == 0
-    assert running(agent).keys() == {"orders", "ssh"}
+    assert list_running(agent).keys() == {"orders", "ssh"}
 
 
 def test_a_tunnel_with_a_changed_field_is_stopped_and_started_again(project: Project, agent: httpx.Client) -> None:
@@ -65,7 +65,7 @@ def test_a_tunnel_with_a_changed_field_is_stopped_and_started_again(project: Pro
     assert project("apply", "-y").code == 0
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **{**ORDERS, "addr": "9090", "inspect": False}))
     assert project("apply", "-y").code == 0
-    assert running(agent)["orders"]["config"] == {"addr": "http://localhost:9090", "inspect": False}
+    assert list_running(agent)["orders"]["config"] == {"addr": "http://localhost:9090", "inspect": False}
     assert project("plan", "--detailed-exitcode").code == 0
 
 
@@ -75,12 +75,10 @@ def test_a_tunnel_that_is_not_declared_any_more_is_stopped_with_approval(project
     project.declare(DOMAIN)
     assert project("apply", "-y").code == 4
     assert project("apply", "-y", "--allow", "delete:AgentTunnel=1").code == 0
-    assert running(agent) == {}
+    assert list_running(agent) == {}
 
 
-def test_a_plan_file_is_stale_while_its_tunnel_runs_already(
-    project: Project, agent: httpx.Client
-) -> None:
+def test_a_plan_file_is_stale_while_its_tunnel_runs_already(project: Project, agent: httpx.Client) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y", "--target", "ReservedDomain/*").code == 0
     assert project("plan", "--out", "plan.json").code == 0
@@ -88,7 +86,7 @@ def test_a_plan_file_is_stale_while_its_tunnel_runs_already(
     assert project("apply", "-y", "plan.json").code == 3
     agent.delete("/api/tunnels/orders").raise_for_status()
     assert project("apply", "-y", "plan.json").code == 0
-    assert running(agent).keys() == {"orders"}
+    assert list_running(agent).keys() == {"orders"}
 
 
 def test_a_tunnel_of_the_same_name_is_in_sync_if_it_is_as_declared_and_ends_only_by_its_name(
@@ -102,39 +100,37 @@ def test_a_tunnel_of_the_same_name_is_in_sync_if_it_is_as_declared_and_ends_only
     project.declare(DOMAIN)
     assert project("apply", "-y", "--allow", "delete:AgentTunnel=1").code == 4
     assert project("apply", "-y", "--allow", "delete:AgentTunnel/orders=1").code == 0
-    assert running(agent) == {}
+    assert list_running(agent) == {}
 
 
 def test_an_undeclared_tunnel_of_the_agent_is_not_stopped(project: Project, agent: httpx.Client) -> None:
     agent.post("/api/tunnels", json={"name": "by-hand", "proto": "tcp", "addr": "22"}).raise_for_status()
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y").code == 0
-    assert running(agent).keys() == {"by-hand", "orders"}
+    assert list_running(agent).keys() == {"by-hand", "orders"}
 
 
 def test_the_platform_s_error_for_a_refused_tunnel_is_printed(project: Project, agent: httpx.Client) -> None:
     project.declare(resource("AgentTunnel", "orders", **ORDERS))
-    said = project("apply", "-y")
-    assert said.code in (1, 5)
-    assert "You must reserve the hostname 'orders.berlin.example.com'" in said.out + said.err
+    result = project("apply", "-y")
+    assert result.code in (1, 5)
+    assert "You must reserve the hostname 'orders.berlin.example.com'" in result.out + result.err
 
 
-def test_tunnels_of_an_unreachable_agent_are_unknown_and_not_created(
-    project: Project, agent: httpx.Client
-) -> None:
+def test_tunnels_of_an_unreachable_agent_are_unknown_and_not_created(project: Project, agent: httpx.Client) -> None:
     project.declare(DOMAIN, resource("AgentTunnel", "orders", **ORDERS))
     assert project("apply", "-y").code == 0
-    project.environ["RECONCILER_AGENT_URL"] = nobody()
-    said = project("plan")
-    assert said.code == 1
-    assert "the list of AgentTunnel objects is incomplete: cannot reach the agent" in " ".join(said.out.split())
-    assert "+ AgentTunnel" not in said.out
+    project.environ["RECONCILER_AGENT_URL"] = unreachable_url()
+    result = project("plan")
+    assert result.code == 1
+    assert "the list of AgentTunnel objects is incomplete: cannot reach the agent" in " ".join(result.out.split())
+    assert "+ AgentTunnel" not in result.out
 
 
 def test_an_agent_that_cannot_be_reached_is_no_matter_where_no_tunnel_is_declared(
     project: Project, agent: httpx.Client
 ) -> None:
-    project.environ["RECONCILER_AGENT_URL"] = nobody()
+    project.environ["RECONCILER_AGENT_URL"] = unreachable_url()
     project.declare(DOMAIN)
     assert project("apply", "-y").code == 0
 
@@ -163,14 +159,14 @@ def test_a_tunnel_differs_in_no_field_that_its_manifest_omits(
     declared = [resource("AgentTunnel", f"t{n}", name=f"t{n}", **fields) for n, fields in enumerate(tunnels)]
     project.declare(DOMAIN, resource("ReservedAddress", "ssh", region="us"), *declared)
     assert project("apply", "-y").code == 0
-    assert running(agent).keys() == {f"t{n}" for n in range(len(tunnels))}
+    assert list_running(agent).keys() == {f"t{n}" for n in range(len(tunnels))}
     planned = project("plan", "--detailed-exitcode")
     assert (planned.code, planned.out.count("AgentTunnel/")) == (0, 0), planned.out
     assert project("drift").code == 0
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"proto": "tcp", "addr": "22", "inspect": True}, "AgentTunnel/t.inspect: does not apply to a tcp tunnel"),
         ({"proto": "tls", "addr": "443", "inspect": True}, "AgentTunnel/t.inspect: does not apply to a tls tunnel"),
@@ -180,11 +176,11 @@ def test_a_tunnel_differs_in_no_field_that_its_manifest_omits(
     ids=str,
 )
 def test_an_option_that_agents_do_not_have_for_the_protocol_is_an_error(
-    project: Project, agent: httpx.Client, fields: dict[str, Any], told: str
+    project: Project, agent: httpx.Client, fields: dict[str, Any], message: str
 ) -> None:
     project.declare(resource("AgentTunnel", "t", name="t", **fields))
-    said = project("validate")
-    assert (said.code, told in " ".join(said.err.split())) == (1, True), said.err
+    result = project("validate")
+    assert (result.code, message in " ".join(result.err.split())) == (1, True), result.err
 
 
 def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> None:
@@ -202,23 +198,23 @@ def test_no_key_is_sent_to_an_agent(project: Project, agent: httpx.Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("address", "told"),
+    ("address", "message"),
     [
         ("http://agent.example.com:4040", "is unencrypted; use https"),
         ("localhost:4040", "is not a URL; write it like http://127.0.0.1:4040"),
     ],
 )
 def test_an_invalid_address_of_an_agent_is_reported_with_its_position(
-    project: Project, address: str, told: str
+    project: Project, address: str, message: str
 ) -> None:
     project.write("reconciler.yaml", f"version: 1\nstack: prod\nagent: {{base_url: '{address}'}}\n")
-    said = project("validate")
-    assert said.code == 1
-    assert "reconciler.yaml:3:19: agent.base_url" in said.err
-    assert told in said.err
+    result = project("validate")
+    assert result.code == 1
+    assert "reconciler.yaml:3:19: agent.base_url" in result.err
+    assert message in result.err
 
 
-def nobody() -> str:
+def unreachable_url() -> str:
     """An address at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"http://127.0.0.1:{listener.getsockname()[1]}"

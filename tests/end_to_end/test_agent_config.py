@@ -30,16 +30,16 @@ BERLIN = resource(
 )
 
 
-def written(project: Project, name: str = "agent.yml") -> dict[str, Any]:
+def read_config(project: Project, name: str = "agent.yml") -> dict[str, Any]:
     return yaml.safe_load((project.root / name).read_text())
 
 
 def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_platform(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
     assert on_sandbox("apply", "-y").code == 0
-    said = on_sandbox("agent", "config", "berlin", "--out", "new/agent.yml")
-    assert (said.code, said.out, said.err) == (0, "", "Wrote new/agent.yml.\n")
-    assert written(on_sandbox, "new/agent.yml") == {
+    result = on_sandbox("agent", "config", "berlin", "--out", "new/agent.yml")
+    assert (result.code, result.out, result.err) == (0, "", "Wrote new/agent.yml.\n")
+    assert read_config(on_sandbox, "new/agent.yml") == {
         "version": "2",
         "authtoken": (on_sandbox.root / "secrets/berlin.token").read_text(),
         "server_addr": "eu.connect.example.com",
@@ -52,10 +52,10 @@ def test_the_file_holds_the_delivered_token_and_the_ingress_as_it_is_on_the_plat
 def test_a_printed_configuration_contains_no_token(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN)
     assert on_sandbox("apply", "-y").code == 0
-    said = on_sandbox("agent", "config", "berlin")
-    assert said.code == 0
-    assert "authtoken" not in yaml.safe_load(said.out)
-    assert "# The authtoken is not printed" in said.out
+    result = on_sandbox("agent", "config", "berlin")
+    assert result.code == 0
+    assert "authtoken" not in yaml.safe_load(result.out)
+    assert "# The authtoken is not printed" in result.out
 
 
 def test_a_token_is_read_from_its_dotenv_entry(on_sandbox: Project) -> None:
@@ -64,7 +64,7 @@ def test_a_token_is_read_from_its_dotenv_entry(on_sandbox: Project) -> None:
     on_sandbox.declare({**CREDENTIAL, "deliver": deliver}, config)
     assert on_sandbox("apply", "-y").code == 0
     assert on_sandbox("agent", "config", "berlin", "--out", "agent.yml").code == 0
-    assert f"BERLIN={written(on_sandbox)['authtoken']}" in (on_sandbox.root / "secrets/.env").read_text()
+    assert f"BERLIN={read_config(on_sandbox)['authtoken']}" in (on_sandbox.root / "secrets/.env").read_text()
 
 
 def test_the_token_of_another_credential_is_not_overwritten(on_sandbox: Project) -> None:
@@ -72,26 +72,26 @@ def test_the_token_of_another_credential_is_not_overwritten(on_sandbox: Project)
     on_sandbox.declare(CREDENTIAL, INGRESS, oslo, BERLIN)
     assert on_sandbox("apply", "-y").code == 0
     token = (on_sandbox.root / "secrets/oslo.token").read_text()
-    said = on_sandbox("agent", "config", "berlin", "--out", "secrets/oslo.token")
-    assert (said.code, said.out) == (1, "")
-    assert "secrets/oslo.token overlaps with a delivery: TunnelCredential/oslo to secrets/oslo.token" in said.err
+    result = on_sandbox("agent", "config", "berlin", "--out", "secrets/oslo.token")
+    assert (result.code, result.out) == (1, "")
+    assert "secrets/oslo.token overlaps with a delivery: TunnelCredential/oslo to secrets/oslo.token" in result.err
     assert (on_sandbox.root / "secrets/oslo.token").read_text() == token
 
 
 def test_a_token_that_is_not_delivered_yet_is_an_error_at_its_credential(on_sandbox: Project) -> None:
     on_sandbox.declare(CREDENTIAL, resource("AgentConfig", "berlin", credential={"ref": "TunnelCredential/berlin"}))
-    said = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")
-    assert said.code == 1
-    assert "manifests/all.yaml:3:" in said.err
-    assert "there is no file secrets/berlin.token; apply first" in said.err
+    result = on_sandbox("agent", "config", "berlin", "--out", "agent.yml")
+    assert result.code == 1
+    assert "manifests/all.yaml:3:" in result.err
+    assert "there is no file secrets/berlin.token; apply first" in result.err
     assert not (on_sandbox.root / "agent.yml").exists()
 
 
 def test_a_plan_does_not_contain_an_agent_configuration(on_sandbox: Project) -> None:
     on_sandbox.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
-    said = on_sandbox("plan", "--detailed-exitcode")
-    assert said.code == 0
-    assert "AgentConfig" not in said.out + said.err
+    result = on_sandbox("plan", "--detailed-exitcode")
+    assert result.code == 0
+    assert "AgentConfig" not in result.out + result.err
 
 
 def test_several_are_merged_with_what_they_extend(project: Project) -> None:
@@ -102,7 +102,7 @@ def test_several_are_merged_with_what_they_extend(project: Project) -> None:
         resource("AgentConfig", "berlin", extends=[{"ref": "AgentConfig/base"}], tunnels={"agent-api": API}),
     )
     assert project("agent", "config", "berlin", "token", "--out", "agent.yml").code == 0
-    assert written(project) == {
+    assert read_config(project) == {
         "version": "2",
         "authtoken": "made-up-token",
         "server_addr": "eu.connect.example.com:443",
@@ -116,9 +116,9 @@ def test_two_that_disagree_are_refused_with_both_places(project: Project) -> Non
     other = resource("AgentConfig", "other", version="3", tunnels={"agent-api": {**API, "addr": "4041"}})
     project.declare(base, file="base.yaml")
     project.declare(other, file="other.yaml")
-    said = project("agent", "config", "base", "other", "--out", "agent.yml")
-    assert said.code == 1
-    (line,) = [line for line in said.err.splitlines() if "tunnels" in line]
+    result = project("agent", "config", "base", "other", "--out", "agent.yml")
+    assert result.code == 1
+    (line,) = [line for line in result.err.splitlines() if "tunnels" in line]
     assert line.startswith("manifests/other.yaml:1:")
     assert "AgentConfig/other.tunnels.agent-api: differs from AgentConfig/base (manifests/base.yaml:1:" in line
     assert not (project.root / "agent.yml").exists()
@@ -126,29 +126,29 @@ def test_two_that_disagree_are_refused_with_both_places(project: Project) -> Non
 
 def test_an_unknown_configuration_is_an_error_that_suggests_a_similar_name(project: Project) -> None:
     project.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
-    said = project("agent", "config", "berlim")
-    assert said.code == 1
-    assert "there is no AgentConfig/berlim in the manifests; did you mean berlin?" in said.err
+    result = project("agent", "config", "berlim")
+    assert result.code == 1
+    assert "there is no AgentConfig/berlim in the manifests; did you mean berlin?" in result.err
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"lifecycle": {"protect": True}}, "AgentConfig/berlin.lifecycle: AgentConfig is rendered to a file"),
         ({"ensure": "absent"}, "AgentConfig/berlin.ensure: AgentConfig is rendered to a file"),
     ],
 )
-def test_a_configuration_is_no_object_of_the_platform(project: Project, more: dict[str, Any], told: str) -> None:
+def test_a_configuration_is_no_object_of_the_platform(project: Project, more: dict[str, Any], message: str) -> None:
     project.declare({**resource("AgentConfig", "berlin", server_addr="eu.example.com:443"), **more})
-    said = project("validate")
-    assert said.code == 1
-    assert told in said.err
+    result = project("validate")
+    assert result.code == 1
+    assert message in result.err
 
 
 def test_the_command_without_a_subcommand_lists_the_subcommands(project: Project) -> None:
-    said = project("agent")
-    assert said.code == 64
-    assert "config  Print or write an agent" in said.out
+    result = project("agent")
+    assert result.code == 64
+    assert "config  Print or write an agent" in result.out
 
 
 def test_nothing_refers_to_a_configuration(project: Project) -> None:
@@ -156,9 +156,9 @@ def test_nothing_refers_to_a_configuration(project: Project) -> None:
         resource("AgentConfig", "berlin", server_addr="eu.example.com:443"),
         resource("IPPolicy", "office", description={"ref": "AgentConfig/berlin"}),
     )
-    said = project("validate")
-    assert said.code == 1
-    assert "refers to AgentConfig/berlin, which is rendered to a file and has no outputs" in said.err
+    result = project("validate")
+    assert result.code == 1
+    assert "refers to AgentConfig/berlin, which is rendered to a file and has no outputs" in result.err
 
 
 def test_the_agent_starts_with_the_file_that_was_written_for_it(project: Project, tmp_path: Path) -> None:

@@ -52,16 +52,16 @@ def repository(request: pytest.FixtureRequest, make: Callable[[str], Repository]
     return make(request.param)
 
 
-def reviewed(repository: Repository, branch: str = "topic", base: str = "main", **files: str | None) -> Change:
+def open_reviewed(repository: Repository, branch: str = "topic", base: str = "main", **files: str | None) -> Change:
     """A request with these manifests, whose plan was reviewed."""
     repository.commit(branch, {f"manifests/{name}.yaml": text for name, text in files.items()}, base)
     request = repository.open(branch, base)
-    said = repository.plan(request)
-    assert said.code == 0, said
+    result = repository.plan(request)
+    assert result.code == 0, result
     return request
 
 
-def created(sandbox: Sandbox) -> list[str]:
+def list_policies(sandbox: Sandbox) -> list[str]:
     return sorted(found["description"] for found in sandbox.get("/ip_policies")["ip_policies"])
 
 
@@ -74,11 +74,11 @@ def test_github_the_reviewed_plan_is_applied_however_the_request_is_merged(
 ) -> None:
     repository = make("github")
     repository.commit("topic", {"manifests/a.yaml": policy("a")})
-    request = reviewed(repository, b=policy("b"))
+    request = open_reviewed(repository, b=policy("b"))
     repository.commit("main", {"README.md": "meanwhile\n"})
-    said = repository.apply(repository.merge(request, how=how))
-    assert (said.code, said.out) == (0, "Applied: 2 created.\n"), said
-    assert created(sandbox) == ["a", "b"]
+    result = repository.apply(repository.merge(request, how=how))
+    assert (result.code, result.out) == (0, "Applied: 2 created.\n"), result
+    assert list_policies(sandbox) == ["a", "b"]
 
 
 @pytest.mark.parametrize("how", ["merge", "squash", "forward"])
@@ -87,38 +87,38 @@ def test_gitlab_the_reviewed_plan_is_applied_however_the_request_is_merged(
 ) -> None:
     repository = make("gitlab")
     repository.commit("topic", {"manifests/a.yaml": policy("a")})
-    request = reviewed(repository, b=policy("b"))
-    said = repository.apply(repository.merge(request, how=how))
-    assert (said.code, said.out) == (0, "Applied: 2 created.\n"), said
-    assert created(sandbox) == ["a", "b"]
+    request = open_reviewed(repository, b=policy("b"))
+    result = repository.apply(repository.merge(request, how=how))
+    assert (result.code, result.out) == (0, "Applied: 2 created.\n"), result
+    assert list_policies(sandbox) == ["a", "b"]
 
 
 def test_a_merge_queue_pushes_several_requests_at_once_and_each_was_reviewed(
     repository: Repository, sandbox: Sandbox
 ) -> None:
-    first = reviewed(repository, "first", a=policy("a"))
-    second = reviewed(repository, "second", b=policy("b"))
-    said = repository.apply(repository.merge(first, second))
-    assert (said.code, said.out) == (0, "Applied: 2 created.\n"), said
-    assert created(sandbox) == ["a", "b"]
+    first = open_reviewed(repository, "first", a=policy("a"))
+    second = open_reviewed(repository, "second", b=policy("b"))
+    result = repository.apply(repository.merge(first, second))
+    assert (result.code, result.out) == (0, "Applied: 2 created.\n"), result
+    assert list_policies(sandbox) == ["a", "b"]
 
 
 def test_a_merge_queue_with_a_request_without_a_plan_is_not_applied(repository: Repository) -> None:
-    first = reviewed(repository, "first", a=policy("a"))
+    first = open_reviewed(repository, "first", a=policy("a"))
     repository.commit("second", {"manifests/b.yaml": policy("b")})
     second = repository.open("second")
-    said = repository.apply(repository.merge(first, second))
-    assert said.code == 3
-    assert "IPPolicy/b: not reviewed: create\n" in said.err
-    assert "IPPolicy/a" not in said.err
-    assert f"{second.number}: its pipeline kept no plan" in said.err
+    result = repository.apply(repository.merge(first, second))
+    assert result.code == 3
+    assert "IPPolicy/b: not reviewed: create\n" in result.err
+    assert "IPPolicy/a" not in result.err
+    assert f"{second.number}: its pipeline kept no plan" in result.err
 
 
 def test_the_token_is_not_sent_to_where_the_host_stores_artifacts(
     make: Callable[[str], Repository], forge: Forge
 ) -> None:
     repository = make("github")
-    assert repository.apply(repository.merge(reviewed(repository, a=policy("a")))).code == 0
+    assert repository.apply(repository.merge(open_reviewed(repository, a=policy("a")))).code == 0
     assert forge.stored
     assert TOKEN not in str(forge.stored)
 
@@ -129,9 +129,9 @@ def test_the_token_is_not_sent_to_where_the_host_stores_artifacts(
 def test_a_push_without_a_request_is_not_applied(repository: Repository) -> None:
     before = repository.git("rev-parse", "main")
     after = repository.commit("main", {"manifests/a.yaml": policy("a")})
-    said = repository.apply(Push(before, after))
-    assert said.code == 3
-    assert said.err.startswith(f"error: {after} was pushed to main, not merged, so that no plan of it was reviewed; ")
+    result = repository.apply(Push(before, after))
+    assert result.code == 3
+    assert result.err.startswith(f"error: {after} was pushed to main, not merged, so that no plan of it was reviewed; ")
 
 
 def test_the_push_that_adds_the_pipeline_applies_nothing_and_succeeds(repository: Repository, sandbox: Sandbox) -> None:
@@ -140,14 +140,14 @@ def test_the_push_that_adds_the_pipeline_applies_nothing_and_succeeds(repository
     repository.commit("main", {repository.pipeline: None})
     before = repository.git("rev-parse", "main")
     after = repository.commit("main", {repository.pipeline: "y\n", "manifests/a.yaml": policy("a")})
-    said = repository.apply(Push(before, after))
-    assert (said.code, said.err) == (0, f"note: {after}{note}")
+    result = repository.apply(Push(before, after))
+    assert (result.code, result.err) == (0, f"note: {after}{note}")
     assert sandbox.calls() == []
 
 
 def attack(repository: Repository) -> tuple[Change, Change]:
     """Two requests with one head, which deletes a domain: only the base of the other approves the deletion."""
-    repository.apply(repository.merge(reviewed(repository, "add", shop=domain("shop"))))
+    repository.apply(repository.merge(open_reviewed(repository, "add", shop=domain("shop"))))
     repository.commit("evil", {"README.md": "mine\n"})
     head = repository.commit("topic", {"manifests/shop.yaml": None, "manifests/b.yaml": policy("b")}, "evil")
     good, evil = repository.forge.open(head), repository.forge.open(head, "evil")
@@ -163,9 +163,9 @@ def test_two_requests_with_one_head_only_the_plan_of_the_merged_one_counts(
     repository: Repository, sandbox: Sandbox
 ) -> None:
     good, evil = attack(repository)
-    said = repository.apply(repository.merge(good))
-    assert said.code == 3
-    assert "ReservedDomain/shop: not reviewed: delete\n" in said.err
+    result = repository.apply(repository.merge(good))
+    assert result.code == 3
+    assert "ReservedDomain/shop: not reviewed: delete\n" in result.err
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
     assert evil.state == "open"
 
@@ -183,31 +183,31 @@ def test_the_plan_of_a_retargeted_request_does_not_count_for_its_new_base(
     repository: Repository, sandbox: Sandbox
 ) -> None:
     repository.commit("other", {"README.md": "other\n"})
-    request = reviewed(repository, "topic", "other", a=policy("a"))
+    request = open_reviewed(repository, "topic", "other", a=policy("a"))
     request.base = "main"
-    said = repository.apply(repository.merge(request))
-    assert said.code == 3
-    assert f"its plan is for request {request.number} of " in said.err
-    assert " into other at " in said.err
+    result = repository.apply(repository.merge(request))
+    assert result.code == 3
+    assert f"its plan is for request {request.number} of " in result.err
+    assert " into other at " in result.err
     assert repository.plan(request).code == 0
 
 
 def test_approvals_are_those_of_the_merged_checkout(repository: Repository, sandbox: Sandbox) -> None:
     """A plan file with a granted approval: the plan key is readable for those who can push."""
-    repository.apply(repository.merge(reviewed(repository, "add", shop=domain("shop"), kept=policy("kept"))))
+    repository.apply(repository.merge(open_reviewed(repository, "add", shop=domain("shop"), kept=policy("kept"))))
     repository.commit("topic", {"manifests/shop.yaml": None})
     request = repository.open("topic")
     assert repository.plan(request, "--allow", "delete:ReservedDomain=1").code == 0
-    said = repository.apply(repository.merge(request))
-    assert said.code == 4
-    assert "approval required" in said.err
+    result = repository.apply(repository.merge(request))
+    assert result.code == 4
+    assert "approval required" in result.err
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
 
 
 def test_a_newer_plan_of_the_same_request_counts_and_an_older_one_where_it_does_not_fit(
     repository: Repository, forge: Forge
 ) -> None:
-    request = reviewed(repository, a=policy("a"))
+    request = open_reviewed(repository, a=policy("a"))
     assert repository.plan(request).code == 0
     newest = forge.artifacts / str(forge.runs[-1].id) / "plan" / "plan.json"
     newest.write_text("{}")
@@ -215,21 +215,23 @@ def test_a_newer_plan_of_the_same_request_counts_and_an_older_one_where_it_does_
 
 
 def test_a_change_of_another_merge_that_was_never_applied_is_named(repository: Repository, sandbox: Sandbox) -> None:
-    first, second = (reviewed(repository, name, **{name: policy(name)}) for name in ("one", "two"))
+    first, second = (open_reviewed(repository, name, **{name: policy(name)}) for name in ("one", "two"))
     repository.merge(first)  # its apply never ran
     push = repository.merge(second)
-    said = repository.apply(push)
-    assert said.code == 3
-    assert said.err.startswith("IPPolicy/one: not reviewed: create\nerror: these changes are not in the reviewed plan")
+    result = repository.apply(push)
+    assert result.code == 3
+    assert result.err.startswith(
+        "IPPolicy/one: not reviewed: create\nerror: these changes are not in the reviewed plan"
+    )
     part = repository.apply(push, "--partial")
     assert (part.code, part.out) == (5, "Applied: 1 created.\n"), part
     assert "IPPolicy/one: not reviewed: create\n" in part.err
-    assert created(sandbox) == ["two"]
+    assert list_policies(sandbox) == ["two"]
 
 
 def test_with_partial_a_change_waits_for_one_that_was_not_reviewed(repository: Repository, sandbox: Sandbox) -> None:
     rule = "kind: IPPolicyRule\nname: r\nspec: {ip_policy_id: {ref: IPPolicy/a}, cidr: 192.0.2.0/24, action: allow}\n"
-    request = reviewed(repository, a=policy("a"), b=policy("b"), r=rule)
+    request = open_reviewed(repository, a=policy("a"), b=policy("b"), r=rule)
     push = repository.merge(request)
     forge, run = repository.forge, repository.forge.runs[-1].id
     file = forge.artifacts / str(run) / "plan" / "plan.json"
@@ -238,21 +240,19 @@ def test_with_partial_a_change_waits_for_one_that_was_not_reviewed(repository: R
     calls = tuple(call for call in plan.calls if str(call.address) != "IPPolicy/a")
     calls = tuple(replace(call, needs=()) for call in calls)
     file.write_text(plan_json.write_plan(replace(plan, changes=without, calls=calls), PLAN_KEY.encode()))
-    said = repository.apply(push, "--partial")
-    assert said.code == 5
-    assert "skipped: create IPPolicyRule/r: it needs a change that was not reviewed\n" in said.err
-    assert created(sandbox) == ["b"]
+    result = repository.apply(push, "--partial")
+    assert result.code == 5
+    assert "skipped: create IPPolicyRule/r: it needs a change that was not reviewed\n" in result.err
+    assert list_policies(sandbox) == ["b"]
 
 
-def test_changes_on_the_platform_after_the_review_are_not_overwritten(
-    repository: Repository, sandbox: Sandbox
-) -> None:
-    repository.apply(repository.merge(reviewed(repository, "add", a=policy("a"))))
-    request = reviewed(repository, "change", a=policy("a", "changed"))
+def test_changes_on_the_platform_after_the_review_are_not_overwritten(repository: Repository, sandbox: Sandbox) -> None:
+    repository.apply(repository.merge(open_reviewed(repository, "add", a=policy("a"))))
+    request = open_reviewed(repository, "change", a=policy("a", "changed"))
     (live,) = sandbox.get("/ip_policies")["ip_policies"]
     sandbox.patch(f"/ip_policies/{live['id']}", {"description": "repaired in an outage"})
     assert repository.apply(repository.merge(request)).code == 3
-    assert created(sandbox) == ["repaired in an outage"]
+    assert list_policies(sandbox) == ["repaired in an outage"]
 
 
 def test_another_value_of_a_secret_is_another_change(repository: Repository) -> None:
@@ -261,11 +261,11 @@ def test_another_value_of_a_secret_is_another_change(repository: Repository) -> 
         "kind: Secret\nname: s\nspec: {name: s, vault_id: {ref: Vault/v}, value: {from_env: DATADOG}}\n"
     )
     repository.environ["DATADOG"] = "first"
-    request = reviewed(repository, s=secret)
+    request = open_reviewed(repository, s=secret)
     push = repository.merge(request)
     repository.environ["DATADOG"] = "second"
-    said = repository.apply(push)
-    assert (said.code, "Secret/s: not reviewed: create" in said.err) == (3, True), said
+    result = repository.apply(push)
+    assert (result.code, "Secret/s: not reviewed: create" in result.err) == (3, True), result
     repository.environ["DATADOG"] = "first"
     assert repository.apply(push).code == 0
 
@@ -276,15 +276,15 @@ def test_a_declaration_that_is_invalid_after_the_merge_does_not_hold_the_rest(
     """A variable that only the pipeline of the request had."""
     unset = "kind: IPPolicy\nname: wrong\nspec: {description: {from_env: REGION}}\n"
     repository.environ["REGION"] = "eu"
-    push = repository.merge(reviewed(repository, a=policy("a"), wrong=unset))
+    push = repository.merge(open_reviewed(repository, a=policy("a"), wrong=unset))
     del repository.environ["REGION"]
-    said = repository.apply(push)
-    assert (said.code, said.out) == (1, "Applied: 1 created.\n"), said
-    assert "the environment variable REGION is not set" in said.err
-    assert created(sandbox) == ["a"]
+    result = repository.apply(push)
+    assert (result.code, result.out) == (1, "Applied: 1 created.\n"), result
+    assert "the environment variable REGION is not set" in result.err
+    assert list_policies(sandbox) == ["a"]
     repository.environ["REGION"] = "eu"
     assert repository.apply(push).code == 0
-    assert created(sandbox) == ["a", "eu"]
+    assert list_policies(sandbox) == ["a", "eu"]
 
 
 # --- the tip of the branch before the push ----------------------------------------------------------------------------
@@ -310,7 +310,8 @@ def test_rules_are_those_of_the_branch_before_the_push(
     repository = make(host)
     repository.commit("main", {"policies/restricted.yaml": POLICY})
     assert (
-        repository.apply(repository.merge(reviewed(repository, "edge", edge=EDGE, office=policy("office")))).code == 0
+        repository.apply(repository.merge(open_reviewed(repository, "edge", edge=EDGE, office=policy("office")))).code
+        == 0
     )
     repository.commit("open", {"policies/restricted.yaml": None})
     repository.commit("open", {"manifests/edge.yaml": OPEN})
@@ -322,8 +323,8 @@ def test_rules_are_those_of_the_branch_before_the_push(
     push = repository.merge(request, how=how)
     if how in ("rebase", "forward"):
         assert repository.git("rev-parse", f"{push.after}^1") != push.before
-    said = repository.apply(push)
-    assert said.code == 4, said
+    result = repository.apply(push)
+    assert result.code == 4, result
     assert sandbox.calls() == []
     repository.git("reset", "--quiet", "--hard", start)
     entries = [line for line in refused.err.splitlines() if line.startswith(("  - ", "    "))]
@@ -335,41 +336,41 @@ def test_rules_are_those_of_the_branch_before_the_push(
 
 @pytest.mark.parametrize("before", ["", "1" * 40])
 def test_without_the_tip_before_the_push_nothing_is_sent(repository: Repository, before: str) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
-    said = repository.apply(Push(before, push.after))
-    assert said.code == 3
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
+    result = repository.apply(Push(before, push.after))
+    assert result.code == 3
     if before:
-        assert said.err == (
+        assert result.err == (
             f"error: {before}, the tip of main before this push, is not in the checkout\n"
             "check out the whole history: `fetch-depth: 0` of actions/checkout, `GIT_DEPTH: 0` in GitLab\n"
         )
     else:
-        assert "the commit at the tip of main before this push is unknown" in said.err
+        assert "the commit at the tip of main before this push is unknown" in result.err
 
 
 def test_a_shallow_checkout_is_an_error_with_the_required_fetch_depth(repository: Repository) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     project = repository.clone("main")
     shallow = project.root.with_name("shallow")
     repository.git("clone", "--quiet", "--depth", "1", f"file://{repository.origin}", str(shallow))
     project.root = shallow
-    said = repository.apply_in(project, push)
-    assert said.code == 3
-    assert "is not in the checkout\ncheck out the whole history: `fetch-depth: 0`" in said.err
+    result = repository.apply_in(project, push)
+    assert result.code == 3
+    assert "is not in the checkout\ncheck out the whole history: `fetch-depth: 0`" in result.err
 
 
 def test_a_push_that_replaces_history_is_not_applied(repository: Repository) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     dropped = repository.commit("main", {"manifests/b.yaml": policy("b")})
-    said = repository.apply(Push(dropped, push.after))
-    assert said.code == 3
-    assert "the push replaced the history of main" in said.err
+    result = repository.apply(Push(dropped, push.after))
+    assert result.code == 3
+    assert "the push replaced the history of main" in result.err
 
 
 def test_another_checkout_than_the_pushed_commit_is_not_applied(repository: Repository) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
-    said = repository.apply(push, at=push.before)
-    assert (said.code, said.err) == (
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
+    result = repository.apply(push, at=push.before)
+    assert (result.code, result.err) == (
         3,
         f"error: the checkout is at {push.before}, not at {push.after}, which was pushed\n",
     )
@@ -391,8 +392,8 @@ def plan_of(repository: Repository) -> Path:
 
 
 def test_an_artifact_with_an_extra_call_does_not_add_it(repository: Repository, sandbox: Sandbox) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
-    other = reviewed(repository, "other", z=policy("z"))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
+    other = open_reviewed(repository, "other", z=policy("z"))
     assert other.number
     extra = plan_json.read_plan(plan_of(repository).read_text(), lambda *_: pytest.fail("there is no secret"))
     file = repository.forge.artifacts / str(repository.forge.runs[0].id) / "plan" / "plan.json"
@@ -402,11 +403,11 @@ def test_an_artifact_with_an_extra_call_does_not_add_it(repository: Repository, 
     more = replace(plan, changes=(*plan.changes, *changes), calls=(*plan.calls, *calls))
     file.write_text(plan_json.write_plan(more, PLAN_KEY.encode()))
     assert repository.apply(push).code == 0
-    assert created(sandbox) == ["a"]
+    assert list_policies(sandbox) == ["a"]
 
 
 def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Repository) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     file = plan_of(repository)
     plan = plan_json.read_plan(file.read_text(), lambda *_: pytest.fail("there is no secret"))
     assert plan.request is not None
@@ -430,19 +431,19 @@ def test_an_artifact_of_another_request_or_repository_is_not_used(repository: Re
 
 def test_gitlab_a_pipeline_of_a_fork_does_not_hide_the_project_s_own(make: Callable[[str], Repository]) -> None:
     repository = make("gitlab")
-    request = reviewed(repository, a=policy("a"))
+    request = open_reviewed(repository, a=policy("a"))
     repository.forge.runs.append(Run(900, request.head, number=request.number, project="43"))
     assert repository.apply(repository.merge(request)).code == 0
 
 
 def test_an_artifact_that_was_changed_or_not_signed_is_not_used(repository: Repository) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     file = plan_of(repository)
     good = file.read_text()
     for text in (good.replace('"a"', '"b"'), json.dumps({**json.loads(good), "signature": None}), "[]", "\0", ""):
         file.write_text(text)
-        said = repository.apply(push)
-        assert (said.code, "IPPolicy/a: not reviewed: create" in said.err) == (3, True), said
+        result = repository.apply(push)
+        assert (result.code, "IPPolicy/a: not reviewed: create" in result.err) == (3, True), result
     file.write_text(good)
     assert repository.apply(push).code == 0
 
@@ -462,25 +463,25 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_archive_is_no_review(make: Callable[[str], Repository], forge: Forge, what: str) -> None:
     repository = make("github")
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     forge.archives[forge.runs[-1].id] = HOSTILE[what]
-    said = repository.apply(push)
-    assert said.code == 3
-    assert "IPPolicy/a: not reviewed: create\n" in said.err
-    assert "#12: the artifact " in said.err
+    result = repository.apply(push)
+    assert result.code == 3
+    assert "IPPolicy/a: not reviewed: create\n" in result.err
+    assert "#12: the artifact " in result.err
 
 
 def test_a_download_is_cut_off_at_its_limit(make: Callable[[str], Repository], forge: Forge) -> None:
     repository = make("gitlab")
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     forge.archives[forge.runs[-1].id] = b" " * (65 * 2**20)
-    said = repository.apply(push)
-    assert said.code == 1
-    assert "larger than 64 MB" in said.err
+    result = repository.apply(push)
+    assert result.code == 1
+    assert "larger than 64 MB" in result.err
 
 
 def test_no_plan_file_is_read_from_or_written_to_the_checkout(repository: Repository, sandbox: Sandbox) -> None:
-    request = reviewed(repository, a=policy("a"))
+    request = open_reviewed(repository, a=policy("a"))
     decoy = plan_of(repository).read_text()
     repository.commit("topic", {"plan.json": decoy, "manifests/b.yaml": policy("b")})
     request = repository.open("topic")
@@ -495,7 +496,7 @@ def test_no_plan_file_is_read_from_or_written_to_the_checkout(repository: Reposi
 
 
 def test_a_second_run_of_the_pipeline_changes_nothing(repository: Repository, sandbox: Sandbox) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     assert repository.apply(push).code == 0
     again = repository.apply(push)
     assert again.code == 0
@@ -503,23 +504,23 @@ def test_a_second_run_of_the_pipeline_changes_nothing(repository: Repository, sa
 
 
 def test_an_old_run_that_is_repeated_does_not_undo_later_merges(repository: Repository, sandbox: Sandbox) -> None:
-    first = repository.merge(reviewed(repository, "one", one=policy("one")))
+    first = repository.merge(open_reviewed(repository, "one", one=policy("one")))
     assert repository.apply(first).code == 0
-    second = repository.merge(reviewed(repository, "two", two=policy("two")))
+    second = repository.merge(open_reviewed(repository, "two", two=policy("two")))
     assert repository.apply(second).code == 0
-    said = repository.apply(first)
-    assert said.code == 3
-    assert "IPPolicy/two: not reviewed: delete\n" in said.err
-    assert created(sandbox) == ["one", "two"]
+    result = repository.apply(first)
+    assert result.code == 3
+    assert "IPPolicy/two: not reviewed: delete\n" in result.err
+    assert list_policies(sandbox) == ["one", "two"]
 
 
 def test_an_expired_artifact_is_missed_and_a_merge_that_changes_nothing_needs_none(
     repository: Repository, forge: Forge
 ) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     forge.expired.add(forge.runs[-1].id)
-    said = repository.apply(push)
-    assert (said.code, "its pipeline kept no plan, or the plan expired" in said.err) == (3, True)
+    result = repository.apply(push)
+    assert (result.code, "its pipeline kept no plan, or the plan expired" in result.err) == (3, True)
     repository.commit("docs", {"README.md": "text\n"}, push.before)
     nothing = repository.open("docs")
     repository.git("checkout", "--quiet", "main")
@@ -532,22 +533,22 @@ def test_an_expired_artifact_is_missed_and_a_merge_that_changes_nothing_needs_no
 
 
 @pytest.mark.parametrize(
-    ("key", "said"), [(None, "is not set; --reviewed accepts signed plans only"), ("", "is set, but empty; ")]
+    ("key", "message"), [(None, "is not set; --reviewed accepts signed plans only"), ("", "is set, but empty; ")]
 )
-def test_without_a_plan_key_nothing_is_applied(repository: Repository, key: str | None, said: str) -> None:
-    push = repository.merge(reviewed(repository, a=policy("a")))
+def test_without_a_plan_key_nothing_is_applied(repository: Repository, key: str | None, message: str) -> None:
+    push = repository.merge(open_reviewed(repository, a=policy("a")))
     del repository.environ[plan_files.KEY]
     repository.environ |= {} if key is None else {plan_files.KEY: key}
-    told = repository.apply(push)
-    assert told.code == 64
-    assert told.err.startswith(f"error: RECONCILER_PLAN_KEY {said}")
+    report = repository.apply(push)
+    assert report.code == 64
+    assert report.err.startswith(f"error: RECONCILER_PLAN_KEY {message}")
 
 
 class Killed(BaseException):
     """The process dies."""
 
 
-def killed_at(project: Project, sandbox: Sandbox, number: int) -> None:
+def kill_next_apply(project: Project, sandbox: Sandbox, number: int) -> None:
     """The next apply of the project dies at this step."""
     left = iter(range(number))
 
@@ -573,13 +574,13 @@ def test_after_a_crash_a_second_run_applies_the_rest(
     """With a store: what the first run left looks different from the reviewed plan, and is recognized."""
     repository = make("github")
     repository.environ["RECONCILER_STORE"] = str(tmp_path / "store.db")
-    push = repository.merge(reviewed(repository, a=policy("a"), b=policy("b"), c=CREDENTIAL))
+    push = repository.merge(open_reviewed(repository, a=policy("a"), b=policy("b"), c=CREDENTIAL))
     project = repository.clone("main")
-    killed_at(project, sandbox, number)
+    kill_next_apply(project, sandbox, number)
     with contextlib.suppress(Killed):
         repository.apply_in(project, push)
-    said = repository.apply(push)
-    assert said.code == 0, said
-    assert created(sandbox) == ["a", "b"]
+    result = repository.apply(push)
+    assert result.code == 0, result
+    assert list_policies(sandbox) == ["a", "b"]
     (credential,) = sandbox.get("/credentials")["credentials"]
     assert credential["description"] == "agent"

@@ -22,7 +22,7 @@ def apply(project: Project, *declared: dict) -> None:
     assert answer.code == 0, answer
 
 
-def required_entries(project: Project) -> str:
+def print_required_entries(project: Project) -> str:
     """What `plan --fail-on approvals` says to write."""
     answer = project("plan", "--fail-on", "approvals")
     assert answer.code == 4, answer
@@ -40,7 +40,7 @@ def test_a_change_that_widens_access_passes_with_the_entries_that_the_plan_print
     apply(guarded, OFFICE, EDGE)
     guarded.declare(OFFICE, OPEN_EDGE)
     assert guarded("apply", "-y", "--quiet").code == 4
-    guarded.write("approvals.yaml", required_entries(guarded))
+    guarded.write("approvals.yaml", print_required_entries(guarded))
     assert guarded("plan", "--fail-on", "approvals").code == 0
     assert guarded("apply", "-y", "--quiet").out == "Applied: 1 updated.\n"
     unused = guarded("plan")
@@ -54,7 +54,7 @@ def test_a_change_that_widens_access_passes_with_the_entries_that_the_plan_print
 def test_an_irreversible_deletion_is_approved_by_id(on_sandbox: Project, sandbox: Sandbox) -> None:
     apply(on_sandbox, OFFICE, DOMAIN)
     on_sandbox.declare(OFFICE)
-    entries = required_entries(on_sandbox)
+    entries = print_required_entries(on_sandbox)
     (live,) = sandbox.get("/reserved_domains")["reserved_domains"]
     assert f'  - delete: ReservedDomain/pay\n    id: "{live["id"]}"\n' in entries
     on_sandbox.write("approvals.yaml", entries)
@@ -75,7 +75,7 @@ def test_an_entry_for_something_else_approves_nothing(
 ) -> None:
     apply(on_sandbox, OFFICE, DOMAIN)
     on_sandbox.declare(OFFICE)
-    on_sandbox.write("approvals.yaml", re.sub(pattern, replacement, required_entries(on_sandbox)))
+    on_sandbox.write("approvals.yaml", re.sub(pattern, replacement, print_required_entries(on_sandbox)))
     answer = on_sandbox("plan", "--fail-on", "approvals", "--format", "json")
     assert answer.code == 4
     assert problem in answer.out
@@ -85,7 +85,7 @@ def test_an_entry_for_something_else_approves_nothing(
 def test_another_change_of_the_same_object_needs_another_approval(guarded: Project) -> None:
     apply(guarded, OFFICE, EDGE)
     guarded.declare(OFFICE, OPEN_EDGE)
-    guarded.write("approvals.yaml", required_entries(guarded))
+    guarded.write("approvals.yaml", print_required_entries(guarded))
     guarded.declare(OFFICE, resource("TLSEdge", "pay", description="open to everyone"))
     assert guarded("plan", "--fail-on", "approvals").code == 4
 
@@ -94,7 +94,7 @@ def test_a_guard_over_the_whole_plan_is_approved_for_exactly_its_changes(on_sand
     many = policies(*(f"p{number}" for number in range(12)))
     apply(on_sandbox, *many)
     on_sandbox.declare(*many[:6])
-    on_sandbox.write("approvals.yaml", required_entries(on_sandbox))
+    on_sandbox.write("approvals.yaml", print_required_entries(on_sandbox))
     on_sandbox.declare(*many[:5])
     assert on_sandbox("plan", "--fail-on", "approvals").code == 4
     on_sandbox.declare(*many[:6])
@@ -105,7 +105,7 @@ def test_entries_of_another_environment_are_not_used(on_sandbox: Project) -> Non
     on_sandbox.write("environments/prod.yaml", "{}\n")
     apply(on_sandbox, OFFICE, DOMAIN)
     on_sandbox.declare(OFFICE)
-    on_sandbox.write("approvals.yaml", required_entries(on_sandbox).replace("    id:", "    env: prod\n    id:"))
+    on_sandbox.write("approvals.yaml", print_required_entries(on_sandbox).replace("    id:", "    env: prod\n    id:"))
     alone = on_sandbox("plan", "--fail-on", "approvals")
     assert (alone.code, "unused" in alone.out) == (4, False)
     assert on_sandbox("plan", "--fail-on", "approvals", "--env", "prod").code == 0

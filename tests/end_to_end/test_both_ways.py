@@ -45,7 +45,7 @@ def live(project: Project, sandbox: Sandbox) -> list[tuple[Output, list[tuple[st
     """What each command printed, and its requests."""
     project.use(sandbox)
     project.declare(*DECLARED)
-    told = []
+    results = []
     for words in LIFE:
         if words == ("drift",):
             (policy,) = sandbox.get("/ip_policies")["ip_policies"]
@@ -57,39 +57,44 @@ def live(project: Project, sandbox: Sandbox) -> list[tuple[Output, list[tuple[st
         if words[0] == "init":
             words = (*words[:-1], sandbox.base_url)
         sandbox.forget_log()
-        said = project(*words)
-        told.append((masked(said, sandbox), requests(sandbox)))
-    return told
+        result = project(*words)
+        results.append((mask(result, sandbox), requests(sandbox)))
+    return results
 
 
-def masked(said: Output, sandbox: Sandbox) -> Output:
+def mask(result: Output, sandbox: Sandbox) -> Output:
     """Without what is different each time: the address, ids, moments and durations."""
     host = sandbox.base_url.partition("://")[2]
-    said = said.replace_text(sandbox.base_url, "ADDRESS").replace_text(host, "HOST").number_ids()
+    result = result.replace_text(sandbox.base_url, "ADDRESS").replace_text(host, "HOST").number_ids()
     return Output(
-        said.code,
-        *(re.sub(r"\d{4}-\d\d-\d\d[T ][\d:]+Z?|\d+(\.\d+)? ?m?s\b", "MOMENT", each) for each in (said.out, said.err)),
+        result.code,
+        *(
+            re.sub(r"\d{4}-\d\d-\d\d[T ][\d:]+Z?|\d+(\.\d+)? ?m?s\b", "MOMENT", item)
+            for item in (result.out, result.err)
+        ),
     )
 
 
 def requests(sandbox: Sandbox) -> list[tuple[str, str, int]]:
     """Lists go out at once, and no order is theirs."""
     number = re.compile(r"[a-z]+_[0-9A-Za-z]{27}")
-    return sorted((each["method"], number.sub("ID", each["path"]), each["status"]) for each in sandbox.log())
+    return sorted(
+        (request["method"], number.sub("ID", request["path"]), request["status"]) for request in sandbox.log()
+    )
 
 
 def test_a_command_does_and_prints_the_same(
     sandbox: Sandbox, sandbox_process: SandboxProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = []
+    results = []
     for place, platform in (("one", sandbox), ("other", sandbox_process)):
         platform.reset()
         project = Project(tmp_path / place / "project", capsys)
         project.write("reconciler.yaml", "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n")
-        told.append(live(project, platform))
-    for words, in_process, over_socket in zip(LIFE, *told, strict=True):
+        results.append(live(project, platform))
+    for words, in_process, over_socket in zip(LIFE, *results, strict=True):
         assert (words, in_process) == (words, over_socket)
-    assert [said.code for said, _ in told[0]] == [2, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], told[0]
+    assert [result.code for result, _ in results[0]] == [2, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 4, 0, 0], results[0]
 
 
 def test_each_command_is_in_the_table_or_sends_nothing() -> None:

@@ -25,11 +25,11 @@ def hosted(
 ) -> Project:
     for name in ("CI_API_V4_URL", "GITHUB_REPOSITORY"):
         monkeypatch.delenv(name, raising=False)
-    told = {
+    variables = {
         "github": {"GITHUB_API_URL": host.url, "GITHUB_REPOSITORY": "octo/infra", "GITHUB_TOKEN": TOKEN},
         "gitlab": {"CI_API_V4_URL": f"{host.url}/api/v4", "CI_PROJECT_ID": "42", "GITLAB_TOKEN": TOKEN},
     }
-    on_sandbox.environ |= told[request.param]
+    on_sandbox.environ |= variables[request.param]
     on_sandbox.declare(OFFICE)
     assert on_sandbox("apply", "-y", "--quiet").code == 0
     return on_sandbox
@@ -85,7 +85,9 @@ def test_a_drift_check_of_some_resources_has_no_issue(hosted: Project, host: Cod
     assert host.asked == []
 
 
-def test_a_missing_repository_is_an_error_with_the_variables_to_set(on_sandbox: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_repository_is_an_error_with_the_variables_to_set(
+    on_sandbox: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("CI_API_V4_URL", "GITHUB_REPOSITORY"):
         monkeypatch.delenv(name, raising=False)
     refused = on_sandbox("drift", "--issue")

@@ -20,10 +20,10 @@ FILE = (OFFICE, PARTNERS, RULE, EDGE)
 
 
 def ensure(state: str, *declared: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{**each, "ensure": state} for each in declared]
+    return [{**item, "ensure": state} for item in declared]
 
 
-def restricted_to(sandbox: Sandbox) -> list[str]:
+def read_restriction(sandbox: Sandbox) -> list[str]:
     (edge,) = sandbox.get("/edges/tls")["tls_edges"]
     return sorted(policy["id"] for policy in edge["ip_restriction"]["ip_policies"])
 
@@ -46,7 +46,7 @@ def test_a_whole_file_of_resources_that_refer_to_each_other(applied: Project, sa
 
 
 def test_references_to_a_forgotten_resource_remain_unchanged(applied: Project, sandbox: Sandbox) -> None:
-    before = restricted_to(sandbox)
+    before = read_restriction(sandbox)
     for _ in range(3):
         applied.declare(*ensure("forgotten", OFFICE, RULE), PARTNERS, EDGE)
         assert applied("validate").code == 0
@@ -54,13 +54,13 @@ def test_references_to_a_forgotten_resource_remain_unchanged(applied: Project, s
         sandbox.forget_log()
         again = applied("plan", "--detailed-exitcode")
         assert (again.code, again.err) == (0, "")
-    assert restricted_to(sandbox) == before
+    assert read_restriction(sandbox) == before
     assert applied("drift").code == 0
     applied.declare(*ensure("forgotten", OFFICE), PARTNERS, {**EDGE, "spec": {**EDGE["spec"], "description": "new"}})
-    said = applied("apply", "-y", "-q")
-    assert said.err == ""
-    assert said.out == "Applied: 1 updated.\n"
-    assert restricted_to(sandbox) == before
+    result = applied("apply", "-y", "-q")
+    assert result.err == ""
+    assert result.out == "Applied: 1 updated.\n"
+    assert read_restriction(sandbox) == before
 
 
 def test_a_reference_changed_on_the_platform_is_not_one_to_a_forgotten_resource(
@@ -74,12 +74,12 @@ def test_a_reference_changed_on_the_platform_is_not_one_to_a_forgotten_resource(
         found["id"] for found in sandbox.get("/ip_policies")["ip_policies"] if "partners" in found["metadata"]
     )
     sandbox.put(f"/edges/tls/{edge['id']}/ip_restriction", {"ip_policy_ids": [wide["id"], partners]})
-    said = applied("plan")
-    assert said.code == 1
+    result = applied("plan")
+    assert result.code == 1
     assert (
         "it refers to IPPolicy/office.id, which this stack does not manage any more; "
         "write the id instead of the reference, or set `id:` on IPPolicy/office"
-    ) in " ".join(said.out.split()).replace("IPPolicy/office, which", "IPPolicy/office.id, which")
+    ) in " ".join(result.out.split()).replace("IPPolicy/office, which", "IPPolicy/office.id, which")
 
 
 def test_a_new_referrer_of_a_forgotten_resource_needs_its_id(applied: Project, sandbox: Sandbox) -> None:
@@ -88,7 +88,7 @@ def test_a_new_referrer_of_a_forgotten_resource_needs_its_id(applied: Project, s
     new = resource("TLSEdge", "new", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
     applied.declare(*ensure("forgotten", OFFICE), PARTNERS, EDGE, new)
     assert "set `id:` on IPPolicy/office" in " ".join(applied("plan").out.split())
-    (office,) = set(restricted_to(sandbox)) - {
+    (office,) = set(read_restriction(sandbox)) - {
         found["id"] for found in sandbox.get("/ip_policies")["ip_policies"] if "partners" in found["metadata"]
     }
     applied.declare({**OFFICE, "ensure": "forgotten", "id": office}, PARTNERS, EDGE, new)

@@ -20,21 +20,21 @@ def quietly(project: Project, *words: str) -> Output:
     return project(*words, "-y", "--quiet")
 
 
-def settled(project: Project, sandbox: Sandbox, *declared: dict[str, Any]) -> None:
+def apply_declared(project: Project, sandbox: Sandbox, *declared: dict[str, Any]) -> None:
     project.declare(*declared)
-    said = quietly(project, "apply")
-    assert (said.code, said.err) == (0, ""), said
+    result = quietly(project, "apply")
+    assert (result.code, result.err) == (0, ""), result
     sandbox.forget_log()
 
 
-def blocked(*consents: tuple[str, str]) -> Output:
-    flags = " ".join(f"--allow {flag}" for flag, _ in consents)
-    lines = [f"blocked: {flag}: {why}\n" for flag, why in consents]
+def expect_blocked(*approvals: tuple[str, str]) -> Output:
+    flags = " ".join(f"--allow {flag}" for flag, _ in approvals)
+    lines = [f"blocked: {flag}: {why}\n" for flag, why in approvals]
     return Output(4, "", f"{''.join(lines)}error: nothing was changed: approval required: pass {flags}\n")
 
 
-def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: str, done: str) -> None:
-    assert quietly(project, "apply") == blocked((flag, why))
+def check_approval(project: Project, sandbox: Sandbox, flag: str, why: str, done: str) -> None:
+    assert quietly(project, "apply") == expect_blocked((flag, why))
     assert sandbox.calls() == []
     assert quietly(project, "apply", "--allow", flag) == Output(0, f"Applied: {done}.\n", "")
 
@@ -44,11 +44,13 @@ def held_back_until_allowed(project: Project, sandbox: Sandbox, flag: str, why: 
 GONE = "irreversible: cannot be recovered after deletion"
 
 
-@pytest.mark.parametrize("declared", [DOMAIN, ADDRESS, INGRESS], ids=lambda each: each["kind"])
-def test_an_irreversible_deletion_needs_approval(on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any]) -> None:
-    settled(on_sandbox, sandbox, *OTHER, declared)
+@pytest.mark.parametrize("declared", [DOMAIN, ADDRESS, INGRESS], ids=lambda item: item["kind"])
+def test_an_irreversible_deletion_needs_approval(
+    on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any]
+) -> None:
+    apply_declared(on_sandbox, sandbox, *OTHER, declared)
     on_sandbox.declare(*OTHER)
-    held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", GONE, "1 deleted")
+    check_approval(on_sandbox, sandbox, f"delete:{declared['kind']}=1", GONE, "1 deleted")
 
 
 @pytest.mark.parametrize(
@@ -59,32 +61,32 @@ def test_an_irreversible_deletion_needs_approval(on_sandbox: Project, sandbox: S
 def test_a_deletion_that_the_manifest_declares_needs_the_same_approval(
     on_sandbox: Project, sandbox: Sandbox, declared: dict[str, Any], why: str
 ) -> None:
-    settled(on_sandbox, sandbox, *OTHER, declared)
+    apply_declared(on_sandbox, sandbox, *OTHER, declared)
     on_sandbox.declare(*OTHER, {**declared, "ensure": "absent"})
-    held_back_until_allowed(on_sandbox, sandbox, f"delete:{declared['kind']}=1", why, "1 deleted")
+    check_approval(on_sandbox, sandbox, f"delete:{declared['kind']}=1", why, "1 deleted")
 
 
 def test_an_approval_for_fewer_deletions_than_planned_approves_nothing(on_sandbox: Project, sandbox: Sandbox) -> None:
     second = resource("ReservedDomain", "shop", domain="shop.example.com")
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN, second)
+    apply_declared(on_sandbox, sandbox, *OTHER, DOMAIN, second)
     on_sandbox.declare(*OTHER)
-    refused = blocked(("delete:ReservedDomain=2", GONE))
+    refused = expect_blocked(("delete:ReservedDomain=2", GONE))
     assert quietly(on_sandbox, "apply", "--allow", "delete:ReservedDomain=1") == refused
     assert quietly(on_sandbox, "apply", "--allow", "delete:IPPolicy=9") == refused
     assert sandbox.calls() == []
 
 
 def test_approvals_add_up_over_flags_and_commas(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN, ADDRESS, INGRESS)
+    apply_declared(on_sandbox, sandbox, *OTHER, DOMAIN, ADDRESS, INGRESS)
     on_sandbox.declare(*OTHER)
     flags = ("--allow", "delete:ReservedDomain=1, delete:ReservedAddress=1", "--allow", "delete:AgentIngress=1")
     assert quietly(on_sandbox, "apply", *flags) == Output(0, "Applied: 3 deleted.\n", "")
 
 
 def test_each_of_several_guards_reports_its_reason(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, {**DOMAIN, "lifecycle": {"protect": True}}, ADDRESS, BOT)
+    apply_declared(on_sandbox, sandbox, *OTHER, {**DOMAIN, "lifecycle": {"protect": True}}, ADDRESS, BOT)
     on_sandbox.declare(*OTHER)
-    assert quietly(on_sandbox, "apply") == blocked(
+    assert quietly(on_sandbox, "apply") == expect_blocked(
         ("delete-protected:ReservedDomain=1", "protected by `lifecycle.protect`"),
         ("delete:ReservedAddress=1", GONE),
         ("delete:BotUser=1", "this kind has no metadata: ownership is known only from the local store"),
@@ -92,8 +94,8 @@ def test_each_of_several_guards_reports_its_reason(on_sandbox: Project, sandbox:
 
 
 def test_a_destroy_with_an_irreversible_deletion_needs_approval(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
-    assert quietly(on_sandbox, "destroy") == blocked(("delete:ReservedDomain=1", GONE))
+    apply_declared(on_sandbox, sandbox, *OTHER, DOMAIN)
+    assert quietly(on_sandbox, "destroy") == expect_blocked(("delete:ReservedDomain=1", GONE))
     allowed = quietly(on_sandbox, "destroy", "--allow", "delete:ReservedDomain=1")
     assert allowed == Output(0, "Destroyed: 2 deleted.\n", "")
 
@@ -102,16 +104,16 @@ def test_a_destroy_with_an_irreversible_deletion_needs_approval(on_sandbox: Proj
 
 
 def test_an_object_remains_protected_after_its_manifest_is_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
+    apply_declared(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
     on_sandbox.declare(*OTHER)
     flag = "delete-protected:IPPolicy=1"
-    held_back_until_allowed(on_sandbox, sandbox, flag, "protected by `lifecycle.protect`", "1 deleted")
+    check_approval(on_sandbox, sandbox, flag, "protected by `lifecycle.protect`", "1 deleted")
 
 
 def test_protection_holds_against_another_checkout_with_a_store_of_its_own(
     on_sandbox: Project, sandbox: Sandbox
 ) -> None:
-    settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
+    apply_declared(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
     on_sandbox.declare(*OTHER)
     on_sandbox.environ["RECONCILER_STORE"] = "state/another.db"
     assert quietly(on_sandbox, "apply").code == 4
@@ -119,9 +121,9 @@ def test_protection_holds_against_another_checkout_with_a_store_of_its_own(
 
 
 def test_protection_removed_in_git_is_removed_by_the_next_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
-    settled(on_sandbox, sandbox, *OTHER, *policies("a"))
-    settled(on_sandbox, sandbox, *OTHER)
+    apply_declared(on_sandbox, sandbox, *OTHER, {**policies("a")[0], "lifecycle": {"protect": True}})
+    apply_declared(on_sandbox, sandbox, *OTHER, *policies("a"))
+    apply_declared(on_sandbox, sandbox, *OTHER)
 
 
 # --- shares -----------------------------------------------------------------------------------------------------------
@@ -130,38 +132,36 @@ TEN = [f"n{number}" for number in range(10)]
 
 
 def test_three_of_ten_may_be_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *policies(*TEN))
+    apply_declared(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[3:]))
     assert quietly(on_sandbox, "apply") == Output(0, "Applied: 3 deleted.\n", "")
 
 
 def test_four_of_ten_may_not_be_deleted(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *policies(*TEN))
+    apply_declared(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[4:]))
     why = "more than 30 % of the 10 objects of this stack"
-    held_back_until_allowed(on_sandbox, sandbox, "delete:*=4", why, "4 deleted")
+    check_approval(on_sandbox, sandbox, "delete:*=4", why, "4 deleted")
 
 
 def test_four_of_ten_may_not_change(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *policies(*TEN))
+    apply_declared(on_sandbox, sandbox, *policies(*TEN))
     changed = [resource("IPPolicy", name, description="changed") for name in TEN[:4]]
     on_sandbox.declare(*policies(*TEN[4:]), *changed)
     why = "more than 30 % of the 10 objects of this stack"
-    held_back_until_allowed(on_sandbox, sandbox, "update:*=4", why, "4 updated")
+    check_approval(on_sandbox, sandbox, "update:*=4", why, "4 updated")
 
 
-def test_unmanaged_objects_do_not_reduce_the_share_of_deletions(
-    on_sandbox: Project, sandbox: Sandbox
-) -> None:
+def test_unmanaged_objects_do_not_reduce_the_share_of_deletions(on_sandbox: Project, sandbox: Sandbox) -> None:
     for number in range(20):
         sandbox.post("/ip_policies", {"description": f"by hand {number}"})
-    settled(on_sandbox, sandbox, *policies(*TEN))
+    apply_declared(on_sandbox, sandbox, *policies(*TEN))
     on_sandbox.declare(*policies(*TEN[4:]))
     assert quietly(on_sandbox, "apply").code == 4
 
 
 def test_the_project_file_sets_the_largest_share_of_deletions(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *policies(*TEN))
+    apply_declared(on_sandbox, sandbox, *policies(*TEN))
     config = on_sandbox.root / "reconciler.yaml"
     config.write_text(config.read_text() + "guards: {max_delete_percent: 40}\n")
     on_sandbox.declare(*policies(*TEN[4:]))
@@ -172,10 +172,10 @@ def test_the_project_file_sets_the_largest_share_of_deletions(on_sandbox: Projec
 
 
 def test_an_empty_tree_is_taken_for_a_mistake(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *policies("a", "b"))
+    apply_declared(on_sandbox, sandbox, *policies("a", "b"))
     on_sandbox.write("manifests/all.yaml", "")
     why = "the manifests declare no resource, but the stack owns objects"
-    held_back_until_allowed(on_sandbox, sandbox, "empty:*=2", why, "2 deleted")
+    check_approval(on_sandbox, sandbox, "empty:*=2", why, "2 deleted")
 
 
 def test_an_empty_tree_of_a_stack_that_owns_nothing_is_none(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -192,7 +192,7 @@ def test_an_existing_unmanaged_object_is_adopted_only_with_approval(on_sandbox: 
     sandbox.post("/reserved_domains", {"domain": "pay.example.com"})
     sandbox.forget_log()
     on_sandbox.declare(DOMAIN)
-    held_back_until_allowed(on_sandbox, sandbox, "adopt:ReservedDomain=1", FOUND, "1 adopted")
+    check_approval(on_sandbox, sandbox, "adopt:ReservedDomain=1", FOUND, "1 adopted")
 
 
 @pytest.mark.parametrize("words", [("--adopt",), ()])
@@ -208,7 +208,7 @@ def test_an_adoption_is_approved_by_a_flag_or_in_git(
 
 
 def test_a_plan_prints_missing_and_passed_approvals(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    apply_declared(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
     asking = "{} --allow delete:ReservedDomain=1\n      irreversible: cannot be recovered after deletion\n"
     assert asking.format("Approval required: pass") in on_sandbox("plan").out
@@ -216,23 +216,23 @@ def test_a_plan_prints_missing_and_passed_approvals(on_sandbox: Project, sandbox
 
 
 def test_an_approval_is_passed_to_the_plan_or_to_the_apply_of_its_file(on_sandbox: Project, sandbox: Sandbox) -> None:
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    apply_declared(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
     on_sandbox("plan", "--out", "plan.json")
-    assert quietly(on_sandbox, "apply", "plan.json") == blocked(("delete:ReservedDomain=1", GONE))
+    assert quietly(on_sandbox, "apply", "plan.json") == expect_blocked(("delete:ReservedDomain=1", GONE))
     on_sandbox("plan", "--out", "agreed.json", "--allow", "delete:ReservedDomain=1")
     assert quietly(on_sandbox, "apply", "agreed.json").code == 0
-    settled(on_sandbox, sandbox, *OTHER, DOMAIN)
+    apply_declared(on_sandbox, sandbox, *OTHER, DOMAIN)
     on_sandbox.declare(*OTHER)
     on_sandbox("plan", "--out", "plan.json")
     assert quietly(on_sandbox, "apply", "plan.json", "--allow", "delete:ReservedDomain=1").code == 0
 
 
-# --- the words of consent ---------------------------------------------------------------------------------------------
+# --- the arguments of --allow -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ("delete", "'delete' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
         ("delete:ReservedDomain", "'delete:ReservedDomain' is not RULE:KIND=N, as in delete:ReservedDomain=1"),
@@ -258,9 +258,9 @@ def test_an_approval_is_passed_to_the_plan_or_to_the_apply_of_its_file(on_sandbo
     ],
 )
 def test_a_malformed_approval_is_a_usage_error_with_an_example(
-    on_sandbox: Project, sandbox: Sandbox, given: str, said: str
+    on_sandbox: Project, sandbox: Sandbox, given: str, message: str
 ) -> None:
     answer = on_sandbox("plan", "--allow", given)
     assert (answer.code, answer.out) == (64, "")
-    assert answer.err.splitlines()[0] == f"error: invalid value for '--allow': {said}"
+    assert answer.err.splitlines()[0] == f"error: invalid value for '--allow': {message}"
     assert sandbox.log() == []

@@ -1,4 +1,4 @@
-"""A stack belongs to one account: another address, or one with nothing of the stack left in it, needs consent."""
+"""A stack belongs to one account: another address, or one with nothing of the stack left in it, needs approval."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def quietly(project: Project, *words: str) -> Output:
     return project(*words, "-y", "--quiet")
 
 
-def blocked(why: str) -> Output:
+def expect_blocked(why: str) -> Output:
     return Output(
         4,
         "",
@@ -42,7 +42,7 @@ def blocked(why: str) -> Output:
 
 def test_another_account_is_refused_until_it_is_allowed(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
     applied.use(elsewhere)
-    assert quietly(applied, "apply") == blocked(
+    assert quietly(applied, "apply") == expect_blocked(
         f"stack prod belongs to {sandbox.base_url}, but the current account is {elsewhere.base_url}, "
         "and none of the 3 objects of its last apply exists"
     )
@@ -53,17 +53,19 @@ def test_another_account_is_refused_until_it_is_allowed(applied: Project, sandbo
     assert quietly(applied, "destroy").code == 4
 
 
-def test_a_plan_of_another_account_reports_the_required_approval(applied: Project, sandbox: Sandbox, elsewhere: Sandbox) -> None:
+def test_a_plan_of_another_account_reports_the_required_approval(
+    applied: Project, sandbox: Sandbox, elsewhere: Sandbox
+) -> None:
     applied.use(elsewhere)
-    said = applied("plan")
-    assert said.code == 0
-    assert f"Approval required: pass --allow account:*=1\n      stack prod belongs to {sandbox.base_url}" in said.out
+    result = applied("plan")
+    assert result.code == 0
+    assert f"Approval required: pass --allow account:*=1\n      stack prod belongs to {sandbox.base_url}" in result.out
 
 
 def test_an_account_with_none_of_the_stack_s_objects_needs_approval(applied: Project, sandbox: Sandbox) -> None:
     """The public platform has one address for all accounts: only the key differs."""
     sandbox.reset()
-    assert quietly(applied, "apply") == blocked(
+    assert quietly(applied, "apply") == expect_blocked(
         f"stack prod belongs to {sandbox.base_url}, but none of the 3 objects of its last apply exists: "
         "the API key may belong to another account"
     )
@@ -96,7 +98,9 @@ def test_objects_deleted_by_the_stack_need_no_approval_of_the_account(applied: P
 
 
 @pytest.mark.usefixtures("over_socket")
-def test_objects_deleted_by_a_killed_destroy_need_no_approval_of_the_account(applied: Project, sandbox: Sandbox) -> None:
+def test_objects_deleted_by_a_killed_destroy_need_no_approval_of_the_account(
+    applied: Project, sandbox: Sandbox
+) -> None:
     sandbox.fault("DELETE /ip_policies/*", nth=3, then="commit-then-hang")
     process = applied.start("destroy", "-y", "--quiet", "--parallelism", "1")
     while sandbox.get("/ip_policies")["ip_policies"]:
@@ -116,9 +120,7 @@ def test_a_destroy_without_calls_needs_no_approval_of_the_account(
     assert quietly(applied, "apply").code == 0
 
 
-def test_an_incomplete_list_does_not_mean_another_account(
-    applied: Project, sandbox: Sandbox, no_waiting: None
-) -> None:
+def test_an_incomplete_list_does_not_mean_another_account(applied: Project, sandbox: Sandbox, no_waiting: None) -> None:
     sandbox.fault("GET /ip_policies", then="status", times=0, status=500)
     assert "account" not in quietly(applied, "apply").err
 

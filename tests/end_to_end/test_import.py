@@ -35,9 +35,9 @@ def shop(sandbox: Sandbox) -> dict[str, Any]:
 
 
 def test_from_import_to_a_plan_without_changes(on_sandbox: Project, sandbox: Sandbox, shop: dict[str, Any]) -> None:
-    said = on_sandbox("import")
-    assert (said.code, said.err) == (0, "")
-    assert said.out == (
+    result = on_sandbox("import")
+    assert (result.code, result.err) == (0, "")
+    assert result.out == (
         "manifests/bot-user.yaml: 1 resource\n"
         "manifests/reserved-domain.yaml: 1 resource\n"  # it came with the edge
         "manifests/services/shop.example.com.yaml: 4 resources\n"
@@ -46,9 +46,9 @@ def test_from_import_to_a_plan_without_changes(on_sandbox: Project, sandbox: San
     )
     assert on_sandbox("validate").code == 0
     assert on_sandbox("fmt", "--check").code == 0
-    said = on_sandbox("plan", "--adopt")
-    assert "0 to create, 0 to update, 0 to replace, 0 to delete, 7 to adopt" in said.out
-    assert "7 API calls" in said.out  # a bot user has no metadata: it is in sync
+    result = on_sandbox("plan", "--adopt")
+    assert "0 to create, 0 to update, 0 to replace, 0 to delete, 7 to adopt" in result.out
+    assert "7 API calls" in result.out  # a bot user has no metadata: it is in sync
     assert on_sandbox("apply", "--adopt", "-y").code == 0
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
@@ -83,16 +83,20 @@ def test_ids_become_references_and_long_texts_files(on_sandbox: Project, shop: d
 
 
 def test_no_secret_is_written_or_shown(on_sandbox: Project, shop: dict[str, Any]) -> None:
-    said = [on_sandbox("import", "--dry-run"), on_sandbox("import", "--format", "json"), on_sandbox("plan", "--adopt")]
+    result = [
+        on_sandbox("import", "--dry-run"),
+        on_sandbox("import", "--format", "json"),
+        on_sandbox("plan", "--adopt"),
+    ]
     written = "".join(file.read_text() for file in on_sandbox.root.rglob("manifests/**/*") if file.is_file())
     assert written != ""
-    assert not any(secret in text for secret in (SECRET, "PRIVATE KEY") for text in (written, str(said)))
+    assert not any(secret in text for secret in (SECRET, "PRIVATE KEY") for text in (written, str(result)))
 
 
 def test_a_second_import_finds_everything_declared(on_sandbox: Project, shop: dict[str, Any]) -> None:
     on_sandbox("import")
-    said = on_sandbox("import")
-    assert (said.code, said.out, said.err) == (
+    result = on_sandbox("import")
+    assert (result.code, result.out, result.err) == (
         0,
         "",
         "Nothing to import: all objects that can be declared are declared.\n",
@@ -102,10 +106,10 @@ def test_a_second_import_finds_everything_declared(on_sandbox: Project, shop: di
 def test_the_same_account_is_written_the_same(on_sandbox: Project, shop: dict[str, Any]) -> None:
     on_sandbox("import", "--out", "elsewhere")
     before = {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
-    said = on_sandbox("import", "--out", "elsewhere")
-    assert said.code == 0
-    assert "elsewhere/services/shop.example.com.yaml: 4 resources (unchanged)\n" in said.out
-    assert "elsewhere is not read by the project; add it under `manifests` in reconciler.yaml\n" in said.err
+    result = on_sandbox("import", "--out", "elsewhere")
+    assert result.code == 0
+    assert "elsewhere/services/shop.example.com.yaml: 4 resources (unchanged)\n" in result.out
+    assert "elsewhere is not read by the project; add it under `manifests` in reconciler.yaml\n" in result.err
     assert before == {file: file.read_bytes() for file in on_sandbox.root.rglob("elsewhere/**/*") if file.is_file()}
 
 
@@ -113,9 +117,9 @@ def test_a_file_with_other_content_fails_the_import_before_anything_is_written(
     on_sandbox: Project, shop: dict[str, Any]
 ) -> None:
     on_sandbox.write("manifests/services/shop.example.com.yaml", "# mine\n")
-    said = on_sandbox("import")
-    assert said.code == 1
-    assert said.err == (
+    result = on_sandbox("import")
+    assert result.code == 1
+    assert result.err == (
         "error: manifests/services/shop.example.com.yaml exists with other content\n"
         "nothing was written; name another folder with --out, or add to these manifests with --append\n"
     )
@@ -153,10 +157,10 @@ def test_an_object_of_two_services_is_imported_into_the_file_of_its_kind(
     edge = Account(sandbox).id("/edges/tls", description="other")
     sandbox.put(f"/edges/tls/{edge}/ip_restriction", {"ip_policy_ids": [shop["policy"]]})
     assert on_sandbox("import", "--kind", "HTTPSEdge").out == "manifests/services/shop.example.com.yaml: 1 resource\n"
-    said = on_sandbox("import")
-    assert "manifests/ip-policy.yaml: 1 resource\n" in said.out
-    assert "manifests/services/other.yaml: 2 resources\n" in said.out
-    assert "manifests/reserved-domain.yaml: 2 resources\n" in said.out  # their edge was imported before
+    result = on_sandbox("import")
+    assert "manifests/ip-policy.yaml: 1 resource\n" in result.out
+    assert "manifests/services/other.yaml: 2 resources\n" in result.out
+    assert "manifests/reserved-domain.yaml: 2 resources\n" in result.out  # their edge was imported before
     assert on_sandbox("plan", "--adopt").code == 0
 
 
@@ -165,8 +169,8 @@ def test_nothing_is_added_to_a_file_that_would_say_something_else_then(
 ) -> None:
     before = "kind: IPPolicy\nname: other\nspec:\n  metadata: |\n    hello"
     on_sandbox.write("manifests/ip-policy.yaml", before)
-    said = on_sandbox("import", "--append", "--kind", "IPPolicy")
-    assert (said.code, said.err) == (
+    result = on_sandbox("import", "--append", "--kind", "IPPolicy")
+    assert (result.code, result.err) == (
         1,
         "error: manifests/ip-policy.yaml cannot be appended to: its last document would change\n"
         "nothing was written; end its last line with a line break, or name another folder with --out\n",
@@ -182,39 +186,37 @@ def test_only_what_is_added_to_is_read(on_sandbox: Project, shop: dict[str, Any]
     on_sandbox.write("other/bot-user.yaml", "# mine\n")
     assert on_sandbox("import", "--append", "--out", "other", "--kind", "BotUser").code == 0
     (on_sandbox.root / "other/ip-policy.yaml").write_bytes(b"a: \xff\n")
-    said = on_sandbox("import", "--append", "--out", "other", "--kind", "IPPolicy")
-    assert (said.code, said.err.splitlines()[0]) == (
+    result = on_sandbox("import", "--append", "--out", "other", "--kind", "IPPolicy")
+    assert (result.code, result.err.splitlines()[0]) == (
         1,
         "other/ip-policy.yaml:1:4: not UTF-8: byte 0xff at offset 3; save the file as UTF-8",
     )
 
 
-def test_an_import_into_a_folder_of_manifests_has_no_warning(
-    on_sandbox: Project, shop: dict[str, Any]
-) -> None:
+def test_an_import_into_a_folder_of_manifests_has_no_warning(on_sandbox: Project, shop: dict[str, Any]) -> None:
     settings = (on_sandbox.root / "reconciler.yaml").read_text()
     on_sandbox.write("all.manifests", "")
     on_sandbox.write("reconciler.yaml", f'{settings}manifests: [all.manifests, "./manifests"]\n')
-    said = on_sandbox("import", "--kind", "BotUser")
-    assert (said.code, said.out, said.err) == (0, "manifests/bot-user.yaml: 1 resource\n", "")
+    result = on_sandbox("import", "--kind", "BotUser")
+    assert (result.code, result.out, result.err) == (0, "manifests/bot-user.yaml: 1 resource\n", "")
 
 
 def test_a_dry_run_prints_the_files_and_writes_none(on_sandbox: Project, shop: dict[str, Any]) -> None:
-    said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
-    assert said.out.startswith("# manifests/ip-policy.yaml\nkind: IPPolicy\nname: office\n")
+    result = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
+    assert result.out.startswith("# manifests/ip-policy.yaml\nkind: IPPolicy\nname: office\n")
     assert list((on_sandbox.root / "manifests").iterdir()) == []
 
 
 def test_a_dry_run_escapes_control_characters(on_sandbox: Project, sandbox: Sandbox) -> None:
     policy = '{"on_http_request": [{"name": "\u202e::error::x", "actions": [{"type": "deny"}]}]}'
     Account(sandbox).make("/endpoints", traffic_policy=policy, description="\x1b[2J")
-    said = on_sandbox("import", "--dry-run", "--kind", "CloudEndpoint")
-    assert not {"\x1b", "\u202e"} & set(said.out)
+    result = on_sandbox("import", "--dry-run", "--kind", "CloudEndpoint")
+    assert not {"\x1b", "\u202e"} & set(result.out)
 
 
 def test_json_of_an_import_lists_resources_files_and_skipped_objects(on_sandbox: Project, shop: dict[str, Any]) -> None:
-    told = json.loads(on_sandbox("import", "--dry-run", "--format", "json", "--target", "BotUser/*").out)
-    assert told == {
+    report = json.loads(on_sandbox("import", "--dry-run", "--format", "json", "--target", "BotUser/*").out)
+    assert report == {
         "version": 1,
         "resources": [
             {"address": "BotUser/berlin", "kind": "BotUser", "id": shop["bot"], "file": "manifests/bot-user.yaml"}
@@ -230,14 +232,16 @@ def test_only_selected_objects_are_imported_and_ids_of_others_remain(on_sandbox:
     assert f"owner_id: {shop['bot']}\n" in (on_sandbox.root / "manifests/tunnel-credential.yaml").read_text()
 
 
-def test_an_object_that_no_manifest_can_declare_is_reported_and_the_rest_imported(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_object_that_no_manifest_can_declare_is_reported_and_the_rest_imported(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
     account = Account(sandbox)
     odd = account.id("/ip_policies", description="odd", metadata='{"reconciler": "ours"}')
     account.make("/ip_policies", description="even")
-    said = on_sandbox("import")
-    assert said.code == 5
+    result = on_sandbox("import")
+    assert result.code == 5
     assert (
-        said.err
+        result.err
         == f"not imported: IPPolicy {odd}: metadata: holds 'reconciler', the reserved key of the owner record\n"
     )
     assert "name: even\n" in (on_sandbox.root / "manifests/ip-policy.yaml").read_text()
@@ -250,15 +254,15 @@ def test_objects_of_another_stack_are_imported_only_with_all(
     on_sandbox("apply", "-y")
     (on_sandbox.root / "manifests/all.yaml").unlink()
     on_sandbox.write("reconciler.yaml", "version: 1\nstack: other\n")
-    said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
-    assert "is managed by stack prod as IPPolicy/theirs\n" in said.err
-    assert "Theirs" not in said.out
+    result = on_sandbox("import", "--dry-run", "--kind", "IPPolicy")
+    assert "is managed by stack prod as IPPolicy/theirs\n" in result.err
+    assert "Theirs" not in result.out
     assert "belongs to" not in on_sandbox("import", "--dry-run", "--kind", "BotUser").err
-    said = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
-    assert "description: Theirs\n" in said.out
+    result = on_sandbox("import", "--dry-run", "--kind", "IPPolicy", "--all")
+    assert "description: Theirs\n" in result.out
     assert (
         "is managed by stack prod as IPPolicy/theirs; "
-        "declare `ensure: forgotten` there and apply it before you apply this stack\n" in said.err
+        "declare `ensure: forgotten` there and apply it before you apply this stack\n" in result.err
     )
 
 
@@ -266,8 +270,8 @@ def test_a_resource_that_an_environment_excludes_is_not_imported(on_sandbox: Pro
     on_sandbox.declare(resource("IPPolicy", "office", description="Office"))
     on_sandbox.write("environments/prod.yaml", "IPPolicy/office: null\n")
     assert on_sandbox("apply", "-y", "--quiet").code == 0
-    said = on_sandbox("import", "--env", "prod")
-    assert (said.code, "which this environment excludes (environments/prod.yaml:1:1)" in said.err) == (0, True)
+    result = on_sandbox("import", "--env", "prod")
+    assert (result.code, "which this environment excludes (environments/prod.yaml:1:1)" in result.err) == (0, True)
     assert on_sandbox("validate").code == 0
 
 
@@ -287,22 +291,22 @@ def test_an_import_creates_the_folder_of_manifests(on_sandbox: Project, shop: di
 
 @pytest.mark.parametrize("folder", ["../elsewhere", "/tmp"])  # noqa: S108 - to be refused
 def test_nothing_is_written_outside_the_project(on_sandbox: Project, folder: str) -> None:
-    said = on_sandbox("import", "--out", folder)
-    assert (said.code, said.err.startswith("error: --out: ")) == (64, True)
+    result = on_sandbox("import", "--out", folder)
+    assert (result.code, result.err.startswith("error: --out: ")) == (64, True)
 
 
 def test_nothing_is_written_through_a_symlink(on_sandbox: Project, shop: dict[str, Any]) -> None:
     (on_sandbox.root / "manifests").rmdir()
     (on_sandbox.root.parent / "outside").mkdir()
     (on_sandbox.root / "linked").symlink_to(on_sandbox.root.parent / "outside")
-    said = on_sandbox("import", "--out", "linked")
-    assert (said.code, list((on_sandbox.root.parent / "outside").iterdir())) == (1, [])
-    assert said.err == "error: linked/bot-user.yaml leads through a symlink; use a folder that is not a symlink\n"
+    result = on_sandbox("import", "--out", "linked")
+    assert (result.code, list((on_sandbox.root.parent / "outside").iterdir())) == (1, [])
+    assert result.err == "error: linked/bot-user.yaml leads through a symlink; use a folder that is not a symlink\n"
 
 
 def test_an_unknown_kind_is_an_error_that_suggests_a_similar_one(on_sandbox: Project) -> None:
-    said = on_sandbox("import", "--kind", "IPPolice")
-    assert (said.code, "did you mean 'IPPolicy'?" in said.err) == (64, True)
+    result = on_sandbox("import", "--kind", "IPPolice")
+    assert (result.code, "did you mean 'IPPolicy'?" in result.err) == (64, True)
 
 
 def test_an_imported_object_may_be_replaced_later(on_sandbox: Project, sandbox: Sandbox) -> None:
@@ -317,14 +321,16 @@ def test_an_imported_object_may_be_replaced_later(on_sandbox: Project, sandbox: 
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_a_certificate_without_a_known_private_key_cannot_be_created_again(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_certificate_without_a_known_private_key_cannot_be_created_again(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
     made = Account(sandbox).id("/tls_certificates")
     on_sandbox("import")
     on_sandbox("apply", "--adopt", "-y")
     sandbox.delete(f"/tls_certificates/{made}")
-    said = on_sandbox("plan")
-    assert said.code == 1
-    assert "cannot be created" in said.out
+    result = on_sandbox("plan")
+    assert result.code == 1
+    assert "cannot be created" in result.out
 
 
 def test_a_traffic_policy_is_written_as_yaml_that_drift_can_be_accepted_into(
@@ -355,13 +361,15 @@ def test_a_traffic_policy_is_written_as_yaml_that_drift_can_be_accepted_into(
     assert on_sandbox("apply", "--adopt", "-y").code == 0
     policy["on_http_request"][0]["actions"][0]["config"]["status_code"] = 404
     sandbox.patch(f"/endpoints/{made['id']}", {"traffic_policy": json.dumps(policy)})
-    said = on_sandbox("drift", "--accept")
-    assert said.code in (0, 2), said
+    result = on_sandbox("drift", "--accept")
+    assert result.code in (0, 2), result
     assert "404" in manifest.read_text()
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
 
-def test_an_edge_at_a_reserved_address_is_imported_with_a_reference_to_it(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_an_edge_at_a_reserved_address_is_imported_with_a_reference_to_it(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
     account = Account(sandbox)
     address = account.make("/reserved_addrs", description="ssh")
     account.id("/edges/tcp", hostports=[address["addr"]])
@@ -369,8 +377,8 @@ def test_an_edge_at_a_reserved_address_is_imported_with_a_reference_to_it(on_san
     text = (on_sandbox.root / "manifests/services/1.tcp.eu.sandbox.test-20000.yaml").read_text()
     assert "  hostports:\n    - {ref: ReservedAddress/ssh.addr}\n" in text
     assert on_sandbox("validate").code == 0
-    said = on_sandbox("plan", "--adopt")
-    assert "0 to create, 0 to update, 0 to replace, 0 to delete, 3 to adopt" in said.out  # one came with the edge
+    result = on_sandbox("plan", "--adopt")
+    assert "0 to create, 0 to update, 0 to replace, 0 to delete, 3 to adopt" in result.out  # one came with the edge
     assert on_sandbox("apply", "--adopt", "-y").code == 0
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
 
@@ -380,8 +388,8 @@ def test_a_target_that_matches_nothing_does_not_say_that_all_is_declared(
 ) -> None:
     on_sandbox("import", "--kind", "IPPolicy", "--out", "other")
     sandbox.plant("/endpoints", {"id": "ep_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4", "type": "ephemeral", "url": "https://a.b"})
-    said = on_sandbox("import", "--target", "IPPolicy/nobody")
-    assert (said.code, said.out, said.err) == (
+    result = on_sandbox("import", "--target", "IPPolicy/nobody")
+    assert (result.code, result.out, result.err) == (
         0,
         "",
         "Nothing to import: no undeclared object matches --kind, --target and --exclude; `list` shows all objects.\n",
@@ -394,9 +402,9 @@ def test_only_selected_objects_are_named_as_skipped(on_sandbox: Project, sandbox
     settings = (on_sandbox.root / "reconciler.yaml").read_text()
     on_sandbox.write("reconciler.yaml", settings.replace("stack: prod", "stack: other"))
     (on_sandbox.root / "manifests/all.yaml").unlink()
-    said = on_sandbox("import", "--target", "IPPolicy/a")
-    assert "as IPPolicy/a\n" in said.err
-    assert "IPPolicy/b" not in said.err
-    identity = next(each["id"] for each in sandbox.get("/ip_policies")["ip_policies"] if each["description"] == "b")
-    said = on_sandbox("import", "--target", f"IPPolicy/{identity}")
-    assert ("as IPPolicy/b\n" in said.err, "IPPolicy/a" in said.err) == (True, False)
+    result = on_sandbox("import", "--target", "IPPolicy/a")
+    assert "as IPPolicy/a\n" in result.err
+    assert "IPPolicy/b" not in result.err
+    identity = next(item["id"] for item in sandbox.get("/ip_policies")["ip_policies"] if item["description"] == "b")
+    result = on_sandbox("import", "--target", f"IPPolicy/{identity}")
+    assert ("as IPPolicy/b\n" in result.err, "IPPolicy/a" in result.err) == (True, False)

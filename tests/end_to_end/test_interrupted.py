@@ -60,7 +60,7 @@ def sixty_on_slow(project: Project, slow: Sandbox) -> Project:
     return project
 
 
-def made(sandbox: Sandbox) -> Counter[str]:
+def count_objects(sandbox: Sandbox) -> Counter[str]:
     """What there is, by the address it was made for."""
     found: Counter[str] = Counter()
     for kind, (path, key) in COLLECTIONS.items():
@@ -70,7 +70,7 @@ def made(sandbox: Sandbox) -> Counter[str]:
     return found
 
 
-EVERYTHING = Counter(f"{each['kind']}/{each['name']}" for each in sixty())
+EVERYTHING = Counter(f"{item['kind']}/{item['name']}" for item in sixty())
 
 
 def wait_for(process: subprocess.Popen[str], event: str, times: int) -> str:
@@ -96,10 +96,10 @@ def rest(process: subprocess.Popen[str]) -> tuple[str, str]:
 def assert_converged(project: Project, sandbox: Sandbox) -> None:
     """One more run ends the work; what was made once was not made again, and then there is nothing to do."""
     assert project("apply", "-y", "--quiet").code == 0
-    assert made(sandbox) == EVERYTHING
-    created = [each for each in sandbox.log() if each["method"] == "POST" and each["status"] == 201]
+    assert count_objects(sandbox) == EVERYTHING
+    created = [request for request in sandbox.log() if request["method"] == "POST" and request["status"] == 201]
     assert len(created) == len(EVERYTHING)
-    assert [each for each in sandbox.log() if each["method"] == "DELETE"] == []
+    assert [request for request in sandbox.log() if request["method"] == "DELETE"] == []
     sandbox.forget_log()
     assert project("apply", "-y", "--quiet") == Output(0, "", "")
     assert sandbox.calls() == []
@@ -122,7 +122,7 @@ def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     sixty_on_slow: Project, slow: Sandbox, how: signal.Signals
 ) -> None:
     with not_ignored(how), sixty_on_slow.start(*APPLY) as process:
-        told = wait_for(process, "ended", 20)
+        progress = wait_for(process, "ended", 20)
         process.send_signal(how)
         out, err = rest(process)
     assert process.returncode == 130
@@ -132,13 +132,13 @@ def test_an_interrupt_ends_with_a_true_report_and_the_next_run_ends_the_work(
     done, not_tried = int(report[1]), int(report[2])
     assert 20 <= done < 60
     assert done + not_tried == 60
-    there = made(slow)
-    assert there.total() == done
-    records = [json.loads(line) for line in (told + err).splitlines() if line.startswith("{")]
+    live = count_objects(slow)
+    assert live.total() == done
+    records = [json.loads(line) for line in (progress + err).splitlines() if line.startswith("{")]
     ended = {record["call"] for record in records if record["event"] == "ended" and record["outcome"] == "succeeded"}
-    assert ended == {f"create {address}" for address in there}
+    assert ended == {f"create {address}" for address in live}
     named = {line.split()[2].rstrip(":") for line in err.splitlines() if line.startswith("skipped: ")}
-    assert named == EVERYTHING.keys() - there.keys()
+    assert named == EVERYTHING.keys() - live.keys()
     assert_converged(sixty_on_slow, slow)
 
 

@@ -33,31 +33,31 @@ def entry(project: Project, until: str) -> None:
 
 def test_drift_is_ignored_for_one_run(drifted: Project) -> None:
     assert drifted("drift").code == 2
-    said = drifted("drift", "--ignore", "IPPolicy/*.description", "--format", "text", "--format", "markdown=drift.md")
-    assert (said.code, said.out, said.err) == (
+    result = drifted("drift", "--ignore", "IPPolicy/*.description", "--format", "text", "--format", "markdown=drift.md")
+    assert (result.code, result.out, result.err) == (
         0,
         "No drift. 2 resources match the manifests.\n1 known difference ignored.\n",
         "",
     )
     assert "1 known difference ignored." in (drifted.root / "drift.md").read_text(encoding="utf-8")
-    said = drifted("drift", "--ignore", "IPPolicy/b")
-    assert (said.code, "known drift 'IPPolicy/b' matches no difference; correct --ignore" in said.out) == (2, True)
+    result = drifted("drift", "--ignore", "IPPolicy/b")
+    assert (result.code, "known drift 'IPPolicy/b' matches no difference; correct --ignore" in result.out) == (2, True)
 
 
 def test_drift_is_ignored_until_a_date(drifted: Project) -> None:
     entry(drifted, "2999-12-31")
-    said = drifted("drift")
-    assert (said.code, "1 known difference ignored, until 2999-12-31.\n" in said.out) == (0, True)
+    result = drifted("drift")
+    assert (result.code, "1 known difference ignored, until 2999-12-31.\n" in result.out) == (0, True)
     assert "by hand" in drifted("plan").out
     entry(drifted, "2020-01-31")
-    said = drifted("drift")
-    assert said.code == 2
-    assert "warning: known drift 'IPPolicy/a.description' expired on 2020-01-31" in said.out
-    assert "reconciler.yaml:" in said.out
+    result = drifted("drift")
+    assert result.code == 2
+    assert "warning: known drift 'IPPolicy/a.description' expired on 2020-01-31" in result.out
+    assert "reconciler.yaml:" in result.out
 
 
 @pytest.mark.parametrize(
-    ("until", "reason", "match", "told"),
+    ("until", "reason", "match", "message"),
     [
         ("soon", "x", "IPPolicy/a", "'soon' is not a date; write it like 2026-12-31"),
         ("2026-W01-1", "x", "IPPolicy/a", "is not a date"),
@@ -67,19 +67,19 @@ def test_drift_is_ignored_until_a_date(drifted: Project) -> None:
     ],
 )
 def test_an_entry_without_a_date_reason_or_valid_match_is_an_error(
-    on_sandbox: Project, until: str, reason: str, match: str, told: str
+    on_sandbox: Project, until: str, reason: str, match: str, message: str
 ) -> None:
     entry(on_sandbox, until)
     file = on_sandbox.root / "reconciler.yaml"
     text = file.read_text(encoding="utf-8").replace("somebody is trying something", reason)
     file.write_text(text.replace("match: IPPolicy/a.description", f"match: {match}"), encoding="utf-8")
-    said = on_sandbox("drift")
-    assert (said.code, told in said.err) == (1, True), said.err
+    result = on_sandbox("drift")
+    assert (result.code, message in result.err) == (1, True), result.err
 
 
 def test_an_entry_needs_match_until_and_reason(on_sandbox: Project) -> None:
     file = on_sandbox.root / "reconciler.yaml"
     file.write_text(file.read_text(encoding="utf-8") + "\ndrift: {ignore: [{match: IPPolicy/a}]}\n", encoding="utf-8")
-    said = on_sandbox("drift")
-    assert said.code == 1
-    assert said.err.count("required") + said.err.count("is missing") >= 2
+    result = on_sandbox("drift")
+    assert result.code == 1
+    assert result.err.count("required") + result.err.count("is missing") >= 2

@@ -22,7 +22,7 @@ def credential() -> dict[str, object]:
     return {**resource("TunnelCredential", "agent"), "deliver": {"token": {"to_file": "secrets/agent"}}}
 
 
-def killed_while_sending(project: Project, sandbox: Sandbox, on: str) -> None:
+def kill_while_sending(project: Project, sandbox: Sandbox, on: str) -> None:
     sandbox.fault(on, then="answer", delay=PLATFORM_TAKES)
     process = project.start(*APPLY)
     deadline = time.monotonic() + 60
@@ -38,27 +38,29 @@ def killed_while_sending(project: Project, sandbox: Sandbox, on: str) -> None:
 def test_a_create_that_may_still_take_effect_is_waited_for(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 6}\n")
     on_sandbox.declare(resource("IPPolicy", "office"))
-    killed_while_sending(on_sandbox, sandbox, "POST /ip_policies")
-    said = on_sandbox("apply", "-y")
-    assert said.code == 0
-    assert "the create of IPPolicy/office was interrupted and may still take effect" in said.err
+    kill_while_sending(on_sandbox, sandbox, "POST /ip_policies")
+    result = on_sandbox("apply", "-y")
+    assert result.code == 0
+    assert "the create of IPPolicy/office was interrupted and may still take effect" in result.err
     assert len(sandbox.get("/ip_policies")["ip_policies"]) == 1
-    assert sum(each["method"] == "POST" and each["path"] == "/ip_policies" for each in sandbox.log()) == 1
+    assert sum(request["method"] == "POST" and request["path"] == "/ip_policies" for request in sandbox.log()) == 1
 
 
 def test_an_undelivered_token_is_replaced_once_its_credential_is_visible(on_sandbox: Project, sandbox: Sandbox) -> None:
     on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 6}\n")
     on_sandbox.declare(credential())
-    killed_while_sending(on_sandbox, sandbox, "POST /credentials")
+    kill_while_sending(on_sandbox, sandbox, "POST /credentials")
     assert on_sandbox(*APPLY).code == 0
     (only,) = sandbox.get("/credentials")["credentials"]
     assert (on_sandbox.root / "secrets/agent").read_text().startswith(only["id"].partition("_")[2])
 
 
-def test_a_duplicate_visible_after_the_settle_time_is_deleted_by_the_next_apply(on_sandbox: Project, sandbox: Sandbox) -> None:
+def test_a_duplicate_visible_after_the_settle_time_is_deleted_by_the_next_apply(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
     on_sandbox.write("reconciler.yaml", "stack: prod\nlimits: {settle_seconds: 0}\n")
     on_sandbox.declare(credential())
-    killed_while_sending(on_sandbox, sandbox, "POST /credentials")
+    kill_while_sending(on_sandbox, sandbox, "POST /credentials")
     assert on_sandbox(*APPLY).code == 0
     delivered = (on_sandbox.root / "secrets/agent").read_text()
     deadline = time.monotonic() + 60

@@ -16,13 +16,11 @@ COLLECTIONS = {kind.path for kind in kinds.every() if kind.parent is None}
 
 
 @pytest.mark.parametrize("count", [0, 100, 101, 250])
-def test_a_plan_requests_each_page_of_each_collection_once(
-    on_sandbox: Project, sandbox: Sandbox, count: int
-) -> None:
+def test_a_plan_requests_each_page_of_each_collection_once(on_sandbox: Project, sandbox: Sandbox, count: int) -> None:
     sandbox.plant("/ip_policies", *({"description": f"policy {number}"} for number in range(count)))
     sandbox.forget_log()
     assert on_sandbox("plan").code == 0
-    asked = Counter(each["path"].partition("?")[0] for each in sandbox.log())
+    asked = Counter(request["path"].partition("?")[0] for request in sandbox.log())
     assert asked == {path: max(1, ceil(count / PAGE)) if path == "/ip_policies" else 1 for path in COLLECTIONS}
 
 
@@ -31,8 +29,8 @@ def test_a_plan_of_many_declared_objects_gets_none_of_them_by_itself(on_sandbox:
     assert on_sandbox("apply", "-y", "--quiet").out == "Applied: 250 created.\n"
     sandbox.forget_log()
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
-    assert {each["method"] for each in sandbox.log()} == {"GET"}
-    asked = Counter(each["path"].partition("?")[0] for each in sandbox.log())
+    assert {request["method"] for request in sandbox.log()} == {"GET"}
+    asked = Counter(request["path"].partition("?")[0] for request in sandbox.log())
     assert asked == {path: 3 if path == "/ip_policies" else 1 for path in COLLECTIONS}
 
 

@@ -15,9 +15,9 @@ def test_new_unmanaged_objects_are_listed_on_request(on_sandbox: Project, sandbo
     assert on_sandbox("drift", "--unmanaged").out.endswith("\nEvery object is managed.\n")
     made = sandbox.post("/ip_policies", {"description": "Visitors\x1b[31m of today"})
     other = sandbox.post("/reserved_domains", {"domain": "visitors.example.com"})
-    said = on_sandbox("drift", "--unmanaged")
-    assert said.code == 0
-    assert said.out.endswith(
+    result = on_sandbox("drift", "--unmanaged")
+    assert result.code == 0
+    assert result.out.endswith(
         "\nNot managed:\n"
         f"  IPPolicy/visitors-31m-of-today  {made['id']}\n"
         f"  ReservedDomain/visitors.example.com  {other['id']}\n"
@@ -45,9 +45,9 @@ def test_the_certificates_that_the_platform_issues_for_domains_belong_to_the_dom
         domain["domain"]: domain["certificate"]["id"] for domain in sandbox.get("/reserved_domains")["reserved_domains"]
     }
     assert len(sandbox.get("/tls_certificates")["tls_certificates"]) == 3
-    said = on_sandbox("drift", "--unmanaged")
-    assert (said.code, said.out.partition("Not managed: ")[2].partition(" (")[0]) == (0, "1 ReservedDomain")
-    assert "cert_" not in said.out
+    result = on_sandbox("drift", "--unmanaged")
+    assert (result.code, result.out.partition("Not managed: ")[2].partition(" (")[0]) == (0, "1 ReservedDomain")
+    assert "cert_" not in result.out
     rows = {row[0]: row[1:] for row in (line.split() for line in on_sandbox("list").out.splitlines())}
     assert rows[issued["app.example.com"]][-2:] == ["prod", "ReservedDomain/app"]
     assert rows[issued["shop.example.com"]][-2:] == ["staging", "ReservedDomain/shop"]
@@ -73,5 +73,5 @@ def test_the_bot_users_of_another_environment_are_its_own(on_sandbox: Project) -
         on_sandbox.declare(resource("BotUser", "robot", name=f"{name}-robot"))
         assert on_sandbox("apply", "--env", name, "-y").code == 0
     assert "Not managed" not in on_sandbox("plan", "--env", "live").out
-    said = on_sandbox("drift", "--env", "live", "--unmanaged").out
-    assert said.endswith("\nEvery object is managed.\nManaged by other stacks: dev (1 object).\n")
+    result = on_sandbox("drift", "--env", "live", "--unmanaged").out
+    assert result.endswith("\nEvery object is managed.\nManaged by other stacks: dev (1 object).\n")

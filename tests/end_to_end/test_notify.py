@@ -119,8 +119,8 @@ def drifted(on_sandbox: Project, sandbox: Sandbox) -> Project:
 
 
 def test_a_slack_message_names_the_changed_fields_and_the_manifest(drifted: Project, hook: Hook) -> None:
-    said = drifted("drift", "--notify", f"slack:{hook.url}")
-    assert (said.code, said.err) == (2, f"Notified {hook.url.removesuffix(PATH)}.\n")
+    result = drifted("drift", "--notify", f"slack:{hook.url}")
+    assert (result.code, result.err) == (2, f"Notified {hook.url.removesuffix(PATH)}.\n")
     ((path, headers, body),) = hook.posted
     assert (path, headers["Content-Type"]) == (PATH, "application/json")
     assert json.loads(body)["text"].splitlines()[:2] == [
@@ -132,9 +132,9 @@ def test_a_slack_message_names_the_changed_fields_and_the_manifest(drifted: Proj
 def test_a_webhook_gets_json_without_a_value_in_it(drifted: Project, hook: Hook) -> None:
     drifted("drift", "--notify", hook.url)
     ((_, headers, body),) = hook.posted
-    told = json.loads(body)
-    assert (told["format"], told["version"], told["stack"]) == ("reconciler drift", 2, "prod")
-    assert told["changes"] == [
+    report = json.loads(body)
+    assert (report["format"], report["version"], report["stack"]) == ("reconciler drift", 2, "prod")
+    assert report["changes"] == [
         {
             "address": "IPPolicy/office",
             "action": "update",
@@ -157,8 +157,8 @@ def test_with_a_key_the_request_is_signed_with_its_time(drifted: Project, hook: 
 
 
 def test_one_mail_is_sent_to_all_recipients(drifted: Project, mailing: Post) -> None:
-    said = drifted("drift", "--notify", "mailto:ops@example.com, night@example.com")
-    assert (said.code, said.err) == (2, "Notified mail to ops@example.com, night@example.com.\n")
+    result = drifted("drift", "--notify", "mailto:ops@example.com, night@example.com")
+    assert (result.code, result.err) == (2, "Notified mail to ops@example.com, night@example.com.\n")
     ((recipients, message),) = mailing.delivered
     assert recipients == ["ops@example.com", "night@example.com"]
     assert (message["From"], message["Subject"]) == (
@@ -170,8 +170,8 @@ def test_one_mail_is_sent_to_all_recipients(drifted: Project, mailing: Post) -> 
 
 def test_the_address_of_a_hook_is_read_from_an_environment_variable(drifted: Project, hook: Hook) -> None:
     drifted.environ["HOOK"] = f"slack:{hook.url}"
-    said = drifted("drift", "--notify", "env:HOOK")
-    assert (len(hook.posted), PATH in said.err) == (1, False)
+    result = drifted("drift", "--notify", "env:HOOK")
+    assert (len(hook.posted), PATH in result.err) == (1, False)
 
 
 def test_no_notification_is_sent_without_drift(drifted: Project, hook: Hook, mailing: Post) -> None:
@@ -181,10 +181,12 @@ def test_no_notification_is_sent_without_drift(drifted: Project, hook: Hook, mai
 
 
 @pytest.mark.parametrize("status", [500, 302])
-def test_a_failed_notification_is_a_warning_and_the_exit_code_is_unchanged(drifted: Project, hook: Hook, status: int) -> None:
+def test_a_failed_notification_is_a_warning_and_the_exit_code_is_unchanged(
+    drifted: Project, hook: Hook, status: int
+) -> None:
     hook.status = status
-    said = drifted("drift", "--notify", hook.url)
-    assert (said.code, said.err) == (
+    result = drifted("drift", "--notify", hook.url)
+    assert (result.code, result.err) == (
         2,
         f"warning: notification failed: {hook.url.removesuffix(PATH)} returned status {status}\n",
     )
@@ -193,10 +195,10 @@ def test_a_failed_notification_is_a_warning_and_the_exit_code_is_unchanged(drift
 
 def test_a_failed_notification_does_not_prevent_the_others(drifted: Project, hook: Hook, mailing: Post) -> None:
     drifted.environ["RECONCILER_SMTP_URL"] = drifted.environ["RECONCILER_SMTP_URL"].replace(PASSWORD, "wrong")
-    said = drifted(
+    result = drifted(
         "drift", "--notify", "mailto:ops@example.com", "--notify", "http://127.0.0.1:9/", "--notify", hook.url
     )
-    assert said.err.splitlines() == [
+    assert result.err.splitlines() == [
         "warning: notification failed: mail to ops@example.com: the server does not accept the user or password",
         "warning: notification failed: cannot reach http://127.0.0.1:9: connection refused",
         f"Notified {hook.url.removesuffix(PATH)}.",
@@ -204,7 +206,7 @@ def test_a_failed_notification_does_not_prevent_the_others(drifted: Project, hoo
 
 
 @pytest.mark.parametrize(
-    ("where", "said"),
+    ("where", "message"),
     [
         ("http://example.com/hook", "of a webhook: plain http is not encrypted; use https"),
         ("foo", "this is not the address of a webhook: write https://host/path"),
@@ -221,11 +223,11 @@ def test_a_failed_notification_does_not_prevent_the_others(drifted: Project, hoo
     ],
 )
 def test_an_invalid_notification_address_is_a_usage_error_before_any_request(
-    on_sandbox: Project, sandbox: Sandbox, where: str, said: str
+    on_sandbox: Project, sandbox: Sandbox, where: str, message: str
 ) -> None:
     sandbox.forget_log()
     answer = on_sandbox("drift", "--notify", where)
-    assert (answer.code, said in answer.err, sandbox.log()) == (64, True, []), answer.err
+    assert (answer.code, message in answer.err, sandbox.log()) == (64, True, []), answer.err
 
 
 def test_the_reason_why_a_hook_or_mail_server_is_unreachable_is_printed(drifted: Project, tmp_path: Path) -> None:
@@ -259,7 +261,7 @@ def test_the_reason_why_a_hook_or_mail_server_is_unreachable_is_printed(drifted:
 
 
 @pytest.mark.parametrize(
-    ("server", "said"),
+    ("server", "message"),
     [
         ("http://mail.example.com", "this is not the address of a mail server"),
         ("smtp://mail..example.com", "this is not the address of a mail server"),
@@ -272,19 +274,19 @@ def test_the_reason_why_a_hook_or_mail_server_is_unreachable_is_printed(drifted:
     ],
 )
 def test_a_mail_server_that_can_never_be_reached_is_a_usage_error_too(
-    on_sandbox: Project, server: str, said: str
+    on_sandbox: Project, server: str, message: str
 ) -> None:
     on_sandbox.environ |= {"RECONCILER_MAIL_FROM": "drift@example.com", "RECONCILER_SMTP_URL": server}
     answer = on_sandbox("drift", "--notify", "mailto:ops@example.com")
-    assert (answer.code, said in answer.err) == (64, True), answer.err
+    assert (answer.code, message in answer.err) == (64, True), answer.err
     assert "rd@mail" not in answer.err
 
 
 def test_a_webhook_on_this_machine_needs_no_certificates(drifted: Project, hook: Hook) -> None:
     drifted.environ["SSL_CERT_FILE"] = "/absent.pem"
-    said = drifted("drift", "--notify", "https://127.0.0.1:9/", "--notify", hook.url)
-    assert said.code == 2
-    assert said.err.splitlines() == [
+    result = drifted("drift", "--notify", "https://127.0.0.1:9/", "--notify", hook.url)
+    assert result.code == 2
+    assert result.err.splitlines() == [
         "warning: notification failed: the certificates in SSL_CERT_FILE or SSL_CERT_DIR cannot be read: "
         "no such file or directory",
         f"Notified {hook.url.removesuffix(PATH)}.",
@@ -292,10 +294,10 @@ def test_a_webhook_on_this_machine_needs_no_certificates(drifted: Project, hook:
 
 
 def test_drift_is_printed_before_notifications_are_sent(drifted: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object, **__: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reconciler.cli.terminal.notifying.notify", interrupted)
+    monkeypatch.setattr("reconciler.cli.terminal.notifying.notify", interrupt)
     assert "IPPolicy/office" in drifted("drift", "--notify", "http://127.0.0.1:9/").out
 
 
@@ -312,9 +314,9 @@ def test_a_mail_server_that_drips_is_not_waited_for(drifted: Project, monkeypatc
     threading.Thread(target=serve, daemon=True).start()
     server = f"smtp://127.0.0.1:{listener.getsockname()[1]}"
     drifted.environ |= {"RECONCILER_MAIL_FROM": "drift@example.com", "RECONCILER_SMTP_URL": server}
-    said = drifted("drift", "--notify", "mailto:ops@example.com")
+    result = drifted("drift", "--notify", "mailto:ops@example.com")
     listener.close()
-    assert (said.code, said.err) == (
+    assert (result.code, result.err) == (
         2, "warning: notification failed: mail to ops@example.com: the server did not accept the mail within 0.4 s\n",
     )  # fmt: skip
 

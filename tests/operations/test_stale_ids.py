@@ -34,7 +34,9 @@ async def test_the_object_of_an_import_that_was_deleted_is_drift_and_is_created_
     assert (await open_on(sandbox, root).plan()).plan.changes == ()  # although the manifest still has the id
 
 
-async def test_ownership_of_a_deleted_object_without_a_binding_is_found_in_the_history(sandbox: Sandbox, tmp_path: Path) -> None:
+async def test_ownership_of_a_deleted_object_without_a_binding_is_found_in_the_history(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     """A revert of a deletion: the binding is gone with the object, the id is in the manifest again."""
     made = sandbox.post("/ip_policies", {"description": "a"})
     imported: dict[str, Any] = {**policy("a"), "id": made["id"], "lifecycle": {"adopt": True}}
