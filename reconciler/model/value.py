@@ -21,6 +21,9 @@ from reconciler.model.address import Address
 Json = Any
 Value = Any  # Json, or a Ref, Template, JsonTemplate or Secret anywhere inside it
 
+OMITTED: Final = object()
+"""The value of a field that a manifest should omit."""
+
 
 class Ref(Struct, frozen=True):
     """A reference to an output of another declared resource; by default its `id`."""

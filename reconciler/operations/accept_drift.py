@@ -13,21 +13,21 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Json
+from reconciler.model.value import OMITTED, Json
 from reconciler.operations.errors import InvalidProject
 from reconciler.operations.workspace import Workspace
 from reconciler.planning import drift_acceptance
-from reconciler.planning.drift_acceptance import OMITTED, Declined, Offer
+from reconciler.planning.drift_acceptance import Declined, Offer
 from reconciler.project import atomic_write, files
 from reconciler.project.documents import phrases
 from reconciler.project.manifests.load import load_manifests_with
 from reconciler.project.yaml import patch
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES
 from reconciler.project.yaml.patch import Unpatchable
 from reconciler.rendering import terminal_text
 

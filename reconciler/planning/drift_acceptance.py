@@ -6,7 +6,7 @@ A pure function of a plan and its input; `project.yaml.patch` writes the values 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,12 +19,9 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import Json, Ref, Value, substitute
+from reconciler.model.value import OMITTED, Json, Ref, Value, substitute
 from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.planner import match_all
-
-OMITTED: Final = object()
-"""The value of a field that the manifest should omit."""
 
 
 class Offer(Struct, frozen=True):

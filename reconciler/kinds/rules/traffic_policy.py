@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from msgspec.structs import replace
 
 from reconciler.kinds.rules import secret_parts
-from reconciler.languages import traffic_catalog, yaml_fast_path, yaml_scalars
+from reconciler.languages import traffic_catalog
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.scalars import plain_lenient
 from reconciler.model.numerals import keep_spelling
-from reconciler.model.problem import Finding, Severity
+from reconciler.model.problem import Finding, Problem, Severity
 from reconciler.model.value import Json, Ref, Sealed, Secret, Template
 
 if TYPE_CHECKING:
@@ -30,17 +32,13 @@ _RULE_KEYS = ("name", "expressions", "actions")
 _ACTION_KEYS = ("type", "config")
 _EMBEDDED = re.compile(r"(?<!\$)\$\{([^{}]+)\}")  # an expression that contains braces is not checked
 
-# Texts in manifests that ruamel.yaml reads as a number, a date or an error.
-_OLDER = re.compile(
-    r"[0-9]_|0b[01]|\t|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]|(?:^|[\s\[{,:-])=(?:[\s\]},]|$)"
-)
-
 Path = tuple[str | int, ...]
 
 _SIZE = 256 * 1024  # characters: a hundred times a long policy
 _DEPTH = 40
 _TOO_DEEP = f"the policy has more than {_DEPTH} levels; simplify it"
 _NODES = 20_000  # values with aliases expanded, so that a small text cannot grow without limit
+_DIALECT = yaml.Dialect(merges=True, plain=plain_lenient, depth=_DEPTH, values=_NODES)
 
 
 class _Unreadable(Exception):
@@ -69,7 +67,7 @@ def _read(text: str) -> dict[str, Any] | str:
     if len(text) > _SIZE:
         return f"the policy has more than {_SIZE} characters; shorten it"
     try:
-        document = _plain(_decode(text), [_NODES])
+        document = _bounded(_decode(text), [_NODES])
     except _Unreadable as why:
         return str(why)
     if not isinstance(document, dict) or not document:
@@ -88,73 +86,28 @@ def _decode(text: str) -> Any:
         return _decode_yaml(text)
 
 
-def _decode_yaml(text: str) -> Any:
-    """Reads YAML, with the fast parser where that is safe, otherwise with ruamel.yaml, which reports positions."""
-    octets = text.encode(errors="surrogatepass")
-    if (wrong := yaml_fast_path.find_misreading(octets)) is not None:
-        raise _Unreadable(f"{wrong.text} at line {wrong.line + 1}, column {wrong.column + 1}; {wrong.remedy}")
-    skimmed = None if _OLDER.search(text) else yaml_fast_path.read_documents(octets)
-    documents = _read_with_ruamel(text, octets) if skimmed is None else [document for document, _, _ in skimmed]
-    if len(documents) > 1:
+def _decode_yaml(text: str) -> Json:
+    reading = yaml.read(text.encode(errors="surrogatepass"), "", _DIALECT)
+    for problem in reading.problems:
+        raise _Unreadable(_explain(problem))
+    if len(reading.documents) > 1:
         raise _Unreadable("the policy has several YAML documents; remove the --- lines between them")
-    return documents[0] if documents else None
-
-
-def _read_with_ruamel(text: str, octets: bytes) -> list[Any]:
-    if yaml_fast_path.is_deeper(octets, _DEPTH):  # ruamel.yaml would take minutes
-        raise _Unreadable(_TOO_DEEP)
-
-    from ruamel.yaml.constructor import DuplicateKeyError
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
     try:
-        return [*_full_reader().load_all(text)]
-    except MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
-        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        if isinstance(wrong, DuplicateKeyError):
-            raise _Unreadable(f"the policy has a duplicate key{where}; remove one of the two") from None
-        raise _Unreadable(f"the policy is neither valid JSON nor valid YAML{where}; correct the syntax") from None
-    except TypeError:  # ruamel.yaml accepts a list as a key, but not the mapping in it
-        raise _Unreadable("a key in the policy is a list that contains a mapping; write text as keys") from None
-    except (YAMLError, ValueError, LookupError, AttributeError, RecursionError):  # of a tag such as !!bool maybe
-        raise _Unreadable("the policy is neither valid JSON nor valid YAML; correct the syntax") from None
-
-
-def _full_reader() -> Any:
-    """A reader of all of YAML, with the meaning of unquoted scalars that manifests give them."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.constructor import SafeConstructor
-
-    class Constructor(SafeConstructor):
-        def construct_plain(self, node: Any) -> Json:
-            return _read_plain(node)
-
-        def construct_integer(self, node: Any) -> Json:
-            number = _read_plain(node)
-            if isinstance(number, int | float):
-                return number
-            return keep_spelling(node.value, self.construct_yaml_int(node))  # with underscores, or binary
-
-        def construct_number(self, node: Any) -> Json:
-            number = _read_plain(node)
-            return number if isinstance(number, float) else keep_spelling(node.value, self.construct_yaml_float(node))
-
-    for name in ("bool", "null", "timestamp", "value"):
-        Constructor.add_constructor(f"tag:yaml.org,2002:{name}", Constructor.construct_plain)
-    Constructor.add_constructor("tag:yaml.org,2002:int", Constructor.construct_integer)
-    Constructor.add_constructor("tag:yaml.org,2002:float", Constructor.construct_number)
-    reader = YAML(typ="safe", pure=True)
-    reader.Constructor = Constructor
-    return reader
-
-
-def _read_plain(node: Any) -> Json:
-    try:
-        return yaml_scalars.plain(node.value)
+        return yaml.resolve_merges(reading.documents[0].value) if reading.documents else None
     except ValueError as wrong:
-        where = f"line {node.start_mark.line + 1}, column {node.start_mark.column + 1}"
-        raise _Unreadable(f"{wrong} at {where}; quote it if it is text") from None
+        raise _Unreadable(f"{wrong}; write `<<: *name` of a mapping") from None
+
+
+def _explain(problem: Problem) -> str:
+    """A problem of the reader, without the words of the text: it may be a secret."""
+    where = f"line {problem.position.line}, column {problem.position.column}" if problem.position else "the beginning"
+    match problem.code:
+        case "invalid-yaml":
+            what = problem.text.removeprefix("invalid YAML: ")
+            return f"the policy is neither valid JSON nor valid YAML at {where}: {what}; {problem.remedy}"
+        case "duplicate-key":
+            return f"the policy has a duplicate key at {where}; remove one of the two"
+    return f"{problem.text} at {where}; {problem.remedy}"
 
 
 def _read_float(text: str) -> float:
@@ -176,8 +129,8 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
-    """The value in JSON types, with aliases expanded. `budget` holds the number of values that are still allowed."""
+def _bounded(value: Json, budget: list[int], depth: int = 0) -> Json:
+    """The value, whose floats are finite. `budget` holds the number of values that are still allowed."""
     budget[0] -= 1
     if depth > _DEPTH:
         raise _Unreadable(_TOO_DEEP)
@@ -185,18 +138,12 @@ def _plain(value: Any, budget: list[int], depth: int = 0) -> Json:
         raise _Unreadable(f"the policy has more than {_NODES} values; simplify it")
     match value:
         case dict():
-            return {_key(key): _plain(item, budget, depth + 1) for key, item in value.items()}
-        case list() | tuple():
-            return [_plain(item, budget, depth + 1) for item in value]
-        case None | bool() | int() | str():
-            return value
-        case float():
-            return value if math.isfinite(value) else str(value)
-    return str(value)  # of a tag such as !!binary
-
-
-def _key(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key, default=str)
+            return {key: _bounded(item, budget, depth + 1) for key, item in value.items()}
+        case list():
+            return [_bounded(item, budget, depth + 1) for item in value]
+        case float() if not math.isfinite(value):
+            return str(value)
+    return value
 
 
 # --- shape ------------------------------------------------------------------------------------------------------------

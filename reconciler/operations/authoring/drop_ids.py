@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
-from reconciler.planning.drift_acceptance import OMITTED
+from reconciler.model.value import OMITTED
 from reconciler.project import atomic_write, files
 from reconciler.project.yaml import patch
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES
 from reconciler.project.yaml.patch import Unpatchable
 
 if TYPE_CHECKING:

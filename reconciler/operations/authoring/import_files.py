@@ -6,13 +6,13 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.value import canonical
 from reconciler.operations.errors import InvalidProject, UnwritableProposal
 from reconciler.project import atomic_write, files
 from reconciler.project.manifests import write as write_manifests
 from reconciler.project.settings.config import Config
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES
 
 if TYPE_CHECKING:
     from reconciler.operations.authoring.import_proposal import Proposal

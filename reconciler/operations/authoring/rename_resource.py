@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Rejected
@@ -24,7 +25,6 @@ from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import environments
 from reconciler.project.settings.config import FILE, load_config
 from reconciler.project.settings.variables import NO_VALUE
-from reconciler.project.yaml.errors import MAX_BYTES
 from reconciler.project.yaml.patch import Unpatchable
 
 _Declared = Mapping[Address, Declaration]

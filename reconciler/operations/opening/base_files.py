@@ -13,13 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.problem import Position, Problem, Rejected, cut
 from reconciler.operations.opening.git import GitError
 from reconciler.operations.opening.git_objects import FOLDER, MAX_TREE, Entry, Objects, parse_tree
 from reconciler.project import files
 from reconciler.project.documents.outside import MAX_INCLUDE
 from reconciler.project.settings import approvals, config, environments
-from reconciler.project.yaml.errors import MAX_BYTES
 
 MAX_TOTAL: Final = 256 * 1024 * 1024
 """Bytes of all files that are read from a commit: 50,000 resources have 25 MB."""

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
 from reconciler import kinds
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import NAME, Address
 from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import fields_of
@@ -30,7 +31,6 @@ from reconciler.project.documents.manifest_document import (
     RotationSettings,
     VaultEntry,
 )
-from reconciler.project.yaml.reader import Document
 
 _EXAMPLES = {  # what to write where the value has the wrong type
     "lifecycle": "write a map, as in {protect: true}",

@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from reconciler.languages import yaml_scalars
+from reconciler.languages.yaml import scalars
 from reconciler.model.numerals import Spelled
 from reconciler.model.problem import cut
 from reconciler.model.value import Json
@@ -129,7 +129,7 @@ class _Evaluation(Struct, frozen=True):
         if kind == "number":
             if len(text) > _LONGEST_NUMBER:
                 raise InvalidCall(f"the number {cut(text)} is too long", "write it in quotes")
-            return yaml_scalars.plain(text), at + 1
+            return scalars.plain(text), at + 1
         if kind != "name":
             raise InvalidCall(f"expected an argument, found {text!r}", 'write var.name, "text" or a number')
         if self._token(at + 1) == ("mark", "("):

@@ -8,11 +8,11 @@ from itertools import takewhile
 from typing import Final
 
 from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.manifest import Path
 from reconciler.model.value import Json
 from reconciler.project.documents import validation
 from reconciler.project.documents.resolve import SECRET_NAME
-from reconciler.project.yaml import reader as yaml
 
 HIDDEN: Final = "(hidden)"
 _COMPARED: Final = 200  # lines from the first change on: a diff takes quadratic time

@@ -13,12 +13,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from reconciler.languages.yaml.positions import Places
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
 from reconciler.model.value import Json
 from reconciler.project.documents import phrases
-from reconciler.project.yaml.positions import Again, Places
-from reconciler.project.yaml.reader import Document
 
 
 class Role(StrEnum):
@@ -102,9 +102,6 @@ class MergedDocument(Places):
         super().__init__(own.places.start.file, root, array("Q", [0]))
         self.layers = tuple(layers)
         self.own = own
-
-    def release(self, again: Again) -> None:
-        """Does nothing: other documents share the layers."""
 
     def layer(self, path: Path) -> Layer:
         """The layer that a value comes from. For a map merged from several: the document's own layer, else the lowest.

@@ -20,7 +20,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from reconciler import kinds
-from reconciler.languages import yaml_scalars
+from reconciler.languages.yaml import scalars
 from reconciler.model.address import Address
 from reconciler.model.fields.field import Shape
 from reconciler.model.kind import Home
@@ -379,7 +379,7 @@ class Resolver:
             return Secret(str(text), source)
         if slot.shape in _SCALARS and isinstance(text, str):
             try:
-                return to_plain(yaml_scalars.plain(text.strip()))
+                return to_plain(scalars.plain(text.strip()))
             except ValueError:
                 return text
         if slot.shape in _SCALARS:

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from reconciler.languages import yaml_scalars
+from reconciler.languages.yaml import scalars
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.fields.spec import Part, Spec
@@ -22,7 +23,6 @@ from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Problem
 from reconciler.model.value import Sealed, Secret, Value, has_secret
 from reconciler.project.documents import phrases
-from reconciler.project.yaml.positions import Places
 
 MISSING: Final = "missing required field"
 MAX_FINDINGS: Final = 100  # per resource
@@ -269,7 +269,7 @@ def _suggest_type_fix(expected: str, value: Value) -> str:
         )
     if isinstance(value, str):
         try:
-            unquoted = yaml_scalars.plain(value)
+            unquoted = scalars.plain(value)
         except ValueError:
             unquoted = value
         if phrases.describe_found(unquoted) == expected or (expected == "true or false" and isinstance(unquoted, bool)):

@@ -9,6 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 from pydantic import ValidationError
 
+from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fleet import (
     Fleet,
@@ -28,8 +30,6 @@ from reconciler.project.documents import durations, phrases, validation
 from reconciler.project.fleets import checks, members
 from reconciler.project.fleets.fleet_file import ApiKey, FleetFile, Select, WaveEntry, parse_amount
 from reconciler.project.settings.one_document import read_map, report_not_a_map
-from reconciler.project.yaml.errors import MAX_BYTES
-from reconciler.project.yaml.positions import Places
 
 FILE: Final = "fleet.yaml"
 REST: Final = "rest"

@@ -20,6 +20,9 @@ from typing import Any, Final
 from msgspec import Struct, field
 from pydantic import ValidationError
 
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.fleet import Member
@@ -30,9 +33,6 @@ from reconciler.project import files
 from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.resolve import SECRET_NAME
 from reconciler.project.fleets.fleet_file import MemberEntry
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES, bytes_problem
-from reconciler.project.yaml.positions import Places
 
 MAX_MEMBERS: Final = 100_000
 FORMATS: Final = (".csv", ".json", ".yaml", ".yml")

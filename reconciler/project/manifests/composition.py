@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
 from reconciler.model.problem import Position, Problem
 from reconciler.project.documents import phrases, validation
@@ -17,7 +18,6 @@ from reconciler.project.manifests import for_each
 from reconciler.project.manifests.for_each import KEY
 from reconciler.project.settings.config import Config
 from reconciler.project.settings.variables import Setting
-from reconciler.project.yaml.reader import Document
 
 
 class Composition:

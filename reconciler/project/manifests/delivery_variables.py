@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
 from reconciler.model.problem import Finding
 from reconciler.model.value import Json, JsonTemplate, Ref, Secret, Template
 from reconciler.project.documents.resolve import Resolver
-from reconciler.project.yaml.reader import Document
 
 KEY = "deliver"
 _UNDECLARED = "unknown-reference"  # of a reference, which no declaration would help

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler import kinds
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding
@@ -22,7 +23,6 @@ from reconciler.project.documents import functions, phrases, terraform, validati
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, merge
 from reconciler.project.settings.variables import Setting
-from reconciler.project.yaml.reader import Document
 
 KEY: Final = "for_each"
 _EACH: Final = re.compile(r"(\$?)\$\{\{\s*each\b([^{}]*)\}\}")

@@ -10,14 +10,15 @@ import hashlib
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
-from pathlib import Path as Folder
-from types import MappingProxyType
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
 
 from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.languages.yaml.reader import Reading
 from reconciler.model.address import Address
 from reconciler.model.dialect import DIALECTS
 from reconciler.model.kind import Home
@@ -49,10 +50,6 @@ from reconciler.project.manifests.delivery_variables import substitute_variables
 from reconciler.project.manifests.partial import confine, find_unread
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import FILE, Config
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES
-from reconciler.project.yaml.positions import Again, Places
-from reconciler.project.yaml.reader import Reading
 
 MAX_PROBLEMS: Final = 10_000  # of a project; each takes about half a KiB
 MAX_INVALID_VALUES: Final = 200_000  # of a project: to find so many takes seconds
@@ -89,7 +86,6 @@ def load_manifests(
     """
     budget = Budget()
     texts, problems = _read_texts(config, budget)
-    sources = {file: cache(partial(_places, config.root, file, hash(text))) for file, text in texts.items()}
     return _assemble(
         config,
         texts,
@@ -98,7 +94,6 @@ def load_manifests(
         variables,
         budget,
         absent=absent,
-        sources=sources,
         partial_if_invalid=partial_if_invalid,
     )
 
@@ -171,7 +166,6 @@ def _assemble(
     budget: Budget,
     included: Mapping[str, bytes] | None = None,
     absent: Absent | None = None,
-    sources: Mapping[str, Again] = MappingProxyType({}),
     *,
     partial_if_invalid: bool = False,
 ) -> Loaded:
@@ -204,8 +198,6 @@ def _assemble(
         if unread is not None and declarations.keys() <= unread.addresses:
             raise Rejected(problems)  # nothing is left to plan
         problems = [*confine(problems)]
-    for draft in drafts if sources else ():
-        draft.document.places.release(sources[draft.file])
     digest = digest_of(
         {**texts, **resolver.included_files, **config.sources, **_digest_variables(overrides or {}, config.stack)}
     )
@@ -218,15 +210,6 @@ def _assemble(
     planned = {address: declaration for address, declaration in declarations.items() if address not in skipped}
     manifest = Manifest(config.stack, planned, digest, declared.left_out, unread)
     return Loaded(manifest, tuple(problems), tuple(texts), rendered)
-
-
-def _places(root: Folder, file: str, content: int) -> Sequence[Places]:
-    """Positions in a manifest file on disk, per document; empty if its content no longer has the hash `content`."""
-    try:
-        text = files.read(root, file, MAX_BYTES)
-    except files.Unreadable:
-        return ()
-    return yaml.places(text, file) if hash(text) == content else ()
 
 
 def digest_of(texts: Mapping[str, bytes]) -> str:

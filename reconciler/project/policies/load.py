@@ -18,6 +18,9 @@ from typing_extensions import Doc
 from reconciler import kinds
 from reconciler.kinds.types.fields import NonEmpty, check_with
 from reconciler.languages.cel import Expression, InvalidExpression
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.change import Action
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
@@ -28,9 +31,6 @@ from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.references import suggest_kind
 from reconciler.project.policies import offsets
 from reconciler.project.settings.config import FILE, Config
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES
-from reconciler.project.yaml.positions import Places
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _EMBEDDED: Final = re.compile(r"\$\{([^{}]*)\}")

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.problem import Finding, Position, Problem
 from reconciler.model.value import Json, Value
 from reconciler.project import files
-from reconciler.project.yaml import reader as yaml
 
 _Placed = tuple[str, int, int]  # a character with its line and column, from 1
 

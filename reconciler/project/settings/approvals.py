@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.approved import ApprovedItem
 from reconciler.model.change import Risk
 from reconciler.model.problem import Position, Problem, Rejected
@@ -15,7 +16,6 @@ from reconciler.model.rule_change import RuleRisk
 from reconciler.project import files
 from reconciler.project.documents import phrases
 from reconciler.project.settings.one_document import MAX_BYTES, read_map
-from reconciler.project.yaml.positions import Places
 
 FILE: Final = "approvals.yaml"
 RULES: Final = (

@@ -13,6 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
+from reconciler.languages.yaml.positions import Places
+from reconciler.languages.yaml.reader import Document
 from reconciler.model import dialect
 from reconciler.model.fields.field import fields_of
 from reconciler.model.known_drift import KnownDrift
@@ -29,8 +31,6 @@ from reconciler.project.settings.environments import Environment
 from reconciler.project.settings.one_document import MAX_BYTES, read_map, report_not_a_map
 from reconciler.project.settings.project_file import Guards, Limits, ProjectFile, Snapshots
 from reconciler.project.settings.variables import Setting
-from reconciler.project.yaml.positions import Places
-from reconciler.project.yaml.reader import Document
 
 FILE: Final = discovery.FILE
 DEFAULT_STORE: Final = "state/reconciler.db"  # below the project's folder

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.dialect import DIALECTS, Name
 from reconciler.model.problem import Problem
 from reconciler.model.value import Sealed, Secret
-from reconciler.project.yaml.positions import Places
 
 AGENT_URL: Final = "http://127.0.0.1:4040"  # default address of the agent's API
 

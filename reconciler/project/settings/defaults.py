@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler import kinds
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.problem import Finding
 from reconciler.project.documents import phrases
 from reconciler.project.documents.merge import Layer, Role
 from reconciler.project.documents.references import report_unknown_kind
 from reconciler.project.settings.environments import report_unknown_keys
-from reconciler.project.yaml.positions import Places
 
 PARTS: Final = ("spec", "lifecycle", "rotate")  # parts of a manifest that can have defaults
 

@@ -15,6 +15,8 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from reconciler import kinds
+from reconciler.languages.yaml.positions import Places
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding, Position, Problem, Rejected
@@ -26,8 +28,6 @@ from reconciler.project.documents.manifest_document import ManifestDocument
 from reconciler.project.documents.merge import Layer, Role
 from reconciler.project.documents.references import report_unknown_kind
 from reconciler.project.settings.one_document import MAX_BYTES, read_map
-from reconciler.project.yaml.positions import Places
-from reconciler.project.yaml.reader import Document
 
 FOLDER: Final = "environments"
 PATCHED: Final = tuple(name for name in ManifestDocument.model_fields if name not in ("kind", "name"))

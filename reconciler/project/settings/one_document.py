@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project.documents import phrases
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.reader import Document
 
 MAX_BYTES: Final = 1024 * 1024
 

@@ -13,15 +13,15 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler.languages import yaml_scalars
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml import scalars
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.problem import Finding, Problem, Rejected
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.merge import SourceLocation
 from reconciler.project.documents.resolve import Variable
 from reconciler.project.settings.environments import Environment
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.positions import Places
 
 TYPES: Final[Mapping[str, tuple[str, type | tuple[type, ...]]]] = {
     "string": ("text", str),
@@ -222,7 +222,7 @@ def convert(value: Variable, kind: str) -> tuple[Variable, tuple[str, str] | Non
         converted = reading.documents[0].value
     elif isinstance(value, str) and kind != "string" and value:
         try:
-            converted = yaml_scalars.plain(value)
+            converted = scalars.plain(value)
         except ValueError:
             converted = value
     return converted, _check_type(converted, kind)

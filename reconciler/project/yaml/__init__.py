@@ -1,1 +1,1 @@
-"""YAML files: reading with positions and limits, patching, formatting."""
+"""Writing YAML files: rendering, patching, formatting."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from reconciler.languages import yaml_scalars
+from reconciler.languages.yaml import scalars
 from reconciler.model.numerals import Spelled
 
 INDENT: Final = "  "
@@ -91,7 +91,7 @@ def scalar(value: Any) -> str:
 def _is_plain(text: str) -> bool:
     if not _PLAIN.fullmatch(text) or text.lower() in _WORDS:
         return False
-    return bool(yaml_scalars.plain(text) == text)
+    return bool(scalars.plain(text) == text)
 
 
 def quote(text: str) -> str:

@@ -18,11 +18,11 @@ from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 from ruamel.yaml.nodes import ScalarNode
 from ruamel.yaml.resolver import VersionedResolver
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position, Problem, Rejected
 from reconciler.model.value import Json
 from reconciler.project.yaml import emit
-from reconciler.project.yaml import reader as yaml
 
 ORDER: Final = ("kind", "name", "for_each", "id", "ensure", "moved", "lifecycle", "deliver", "rotate", "spec")
 _WIDTH: Final = 1 << 20  # never folds lines

@@ -15,11 +15,10 @@ import yaml as libyaml
 from msgspec import Struct
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.manifest import Path
-from reconciler.model.value import Json, canonical
-from reconciler.planning.drift_acceptance import OMITTED
+from reconciler.model.value import OMITTED, Json, canonical
 from reconciler.project.yaml import emit
-from reconciler.project.yaml import reader as yaml
 
 _MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
 _COMMENT: Final = re.compile(r"(?:^|\s)#")

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard, Union, get_args, get_origin
 
 from msgspec import Struct
 
-from reconciler.languages import yaml_scalars
+from reconciler.languages.yaml import scalars
 from reconciler.model.address import Address
 from reconciler.model.numerals import SpelledFloat, SpelledInteger
 from reconciler.model.problem import cut
@@ -107,7 +107,7 @@ def _decode_marked(mark: str, content: Json, secrets: Secrets) -> Value:
 def parse_number(spelling: str) -> Value:
     """The number of a spelling. Raises Malformed."""
     with suppress(ValueError):
-        number = yaml_scalars.plain(spelling)
+        number = scalars.plain(spelling)
         if isinstance(number, (int, float)) and not isinstance(number, bool):
             return number
     raise Malformed(f"{cut(spelling)!r} is not a number")

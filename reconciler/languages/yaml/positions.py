@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, Self
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Position
@@ -14,52 +14,27 @@ COLUMN_BITS: Final = 25  # a line can be as long as a file
 _COLUMN: Final = (1 << COLUMN_BITS) - 1
 
 
-Again = Callable[[], "Sequence[Places]"]
-_Written = tuple[Json, "array[int]", int]  # the document, the marks of its file, the first of its own
-
-
 class Places(Mapping[Path, Position]):
     """Positions of the values of a document, by path.
 
     Stored as one number per key and value, in the order of the text; a lookup walks the document. A map or list that
-    begins on a line below its key has the position of the key. Few documents are ever asked for positions: they can be
-    released, and are read again on demand.
+    begins on a line below its key has the position of the key.
     """
 
-    __slots__ = ("_again", "_file", "_index", "_start", "_written")
+    __slots__ = ("_file", "_first", "_marks", "root")
 
-    def __init__(self, file: str, root: Json, marks: array[int], first: int = 0, index: int = 0) -> None:
-        """`marks`: of the whole file, those of the document from `first`. `index`: number of the document."""
+    def __init__(self, file: str, root: Json, marks: array[int], first: int = 0) -> None:
+        """`root`: the value of the document. `marks`: of the whole file, those of the document from `first`."""
         self._file = file
-        self._index = index
-        self._start = marks[first]
-        self._written: _Written | None = (root, marks, first)
-        self._again: Again | None = None
-
-    @classmethod
-    def unread(cls, file: str, start: int, index: int, again: Again) -> Self:
-        """Creates positions of which only the mark of the document's start is known. `again`: as for `release`."""
-        places = cls.__new__(cls)
-        places._file, places._start, places._index = file, start, index
-        places._written, places._again = None, again
-        return places
-
-    def release(self, again: Again) -> None:
-        """Releases everything but the start. `again` reads the positions again, if the file is unchanged."""
-        self._written, self._again = None, again
-
-    def _read(self) -> _Written:
-        if self._written is None:
-            documents = self._again() if self._again is not None else ()
-            gone: _Written = ({}, array("Q", [self._start]), 0)
-            self._written = documents[self._index]._read() if self._index < len(documents) else gone
-        return self._written
+        self._marks = marks
+        self._first = first
+        self.root = root
 
     def __getitem__(self, path: Path) -> Position:
         if not path:
             return self.start
         index, key_index = self._find(path)
-        _, marks, _ = self._read()
+        marks = self._marks
         mark = marks[index]
         if key_index is not None:
             key_mark = marks[key_index]
@@ -72,8 +47,7 @@ class Places(Mapping[Path, Position]):
         if not path:
             return self.start
         index, key_index = self._find(path)
-        _, marks, _ = self._read()
-        return position(self._file, marks[index if key_index is None else key_index])
+        return position(self._file, self._marks[index if key_index is None else key_index])
 
     def nearest(self, path: Path) -> Position:
         """The position of the value, or of the nearest existing value around it."""
@@ -84,23 +58,17 @@ class Places(Mapping[Path, Position]):
     def items_of(self, path: Path) -> list[Position]:
         """The positions of the items of a list, in one pass."""
         index, _ = self._find(path)
-        _, marks, _ = self._read()
         found = []
         mark = index + 1
         for item in self._value(path):
-            found.append(position(self._file, marks[mark]))
+            found.append(position(self._file, self._marks[mark]))
             mark += size(item)
         return found
 
     @property
-    def root(self) -> Json:
-        """The value of the document."""
-        return self._read()[0]
-
-    @property
     def start(self) -> Position:
         """The position of the document's beginning."""
-        return position(self._file, self._start)
+        return position(self._file, self._marks[self._first])
 
     def __contains__(self, path: object) -> bool:
         if path == ():
@@ -125,7 +93,7 @@ class Places(Mapping[Path, Position]):
 
     def _find(self, path: Path) -> tuple[int, int | None]:
         """Indexes of the marks of the value and of its key."""
-        value, _, index = self._read()
+        value, index = self.root, self._first
         key_index: int | None = None
         for part in path:
             child, key_index = index + 1, None

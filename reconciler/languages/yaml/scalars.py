@@ -19,6 +19,8 @@ _OCTAL: Final = re.compile(r"0o[0-7]+")
 _HEXADECIMAL: Final = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_BINARY: Final = re.compile(r"[-+]?0b_*[01][01_]*")
+_SEPARATED: Final = re.compile(r"[-+]?[0-9.][0-9a-fA-Fox_.+-]*")
 _MAX_DIGITS: Final = 300  # no number with more of them is finite
 
 
@@ -45,3 +47,14 @@ def plain(text: str) -> Json:
     if len(text) <= _MAX_DIGITS and (_OCTAL.fullmatch(text) or _HEXADECIMAL.fullmatch(text)):
         return keep_spelling(text, int(text, 0))
     return text
+
+
+def plain_lenient(text: str) -> Json:
+    """As `plain`, with the numbers that readers of YAML 1.1 know besides: `1_000` and `0b11`."""
+    value = plain(text)
+    if value is not text or len(text) > _MAX_DIGITS or ("_" not in text and "0b" not in text):
+        return value
+    digits = text.replace("_", "")
+    if _BINARY.fullmatch(text):
+        return keep_spelling(text, int(digits, 0))
+    return keep_spelling(text, number) if _SEPARATED.fullmatch(text) and (number := plain(digits)) != digits else value

@@ -1,14 +1,14 @@
 """Reads YAML 1.2 (core schema) into plain JSON values, with the position of each value.
 
 libyaml parses; the meaning of a scalar is decided here, so that `no` and `2024-01-01` are text. Every error is a
-problem with a position, never an exception. `yaml_fast_path` reads ordinary files first; this reader is used for
-unusual files, and when positions are needed.
+problem with a position, never an exception.
 """
 
 from __future__ import annotations
 
+import json
 from array import array
-from functools import cache, partial
+from collections.abc import Callable
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -17,24 +17,44 @@ from yaml import error as yaml_error
 from yaml import events
 from yaml._yaml import CParser
 
-from reconciler.languages import yaml_fast_path
-from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR, ParsedDocuments
-from reconciler.languages.yaml_scalars import MAY_BE_PLAIN, plain
+from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem, syntax_problem
+from reconciler.languages.yaml.misreadings import find_misreading
+from reconciler.languages.yaml.positions import COLUMN_BITS, Places, key_mark, position
+from reconciler.languages.yaml.scalars import plain
 from reconciler.model.problem import Position, Problem
 from reconciler.model.value import Json
-from reconciler.project.yaml.errors import MAX_BYTES, bytes_problem, syntax_problem
-from reconciler.project.yaml.positions import COLUMN_BITS, Places, key_mark, position, size
 
 MAX_VALUES: Final = 500_000  # keys and values of one file: room for 10,000 resources of 25 fields
+MAX_DEPTH: Final = 64
+MAX_SCALAR: Final = 1024 * 1024  # characters, as for an included file
 MAX_DOCUMENTS: Final = 20_000
 MAX_PROBLEMS: Final = 100  # per file
 MAX_EXPANDED: Final = 100_000  # values from aliases: refuses an alias bomb early
 MAX_COPIED: Final = MAX_BYTES  # characters from aliases: as many as the file itself may have
-_TOO_MANY: Final = f"more than {MAX_VALUES:,} values in one file"
 _SMALL: Final = 4 * MAX_DOCUMENTS  # bytes: a smaller file cannot exceed any limit
 _NEAR: Final = 10_000  # values within which a duplicate key is searched for
 _KNOWN: Final = frozenset({"map", "seq", "str", "null", "bool", "int", "float", "binary", "timestamp", "set", "omap"})
 _TAG: Final = "tag:yaml.org,2002:"
+MERGE: Final = "\0<<"
+"""The key that stands for a merge key in a document of a dialect that has them."""
+
+
+class Dialect(NamedTuple):
+    """What a document may contain.
+
+    merges    merge keys (`<<`) of YAML 1.1, and keys that are no text, as their JSON
+    plain     the value of an unquoted scalar; raises ValueError
+    depth     levels of maps and lists
+    values    keys and values of the file
+    """
+
+    merges: bool = False
+    plain: Callable[[str], Json] = plain
+    depth: int = MAX_DEPTH
+    values: int = MAX_VALUES
+
+
+MANIFEST: Final = Dialect()
 
 
 class Document(NamedTuple):
@@ -58,47 +78,25 @@ class Reading(Struct):
     copied_characters: int = 0
 
 
-def read(text: bytes, file: str) -> Reading:
+def read(text: bytes, file: str, dialect: Dialect = MANIFEST) -> Reading:
     """Reads the documents of a file. `file`: its name in positions."""
     reading = Reading()
-    unreadable = bytes_problem(text, file) or _check_size(text, file) or _check_misreading(text, file)
-    if unreadable is not None:
+    unreadable = bytes_problem(text, file) or _check_size(text, file, dialect) or _check_misreading(text, file)
+    if unreadable is None:
+        _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading, dialect).run()
+    else:
         reading.problems.append(unreadable)
         reading.complete = False
-        return reading
-    text = text.removeprefix(b"\xef\xbb\xbf")
-    skimmed = yaml_fast_path.read_documents(text)
-    if skimmed is None or _is_excess(text, skimmed):
-        _Reader(text, file, reading).run()
-    else:
-        again = cache(partial(places, text, file))
-        for index, (value, line, column) in enumerate(skimmed):
-            where = Places.unread(file, line << COLUMN_BITS | column, index, again)
-            reading.documents.append(Document(value, where))
     return reading
 
 
-def _is_excess(text: bytes, skimmed: ParsedDocuments) -> bool:
-    if len(skimmed) > MAX_DOCUMENTS:
-        return True
-    # Every value takes at least one byte.
-    return len(text) > MAX_VALUES and sum(size(value) for value, _, _ in skimmed) > MAX_VALUES
-
-
-def places(text: bytes, file: str) -> list[Places]:
-    """Positions of the values that `read` returns for this text, per document."""
-    reading = Reading()
-    _Reader(text.removeprefix(b"\xef\xbb\xbf"), file, reading).run()
-    return [document.places for document in reading.documents]
-
-
-def _check_size(text: bytes, file: str) -> Problem | None:
+def _check_size(text: bytes, file: str, dialect: Dialect) -> Problem | None:
     """Refuses a file that is too large, without parsing it: half a million values would take a second."""
-    if len(text) <= _SMALL:
+    if len(text) <= min(_SMALL, dialect.values):
         return None
     marks = text.count(b"\n") + text.count(b",") + text.count(b": ") + text.count(b"- ")
-    if marks > MAX_VALUES:
-        return Problem(_TOO_MANY, "split the file", position=Position(file, 1, 1), code="limit-exceeded")
+    if marks > dialect.values:
+        return Problem(_too_many(dialect), "split the file", position=Position(file, 1, 1), code="limit-exceeded")
     if text.count(b"\n---") >= MAX_DOCUMENTS:
         return Problem(
             f"more than {MAX_DOCUMENTS:,} documents in one file",
@@ -109,8 +107,12 @@ def _check_size(text: bytes, file: str) -> Problem | None:
     return None
 
 
+def _too_many(dialect: Dialect) -> str:
+    return f"more than {dialect.values:,} values in one file"
+
+
 def _check_misreading(text: bytes, file: str) -> Problem | None:
-    found = yaml_fast_path.find_misreading(text)
+    found = find_misreading(text)
     if found is None:
         return None
     return Problem(
@@ -139,12 +141,15 @@ class _Anchor(Struct):
 class _Reader:
     """One pass over libyaml's events, with an explicit stack instead of recursion."""
 
-    def __init__(self, text: bytes, file: str, reading: Reading) -> None:
+    def __init__(self, text: bytes, file: str, reading: Reading, dialect: Dialect) -> None:
         self._parser = CParser(text)
         self._file = file
         self._reading = reading
+        self._dialect = dialect
         self._marks: array[int] = array("Q")
-        self._known: dict[str, str] = {}  # interns equal texts
+        self._keys: dict[str, str] = {}  # ordinary ones, interned
+        self._texts: dict[str, str] = {}  # quoted, or in blocks: equal ones share an object
+        self._meanings: dict[str, Json] = {}  # of unquoted scalars
         self._is_long = len(text) > MAX_SCALAR
 
     def _begin(self) -> None:
@@ -175,21 +180,21 @@ class _Reader:
         self._begin()
         root: list[Json] = []
         self._fill(root)
-        if len(self._marks) > MAX_VALUES:
-            raise _Stop(start.start_mark, _TOO_MANY, "split the file")
+        if len(self._marks) > self._dialect.values:
+            raise _Stop(start.start_mark, _too_many(self._dialect), "split the file")
         self._parser.get_event()  # the document's end
-        documents = self._reading.documents
-        places = Places(self._file, root[0], self._marks, self._start, len(documents))
-        documents.append(Document(root[0], places, self._sound))
+        places = Places(self._file, root[0], self._marks, self._start)
+        self._reading.documents.append(Document(root[0], places, self._sound))
 
     def _fill(self, root: list[Json]) -> None:
         # Hot loop for every key and value of every file: one function with local variables.
-        get, marks = self._parser.get_event, self._marks
-        scalar, map_end, list_end = events.ScalarEvent, events.MappingEndEvent, events.SequenceEndEvent
-        map_start, list_start = events.MappingStartEvent, events.SequenceStartEvent
-        known, anchors, is_long = self._known, self._anchors, self._is_long
+        get, add_mark = self._parser.get_event, self._marks.append
+        keys, texts, meanings, is_long = self._keys, self._texts, self._meanings, self._is_long
+        scalar, map_start, list_start = events.ScalarEvent, events.MappingStartEvent, events.SequenceStartEvent
+        alias = events.AliasEvent
         stack: list[Any] = []
         container: Any = root
+        is_map = False
         key: str | None = None
         value: Any
         while True:
@@ -197,38 +202,40 @@ class _Reader:
             kind = event.__class__
             if kind is scalar:
                 mark = event.start_mark
+                add_mark(mark.line << COLUMN_BITS | mark.column)
                 text = event.value
-                value = known.setdefault(text, text)
-                if is_long and len(value) > MAX_SCALAR:
-                    raise _Stop(
-                        mark,
-                        f"text longer than {MAX_SCALAR // 1024 // 1024} MiB",
-                        "move it to a file, and read it with {from_file: PATH}",
-                    )
-                if event.tag is not None:
-                    value = self._read_tagged_scalar(event)
-                elif not event.style and (not value or value[0] in MAY_BE_PLAIN):
-                    value = self._plain(event)
-                marks.append(mark.line << COLUMN_BITS | mark.column)
-                if event.anchor is not None:
-                    anchors[event.anchor] = _Anchor(value, len(marks) - 1, len(marks))
-            elif kind is map_end or kind is list_end:
-                if self._open and self._open[-1][0] == len(stack):
-                    self._open.pop()[1].end = len(marks)
-                container, key = stack.pop(), None
-                if not stack:
-                    break
-                continue
-            elif kind is events.AliasEvent:
+                if event.tag is not None or event.anchor is not None:
+                    value = self._read_marked_scalar(event)
+                elif is_map and key is None:
+                    key = keys.get(text) or self._key(event, self._read_scalar(event))
+                    if key in container:
+                        key = self._duplicate(event, container, key)
+                    continue
+                elif event.style:
+                    value = texts.setdefault(text, text)
+                    if is_long:
+                        self._check_length(event)
+                elif text in meanings:
+                    value = meanings[text]
+                else:
+                    value = self._read_scalar(event)
+            elif kind is map_start or kind is list_start:
+                value = {} if kind is map_start else []
+                self._enter(event, value, len(stack) + 1, is_map and key is None)
+            elif kind is alias:
                 value = self._alias(event, len(stack))
             else:
-                value = {} if kind is map_start else []
-                self._enter(event, value, len(stack) + 1, key is None and container.__class__ is dict)
-            if container.__class__ is list:
+                if self._open and self._open[-1][0] == len(stack):
+                    self._open.pop()[1].end = len(self._marks)
+                container = stack.pop()
+                if not stack:
+                    return
+                is_map = container.__class__ is dict
+                continue
+            if not is_map:
                 container.append(value)
             elif key is None:
-                # Interns keys: a project has thousands of each.
-                key = intern(value) if value.__class__ is str and value != "<<" else self._odd_key(event, value)
+                key = self._key(event, value)
                 if key in container:
                     key = self._duplicate(event, container, key)
                 continue
@@ -238,8 +245,9 @@ class _Reader:
             if kind is map_start or kind is list_start:
                 stack.append(container)
                 container = value
+                is_map = kind is map_start
             elif not stack:
-                break
+                return
 
     def _enter(self, event: Any, value: Json, depth: int, is_key: bool) -> None:
         mark = event.start_mark
@@ -247,14 +255,14 @@ class _Reader:
             raise _Stop(
                 mark, "a key must be text", "write a list or map as a value, not as a key", code="unsupported-yaml"
             )
-        if depth > MAX_DEPTH:
-            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "reduce the nesting")
+        if depth > self._dialect.depth:
+            raise self._too_deep(mark)
         expected = "map" if event.__class__ is events.MappingStartEvent else "seq"
         if event.tag not in (None, "!", _TAG + expected):
             self._problem(mark, f"unknown tag {_quote_tag(event.tag)}", "remove it, or quote the text")
         # _check_size counted scalars; collections and aliases are counted here.
-        if len(self._marks) > MAX_VALUES:
-            raise _Stop(mark, _TOO_MANY, "split the file")
+        if len(self._marks) > self._dialect.values:
+            raise _Stop(mark, _too_many(self._dialect), "split the file")
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         if event.anchor is not None:
             anchor = self._anchors[event.anchor] = _Anchor(value, len(self._marks) - 1)
@@ -288,26 +296,52 @@ class _Reader:
         if reading.copied_characters > MAX_COPIED:
             raise _Stop(mark, f"aliases expand to more than {MAX_COPIED:,} characters", "use fewer aliases")
         anchor.height = anchor.height or _height(anchor.value)
-        if depth + anchor.height > MAX_DEPTH:
-            raise _Stop(mark, f"nested deeper than {MAX_DEPTH} levels", "reduce the nesting")
+        if depth + anchor.height > self._dialect.depth:
+            raise self._too_deep(mark)
         self._marks.append(mark.line << COLUMN_BITS | mark.column)
         self._marks.extend(self._marks[anchor.start + 1 : anchor.end])
         return anchor.value
 
-    def _plain(self, event: Any) -> Json:
+    def _too_deep(self, mark: Any) -> _Stop:
+        return _Stop(mark, f"nested deeper than {self._dialect.depth} levels", "reduce the nesting")
+
+    def _read_scalar(self, event: Any) -> Json:
+        text = event.value
+        if self._is_long:
+            self._check_length(event)
+        if event.style:
+            return self._texts.setdefault(text, text)
         try:
-            return plain(event.value)
+            value = self._dialect.plain(text)
         except ValueError as error:
             self._problem(event.start_mark, str(error), "quote it if it is text")
-            return event.value
+            return text
+        return self._meanings.setdefault(text, value)
+
+    def _read_marked_scalar(self, event: Any) -> Json:
+        """Reads a scalar with a tag or an anchor."""
+        value = self._read_scalar(event) if event.tag is None else self._read_tagged_scalar(event)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchor(value, len(self._marks) - 1, len(self._marks))
+        return value
+
+    def _check_length(self, event: Any) -> None:
+        if len(event.value) > MAX_SCALAR:
+            raise _Stop(
+                event.start_mark,
+                f"text longer than {MAX_SCALAR // 1024 // 1024} MiB",
+                "move it to a file, and read it with {from_file: PATH}",
+            )
 
     def _read_tagged_scalar(self, event: Any) -> Json:
         """Reads a scalar with a tag. Tags of the core schema require a matching text."""
         tag, text = event.tag, event.value
+        if self._is_long:
+            self._check_length(event)
         if tag in ("!", _TAG + "str"):
             return text
         try:
-            value = plain(text)
+            value = self._dialect.plain(text)
         except ValueError:
             value = text
         match tag.removeprefix(_TAG), value:
@@ -323,9 +357,17 @@ class _Reader:
                 self._problem(event.start_mark, f"unknown tag {_quote_tag(tag)}", "remove it, or quote the text")
         return text
 
-    def _odd_key(self, event: Any, value: Json) -> str:
+    def _key(self, event: Any, value: Json) -> str:
+        """The key of a value. Ordinary keys are kept: a project has thousands of each."""
+        if value.__class__ is str and value != "<<":
+            key = intern(value)
+            if event.__class__ is events.ScalarEvent and not event.style and event.tag is None:
+                self._keys[key] = key
+            return key
         if value == "<<" and (event.__class__ is events.AliasEvent or event.style):
             return "<<"  # quoted: ordinary text
+        if self._dialect.merges:
+            return MERGE if value == "<<" else json.dumps(value)
         if value == "<<":
             self._problem(
                 event.start_mark, "merge keys (<<) are not supported (YAML 1.2 has none)", "write the fields out"
@@ -385,3 +427,21 @@ def _quote_tag(tag: str) -> str:
     """Quotes a tag for a message. Only standard tags: another one may be a secret that begins with `!`."""
     name = tag.removeprefix(_TAG)
     return f"!!{name}" if tag.startswith(_TAG) and name in _KNOWN else "(!)"
+
+
+def resolve_merges(value: Json) -> Json:
+    """The value with the maps of its merge keys merged: a map's own keys win, then those of the first map.
+
+    Raises ValueError if a merge key has no map.
+    """
+    if isinstance(value, list):
+        return [resolve_merges(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    merged: dict[str, Json] = {}
+    bases = value.get(MERGE, [])
+    for base in bases if isinstance(bases, list) else [bases]:
+        if not isinstance(base, dict):
+            raise ValueError("a merge key (<<) has no map")
+        merged = {**resolve_merges(base), **merged}
+    return {**merged, **{key: resolve_merges(item) for key, item in value.items() if key != MERGE}}
