@@ -91,8 +91,8 @@ def _render(
     outputs: Sequence[formats.PlanOutput], planned: Sequence[str], unplanned: Sequence[str], failed: Sequence[str]
 ) -> str:
     """The comment: a marker per stack, what this run did not plan, and a section per plan."""
+    from reconciler.operations.run_context import read_run_context
     from reconciler.rendering.plan import markdown
-    from reconciler.rendering.run_context import read_run_context
 
     head = "".join(f"{marker}\n" for marker in (*planned, *unplanned) or (markdown.NO_PLAN,))
     head += markdown.render_failed(failed, is_all=not outputs) or markdown.render_unplanned(unplanned)

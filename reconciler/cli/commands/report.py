@@ -34,9 +34,9 @@ def command(common: options.Options, out: Path | None, days: int) -> int:
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.history import read_past
+    from reconciler.operations.run_context import read_run_context
     from reconciler.project import atomic_write
     from reconciler.rendering.html import report_page
-    from reconciler.rendering.run_context import read_run_context
 
     project = workspaces.source_of(common).read_settings()
     output_files.check_outputs(project, (), out)

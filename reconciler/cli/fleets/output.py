@@ -51,8 +51,8 @@ def _markdown(rollup: RollUp) -> str:
 
 
 def _html(rollup: RollUp) -> str:
+    from reconciler.operations.run_context import read_run_context
     from reconciler.rendering.html import fleet_page
-    from reconciler.rendering.run_context import read_run_context
 
     return fleet_page.render_page(rollup, context=read_run_context(os.environ, commit=rollup.run.commit))
 

@@ -16,10 +16,10 @@ from reconciler.cli.terminal import exit_codes, formats, output_files
 from reconciler.fleet.places import find_store
 from reconciler.model.fleet import Fleet, Member, Run
 from reconciler.operations.opening.commits import read_commit
+from reconciler.operations.run_context import read_run_context
 from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import FILE, find_fleet_file, load_fleet
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
-from reconciler.rendering.run_context import read_run_context
 from reconciler.store.errors import AmbiguousRun
 from reconciler.store.fleet_records import FleetRecords, open_fleet_records
 

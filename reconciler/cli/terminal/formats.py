@@ -143,8 +143,8 @@ class PlanOutput(Struct, frozen=True, dict=True):
         )
 
     def _html(self) -> str:
+        from reconciler.operations.run_context import read_run_context
         from reconciler.rendering.html import plan_page
-        from reconciler.rendering.run_context import read_run_context
 
         return plan_page.render_page(
             self.plan,

@@ -39,8 +39,8 @@ def notify(targets: Sequence[str], plan: Plan, now: float, *, quiet: bool) -> No
         return
     from reconciler.api.notifications import Mail
     from reconciler.engine.ports import Failure
+    from reconciler.operations.run_context import read_run_context
     from reconciler.rendering.notice import build_notice
-    from reconciler.rendering.run_context import read_run_context
 
     message = build_notice(plan, read_run_context(os.environ).run_address)
     for receiver, is_slack in receivers:

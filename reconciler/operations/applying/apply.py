@@ -35,8 +35,8 @@ from reconciler.operations.opening.source import invalid_project
 from reconciler.operations.opening.stores import open_project_store, store_location
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried
 from reconciler.operations.results import ApplyResult, Status
+from reconciler.operations.run_context import read_run_context
 from reconciler.operations.selection import check_selection
-from reconciler.rendering.run_context import read_run_context
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import MEMORY, StoreError
 from reconciler.store.journal import StoreJournal

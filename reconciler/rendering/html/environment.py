@@ -11,10 +11,16 @@ import hashlib
 import json
 import re
 from functools import cache
-from typing import Any
+from importlib import resources
+from typing import Any, Final
 
 import jinja2
 from markupsafe import Markup, escape
+
+# The templates are part of the program as its modules are, and are read as modules are: once, on import.
+_FILES: Final = {
+    file.name: file.read_text(encoding="utf-8") for file in resources.files(__package__).joinpath("templates").iterdir()
+}
 
 
 def render_template(template: str, *, scripts: tuple[str, ...] = ("page.js",), **values: Any) -> str:
@@ -56,9 +62,8 @@ _QUOTED = re.compile(r"`([^`\n]+)`")
 
 @cache
 def _environment() -> jinja2.Environment:
-    # The templates are part of the program as its modules are, and are read as those: once, when they are wanted.
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("reconciler.rendering.html"),
+        loader=jinja2.DictLoader(_FILES),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
@@ -68,11 +73,8 @@ def _environment() -> jinja2.Environment:
     return environment
 
 
-@cache
 def _part(name: str) -> str:
-    environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0].strip()
+    return _FILES[name].strip()
 
 
 def _digest(text: str) -> str:
