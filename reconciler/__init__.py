@@ -11,10 +11,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from reconciler.model.address import Address
     from reconciler.operations.errors import InvalidProject, NothingSelected, OperationError, WrongAccount
+    from reconciler.operations.open_project import Selection
     from reconciler.operations.reporting import OperationEvent
     from reconciler.operations.results import ApplyResult, DriftResult, PlanResult, Status, ValidationResult
     from reconciler.operations.runtime import Runtime
-    from reconciler.operations.workspace import Selection, Workspace
+    from reconciler.operations.workspace import Workspace
 
 __all__ = [
     "Address",
@@ -37,7 +38,7 @@ _MODULES = {
     "Address": "model.address",
     "OperationEvent": "operations.reporting",
     "Runtime": "operations.runtime",
-    "Selection": "operations.workspace",
+    "Selection": "operations.open_project",
     "Workspace": "operations.workspace",
     **dict.fromkeys(("InvalidProject", "NothingSelected", "OperationError", "WrongAccount"), "operations.errors"),
     **dict.fromkeys(("ApplyResult", "DriftResult", "PlanResult", "Status", "ValidationResult"), "operations.results"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.model.fleet import Shape
 from reconciler.model.value import Secret
-from reconciler.operations.workspace import Allow
+from reconciler.operations.open_project import Allow
 from reconciler.rendering.wire import plan_json
 
 

@@ -21,7 +21,7 @@ from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import OMITTED, Json
 from reconciler.operations.errors import InvalidProject
-from reconciler.operations.workspace import Workspace
+from reconciler.operations.open_project import OpenProject
 from reconciler.planning import drift_acceptance
 from reconciler.planning.drift_acceptance import Declined, Offer
 from reconciler.project import atomic_write, files
@@ -48,7 +48,7 @@ class Acceptance(Struct):
 
 
 def accept(
-    workspace: Workspace,
+    project: OpenProject,
     plan: Plan,
     snapshot: Snapshot,
     *,
@@ -63,23 +63,23 @@ def accept(
     Raises InvalidProject if the changed manifests are invalid for another reason.
     """
     offers, declined = drift_acceptance.find_offers(
-        plan, workspace.manifest, snapshot, kinds.list_planned(), selects=selects, both=both
+        plan, project.manifest, snapshot, kinds.list_planned(), selects=selects, both=both
     )
     while True:
         found = Acceptance(plan, declined=list(declined))
-        _patch_manifests(workspace, offers, found)
-        refused = _find_refused(workspace, found, snapshot)
+        _patch_manifests(project, offers, found)
+        refused = _find_refused(project, found, snapshot)
         if not refused:
             return found
         declined += [Declined(str(offer), why) for offer, why in refused]
         offers = [offer for offer in offers if all(offer is not other for other, _ in refused)]
 
 
-def write(workspace: Workspace, found: Acceptance) -> None:
+def write(project: OpenProject, found: Acceptance) -> None:
     """Writes the changed manifests. Raises Rejected if a path leads through a symbolic link, or OSError."""
     for path, (_, after) in found.texts.items():
-        file = workspace.config.root / path
-        files.refuse_symlink(workspace.config.root, path)
+        file = project.config.root / path
+        files.refuse_symlink(project.config.root, path)
         atomic_write.write(file, after, file.stat().st_mode & 0o7777)
 
 
@@ -105,17 +105,17 @@ def _sanitize_line(line: str) -> str:
     return sanitized if line.endswith("\n") else f"{sanitized}\\ No newline at end of file\n"
 
 
-def _patch_manifests(workspace: Workspace, offers: list[Offer], found: Acceptance) -> None:
+def _patch_manifests(project: OpenProject, offers: list[Offer], found: Acceptance) -> None:
     """Writes each offer into the text of its manifest, or adds it to `declined`."""
     for offer in offers:
-        declaration = workspace.manifest.declarations[offer.address]
+        declaration = project.manifest.declarations[offer.address]
         file = declaration.position.file
         try:
             if file not in found.texts:
-                text = files.read(workspace.config.root, file, MAX_BYTES).decode()
+                text = files.read(project.config.root, file, MAX_BYTES).decode()
                 found.texts[file] = (text, text)
             before, text = found.texts[file]
-            found.texts[file] = (before, _patch_manifest(workspace, offer, file, text))
+            found.texts[file] = (before, _patch_manifest(project, offer, file, text))
         except (Unpatchable, files.Unreadable) as why:
             at = declaration.at(*offer.path)
             place = "the manifest" if at.file == file else at.file
@@ -125,8 +125,8 @@ def _patch_manifests(workspace: Workspace, offers: list[Offer], found: Acceptanc
     found.texts = {path: texts for path, texts in found.texts.items() if texts[0] != texts[1]}
 
 
-def _patch_manifest(workspace: Workspace, offer: Offer, file: str, text: str) -> str:
-    declaration = workspace.manifest.declarations[offer.address]
+def _patch_manifest(project: OpenProject, offer: Offer, file: str, text: str) -> str:
+    declaration = project.manifest.declarations[offer.address]
     document = next(
         (document for document in yaml.read(text.encode(), file).documents if _is_of(document, offer.address)), None
     )
@@ -168,11 +168,11 @@ def _find_expression(written: Json) -> str | None:
     return None
 
 
-def _find_refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
+def _find_refused(project: OpenProject, found: Acceptance, snapshot: Snapshot) -> list[tuple[Offer, str]]:
     """The offers that the changed manifests do not express correctly, with the reason. Sets `found.remaining`."""
     added = {path: after.encode() for path, (_, after) in found.texts.items()}
     try:
-        loaded = load_manifests_with(workspace.config, workspace.runtime.environ, workspace.variables, added, {})
+        loaded = load_manifests_with(project.config, project.runtime.environ, project.variables, added, {})
     except Rejected as rejected:
         wrong = [problem for problem in rejected.problems if problem.is_error]
         blamed = [
@@ -184,7 +184,7 @@ def _find_refused(workspace: Workspace, found: Acceptance, snapshot: Snapshot) -
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return list({id(offer): (offer, why) for offer, why in blamed}.values())
-    found.remaining = dataclasses.replace(workspace, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(
+    found.remaining = dataclasses.replace(project, manifest=loaded.manifest, warnings=loaded.warnings).plan_for(
         snapshot
     )
     differing = {

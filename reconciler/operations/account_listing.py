@@ -16,7 +16,7 @@ from reconciler.model.snapshot import Listing, Live, Snapshot
 from reconciler.model.value import Json
 
 if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
     from reconciler.store.store import Store
 
 
@@ -40,11 +40,11 @@ class AccountListing(Struct, frozen=True):
     incomplete: Mapping[str, str]
 
 
-async def list_account(workspace: Workspace, reader: Reader, store: Store | None) -> AccountListing:
+async def list_account(project: OpenProject, reader: Reader, store: Store | None) -> AccountListing:
     """Lists each collection of the platform once. A collection that the platform does not have is left out."""
     listed = [*kinds.every(), *read_only.KINDS]
-    snapshot = await observe(reader, listed, concurrency=workspace.parallelism)
-    owners = {**_find_automatic_owners(snapshot), **await _read_owners(workspace.manifest.stack, store)}
+    snapshot = await observe(reader, listed, concurrency=project.parallelism)
+    owners = {**_find_automatic_owners(snapshot), **await _read_owners(project.manifest.stack, store)}
     objects = [_to_listed(kind, live, owners) for kind, live in _find_objects(listed, snapshot)]
     incomplete = {name: listing.why for name, listing in snapshot.listings.items() if _is_incomplete(listing)}
     return AccountListing(tuple(sorted(objects, key=lambda listed: listed.kind.name)), dict(sorted(incomplete.items())))

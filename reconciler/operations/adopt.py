@@ -17,11 +17,12 @@ from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Problem
 from reconciler.model.snapshot import Snapshot
+from reconciler.operations.applying import apply
 from reconciler.operations.authoring.drop_ids import drop_ids
 from reconciler.operations.errors import InvalidProject
+from reconciler.operations.open_project import OpenProject, Selection
 from reconciler.operations.reporting import Note, OnEvent, Planned
 from reconciler.operations.results import ApplyResult, Status
-from reconciler.operations.workspace import Selection, Workspace
 
 if TYPE_CHECKING:
     from reconciler.operations.applying.apply import Approve
@@ -43,7 +44,7 @@ _BY_CALLER = {"remove `id`, set": "set", "remove it to create the object again":
 
 
 async def adopt(
-    workspace: Workspace,
+    project: OpenProject,
     addresses: Sequence[Address],
     id: str | None,
     *,
@@ -52,7 +53,7 @@ async def adopt(
     stop: asyncio.Event | None,
 ) -> ApplyResult:
     """See `Workspace.adopt`. Raises InvalidProject if an address is not declared, or declared absent or forgotten."""
-    adopting = _prepare_adoption(workspace, addresses, id)
+    adopting = _prepare_adoption(project, addresses, id)
     bindings: set[str] = set()
 
     def collect(event: OperationEvent) -> None:
@@ -60,10 +61,12 @@ async def adopt(
             bindings.update(_find_store_only(event.plan))
         on_event(event)
 
-    result = await adopting.apply(approve=approve, on_event=collect, stop=stop, command="adopt")
+    result = await apply.apply(
+        adopting, None, approve=approve, on_event=collect, stop=stop, partial=False, command="adopt"
+    )
     if result.status not in (Status.APPLIED, Status.UNCHANGED):
         return result
-    dropped = drop_ids(workspace, addresses)
+    dropped = drop_ids(project, addresses)
     for address, file in dropped.changed.items():
         on_event(Note(f"removed `id` of {address} from {file}: its owner record identifies the object now"))
     for address, why in dropped.left.items():
@@ -78,8 +81,8 @@ def _find_store_only(plan: Plan) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _AdoptionWorkspace(Workspace):
-    """A workspace whose plans have an error for each change other than an adoption.
+class _AdoptedProject(OpenProject):
+    """A project whose plans have an error for each change other than an adoption.
 
     by_caller  the address whose id is not in its manifest but was given with --id
     """
@@ -102,17 +105,17 @@ class _AdoptionWorkspace(Workspace):
         return replace(problem, remedy=remedy)
 
 
-def _prepare_adoption(workspace: Workspace, addresses: Sequence[Address], id: str | None) -> Workspace:
-    declared = dict(workspace.manifest.declarations)
+def _prepare_adoption(project: OpenProject, addresses: Sequence[Address], id: str | None) -> OpenProject:
+    declared = dict(project.manifest.declarations)
     for address in addresses:
         declared[address] = _to_adopt(declared.get(address), address, id)
-    chosen = workspace.select(Selection(targets=tuple(map(str, addresses))), allow=workspace.options.allow, adopt=True)
+    chosen = project.select(Selection(targets=tuple(map(str, addresses))), allow=project.options.allow, adopt=True)
     by_caller = next(
-        (address for address in addresses if id and workspace.manifest.declarations[address].id is None), None
+        (address for address in addresses if id and project.manifest.declarations[address].id is None), None
     )
-    manifest = replace(workspace.manifest, declarations=declared)
-    fields = {name: getattr(chosen, name) for name in Workspace.__dataclass_fields__}
-    return _AdoptionWorkspace(**{**fields, "manifest": manifest, "by_caller": by_caller})
+    manifest = replace(project.manifest, declarations=declared)
+    fields = {name: getattr(chosen, name) for name in OpenProject.__dataclass_fields__}
+    return _AdoptedProject(**{**fields, "manifest": manifest, "by_caller": by_caller})
 
 
 def _to_adopt(declaration: Declaration | None, address: Address, id: str | None) -> Declaration:

@@ -14,62 +14,35 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Base, Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Json, Sealed, Secret, Value
+from reconciler.model.value import Sealed, Secret, Value
 from reconciler.operations import policy_checks
+from reconciler.operations.base_side import BaseSide, Unreadable
 from reconciler.operations.opening.base_files import BaseFiles
 from reconciler.operations.opening.commits import Commit
 from reconciler.operations.project_rules import find_unread, read_rules
 from reconciler.planning import planner
 from reconciler.planning.attribution import attribute
-from reconciler.planning.judging.rules import Rules
 from reconciler.project.documents.outside import Outside
 from reconciler.project.documents.resolve import Absent
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import FILE, Config, load_config
 
 if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
 
 
-class Unreadable(Struct, frozen=True):
-    """Rules of the base that cannot be read.
-
-    part    settings, policies or manifests
-    causes  what identifies the problems
-    """
-
-    part: str
-    why: str
-    causes: Json
-
-
-class BaseSide(Struct, frozen=True):
-    """What a review compares the branch with.
-
-    base        the commit, and why changes cannot be attributed to it
-    rules       None if the base has no project, or its settings cannot be read
-    unreadable  rules of the base that are not known
-    manifest    None if it cannot be read
-    """
-
-    base: Base
-    rules: Rules | None = None
-    unreadable: tuple[Unreadable, ...] = ()
-    manifest: Manifest | None = None
-
-
-def read_base(workspace: Workspace, ref: str) -> BaseSide:
+def read_base(project: OpenProject, ref: str) -> BaseSide:
     """The base that `ref` names. Raises UnusableBase.
 
     Manifests and files come from the commit. Environment variables and files that the commit does not have, which is
     where secrets are, come from here.
     """
-    config = workspace.config
-    commit = Commit.resolve(config.root, workspace.runtime.environ, ref)
+    config = project.config
+    commit = Commit.resolve(config.root, project.runtime.environ, ref)
     base = Base(ref, commit.id, behind=commit.count_missing())
     with commit.files() as files:
         if files.has_project:
-            return _Reader(workspace, files).read(base)
+            return _Reader(project, files).read(base)
     if not (others := commit.find_named(FILE)):  # the reviewed commits add the project
         return BaseSide(base, manifest=Manifest(config.stack, {}))
     why = f"the base has no {FILE} in this folder, but {others[0]}"
@@ -80,12 +53,12 @@ def read_base(workspace: Workspace, ref: str) -> BaseSide:
 class _Reader(Struct, frozen=True, dict=True):
     """Reads the project of a commit, part by part."""
 
-    workspace: Workspace
+    project: OpenProject
     files: BaseFiles
 
     def read(self, base: Base) -> BaseSide:
         """The rules and manifests, as far as they are valid."""
-        head = self.workspace.config
+        head = self.project.config
         try:
             settings = self._read_settings()
         except Rejected as rejected:
@@ -109,21 +82,21 @@ class _Reader(Struct, frozen=True, dict=True):
         return BaseSide(replace(base, problems=tuple(problems)), rules, tuple(unreadable), manifest)
 
     def _read_settings(self) -> Config:
-        environment = self.workspace.config.environment
+        environment = self.project.config.environment
         name = environment.name if environment is not None else None
-        settings = load_config(self.files.root, self.workspace.runtime.environ, name, self._absent)
+        settings = load_config(self.files.root, self.project.runtime.environ, name, self._absent)
         if unread := list(find_unread(settings)):
             raise Rejected(unread)
         return settings
 
     def _read_manifest(self, settings: Config) -> Manifest:
         self.files.add(*settings.manifests)
-        environ, variables = self.workspace.runtime.environ, self.workspace.variables
+        environ, variables = self.project.runtime.environ, self.project.variables
         return load_manifests(settings, environ, variables, self._absent).manifest
 
     @cached_property
     def _absent(self) -> Absent:
-        read_here = _read_from(self.workspace)
+        read_here = _read_from(self.project)
 
         def read_missing(source: str, is_secret: bool) -> Value | None:
             word, _, path = source.partition(":")
@@ -132,23 +105,29 @@ class _Reader(Struct, frozen=True, dict=True):
         return read_missing
 
 
-def attribute_changes(workspace: Workspace, side: BaseSide, plan: Plan, snapshot: Snapshot) -> Plan:
-    """The plan with the cause of each change, if the base can be planned."""
+def attribute_changes(project: OpenProject, plan: Plan, snapshot: Snapshot) -> Plan:
+    """The plan with the cause of each change: commits since the base, earlier commits, or the platform.
+
+    The plan itself without a base. Without causes if the base cannot be planned.
+    """
+    side = project.base
+    if side is None:
+        return plan
     if side.base.behind or side.base.problems or side.manifest is None:
         return replace(plan, base=side.base)
     options = replace(
-        workspace.options, to_replace=frozenset(), rule_changes=None, find_lost_rules=None, adopting=None
+        project.options, to_replace=frozenset(), rule_changes=None, find_lost_rules=None, adopting=None
     )  # of the branch
     return attribute(plan, planner.plan(side.manifest, snapshot, kinds.list_planned(), options), side.base)
 
 
-def _read_from(workspace: Workspace) -> Absent:
+def _read_from(project: OpenProject) -> Absent:
     """Reads what the commit does not have: secrets, and files that Git does not keep.
 
     A secret that nothing here has, for example of a resource that the branch removes, counts as unchanged.
     """
-    here = Outside(workspace.config.root, workspace.runtime.environ)
-    secrets = {**workspace.sealed, **{secret.source: secret for secret in workspace.account.secrets}}
+    here = Outside(project.config.root, project.runtime.environ)
+    secrets = {**project.sealed, **{secret.source: secret for secret in project.account.secrets}}
 
     def read_here(source: str, is_secret: bool) -> Value | None:
         if is_secret and source in secrets:

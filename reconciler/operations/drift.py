@@ -25,20 +25,20 @@ from reconciler.planning.known_drift import ignore_known
 from reconciler.store.errors import MEMORY
 
 if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
 
 
-async def find_drift(workspace: Workspace, ignore: Sequence[str], on_event: OnEvent) -> DriftResult:
+async def find_drift(project: OpenProject, ignore: Sequence[str], on_event: OnEvent) -> DriftResult:
     """See `Workspace.drift`."""
-    snapshot = await workspace.take_snapshot(on_event=on_event)
-    check_selection(workspace.options, workspace.manifest, snapshot, on_event)
-    return DriftResult(without_known_drift(workspace, workspace.plan_for(snapshot), ignore), snapshot)
+    snapshot = await project.take_snapshot(on_event=on_event)
+    check_selection(project.options, project.manifest, snapshot, on_event)
+    return DriftResult(without_known_drift(project, project.plan_for(snapshot), ignore), snapshot)
 
 
-def without_known_drift(workspace: Workspace, plan: Plan, ignore: Sequence[str]) -> Plan:
+def without_known_drift(project: OpenProject, plan: Plan, ignore: Sequence[str]) -> Plan:
     """The plan without known drift: the differences that the project file or `ignore` (globs) declares."""
-    today = datetime.fromtimestamp(workspace.options.now, UTC).date().isoformat()
-    known = (*workspace.config.known_drift, *(KnownDrift(glob, reason="--ignore") for glob in ignore))
+    today = datetime.fromtimestamp(project.options.now, UTC).date().isoformat()
+    known = (*project.config.known_drift, *(KnownDrift(glob, reason="--ignore") for glob in ignore))
     return ignore_known(plan, known, today)
 
 
@@ -64,12 +64,12 @@ def list_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> Unmana
     return UnmanagedObjects(objects, dict(sorted(stacks.items())))
 
 
-def keeps_history(workspace: Workspace) -> bool:
+def keeps_history(project: OpenProject) -> bool:
     """Whether the store of the project outlives the process."""
-    return store_location(workspace.config) != MEMORY
+    return store_location(project.config) != MEMORY
 
 
-async def record_drift(workspace: Workspace, plan: Plan) -> None:
+async def record_drift(project: OpenProject, plan: Plan) -> None:
     """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none."""
     from reconciler.rendering.plan import outline, phrases
 
@@ -84,6 +84,6 @@ async def record_drift(workspace: Workspace, plan: Plan) -> None:
         )
         for change, row in zip((*plan.additions, *plan.changes), (*rows.additions, *rows.changes), strict=True)
     )
-    check = DriftCheck(workspace.options.now, len(workspace.manifest.declarations), plan.commit, drifted)
-    async with open_project_store(workspace.config) as store:
-        await store.drift_history.record(workspace.manifest.stack, check)
+    check = DriftCheck(project.options.now, len(project.manifest.declarations), plan.commit, drifted)
+    async with open_project_store(project.config) as store:
+        await store.drift_history.record(project.manifest.stack, check)

@@ -4,49 +4,51 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from reconciler.operations.base_plan import BaseSide
+from reconciler.operations.base_plan import read_base
+from reconciler.operations.open_project import OpenProject
 from reconciler.planning.judging import rules as judging
-from reconciler.planning.judging.judge import judge as judge_by
+from reconciler.planning.judging.judge import judge
 from reconciler.project.settings.project_file import Limits
 
-if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
+P = TypeVar("P", bound=OpenProject)
 
 
-def judge(workspace: Workspace, side: BaseSide) -> Workspace:
-    """The workspace whose plans are judged by the base too. Raises InvalidProject.
+def judge_by_base(project: P, ref: str | None) -> P:
+    """The project whose plans the rules of a base judge too: a branch, tag or commit. None: the same project.
 
-    A rule whose change is approved is judged as the branch has it alone.
+    A rule whose change is approved is judged as the branch has it alone. Raises UnusableBase or InvalidProject.
     """
-    head = workspace.read_rules()
+    if ref is None:
+        return project
+    side, head = read_base(project, ref), project.read_rules()
     unreadable = [judging.report_unreadable(part.part, part.why, part.causes, head) for part in side.unreadable]
-    judgment = judge_by(workspace.options, side.rules, head, unreadable, side.base.ref)
-    judged = dataclasses.replace(workspace, options=judgment.options, base=side, base_policies=judgment.policies)
+    judgment = judge(project.options, side.rules, head, unreadable, side.base.ref)
+    judged = dataclasses.replace(project, options=judgment.options, base=side, base_policies=judgment.policies)
     return judged if side.rules is None else _with_limits(judged, judgment.settings)
 
 
-def _with_limits(workspace: Workspace, settings: Mapping[str, Any]) -> Workspace:
+def _with_limits(project: P, settings: Mapping[str, Any]) -> P:
     limits = Limits(
         requests_per_minute=settings["limits.requests_per_minute"] or None,
         concurrency=settings["limits.concurrency"],
         settle_seconds=settings["limits.settle_seconds"],
     )
-    given, parallelism = workspace.config.limits, workspace.parallelism
+    given, parallelism = project.config.limits, project.parallelism
     if limits == given:
-        return workspace
+        return project
     if parallelism == given.concurrency:  # else the caller chose another number
         parallelism = limits.concurrency
     account = replace(
-        workspace.account, requests_per_minute=settings["limits.requests_per_minute"], connections=parallelism
+        project.account, requests_per_minute=settings["limits.requests_per_minute"], connections=parallelism
     )
     return dataclasses.replace(
-        workspace,
-        config=replace(workspace.config, limits=limits),
+        project,
+        config=replace(project.config, limits=limits),
         account=account,
         parallelism=parallelism,
-        options=replace(workspace.options, requests_per_minute=account.budget),
+        options=replace(project.options, requests_per_minute=account.budget),
     )

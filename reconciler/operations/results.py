@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from reconciler.model.plan import Call, Plan
     from reconciler.model.problem import Problem
     from reconciler.model.snapshot import Snapshot
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
 
 
 class Status(StrEnum):
@@ -53,11 +53,11 @@ class SkippedCall(Struct, frozen=True):
 
 
 class PlanResult(Struct, frozen=True):
-    """A plan, with the snapshot and the workspace that it was created from."""
+    """A plan, with the snapshot and the project that it was created from."""
 
     plan: Plan
     snapshot: Snapshot
-    workspace: Workspace
+    project: OpenProject
 
     @property
     def problems(self) -> tuple[Problem, ...]:

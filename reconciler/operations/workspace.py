@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from reconciler import kinds
-from reconciler.api.client import Account
 from reconciler.engine.observe import observe
-from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
-from reconciler.model.event import Waited
 from reconciler.model.kind import Kind
-from reconciler.model.manifest import Manifest
-from reconciler.model.plan import Plan
-from reconciler.model.problem import Problem
-from reconciler.model.snapshot import Listing, Snapshot
-from reconciler.model.value import Secret
-from reconciler.operations import policy_checks
-from reconciler.operations.opening import account_identity
-from reconciler.operations.opening.account_reading import read_account
+from reconciler.model.snapshot import Listing
+from reconciler.operations.open_project import Allow, OpenProject, Selection
 from reconciler.operations.opening.stores import open_existing_store
-from reconciler.operations.reporting import OnEvent, ReadRetried, ignore_event
+from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.operations.results import ApplyResult, DriftResult, PlanResult, ValidationResult
 from reconciler.operations.runtime import Runtime
-from reconciler.operations.selection import check_selection, resources_to_replace
-from reconciler.planning import planner
-from reconciler.planning.deciding.options import PlanOptions
+from reconciler.operations.selection import check_selection
 from reconciler.project.documents.resolve import Variable
-from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
     from reconciler.operations.accept_drift import Acceptance
@@ -45,57 +28,17 @@ if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
     from reconciler.operations.applying.reviewed import Reviewed
     from reconciler.operations.authoring.import_proposal import Proposal
-    from reconciler.operations.base_plan import BaseSide
     from reconciler.planning.importing.survey import Selects
-    from reconciler.planning.judging.rules import Rules
-    from reconciler.planning.policies.rule import Rule
     from reconciler.store.store import RecordedCall
 
-Allow = Mapping[tuple[str, str], int]
-"""Approvals given in advance: (rule, kind) → maximum count, for example ("delete", "ReservedDomain") → 1."""
 
-
-class Selection(Struct, frozen=True):
-    """The resources that an operation covers.
-
-    targets   globs of addresses `Kind/name`; empty: all
-    excludes  globs of addresses to leave out
-    replace   addresses of resources to replace, even if they are in sync
-    """
-
-    targets: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    replace: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """A project, its declarations, and what the caller allows. Immutable; created by `open`.
+class Workspace(OpenProject):
+    """An open project, and the operations on it. Immutable; created by `open`.
 
     Operations raise InvalidProject, WrongAccount or NothingSelected if no plan is possible, an engine `Failure` if the
     platform cannot be read, and StoreError if the store cannot be used. Several workspaces may be used in one event
     loop.
-
-    warnings     of the manifests
-    options      selection, approvals and guards of plans
-    parallelism  requests at a time
-    variables    values that the caller gave for `${{ var.NAME }}`
-    base         the base whose rules hold too; see `judge_by`
-    base_policies  policies of the base that hold beside the project's own
-    sealed       secrets of a snapshot file, by source
     """
-
-    config: Config
-    manifest: Manifest = field(repr=False)
-    warnings: tuple[Problem, ...]
-    options: PlanOptions
-    account: Account
-    parallelism: int
-    variables: Mapping[str, Variable] = field(default_factory=dict, repr=False)
-    runtime: Runtime = field(default_factory=Runtime)
-    base: BaseSide | None = field(default=None, repr=False)
-    base_policies: tuple[Rule, ...] = field(default=(), repr=False)
-    sealed: Mapping[str, Secret] = field(default_factory=dict, repr=False)
 
     @classmethod
     def open(
@@ -106,7 +49,7 @@ class Workspace:
         variables: Mapping[str, Variable] | None = None,
         parallelism: int | None = None,
         runtime: Runtime | None = None,
-    ) -> Workspace:
+    ) -> Self:
         """Opens the project in a directory. Reads files and environment variables; sends no request.
 
         environment  name of a file in `environments/`
@@ -115,29 +58,16 @@ class Workspace:
 
         Raises InvalidProject.
         """
-        from reconciler.operations.opening.project import open_project
         from reconciler.operations.opening.source import ProjectSource
+        from reconciler.operations.project_openers import open_project
 
-        return open_project(
-            ProjectSource(Path(project), environment, variables or {}, parallelism, runtime or Runtime())
-        )
+        source = ProjectSource(Path(project), environment, variables or {}, parallelism, runtime or Runtime())
+        return cls.of(open_project(source))
 
-    def select(
-        self, selection: Selection | None = None, *, allow: Allow | None = None, adopt: bool | None = None
-    ) -> Workspace:
-        """The workspace with another selection, approvals or adoption; None keeps what is set. Raises NothingSelected.
-
-        adopt  whether existing objects that no stack manages may be adopted if their natural key matches
-        """
-        options = self.options
-        if allow is not None:
-            options = replace(options, allow=allow)
-        if adopt is not None:
-            options = replace(options, adopt=adopt)
-        if selection is not None:
-            options = replace(options, targets=selection.targets, excludes=selection.excludes)
-            options = replace(options, to_replace=resources_to_replace(selection.replace, self.manifest, options))
-        return dataclasses.replace(self, options=options)
+    @classmethod
+    def of(cls, project: OpenProject) -> Self:
+        """The operations on a project that is open."""
+        return cls(**vars(project))
 
     # --- operations ---------------------------------------------------------------------------------------------------
 
@@ -173,11 +103,13 @@ class Workspace:
         base  a branch, tag or commit: its rules hold beside those of the project, and the plan tells the changes since
               that commit from pending ones and drift. Raises UnusableBase
         """
+        from reconciler.operations.base_plan import attribute_changes
+
         chosen = self.select(selection, allow=allow, adopt=adopt).judge_by(base)
         snapshot = await chosen.take_snapshot(on_event=on_event)
         check_selection(chosen.options, chosen.manifest, snapshot, on_event)
         plan = replace(chosen.with_policy_findings(chosen.plan_for(snapshot)), created=chosen.runtime.now())
-        return PlanResult(chosen.attribute_changes(plan, snapshot), snapshot, chosen)
+        return PlanResult(attribute_changes(chosen, plan, snapshot), snapshot, chosen)
 
     async def apply(
         self,
@@ -218,11 +150,6 @@ class Workspace:
     ) -> ApplyResult:
         """Deletes every selected object of the stack, and nothing else. Parameters as in `apply`."""
         return await self.to_destroy().apply(approve=approve, on_event=on_event, stop=stop, command="destroy")
-
-    def to_destroy(self) -> Workspace:
-        """The workspace with no declarations, whose plan deletes every object of the stack."""
-        nothing = Manifest(self.manifest.stack, {})
-        return dataclasses.replace(self, manifest=nothing, warnings=(), options=replace(self.options, destroy=True))
 
     async def drift(self, *, ignore: Sequence[str] = (), on_event: OnEvent = ignore_event) -> DriftResult:
         """Finds what changed on the platform since the last apply, among the selected resources. Changes nothing.
@@ -302,24 +229,9 @@ class Workspace:
 
         return await read_calls(self.config, limit)
 
-    # --- reading the account ------------------------------------------------------------------------------------------
-
-    async def take_snapshot(self, *, only: frozenset[str] | None = None, on_event: OnEvent = ignore_event) -> Snapshot:
-        """Reads the account with a client that cannot write. `only`: names of kinds; None: all."""
-        async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
-            return await read_account(self, reader, store, only=only, on_event=on_event)
-
-    async def take_survey(self, *, on_event: OnEvent = ignore_event) -> tuple[Snapshot, Snapshot]:
-        """Reads the account as `take_snapshot`, and the kinds that cannot be declared as a second snapshot."""
-        from reconciler.kinds import read_only
-
-        async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
-            snapshot = await read_account(self, reader, store, on_event=on_event)
-            return snapshot, await observe(reader, read_only.KINDS, concurrency=self.parallelism)
-
     async def list_objects(self, kind: Kind, *, on_event: OnEvent = ignore_event) -> Listing:
         """Lists the objects of one kind, which may be one that cannot be declared."""
-        async with self._open_reader(on_event) as reader:
+        async with self.open_reader(on_event) as reader:
             snapshot = await observe(reader, [kind], concurrency=self.parallelism)
         return snapshot.of(kind.name)
 
@@ -327,65 +239,14 @@ class Workspace:
         """Lists the objects of all kinds, also of kinds that cannot be declared, with the owner of each."""
         from reconciler.operations.account_listing import list_account
 
-        async with open_existing_store(self.config) as store, self._open_reader(on_event) as reader:
+        async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
             return await list_account(self, reader, store)
 
-    def _open_reader(self, on_event: OnEvent) -> AbstractAsyncContextManager[Reader]:
-        return self.runtime.platform.open_reader(
-            self.account,
-            on_wait=lambda seconds: on_event(Waited(seconds)),
-            on_retry=lambda seconds, why: on_event(ReadRetried(seconds, why)),
-        )
-
-    # --- planning -----------------------------------------------------------------------------------------------------
-
-    @property
-    def account_name(self) -> str:
-        """The account: base URL, and the name that the project gives it."""
-        return account_identity.account_of(self.account.base_url, self.config.account)
-
-    def plan_for(self, snapshot: Snapshot) -> Plan:
-        """Plans the changes for a snapshot. Without findings of project policies."""
-        plan = planner.plan(self.manifest, snapshot, kinds.list_planned(), self.options)
-        if self.runtime.observer is not None:
-            self.runtime.observer.on_plan(plan)
-        environment = self.config.environment.name if self.config.environment is not None else ""
-        problems = (*self.warnings, *plan.problems)
-        return replace(plan, problems=problems, account=self.account_name, environment=environment)
-
-    def with_policy_findings(self, plan: Plan) -> Plan:
-        """The plan with the findings of the project's policies."""
-        return policy_checks.with_policy_findings(plan, self.load_rules(), self.options.now, self.manifest)
-
-    def read_rules(self) -> Rules:
-        """The rules that judge a plan: settings, policies, and what manifests protect and exempt."""
-        from reconciler.operations.project_rules import read_rules
-
-        return read_rules(self.config, self.load_rules(), self.manifest)
-
-    def judge_by(self, ref: str | None) -> Workspace:
+    def judge_by(self, ref: str | None) -> Self:
         """The workspace whose plans the rules of a base judge too: a branch, tag or commit. None: the same workspace.
 
         Raises UnusableBase or InvalidProject.
         """
-        if ref is None:
-            return self
-        from reconciler.operations.base_plan import read_base
-        from reconciler.operations.judging import judge
+        from reconciler.operations.judging import judge_by_base
 
-        return judge(self, read_base(self, ref))
-
-    def attribute_changes(self, plan: Plan, snapshot: Snapshot) -> Plan:
-        """The plan with the cause of each change: commits since the base, earlier commits, or the platform."""
-        if self.base is None:
-            return plan
-        from reconciler.operations.base_plan import attribute_changes
-
-        return attribute_changes(self, self.base, plan, snapshot)
-
-    def load_rules(self) -> tuple[Rule, ...]:
-        """Loads the project's policies, and adds those of the base that hold too; raises InvalidProject."""
-        from reconciler.operations.opening.source import invalid_project
-
-        with invalid_project():
-            return (*policy_checks.load_rules(self.config), *self.base_policies)
+        return judge_by_base(self, ref)

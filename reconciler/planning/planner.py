@@ -25,6 +25,7 @@ from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.deciding import delivery_targets
 from reconciler.planning.deciding.additions import Addition, find_additions, report_unknown_additions, select_approved
 from reconciler.planning.deciding.bindings import find_binding_updates
+from reconciler.planning.deciding.changes import describe_change
 from reconciler.planning.deciding.decide import ResolvedDeclaration, decide
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.fast_path import is_up_to_date
@@ -318,7 +319,7 @@ class _Planning:
         for decision in moving:
             if id(decision) in additions:
                 yield additions[id(decision)].change()
-            elif (change := decision.change(is_protected(decision, self.options))) is not None:
+            elif (change := describe_change(decision, protected=is_protected(decision, self.options))) is not None:
                 if decision.action is Action.DELETE and decision.live is not None:
                     change = replace(change, identity=describe_identity(self.index, decision.kind, decision.live))
                 yield replace(change, is_pending=is_pending(decision, self.index))

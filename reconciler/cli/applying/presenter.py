@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from reconciler.cli.applying.progress import EventLog, report_progress
 from reconciler.cli.applying.questions import is_confirmed
 from reconciler.cli.applying.summary import Wording, print_summary, report_interrupted
-from reconciler.cli.commands.plan import show
-from reconciler.cli.terminal import output, output_files, signals, workspaces
+from reconciler.cli.terminal import output, output_files, plan_output, signals, workspaces
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.plan import Plan
@@ -89,7 +88,7 @@ class _Presenter:
     def _show(self, plan: Plan) -> None:
         self.plan = plan
         if self.ask or not self.options.quiet:
-            show(plan, self.workspace, self.options, [("text", "")])
+            plan_output.show(plan, self.workspace, self.options, [("text", "")])
             workspaces.print_tally(plan)
         else:
             output.print_problems([problem for problem in plan.problems if problem.severity is not Severity.NOTE])

@@ -117,14 +117,16 @@ def _open_with_plan(common: options.Options, file: Path, max_age: int | None) ->
     """The workspace and the plan file. Raises Stop if the file is older than `max_age` seconds."""
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.applying import plan_files
-    from reconciler.operations.opening.project import open_with_plan
+    from reconciler.operations.project_openers import open_with_plan
+    from reconciler.operations.workspace import Workspace
 
     opened, planned = open_with_plan(workspaces.source_of(common), file)
     if reason := plan_files.reason_too_old(planned, max_age, opened.runtime.now()):
         raise exit_codes.Stop(exit_codes.STALE, f"error: {reason}")
     if not planned.is_signed and not common.quiet:
         output.print_note(plan_files.signature_note(planned.name))
-    return dataclasses.replace(opened, options=replace(opened.options, allow=common.allow)), planned
+    workspace = Workspace.of(dataclasses.replace(opened, options=replace(opened.options, allow=common.allow)))
+    return workspace, planned
 
 
 def _check_options(common: options.Options, file: Path | None, partial: bool, max_age: int | None) -> None:

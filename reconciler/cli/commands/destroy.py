@@ -28,7 +28,7 @@ def command(common: options.Options, auto_approve: bool) -> int:
     from reconciler.cli.applying import presenter
     from reconciler.cli.applying.summary import Wording
     from reconciler.cli.terminal import workspaces
-    from reconciler.operations.opening.project import open_without_manifests
+    from reconciler.operations.project_openers import open_without_manifests
 
     opened = workspaces.open_workspace(common, open_without_manifests)
     wording = Wording("Destroy these objects?", "Destroyed:")

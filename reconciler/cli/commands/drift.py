@@ -85,8 +85,7 @@ def command(
     _check_options(accept, both, unmanaged, chosen)
     notifying.check(notify_targets)
 
-    from reconciler.cli.commands import plan
-    from reconciler.cli.terminal import workspaces
+    from reconciler.cli.terminal import plan_output, workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.rendering.plan.phrases import Flavour
 
@@ -103,7 +102,7 @@ def command(
     if accept:
         code = _accept(opened, common, drift, named, ignored, both=both)
     else:
-        plan.show(drift.plan, opened, common, chosen, Flavour.DRIFT)
+        plan_output.show(drift.plan, opened, common, chosen, Flavour.DRIFT)
         if unmanaged:
             _show_unmanaged(drift.plan, drift.snapshot, opened.manifest)
         workspaces.print_tally(drift.plan)

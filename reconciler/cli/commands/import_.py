@@ -67,11 +67,12 @@ def command(
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.operations.authoring import import_files
-    from reconciler.operations.opening.project import open_to_import
+    from reconciler.operations.project_openers import open_to_import
+    from reconciler.operations.workspace import Workspace
     from reconciler.planning.deciding.options import PlanOptions
 
     only = {lookup.kind(kind).name for kind in kinds}
-    opened = open_to_import(workspaces.source_of(common))
+    opened = Workspace.of(open_to_import(workspaces.source_of(common)))
     out = common.to_project_path(out) if out is not None else None
     _check_inside(out)
     selection = PlanOptions(targets=common.targets, excludes=common.excludes)
@@ -84,7 +85,8 @@ def command(
         on_event=ReadProgress(common.quiet),
     )
     proposal = workspaces.run(proposing)
-    changed = frozenset[str]() if dry_run else import_files.write(opened.config.root, proposal, append=append)
+    extended = proposal.manifests if append else ()
+    changed = frozenset[str]() if dry_run else import_files.write(opened.config.root, proposal.files, extended)
     _show(proposal, changed, dry_run=dry_run, form=form)
     if not proposal.imported and proposal.is_whole:
         why = _NONE_SELECTED if selection.is_limited or only else _ALL_DECLARED

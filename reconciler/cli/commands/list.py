@@ -45,10 +45,11 @@ def command(common: options.Options, kind: str | None, form: str) -> int:
 def _list_all(common: options.Options, form: str) -> int:
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
-    from reconciler.operations.opening.project import open_without_manifests
+    from reconciler.operations.project_openers import open_without_manifests
+    from reconciler.operations.workspace import Workspace
     from reconciler.rendering import listing
 
-    opened = open_without_manifests(workspaces.source_of(common))
+    opened = Workspace.of(open_without_manifests(workspaces.source_of(common)))
     found = workspaces.run(opened.list_account(on_event=ReadProgress(common.quiet)))
     rows = [listing.Row(listed.kind, listed.live, listed.stack, listed.address) for listed in found.objects]
     if form == "json":
@@ -68,7 +69,8 @@ def _list_kind(common: options.Options, kind: str, form: str) -> int:
     from reconciler.cli.terminal import workspaces
     from reconciler.cli.terminal.wait_notices import ReadProgress
     from reconciler.kinds import read_only
-    from reconciler.operations.opening.project import open_without_manifests
+    from reconciler.operations.project_openers import open_without_manifests
+    from reconciler.operations.workspace import Workspace
     from reconciler.rendering import listing
 
     wanted = read_only.find(kind)
@@ -77,7 +79,7 @@ def _list_kind(common: options.Options, kind: str, form: str) -> int:
         close = difflib.get_close_matches(kind, known, 1)
         hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
         raise click.BadParameter(f"unknown kind {kind!r}; {hint}", param_hint="KIND")
-    opened = open_without_manifests(workspaces.source_of(common))
+    opened = Workspace.of(open_without_manifests(workspaces.source_of(common)))
     objects = workspaces.run(opened.list_objects(wanted, on_event=ReadProgress(common.quiet)))
     if form == "json":
         output.print_result(listing.render_json(wanted, objects.objects, complete=objects.complete))

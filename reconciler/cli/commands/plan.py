@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from reconciler.cli.terminal import exit_codes, formats, options, output_files, snapshot_options
+from reconciler.cli.terminal import exit_codes, formats, options, output_files, plan_output, snapshot_options
 from reconciler.cli.terminal.group import Command
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
+    from reconciler.operations.open_project import OpenProject
     from reconciler.operations.workspace import Workspace
-    from reconciler.rendering.plan.phrases import Flavour, Resources
 
 
 @click.command(
@@ -73,11 +73,12 @@ def command(
         _refuse_with_destroy({"--base": base, "--replace": common.to_replace, "--snapshot": taken})
     files = [out, *formats.files_of(chosen)]
     output_files.check_distinct(taken, *files)
+    opened: OpenProject
     if taken is None:
         snapshot_options.refuse_age_alone()
-        opened = _open_to_destroy(common) if destroy else workspaces.open_partial_workspace(common)
+        opened = workspace = _open_to_destroy(common) if destroy else workspaces.open_partial_workspace(common)
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
-        plan = workspaces.run(opened.plan(base=base, on_event=ReadProgress(common.quiet))).plan
+        plan = workspaces.run(workspace.plan(base=base, on_event=ReadProgress(common.quiet))).plan
     else:
         opened, plan = snapshot_options.plan_offline(common, taken, max_age, base)
         output_files.check_outputs(opened.config, opened.manifest.declarations.values(), *files)
@@ -86,7 +87,7 @@ def command(
         from reconciler.operations.applying import plan_files
 
         plan_files.write_plan(out, plan, opened.runtime.environ)
-    show(plan, opened, common, chosen)
+    plan_output.show(plan, opened, common, chosen)
     workspaces.print_tally(plan)
     is_judged = all(problem.rule for problem in plan.blocking_errors)  # a policy that an approval can replace, too
     if fail_on is not None and is_judged and plan.missing_approvals:
@@ -113,31 +114,12 @@ def _refuse_with_destroy(options: Mapping[str, object]) -> None:
 def _open_to_destroy(common: options.Options) -> Workspace:
     """The workspace as `destroy` opens it: without manifests, which may be invalid."""
     from reconciler.cli.terminal import workspaces
-    from reconciler.operations.opening.project import open_without_manifests
+    from reconciler.operations.project_openers import open_without_manifests
 
     return workspaces.open_workspace(common, open_without_manifests).to_destroy()
 
 
-def show(
-    plan: Plan, opened: Workspace, common: options.Options, chosen: formats.Outputs, flavour: Flavour | None = None
-) -> None:
-    """Writes a plan in each of the chosen formats, to its file or to standard output."""
-    from reconciler.rendering.plan import phrases
-
-    plan_output = formats.PlanOutput(
-        plan,
-        "" if all(form == "text" for form, _ in chosen) else _to_json(plan, opened),
-        opened.config.root,
-        flavour or phrases.Flavour.PLAN,
-        budget=opened.account.budget,
-        resources=_resources(opened),
-        has_color=common.has_color,
-        environment=opened.config.environment.name if opened.config.environment is not None else "",
-    )
-    plan_output.write_outputs(chosen)
-
-
-def _print_missing_approvals(plan: Plan, opened: Workspace) -> None:
+def _print_missing_approvals(plan: Plan, opened: OpenProject) -> None:
     from reconciler.cli.terminal import output
     from reconciler.rendering.plan.approval_entries import render_entries
 
@@ -150,19 +132,3 @@ def _print_missing_approvals(plan: Plan, opened: Workspace) -> None:
             output.print_note(line)
     if flags := " ".join(approval.flag for approval in plan.missing_approvals if not approval.items):
         output.print_note(f"error: approval required: pass {flags}")
-
-
-def _resources(opened: Workspace) -> Resources:
-    from reconciler.rendering.plan import phrases
-
-    declared, chosen = opened.manifest.declarations, opened.options
-    if not chosen.is_limited:
-        return len(declared)
-    return phrases.Selected(sum(chosen.selects(address) for address in declared), of=len(declared))
-
-
-def _to_json(plan: Plan, opened: Workspace) -> str:
-    from reconciler.operations.applying import plan_files
-    from reconciler.rendering.wire import plan_json
-
-    return plan_json.write_plan(plan, plan_files.plan_key(opened.runtime.environ))

@@ -15,7 +15,7 @@ from reconciler.cli.terminal.options import Options
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
@@ -58,8 +58,8 @@ def refuse_age_alone() -> None:
         raise exit_codes.Stop(exit_codes.USAGE, "error: --max-age requires --snapshot FILE")
 
 
-def plan_offline(common: Options, file: Path, max_age: int, base: str | None = None) -> tuple[Workspace, Plan]:
-    """The workspace and the plan from a snapshot file. Prints the snapshot's age and what the plan cannot know.
+def plan_offline(common: Options, file: Path, max_age: int, base: str | None = None) -> tuple[OpenProject, Plan]:
+    """The project and the plan from a snapshot file. Prints the snapshot's age and what the plan cannot know.
 
     max_age  seconds; an older snapshot is an error
     base     see `plan --base`
@@ -69,7 +69,7 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
     from reconciler.project import snapshots
 
     opened = snapshot_files.open_with_snapshot(workspaces.source_of(common), file, max_age)
-    workspace = workspaces.select(opened.workspace, common)
+    project = workspaces.select(opened.project, common)
     if not common.quiet:
         output.print_note(f"Planned from snapshot {file}, which is {snapshots.format_age(opened.age)} old.")
         if not opened.is_verified:
@@ -80,4 +80,4 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
             output.print_note(
                 f"note: the secret of {name} is neither set here nor in the snapshot; it is planned as a new value"
             )
-    return workspace, snapshot_files.plan_offline(workspace, opened.snapshot_file, base, file)
+    return project, snapshot_files.plan_offline(project, opened.snapshot_file, base, file)

@@ -14,6 +14,7 @@ from reconciler.operations.runtime import Runtime
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
+    from reconciler.operations.open_project import OpenProject
     from reconciler.operations.workspace import Workspace
 
 T = TypeVar("T")
@@ -27,26 +28,27 @@ def source_of(options: Options) -> ProjectSource:
     return ProjectSource(options.project, options.environment, options.variables, options.parallelism, runtime)
 
 
-def open_workspace(options: Options, opening: Callable[[ProjectSource], Workspace] | None = None) -> Workspace:
+def open_workspace(options: Options, opening: Callable[[ProjectSource], OpenProject] | None = None) -> Workspace:
     """The workspace of the project, with the selection and approvals of the options."""
-    from reconciler.operations.opening.project import open_project
+    from reconciler.operations.project_openers import open_project
+    from reconciler.operations.workspace import Workspace
 
-    return select((opening or open_project)(source_of(options)), options)
+    return Workspace.of(select((opening or open_project)(source_of(options)), options))
 
 
 def open_partial_workspace(options: Options) -> Workspace:
     """The workspace without the invalid declarations of the project, if only some are invalid."""
-    from reconciler.operations.opening.project import open_partial_project
+    from reconciler.operations.project_openers import open_partial_project
 
     return open_workspace(options, open_partial_project)
 
 
-def select(workspace: Workspace, options: Options) -> Workspace:
-    """The workspace with the options' targets, replacements, adoption and approvals."""
-    from reconciler.operations.workspace import Selection
+def select(project: OpenProject, options: Options) -> OpenProject:
+    """The project with the options' targets, replacements, adoption and approvals."""
+    from reconciler.operations.open_project import Selection
 
     selection = Selection(options.targets, options.excludes, options.to_replace)
-    return workspace.select(selection, allow=options.allow, adopt=options.adopt)
+    return project.select(selection, allow=options.allow, adopt=options.adopt)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

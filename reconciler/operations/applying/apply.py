@@ -30,7 +30,6 @@ from reconciler.operations.applying.remaining_plan import RemainingPlan, find_re
 from reconciler.operations.applying.reviewed import Reviewed
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
-from reconciler.operations.opening.account_reading import read_account
 from reconciler.operations.opening.source import invalid_project
 from reconciler.operations.opening.stores import open_project_store, store_location
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, Planned, ReadRetried
@@ -44,7 +43,7 @@ from reconciler.store.store import Store
 
 if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
     from reconciler.planning.policies.rule import Rule
 
 FRESH = 60.0  # seconds after which an approval requires that the platform is read again
@@ -54,7 +53,7 @@ Approve = Callable[[Plan], Awaitable[bool]]
 
 
 async def apply(
-    workspace: Workspace,
+    project: OpenProject,
     planned: PlanFile | Reviewed | None,
     *,
     approve: Approve | None,
@@ -66,29 +65,31 @@ async def apply(
     """Applies a new plan, the plan file `planned`, or the reviewed part of a new plan; see `Workspace.apply`."""
     file, reviewed = (None, planned) if isinstance(planned, Reviewed) else (planned, None)
     if reviewed is not None:
-        workspace = workspace.judge_by(reviewed.base)
+        from reconciler.operations.judging import judge_by_base
+
+        project = judge_by_base(project, reviewed.base)
     halt = _StopSignal(stop or asyncio.Event())
-    stack = workspace.manifest.stack
-    rules = workspace.load_rules()
+    stack = project.manifest.stack
+    rules = project.load_rules()
     async with (
-        open_project_store(workspace.config) as store,
+        open_project_store(project.config) as store,
         store.lock(stack, on_loss=halt.stop_for_store) as holder,
         store.journal(
             stack,
             command=command,
             plan=planned.digest if planned else "",
             holder=holder,
-            commit=file.plan.commit if file else workspace.options.commit,
-            actor=read_run_context(workspace.runtime.environ).author,
+            commit=file.plan.commit if file else project.options.commit,
+            actor=read_run_context(project.runtime.environ).author,
         ) as journal,
-        workspace.runtime.platform.open_platform(
-            workspace.account,
+        project.runtime.platform.open_platform(
+            project.account,
             on_wait=lambda seconds: on_event(Waited(seconds)),
             on_retry=lambda seconds, why: on_event(ReadRetried(seconds, why)),
             before_write=journal.check_lock,
         ) as platform,
     ):
-        run = _Run(workspace, file, reviewed, store, journal, platform, halt, on_event, rules, partial)
+        run = _Run(project, file, reviewed, store, journal, platform, halt, on_event, rules, partial)
         result = await run.execute(approve)
         journal.outcome = str(result.status)
         return result
@@ -128,7 +129,7 @@ class _StopSignal:
 class _Run(Struct):
     """One apply: its parameters and ports, and how its calls ended."""
 
-    workspace: Workspace
+    project: OpenProject
     planned: PlanFile | None
     reviewed: Reviewed | None
     store: Store
@@ -145,25 +146,25 @@ class _Run(Struct):
         if (reason := await self._reason_applied()) is not None:
             return ApplyResult(Status.STALE, self._file_plan, reasons=(reason,))
         snapshot = await first_reading.read_for_apply(
-            self.workspace, self.store, self.journal, self.platform, self.planned, self.on_event
+            self.project, self.store, self.journal, self.platform, self.planned, self.on_event
         )
         if self.planned is None:
-            check_selection(self.workspace.options, self.workspace.manifest, snapshot, self.on_event)
-            remaining, plan = None, self.workspace.plan_for(snapshot)
+            check_selection(self.project.options, self.project.manifest, snapshot, self.on_event)
+            remaining, plan = None, self.project.plan_for(snapshot)
             if self.reviewed is not None:
                 remaining = await self._find_reviewed_part(plan, snapshot, self.reviewed)
                 plan = remaining.plan
         else:
             remaining = await self._compare(self.planned, snapshot)
             plan = remaining.plan
-            if self.workspace.runtime.observer is not None:
-                self.workspace.runtime.observer.on_plan(plan)
+            if self.project.runtime.observer is not None:
+                self.project.runtime.observer.on_plan(plan)
         if remaining is not None:
             if remaining.changed and not (self.partial and plan.changes):
                 reason = f"{remaining.reason}; {remaining.remedy}"
                 return ApplyResult(Status.STALE, plan, reasons=(*remaining.lines, reason))
             self._report_changes(remaining)
-        plan = policy_checks.with_policy_findings(plan, self.rules, self.workspace.options.now, self._manifest)
+        plan = policy_checks.with_policy_findings(plan, self.rules, self.project.options.now, self._manifest)
         self.on_event(Planned(plan))
         if (refused := await self._refuse(plan, approve)) is not None:
             return refused
@@ -181,14 +182,14 @@ class _Run(Struct):
 
     @property
     def _manifest(self) -> Manifest | None:
-        return None if self._is_foreign else self.workspace.manifest
+        return None if self._is_foreign else self.project.manifest
 
     async def _reason_applied(self) -> str | None:
         """Why the plan file counts as applied already; None if it does not."""
         if self.planned is None:
             return None
         name = self.planned.name
-        if store_location(self.workspace.config) == MEMORY:
+        if store_location(self.project.config) == MEMORY:
             text = f"the store is in memory, so only the account shows whether {name} was applied before"
             self.on_event(Note(f"note: {text}", is_detail=True))
         progress = await self.store.progress(self.planned.digest)
@@ -202,12 +203,14 @@ class _Run(Struct):
 
     async def _compare(self, planned: PlanFile, snapshot: Snapshot) -> RemainingPlan:
         with invalid_project():
-            allow = self.workspace.options.allow
-            return find_remaining_plan(planned, snapshot, self.workspace.config, allow, done=self.done)
+            allow = self.project.options.allow
+            return find_remaining_plan(planned, snapshot, self.project.config, allow, done=self.done)
 
     async def _find_reviewed_part(self, plan: Plan, snapshot: Snapshot, reviewed: Reviewed) -> RemainingPlan:
         """The reviewed part of a new plan, by the rules of the branch as it was before the push, too."""
-        plan = self.workspace.attribute_changes(plan, snapshot)
+        from reconciler.operations.base_plan import attribute_changes
+
+        plan = attribute_changes(self.project, plan, snapshot)
         progress = await self.store.progress(reviewed.digest)
         has_begun = progress.has_begun and progress.complete is None
         return find_reviewed_part(plan, reviewed, has_begun=has_begun)
@@ -233,7 +236,7 @@ class _Run(Struct):
             return ApplyResult(Status.BLOCKED, plan)
         if approve is None or plan.is_empty:
             return None
-        clock = self.workspace.runtime.clock
+        clock = self.project.runtime.clock
         asked_at = clock.now()
         if not await approve(plan):
             return ApplyResult(Status.DECLINED, plan)
@@ -248,8 +251,7 @@ class _Run(Struct):
 
         Of a plan file that was applied in part, the whole file is compared, except what earlier runs wrote.
         """
-        now = await read_account(
-            self.workspace,
+        now = await self.project.reading.read(
             self.platform,
             self.store,
             only=staleness.kinds_of(plan),
@@ -263,7 +265,7 @@ class _Run(Struct):
 
     async def _apply(self, plan: Plan, snapshot: Snapshot, remaining: RemainingPlan | None) -> ApplyResult:
         membership = await self._remember_account(
-            plan, snapshot, await self.store.membership(self.workspace.manifest.stack)
+            plan, snapshot, await self.store.membership(self.project.manifest.stack)
         )
         await self._run_calls(plan)
         result = self._result(plan, remaining)
@@ -313,7 +315,7 @@ class _Run(Struct):
         """Runs the calls; passes events to the caller and results to the journal."""
         settling = await self._find_settling(plan)
         self.on_event(CallsBegan(len(plan.calls), is_cleanup))
-        runtime = self.workspace.runtime
+        runtime = self.project.runtime
         events = engine.apply(
             plan,
             kinds=kinds.list_planned(),
@@ -321,10 +323,10 @@ class _Run(Struct):
             journal=self.journal,
             clock=runtime.clock,
             random=runtime.random,
-            sinks=runtime.sinks(self.workspace.config, self.halt),
+            sinks=runtime.sinks(self.project.config, self.halt),
             stop=self.halt,
-            concurrency=self.workspace.parallelism,
-            retries=RetryPolicy(settle=self.workspace.config.limits.settle_seconds),
+            concurrency=self.project.parallelism,
+            retries=RetryPolicy(settle=self.project.config.limits.settle_seconds),
             settling=settling,
             on_checkpoint=runtime.on_checkpoint,
         )
@@ -342,7 +344,7 @@ class _Run(Struct):
     async def _find_settling(self, plan: Plan) -> Mapping[str, float]:
         """The objects that earlier runs created a moment ago, by path: the seconds for which the platform may not show
         them. Empty if the store cannot be read, which stops the run."""
-        stack, settle = self.workspace.manifest.stack, self.workspace.config.limits.settle_seconds
+        stack, settle = self.project.manifest.stack, self.project.config.limits.settle_seconds
         if not plan.calls or settle <= 0:
             return {}
         try:
@@ -377,7 +379,7 @@ class _Run(Struct):
         """Stores the account of the stack, identified by the objects that exist and that the plan does not delete."""
         if plan.is_empty and snapshot.doubt:
             return known  # no one approved the account
-        membership = account_identity.membership_after(known, self.workspace.account_name, plan, snapshot)
+        membership = account_identity.membership_after(known, self.project.account_name, plan, snapshot)
         if membership != known:
             await self.journal.record_account(membership)
         return membership
@@ -389,15 +391,15 @@ class _Run(Struct):
         of a plan, for which `before` is None, only its own objects count."""
         plan = result.plan
         # --replace is done, and must not be planned a second time.
-        options = replace(self.workspace.options, to_replace=frozenset())
-        workspace = dataclasses.replace(self.workspace, options=options)
+        options = replace(self.project.options, to_replace=frozenset())
+        project = dataclasses.replace(self.project, options=options)
         concerned = {change.address for change in plan.changes} if before is None else None
         after = await self._read_again(plan, before)
         await self._remember_account(replace(plan, calls=()), after, known)
-        again = workspace.plan_for(after)
+        again = project.plan_for(after)
         if (cleanup := duplicates.cleanup_plan(again, self.on_event)) is not None:
             await self._run_calls(cleanup, is_cleanup=True)
-            again = workspace.plan_for(await self._read_again(plan, after))
+            again = project.plan_for(await self._read_again(plan, after))
         # A problem of a whole kind has the kind as its subject.
         touched = {name for change in plan.changes for name in (str(change.address), change.address.kind)}
         before_run = plan.confined_errors
@@ -422,12 +424,12 @@ class _Run(Struct):
     async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
         """The snapshot `before` with the changed kinds listed again; the whole account if there is none."""
         if before is None:
-            return await read_account(self.workspace, self.platform, self.store, on_event=self.on_event)
+            return await self.project.reading.read(self.platform, self.store, on_event=self.on_event)
         touched = frozenset(call.address.kind for call in plan.calls)
         touched |= {
             kind.name for kind in kinds.list_planned() if kind.parent is not None and kind.parent.kind in touched
         }
-        fresh = await read_account(self.workspace, self.platform, self.store, only=touched, on_event=self.on_event)
+        fresh = await self.project.reading.read(self.platform, self.store, only=touched, on_event=self.on_event)
         return replace(fresh, listings={**before.listings, **fresh.listings})
 
 

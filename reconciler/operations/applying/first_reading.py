@@ -13,18 +13,17 @@ from reconciler.engine import recovery
 from reconciler.engine.ports import Intent, Reader
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations.applying import staleness
-from reconciler.operations.opening.account_reading import read_account
 from reconciler.operations.reporting import Note, OnEvent
 
 if TYPE_CHECKING:
     from reconciler.operations.applying.plan_files import PlanFile
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
     from reconciler.store.journal import StoreJournal
     from reconciler.store.store import Store
 
 
 async def read_for_apply(
-    workspace: Workspace,
+    project: OpenProject,
     store: Store,
     journal: StoreJournal,
     reader: Reader,
@@ -32,26 +31,26 @@ async def read_for_apply(
     on_event: OnEvent,
 ) -> Snapshot:
     """A snapshot of the whole account, or of the kinds of a plan file. Settles open intents; waits for late creates."""
-    intents = await store.find_open_intents(workspace.manifest.stack)
+    intents = await store.find_open_intents(project.manifest.stack)
     only, by_id = None, None
     if planned is not None:
         only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
         by_id = staleness.by_id(planned.plan)
     began = time.time()
-    snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id, on_event=on_event)
-    if await _wait_for(recovery.find_unsettled(intents, snapshot, kinds.list_planned()), began, workspace, on_event):
-        snapshot = await read_account(workspace, reader, store, only=only, by_id=by_id, on_event=on_event)
+    snapshot = await project.reading.read(reader, store, only=only, by_id=by_id, on_event=on_event)
+    if await _wait_for(recovery.find_unsettled(intents, snapshot, kinds.list_planned()), began, project, on_event):
+        snapshot = await project.reading.read(reader, store, only=only, by_id=by_id, on_event=on_event)
     bound = await recovery.settle(intents, snapshot, kinds.list_planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 
 
-async def _wait_for(unsettled: Sequence[Intent], began: float, workspace: Workspace, on_event: OnEvent) -> bool:
+async def _wait_for(unsettled: Sequence[Intent], began: float, project: OpenProject, on_event: OnEvent) -> bool:
     """Waits for creates of an earlier run, which may take effect after its process died. Returns whether the account
     has to be read again: the reading that began at `began` may have been too early, even if its time is over now."""
     if not unsettled:
         return False
     latest = max(unsettled, key=lambda intent: intent.opened)
-    limit = workspace.config.limits.settle_seconds
+    limit = project.config.limits.settle_seconds
     due = latest.opened + limit  # by the wall clock, with which the store's times were written
     if began >= due:
         return False
@@ -60,5 +59,5 @@ async def _wait_for(unsettled: Sequence[Intent], began: float, workspace: Worksp
         return True
     text = f"waiting {remaining:.0f} s: the create of {latest.address} was interrupted and may still take effect"
     on_event(Note(text))
-    await workspace.runtime.clock.sleep(remaining)
+    await project.runtime.clock.sleep(remaining)
     return True

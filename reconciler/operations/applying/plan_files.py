@@ -38,8 +38,8 @@ from reconciler.rendering.wire import plan_json
 from reconciler.rendering.wire.plan_json import WrittenPlan
 
 if TYPE_CHECKING:
+    from reconciler.operations.open_project import OpenProject
     from reconciler.operations.results import PlanResult
-    from reconciler.operations.workspace import Workspace
 
 KEY = "RECONCILER_PLAN_KEY"
 _SHORTEST = 16  # characters: a shorter key can be guessed from a signed file
@@ -142,17 +142,17 @@ def read_plan(text: str, name: str, environ: Mapping[str, str]) -> tuple[Plan, s
     return written.plan, f"note: the signature was not checked: {KEY} is not set" if is_unchecked else ""
 
 
-def from_plan_result(planned: PlanResult, workspace: Workspace) -> tuple[Workspace, PlanFile]:
-    """The workspace of a PlanResult, and its plan as a PlanFile, to be applied in the same way.
+def from_plan_result(planned: PlanResult, project: OpenProject) -> tuple[OpenProject, PlanFile]:
+    """The project of a PlanResult, and its plan as a PlanFile, to be applied in the same way.
 
-    Raises WrongAccount if the plan is of another stack or account than `workspace`.
+    Raises WrongAccount if the plan is of another stack or account than `project`.
     """
-    plan, source = planned.plan, planned.workspace
-    if (plan.stack, plan.account) != (workspace.manifest.stack, workspace.account_name):
-        own = f"the stack {workspace.manifest.stack} on {workspace.account_name}"
+    plan, source = planned.plan, planned.project
+    if (plan.stack, plan.account) != (project.manifest.stack, project.account_name):
+        own = f"the stack {project.manifest.stack} on {project.account_name}"
         raise WrongAccount(f"the plan is for the stack {plan.stack} on {plan.account}, not {own}")
     source = dataclasses.replace(
-        source, options=replace(source.options, allow={**source.options.allow, **workspace.options.allow})
+        source, options=replace(source.options, allow={**source.options.allow, **project.options.allow})
     )
     loaded = Loaded(source.manifest, source.warnings)
     text = plan_json.write_plan(plan)

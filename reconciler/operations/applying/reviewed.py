@@ -25,7 +25,7 @@ from reconciler.operations.opening.git import Git, GitError, find_worktree, open
 from reconciler.planning.reviewed_changes import digest_changes, find_unreviewed
 
 if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
 
 _GIT_TIMEOUT = 60.0  # seconds
 _MOST_COMMITS = 100  # of the branch itself whose requests are looked up, newest first: GitHub rebases at most as many
@@ -100,27 +100,27 @@ def find_merged(folder: Path, environ: Mapping[str, str], reviews: Reviews) -> M
     return Merged(push, tuple(requests))
 
 
-def find_reviewed(workspace: Workspace, reviews: Reviews, merged: Merged, file: str) -> Reviewed:
+def find_reviewed(project: OpenProject, reviews: Reviews, merged: Merged, file: str) -> Reviewed:
     """What was reviewed of merged requests. Raises UnusableSetting or a Failure.
 
     file  the name of the plan file that the pipelines of requests keep
     """
-    if plan_files.plan_key(workspace.runtime.environ) is None:
+    if plan_files.plan_key(project.runtime.environ) is None:
         raise UnusableSetting(f"{plan_files.KEY} is not set; --reviewed accepts signed plans only")
     changes, missing = [], []
     for request in merged.requests:
-        plan, reason = _find_plan(workspace, reviews, request, file)
+        plan, reason = _find_plan(project, reviews, request, file)
         if plan is not None:
             changes.append(digest_changes(plan))
         else:
             missing.append(f"{request.name}: {reason}")
     names = tuple(request.name for request in merged.requests)
-    identity = _identify(workspace, reviews, merged.push)
+    identity = _identify(project, reviews, merged.push)
     return Reviewed(merged.push.before, names, tuple(changes), tuple(missing), identity)
 
 
-def _identify(workspace: Workspace, reviews: Reviews, push: Push) -> str:
-    return f"reviewed:{push.after}:{digest([reviews.repository, push.branch, workspace.config.stack])}"
+def _identify(project: OpenProject, reviews: Reviews, push: Push) -> str:
+    return f"reviewed:{push.after}:{digest([reviews.repository, push.branch, project.config.stack])}"
 
 
 def _find_requests(reviews: Reviews, push: Push, git: Git) -> list[MergedRequest]:
@@ -134,19 +134,19 @@ def _find_requests(reviews: Reviews, push: Push, git: Git) -> list[MergedRequest
     return list(reversed(found.values()))
 
 
-def _find_plan(workspace: Workspace, reviews: Reviews, request: MergedRequest, file: str) -> tuple[Plan | None, str]:
+def _find_plan(project: OpenProject, reviews: Reviews, request: MergedRequest, file: str) -> tuple[Plan | None, str]:
     """The newest plan that the pipeline of a request kept for what was merged; or why there is none."""
     expected = Request(reviews.repository, request.number, request.base, request.head)
     first_reason = ""
     for content in reviews.read_plans(request, file):
         try:
-            plan = _read_plan(content, file, workspace.runtime.environ)
+            plan = _read_plan(content, file, project.runtime.environ)
         except Rejected as rejected:
             reason = str(rejected.problems[0])
         except UnusableArchive as error:
             reason = f"the artifact {error}"
         else:
-            reason = next(_find_differences(plan, expected, workspace), "")
+            reason = next(_find_differences(plan, expected, project), "")
             if not reason:
                 return plan, ""
         first_reason = first_reason or reason
@@ -166,7 +166,7 @@ def _read_plan(content: bytes | UnusableArchive, file: str, environ: Mapping[str
     return plan_files.read_plan(text, file, environ)[0]
 
 
-def _find_differences(plan: Plan, expected: Request, workspace: Workspace) -> Iterator[str]:
+def _find_differences(plan: Plan, expected: Request, project: OpenProject) -> Iterator[str]:
     """Yields what shows that a plan is not the reviewed one of the request."""
     if plan.request is None:
         yield "its plan does not say for which request it was created"
@@ -178,10 +178,10 @@ def _find_differences(plan: Plan, expected: Request, workspace: Workspace) -> It
         )
     if plan.snapshot_time:
         yield "its plan was created from a snapshot, for review only"
-    if plan.stack != workspace.config.stack:
-        yield f"its plan is for the stack {plan.stack}, not {workspace.config.stack}"
-    if plan.account != workspace.account_name:
-        yield f"its plan is for the account {plan.account}, not {workspace.account_name}"
+    if plan.stack != project.config.stack:
+        yield f"its plan is for the stack {plan.stack}, not {project.config.stack}"
+    if plan.account != project.account_name:
+        yield f"its plan is for the account {plan.account}, not {project.account_name}"
 
 
 @contextmanager

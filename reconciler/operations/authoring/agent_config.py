@@ -10,9 +10,9 @@ from reconciler.kinds.rules import canonical
 from reconciler.model.address import Address
 from reconciler.model.value import Secret
 from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject, UnusableOutput
-from reconciler.operations.opening.project import open_project
 from reconciler.operations.opening.source import ProjectSource, read_project
 from reconciler.operations.output_files import check_output
+from reconciler.operations.project_openers import open_project
 from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.project import atomic_write
 from reconciler.project.documents import phrases

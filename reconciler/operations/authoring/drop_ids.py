@@ -17,7 +17,7 @@ from reconciler.project.yaml import patch
 from reconciler.project.yaml.patch import Unpatchable
 
 if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
+    from reconciler.operations.open_project import OpenProject
 
 
 class DroppedIds(Struct, frozen=True):
@@ -27,7 +27,7 @@ class DroppedIds(Struct, frozen=True):
     left: dict[Address, str]
 
 
-def drop_ids(workspace: Workspace, addresses: Iterable[Address]) -> DroppedIds:
+def drop_ids(project: OpenProject, addresses: Iterable[Address]) -> DroppedIds:
     """Removes the lines from the files. For resources whose objects carry their owner record.
 
     In an environment nothing is removed, since the manifest may be that of other accounts too; nor is the id of a kind
@@ -35,13 +35,13 @@ def drop_ids(workspace: Workspace, addresses: Iterable[Address]) -> DroppedIds:
     """
     found = DroppedIds({}, {})
     for address in addresses:
-        declaration = workspace.manifest.declarations.get(address)
+        declaration = project.manifest.declarations.get(address)
         if declaration is None or declaration.id is None or not kinds.get(address.kind).keeps_owner:
             continue
-        if workspace.config.environment is not None:
+        if project.config.environment is not None:
             continue
         try:
-            _drop(workspace, address, declaration.position.file)
+            _drop(project, address, declaration.position.file)
         except (Unpatchable, files.Unreadable, OSError) as why:
             found.left[address] = f"{declaration.positions.get(('id',), declaration.position)}: {why}"
         else:
@@ -49,8 +49,8 @@ def drop_ids(workspace: Workspace, addresses: Iterable[Address]) -> DroppedIds:
     return found
 
 
-def _drop(workspace: Workspace, address: Address, file: str) -> None:
-    root = workspace.config.root
+def _drop(project: OpenProject, address: Address, file: str) -> None:
+    root = project.config.root
     text = files.read(root, file, MAX_BYTES).decode()
     document = next(
         (document for document in yaml.read(text.encode(), file).documents if _is_of(document, address)), None

@@ -15,9 +15,9 @@ from reconciler.model.manifest import Declaration, Manifest, Path
 from reconciler.model.provenance import Trace
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Value
+from reconciler.operations.open_project import OpenProject
 from reconciler.operations.opening.source import ProjectSource, read_project
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
-from reconciler.operations.workspace import Workspace
 from reconciler.planning import planner
 from reconciler.planning.comparing import canonical_fields, plan_fields
 from reconciler.project.documents import validation
@@ -65,16 +65,16 @@ def read_values(source: ProjectSource) -> DeclaredValues:
 
 
 async def read_live_values(
-    workspace: Workspace, address: Address, traces: Sequence[Trace], *, on_event: OnEvent = ignore_event
+    project: OpenProject, address: Address, traces: Sequence[Trace], *, on_event: OnEvent = ignore_event
 ) -> list[LiveValue | None]:
     """The live value at the path of each trace; None if no response has it, or the list could not be read."""
-    snapshot = await workspace.take_snapshot(on_event=on_event)
-    held = _live_fields(workspace.manifest, snapshot, address)
+    snapshot = await project.take_snapshot(on_event=on_event)
+    held = _live_fields(project.manifest, snapshot, address)
     listing = snapshot.of(address.kind)
     if not held and not listing.complete:
         on_event(Note(f"note: the live values of {address.kind} are unknown: {listing.why}"))
         return [None] * len(traces)
-    changes = workspace.plan_for(snapshot).changes
+    changes = project.plan_for(snapshot).changes
     changed = [field for change in changes if change.address == address for field in change.fields]
     return [_live_value(address, trace, held, changed) for trace in traces]
 

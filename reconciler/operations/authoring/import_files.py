@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.errors import MAX_BYTES
@@ -13,9 +13,6 @@ from reconciler.operations.errors import InvalidProject, UnwritableProposal
 from reconciler.project import atomic_write, files
 from reconciler.project.manifests import write as write_manifests
 from reconciler.project.settings.config import Config
-
-if TYPE_CHECKING:
-    from reconciler.operations.authoring.import_proposal import Proposal
 
 _MODE = 0o644  # the files contain no secrets
 
@@ -51,13 +48,13 @@ def read_manifests(root: Path, folder: str) -> dict[str, str]:
     return found
 
 
-def write(root: Path, proposal: Proposal, *, append: bool = False) -> frozenset[str]:
-    """Writes the files of a proposal; returns the paths of those that changed. Raises UnwritableProposal, before
-    anything is written, if a file exists with other content.
+def write(root: Path, texts: Mapping[str, str], extended: Collection[str] = ()) -> frozenset[str]:
+    """Writes files of a proposal; returns the paths of those that changed. Raises UnwritableProposal, before anything
+    is written, if a file exists with other content.
 
-    append  existing manifests may be extended, if the proposal contains their text
+    extended  manifests that may exist: their text is the beginning of the new one
     """
-    changed = _find_changed_files(root, proposal, append=append)
+    changed = _find_changed_files(root, texts, extended)
     # Included files come first: an interrupted import leaves no manifest that includes a missing file.
     for path in sorted(changed, key=lambda path: (path.endswith(".yaml"), path)):
         file = root / path
@@ -67,15 +64,15 @@ def write(root: Path, proposal: Proposal, *, append: bool = False) -> frozenset[
     return frozenset(changed)
 
 
-def _find_changed_files(root: Path, proposal: Proposal, *, append: bool) -> dict[str, str]:
+def _find_changed_files(root: Path, texts: Mapping[str, str], extended: Collection[str]) -> dict[str, str]:
     changed, others = {}, []
-    for path, text in proposal.files.items():
+    for path, text in texts.items():
         files.refuse_symlink(root, path)
         if not (root / path).exists():
             changed[path] = text
         elif (present := files.read(root, path, MAX_BYTES)) == text.encode():
             continue
-        elif append and path in proposal.manifests:
+        elif path in extended:
             _check_unchanged(path, present, text)
             changed[path] = text
         else:

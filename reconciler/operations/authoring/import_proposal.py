@@ -18,8 +18,8 @@ from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations.authoring import import_files
 from reconciler.operations.errors import InvalidProject
+from reconciler.operations.open_project import OpenProject
 from reconciler.operations.reporting import Note, OnEvent
-from reconciler.operations.workspace import Workspace
 from reconciler.planning.importing import survey
 from reconciler.planning.importing.survey import Imported, LeftOut
 from reconciler.planning.planner import PlanOptions
@@ -61,7 +61,7 @@ class Proposal(Struct, frozen=True):
 
 
 async def find_proposal(
-    workspace: Workspace,
+    project: OpenProject,
     folder: str,
     only: Collection[str],
     selects: survey.Selects,
@@ -70,24 +70,24 @@ async def find_proposal(
     from_other_stacks: bool,
     append: bool,
 ) -> Proposal:
-    """See `Workspace.propose_import`."""
-    snapshot, read_only = await workspace.take_survey(on_event=on_event)
+    """See `OpenProject.propose_import`."""
+    snapshot, read_only = await project.take_survey(on_event=on_event)
     if snapshot.doubt:
         on_event(Note(f"warning: {snapshot.doubt}"))
     proposal = propose(
-        workspace,
-        survey.drop_foreign_owners(workspace.manifest, snapshot) if from_other_stacks else snapshot,
+        project,
+        survey.drop_foreign_owners(project.manifest, snapshot) if from_other_stacks else snapshot,
         folder=folder,
         selects=lambda address, *others: (not only or address.kind in only) and selects(address, *others),
-        present=import_files.read_manifests(workspace.config.root, folder) if append else None,
+        present=import_files.read_manifests(project.config.root, folder) if append else None,
     )
     transient = (out for out in survey.find_transient_objects(read_only) if selects(Address(out.kind, out.id)))
     left_out = (*proposal.left_out, *transient)
     return replace(
         proposal,
         left_out=tuple(out for out in left_out if not only or out.kind in only),
-        is_read=import_files.is_read(workspace.config, folder),
-        owners=_other_owners(workspace.manifest.stack, proposal.imported, snapshot),
+        is_read=import_files.is_read(project.config, folder),
+        owners=_other_owners(project.manifest.stack, proposal.imported, snapshot),
     )
 
 
@@ -102,7 +102,7 @@ def _other_owners(stack: str, imported: tuple[Imported, ...], snapshot: Snapshot
 
 
 def propose(
-    workspace: Workspace,
+    project: OpenProject,
     snapshot: Snapshot,
     *,
     folder: str,
@@ -116,21 +116,21 @@ def propose(
     """
     refused: dict[survey.Key, str] = {}
     while True:
-        found = survey.survey(workspace.manifest, snapshot, kinds.list_planned(), selects=selects, refused=refused)
+        found = survey.survey(project.manifest, snapshot, kinds.list_planned(), selects=selects, refused=refused)
         texts, included = write_manifests.render_files(
             found.imported, {kind.name: kind for kind in kinds.every()}, folder
         )
         texts = {path: write_manifests.append((present or {}).get(path, ""), text) for path, text in texts.items()}
         # Existing manifests stay: a proposed text is loaded in addition, or instead if it extends an existing one.
         read = {path if present is not None else f"{path} (new)": text for path, text in texts.items()}
-        objections = _objections(workspace, snapshot, found.imported, read, included)
+        objections = _objections(project, snapshot, found.imported, read, included)
         if not objections:
             return Proposal(found.imported, found.left_out, texts, included, folder)
         refused |= objections
 
 
 def _objections(
-    workspace: Workspace,
+    project: OpenProject,
     snapshot: Snapshot,
     imported: tuple[Imported, ...],
     texts: Mapping[str, str],
@@ -142,13 +142,13 @@ def _objections(
     if unwritable := survey.find_unwritable(imported, {kind.name: kind for kind in kinds.every()}):
         return unwritable
     # The variables of the proposals as they will have to be set.
-    environ = dict(workspace.runtime.environ)
+    environ = dict(project.runtime.environ)
     environ |= {name: secret.reveal() for proposal in imported for name, secret in proposal.secrets.items()}
     try:
         loaded = load_manifests_with(
-            workspace.config,
+            project.config,
             environ,
-            workspace.variables,
+            project.variables,
             _encode(texts),
             _encode(included),
         )
@@ -157,8 +157,8 @@ def _objections(
         if not blamed:
             raise InvalidProject(rejected.problems) from rejected
         return blamed
-    policy = PlanOptions(adopt=True, now=workspace.options.now)
-    made = dataclasses.replace(workspace, manifest=loaded.manifest, warnings=(), options=policy).plan_for(snapshot)
+    policy = PlanOptions(adopt=True, now=project.options.now)
+    made = dataclasses.replace(project, manifest=loaded.manifest, warnings=(), options=policy).plan_for(snapshot)
     return survey.find_objections(made, imported)
 
 

@@ -14,11 +14,11 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Secret
 from reconciler.operations.applying.plan_files import read_text
-from reconciler.operations.opening.project import open_offline
+from reconciler.operations.open_project import OpenProject
 from reconciler.operations.opening.source import ProjectSource, invalid_project
+from reconciler.operations.project_openers import open_offline
 from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.operations.selection import check_selection
-from reconciler.operations.workspace import Workspace
 from reconciler.planning import redaction
 from reconciler.planning.guards import find_rule_approvals
 from reconciler.project import atomic_write, snapshots
@@ -41,14 +41,14 @@ class WrittenSnapshot(Struct, frozen=True):
 
 
 class OfflineWorkspace(Struct, frozen=True):
-    """A workspace whose account is a snapshot file.
+    """A project whose account is a snapshot file.
 
     age          seconds since the snapshot was taken
     is_verified  whether the signature was verified with the project's public key
     unread       sources of secrets that are neither in the environment nor in the file
     """
 
-    workspace: Workspace
+    project: OpenProject
     snapshot_file: SnapshotFile
     age: float
     is_verified: bool
@@ -67,19 +67,19 @@ def read_signing_key(environ: Mapping[str, str]) -> Secret | None:
 
 
 async def write_snapshot(
-    workspace: Workspace, file: Path, key: Secret | None, *, on_event: OnEvent = ignore_event
+    project: OpenProject, file: Path, key: Secret | None, *, on_event: OnEvent = ignore_event
 ) -> WrittenSnapshot:
     """Takes a snapshot and writes it, redacted and signed with `key` if there is one."""
-    found = await workspace.take_snapshot(on_event=on_event)
+    found = await project.take_snapshot(on_event=on_event)
     planned = kinds.list_planned()
     taken = SnapshotFile(
-        redaction.redact_snapshot(found, workspace.manifest, planned),
-        workspace.manifest.stack,
-        workspace.account.base_url,
-        workspace.config.account,
-        workspace.runtime.now(),
-        workspace.options.commit,
-        redaction.seal(workspace.manifest, found, planned),
+        redaction.redact_snapshot(found, project.manifest, planned),
+        project.manifest.stack,
+        project.account.base_url,
+        project.config.account,
+        project.runtime.now(),
+        project.options.commit,
+        redaction.seal(project.manifest, found, planned),
     )
     atomic_write.write(file, snapshots.write(taken, key), _MODE)
     return WrittenSnapshot(
@@ -90,7 +90,7 @@ async def write_snapshot(
 
 
 def open_with_snapshot(source: ProjectSource, file: Path, max_age: int) -> OfflineWorkspace:
-    """The workspace for plans from a snapshot file.
+    """The project for plans from a snapshot file.
 
     max_age  seconds
 
@@ -102,11 +102,11 @@ def open_with_snapshot(source: ProjectSource, file: Path, max_age: int) -> Offli
     with invalid_project():
         taken = snapshots.read(read_text(file), str(file), public_key)
         snapshots.refuse_stale(taken, str(file), settings.stack, settings.account, now, max_age)
-    workspace, unread = open_offline(source, taken)
-    return OfflineWorkspace(workspace, taken, now - taken.at, public_key is not None, unread)
+    project, unread = open_offline(source, taken)
+    return OfflineWorkspace(project, taken, now - taken.at, public_key is not None, unread)
 
 
-def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = None, file: Path | None = None) -> Plan:
+def plan_offline(project: OpenProject, taken: SnapshotFile, base: str | None = None, file: Path | None = None) -> Plan:
     """The plan for the account of a snapshot file, for review only. `base` as of `Workspace.plan`.
 
     file  that of the snapshot: its signature is verified with the public key of the base too
@@ -118,22 +118,25 @@ def plan_offline(workspace: Workspace, taken: SnapshotFile, base: str | None = N
         severity=Severity.WARNING,
         code="planned-from-snapshot",
     )
-    workspace = workspace.judge_by(base)
+    from reconciler.operations.base_plan import attribute_changes
+    from reconciler.operations.judging import judge_by_base
+
+    project = judge_by_base(project, base)
     if file is not None:
-        _verify_by_base(workspace, file)
-    check_selection(workspace.options, workspace.manifest, taken.snapshot, ignore_event)
-    plan = workspace.plan_for(taken.snapshot)
+        _verify_by_base(project, file)
+    check_selection(project.options, project.manifest, taken.snapshot, ignore_event)
+    plan = project.plan_for(taken.snapshot)
     problems = (warning, *plan.problems)
-    plan = replace(plan, problems=problems, snapshot_time=taken.at, created=workspace.runtime.now())
-    return workspace.attribute_changes(workspace.with_policy_findings(plan), taken.snapshot)
+    plan = replace(plan, problems=problems, snapshot_time=taken.at, created=project.runtime.now())
+    return attribute_changes(project, project.with_policy_findings(plan), taken.snapshot)
 
 
-def _verify_by_base(workspace: Workspace, file: Path) -> None:
+def _verify_by_base(project: OpenProject, file: Path) -> None:
     """Verifies the signature with the public key of the base, unless its change is approved. Raises InvalidProject."""
-    rules = workspace.base.rules if workspace.base is not None else None
+    rules = project.base.rules if project.base is not None else None
     key = rules.settings["snapshots.public_key"] if rules is not None else None
-    approvals = find_rule_approvals(workspace.options)
+    approvals = find_rule_approvals(project.options)
     is_approved = any(approval.granted for approval in approvals if approval.kind == "snapshots.public_key")
-    if isinstance(key, str) and key != workspace.config.snapshots.public_key and not is_approved:
+    if isinstance(key, str) and key != project.config.snapshots.public_key and not is_approved:
         with invalid_project():
             snapshots.read(read_text(file), str(file), key)

@@ -8,9 +8,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler import kinds
+from reconciler.api.client import Account
 from reconciler.engine.observe import ById, Settling, observe
 from reconciler.engine.ports import Reader
 from reconciler.model.address import Address
@@ -20,57 +22,75 @@ from reconciler.model.snapshot import Binding, IssuedSecret, LiveKey, Place, Sna
 from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
+from reconciler.operations.runtime import Runtime
 from reconciler.planning.deciding import delivery_targets
+from reconciler.project.settings.config import Config
 
 if TYPE_CHECKING:
-    from reconciler.operations.workspace import Workspace
     from reconciler.store.store import Store
 
 
-async def read_account(
-    workspace: Workspace,
-    reader: Reader,
-    store: Store | None,
-    *,
-    only: frozenset[str] | None = None,
-    by_id: ById | None = None,
-    on_event: OnEvent = ignore_event,
-) -> Snapshot:
-    """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
+class AccountReading(Struct, frozen=True):
+    """What of a project decides how its account is read.
 
-    by_id  objects of which only modules are managed; None: those of the manifests
-
-    Waits for objects that a create of the stack made a moment ago until they are visible (`limits.settle_seconds`).
-
-    Raises UnreadableAccount if no list can be read, or an engine `Failure` if the key is not accepted.
+    parallelism  requests at a time
     """
-    manifest, stack = workspace.manifest, workspace.manifest.stack
-    bindings = await store.bindings(stack) if store else {}
-    snapshot = await observe(
-        reader,
-        [kind for kind in _kinds_to_read(manifest, bindings, only or ()) if only is None or kind.name in only],
-        bindings=bindings,
-        receipts=await store.receipts(stack) if store else frozenset(),
-        by_id=_objects_named_by_id(manifest) if by_id is None else by_id,
-        expected=manifest.declarations,
-        settling=await _find_settling(workspace, store, bindings, on_event) if store else None,
-        concurrency=workspace.parallelism,
-    )
-    _refuse_unreadable(snapshot, workspace.account.base_url)
-    membership = await store.membership(stack) if store else None
-    unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
-    secretive = [kind.name for kind in kinds.every() if kind.one_time]
-    doubt = account_identity.account_mismatch(membership, workspace.account_name, stack, snapshot)
-    return replace(
-        snapshot,
-        targets=await _find_targets(workspace, snapshot, await store.find_issued(stack, secretive) if store else ()),
-        undelivered=await store.find_undelivered(stack, secretive) if store else frozenset(),
-        overwritten=await store.find_overwritten(stack) if store else {},
-        doubt=doubt,
-        elsewhere=await store.find_bound_elsewhere(stack, unmarked) if store else {},
-        is_remembered=membership is not None and not doubt,
-        once_ours=await _find_once_ours(manifest, snapshot, store) if store and not doubt else frozenset(),
-    )
+
+    config: Config
+    manifest: Manifest
+    account: Account
+    runtime: Runtime
+    parallelism: int
+
+    @property
+    def account_name(self) -> str:
+        """The account: base URL, and the name that the project gives it."""
+        return account_identity.account_of(self.account.base_url, self.config.account)
+
+    async def read(
+        self,
+        reader: Reader,
+        store: Store | None,
+        *,
+        only: frozenset[str] | None = None,
+        by_id: ById | None = None,
+        on_event: OnEvent = ignore_event,
+    ) -> Snapshot:
+        """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
+
+        by_id  objects of which only modules are managed; None: those of the manifests
+
+        Waits for objects that a create of the stack made a moment ago until they are visible (`limits.settle_seconds`).
+
+        Raises UnreadableAccount if no list can be read, or an engine `Failure` if the key is not accepted.
+        """
+        manifest, stack = self.manifest, self.manifest.stack
+        bindings = await store.bindings(stack) if store else {}
+        snapshot = await observe(
+            reader,
+            [kind for kind in _kinds_to_read(manifest, bindings, only or ()) if only is None or kind.name in only],
+            bindings=bindings,
+            receipts=await store.receipts(stack) if store else frozenset(),
+            by_id=_objects_named_by_id(manifest) if by_id is None else by_id,
+            expected=manifest.declarations,
+            settling=await _find_settling(self, store, bindings, on_event) if store else None,
+            concurrency=self.parallelism,
+        )
+        _refuse_unreadable(snapshot, self.account.base_url)
+        membership = await store.membership(stack) if store else None
+        unmarked = [kind.name for kind in kinds.every() if not kind.keeps_owner]
+        secretive = [kind.name for kind in kinds.every() if kind.one_time]
+        doubt = account_identity.account_mismatch(membership, self.account_name, stack, snapshot)
+        return replace(
+            snapshot,
+            targets=await _find_targets(self, snapshot, await store.find_issued(stack, secretive) if store else ()),
+            undelivered=await store.find_undelivered(stack, secretive) if store else frozenset(),
+            overwritten=await store.find_overwritten(stack) if store else {},
+            doubt=doubt,
+            elsewhere=await store.find_bound_elsewhere(stack, unmarked) if store else {},
+            is_remembered=membership is not None and not doubt,
+            once_ours=await _find_once_ours(manifest, snapshot, store) if store and not doubt else frozenset(),
+        )
 
 
 async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: Store) -> frozenset[LiveKey]:
@@ -90,11 +110,11 @@ async def _find_once_ours(manifest: Manifest, snapshot: Snapshot, store: Store) 
 
 
 async def _find_settling(
-    workspace: Workspace, store: Store, bindings: Mapping[Address, Binding], on_event: OnEvent
+    reading: AccountReading, store: Store, bindings: Mapping[Address, Binding], on_event: OnEvent
 ) -> Settling | None:
     """The objects that the platform may not show yet, and what a wait for one of them reports. None: no such object."""
-    settle, reported = workspace.config.limits.settle_seconds, set[LiveKey]()
-    made = await store.find_made_objects(workspace.manifest.stack, settle)
+    settle, reported = reading.config.limits.settle_seconds, set[LiveKey]()
+    made = await store.find_made_objects(reading.manifest.stack, settle)
     if not made:
         return None
     from reconciler.engine import recovery  # deferred: most plans need no part of it
@@ -106,20 +126,20 @@ async def _find_settling(
             on_event(Note(f"waiting up to {seconds:.0f} s: the platform does not show {what}"))
 
     seconds = recovery.find_settling(made, bindings, kinds.list_planned(), settle)
-    return Settling(seconds, workspace.runtime.clock, report)
+    return Settling(seconds, reading.runtime.clock, report)
 
 
 async def _find_targets(
-    workspace: Workspace, snapshot: Snapshot, issued: Sequence[IssuedSecret]
+    reading: AccountReading, snapshot: Snapshot, issued: Sequence[IssuedSecret]
 ) -> Mapping[Address, Target]:
     """The state of the delivery targets of declared secrets."""
-    declared = delivery_targets.find_deliveries(workspace.manifest, kinds.list_planned())
+    declared = delivery_targets.find_deliveries(reading.manifest, kinds.list_planned())
     if not declared:
         return {}
     from reconciler.operations.sinks import find_existing, remote_place
     from reconciler.project.secrets import sinks
 
-    root, runtime = workspace.config.root, workspace.runtime
+    root, runtime = reading.config.root, reading.runtime
 
     def find_place(delivery: Delivery) -> Place:
         is_remote = delivery.way in REMOTE_WAYS
@@ -129,7 +149,7 @@ async def _find_targets(
         return None if delivery.way in REMOTE_WAYS else sinks.target_exists(root, delivery)
 
     targets = await asyncio.to_thread(
-        delivery_targets.find_targets, workspace.manifest, snapshot, declared, issued, find_place, target_exists
+        delivery_targets.find_targets, reading.manifest, snapshot, declared, issued, find_place, target_exists
     )
     remote = {
         address: delivery

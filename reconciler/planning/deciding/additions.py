@@ -21,6 +21,7 @@ from reconciler.model.problem import Problem, Severity
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.plan_fields import show_fields
+from reconciler.planning.deciding.changes import describe_change
 from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.matching.assignments import Assignments
@@ -50,7 +51,7 @@ class Addition(NamedTuple):
         through = kind.part_of.field if kind.part_of is not None else ""
         readable = {name: value for name, value in form.items() if value is not UNREAD and name != through}
         values = show_fields(kind, dict(collect_applied(kind, readable)), address)
-        change = self.decision.change()
+        change = describe_change(self.decision)
         assert change is not None
         return replace(
             change,

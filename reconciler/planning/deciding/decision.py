@@ -1,4 +1,4 @@
-"""`Decision`: what happens to one resource, with its values, risks and the change that a plan shows."""
+"""`Decision`: what happens to one resource, with its values."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from msgspec import Struct, field
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields
-from reconciler.model.change import Action, Change, Order, Reason
+from reconciler.model.change import Action, Order, Reason
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Value
 from reconciler.planning.comparing.compare import Difference
-from reconciler.planning.comparing.plan_fields import list_created_fields
-from reconciler.planning.deciding.risks import find_risks
 
 _NOTHING: CanonicalFields = {}
 
@@ -83,23 +81,3 @@ class Decision(Struct, frozen=True):
     def protect(self) -> bool:
         """Whether the manifest sets `lifecycle: {protect: true}`."""
         return self.declaration is not None and self.declaration.lifecycle.protect
-
-    def change(self, protected: bool = False) -> Change | None:
-        """The change that a plan shows; None if nothing happens."""
-        if self.action is None:
-            return None
-        fields = tuple(change for difference in self.differences for change in difference.changes)
-        if self.action is Action.CREATE and self.declaration is not None:
-            fields = list_created_fields(self.kind, self.want, self.declaration)
-        return Change(
-            address=self.address,
-            action=self.action,
-            reason=self.reason,
-            id=self.live.id if self.live else None,
-            fields=fields,
-            order=self.order,
-            risks=find_risks(self),
-            protected=protected,
-            position=self.declaration.position if self.declaration else None,
-            former=self.former,
-        )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from reconciler.model.change import Action, Order, Risk
 from reconciler.model.fields.field import Field
 from reconciler.model.value import is_known
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.leaf_differences import value_at
-
-if TYPE_CHECKING:
-    from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.deciding.decision import Decision
 
 
 def find_risks(decision: Decision) -> tuple[Risk, ...]:

@@ -1,4 +1,4 @@
-"""Opens a project as a workspace: with or without manifests, offline, or with a plan file. Sends no request."""
+"""Opens a project: with or without manifests, offline, or with a plan file. Sends no request."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from reconciler.model.change import Risk
 from reconciler.model.manifest import Manifest
 from reconciler.model.value import Sealed, Secret, secrets_in
 from reconciler.operations.errors import UnreadableAccount
+from reconciler.operations.open_project import OpenProject
 from reconciler.operations.opening import account_identity
 from reconciler.operations.opening.commits import read_commit
 from reconciler.operations.opening.source import ProjectSource, invalid_project
 from reconciler.operations.opening.stores import ledger_path
 from reconciler.operations.runtime import Runtime
-from reconciler.operations.workspace import Workspace
 from reconciler.planning.deciding.options import PlanOptions
 from reconciler.project.manifests.load import Loaded, load_manifests, load_manifests_with
 from reconciler.project.settings.approvals import read_approvals
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from reconciler.rendering.wire.snapshot_json import SnapshotFile
 
 
-def open_project(source: ProjectSource, *, partial_if_invalid: bool = False) -> Workspace:
-    """The workspace of a project with its manifests; raises InvalidProject.
+def open_project(source: ProjectSource, *, partial_if_invalid: bool = False) -> OpenProject:
+    """The project with its manifests; raises InvalidProject.
 
     partial_if_invalid  leave out invalid declarations, if only some are; see `Manifest.unread`
     """
@@ -43,29 +43,29 @@ def open_project(source: ProjectSource, *, partial_if_invalid: bool = False) -> 
         return _workspace(source, settings, loaded)
 
 
-def open_partial_project(source: ProjectSource) -> Workspace:
-    """The workspace of a project, without its invalid declarations if only some are invalid. Raises InvalidProject."""
+def open_partial_project(source: ProjectSource) -> OpenProject:
+    """The project, without its invalid declarations if only some are invalid. Raises InvalidProject."""
     return open_project(source, partial_if_invalid=True)
 
 
-def open_without_manifests(source: ProjectSource) -> Workspace:
-    """The workspace without its manifests, which may be invalid, for operations such as `destroy`."""
+def open_without_manifests(source: ProjectSource) -> OpenProject:
+    """The project without its manifests, which may be invalid, for operations such as `destroy`."""
     settings = source.read_settings()
     with invalid_project():
         check_names(settings.settings, source.variables)
         return _workspace(source, settings, Loaded(Manifest(settings.stack, {})))
 
 
-def open_to_import(source: ProjectSource) -> Workspace:
-    """The workspace for an import: the folders of manifests need not exist, since Git stores no empty folders."""
+def open_to_import(source: ProjectSource) -> OpenProject:
+    """The project for an import: the folders of manifests need not exist, since Git stores no empty folders."""
     settings = source.read_settings()
     with invalid_project():
         loaded = load_manifests_with(settings, source.runtime.environ, source.variables, {}, {})
         return _workspace(source, settings, loaded)
 
 
-def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Workspace, tuple[str, ...]]:
-    """The workspace for a plan from a snapshot file, without API key and network, and the sources of secrets that are
+def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[OpenProject, tuple[str, ...]]:
+    """The project for a plan from a snapshot file, without API key and network, and the sources of secrets that are
     neither in the environment nor in the file.
 
     A secret that the environment does not have counts as unchanged since the snapshot.
@@ -89,13 +89,13 @@ def open_offline(source: ProjectSource, snapshot_file: SnapshotFile) -> tuple[Wo
         return dataclasses.replace(opened, sealed=snapshot_file.secrets), tuple(unread)
 
 
-def open_with_plan(source: ProjectSource, file: Path) -> tuple[Workspace, PlanFile]:
-    """The workspace for applying a plan file, and the file. Raises WrongAccount, UnusablePlan or InvalidProject.
+def open_with_plan(source: ProjectSource, file: Path) -> tuple[OpenProject, PlanFile]:
+    """The project for applying a plan file, and the file. Raises WrongAccount, UnusablePlan or InvalidProject.
 
     The manifests may be invalid or changed: the plan is applied as it was reviewed.
     """
     from reconciler.operations.applying import plan_files
-    from reconciler.operations.workspace import Selection
+    from reconciler.operations.open_project import Selection
 
     settings = source.read_settings()
     with invalid_project():
@@ -107,7 +107,7 @@ def open_with_plan(source: ProjectSource, file: Path) -> tuple[Workspace, PlanFi
     return opened.select(Selection(plan.targets, plan.excludes)), planned
 
 
-def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Workspace:
+def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> OpenProject:
     runtime = source.runtime
     parallelism = source.parallelism or settings.limits.concurrency
     base_url, (_, key) = _base_url(settings), settings.connection()
@@ -132,7 +132,7 @@ def _workspace(source: ProjectSource, settings: Config, loaded: Loaded) -> Works
         commit=_commit_of(settings, runtime),
         now=runtime.now(),
     )
-    return Workspace(
+    return OpenProject(
         settings, loaded.manifest, loaded.warnings, options, account, parallelism, source.variables, runtime
     )
 

@@ -1,0 +1,47 @@
+"""Writes a plan in the chosen formats, for each command that shows one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.cli.terminal import formats, options
+
+if TYPE_CHECKING:
+    from reconciler.model.plan import Plan
+    from reconciler.operations.open_project import OpenProject
+    from reconciler.rendering.plan.phrases import Flavour, Resources
+
+
+def show(
+    plan: Plan, opened: OpenProject, common: options.Options, chosen: formats.Outputs, flavour: Flavour | None = None
+) -> None:
+    """Writes a plan in each of the chosen formats, to its file or to standard output."""
+    from reconciler.rendering.plan import phrases
+
+    plan_output = formats.PlanOutput(
+        plan,
+        "" if all(form == "text" for form, _ in chosen) else _to_json(plan, opened),
+        opened.config.root,
+        flavour or phrases.Flavour.PLAN,
+        budget=opened.account.budget,
+        resources=_resources(opened),
+        has_color=common.has_color,
+        environment=opened.config.environment.name if opened.config.environment is not None else "",
+    )
+    plan_output.write_outputs(chosen)
+
+
+def _resources(opened: OpenProject) -> Resources:
+    from reconciler.rendering.plan import phrases
+
+    declared, chosen = opened.manifest.declarations, opened.options
+    if not chosen.is_limited:
+        return len(declared)
+    return phrases.Selected(sum(chosen.selects(address) for address in declared), of=len(declared))
+
+
+def _to_json(plan: Plan, opened: OpenProject) -> str:
+    from reconciler.operations.applying import plan_files
+    from reconciler.rendering.wire import plan_json
+
+    return plan_json.write_plan(plan, plan_files.plan_key(opened.runtime.environ))
