@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from reconciler.languages import cel, cel_fast_path, traffic_catalog
+from reconciler.languages import cel, traffic_catalog
 from reconciler.model.problem import Severity
 
 _UNCLEAR: Final = "check the spelling"
@@ -41,8 +41,6 @@ class Flaw(Struct, frozen=True):
 @lru_cache(maxsize=4096)
 def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
     """Checks an expression. Returns its problems in the order of the text. `is_condition`: it must be a boolean."""
-    if cel_fast_path.is_surely_valid(text, is_condition=is_condition):
-        return ()
     checked = _HAS.sub(_replace_has, text).replace(*_SPLIT)
     if (wrong := cel.find_syntax_error(checked)) is not None:
         what = f"the expression {wrong.text}"
