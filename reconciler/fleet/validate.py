@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import Fleet, FleetProject, Member
 from reconciler.model.problem import Position, Problem, Rejected
+from reconciler.model.suggestions import did_you_mean
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.results import ValidationResult
 from reconciler.operations.runtime import Runtime
 from reconciler.operations.validate import make_placeholder, validate_environment
-from reconciler.project.documents import phrases
 from reconciler.project.fleets.load import FILE, load_fleet
 from reconciler.project.settings import variables
 from reconciler.project.settings.config import Config, load_config
@@ -189,7 +189,7 @@ def _find_unknown_variables(fleet: Fleet, settings: Mapping[str, Config | Reject
         for name in member.variables.keys() - known:
             unknown.setdefault(name, []).append(member)
     for name, group in sorted(unknown.items()):
-        remedy = phrases.did_you_mean(name, known) or "define it under variables: in a project's reconciler.yaml"
+        remedy = did_you_mean(name, known) or "define it under variables: in a project's reconciler.yaml"
         yield _report(group, name, "unknown variable: no project of the fleet declares it", remedy, "unknown-variable")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from reconciler.languages import cel, traffic_catalog
 from reconciler.model.problem import Severity
+from reconciler.model.suggestions import closest
 
 _UNCLEAR: Final = "check the spelling"
 _SELECT_ERROR: Final = re.compile(r"expression of type '(.*?)' cannot be the operand of a select operation")
@@ -259,7 +259,8 @@ def _report_unknown_member(owner: str, member: str, line: int, column: int) -> F
     if (meant := find_misspelling(member, known)) is not None:
         what, remedy = f"{owner} has no member {member!r}", f"did you mean {owner}.{meant}?"
         return Flaw(what, remedy, Severity.ERROR, "traffic-member", line, column)
-    close = [*(f"{owner}.{match}" for match in get_close_matches(member, sorted(known), 1)), *deeper]
+    near = closest(member, known)
+    close = [*([f"{owner}.{near}"] if near else ()), *deeper]
     remedy = f"did you mean {close[0]}?" if close else _UNCLEAR
     return Flaw(f"unknown variable {full}", remedy, Severity.WARNING, "traffic-variable", line, column)
 
@@ -268,8 +269,7 @@ def _report_unknown(code: str, name: str, known: Collection[str], line: int, col
     """Reports an unknown name: an error if it is a misspelling of a known one, else a warning, since it may be new."""
     what = code.removeprefix("traffic-")
     meant = find_misspelling(name, known)
-    close = get_close_matches(name, sorted(known), 1)
-    hint = meant or traffic_catalog.OTHER_LANGUAGES.get(name) or (close[0] if close else "")
+    hint = meant or traffic_catalog.OTHER_LANGUAGES.get(name) or closest(name, known)
     remedy = f"did you mean {prefix}{hint}?" if hint else _UNCLEAR
     severity = Severity.ERROR if meant else Severity.WARNING
     return Flaw(f"unknown {what} {prefix + name!r}", remedy, severity, code, line, column)

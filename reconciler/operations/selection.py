@@ -9,10 +9,10 @@ from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.manifest import Ensure, Manifest
 from reconciler.model.snapshot import Snapshot
+from reconciler.model.suggestions import did_you_mean
 from reconciler.operations.errors import NothingSelected
 from reconciler.operations.reporting import Note, OnEvent
 from reconciler.planning.deciding.options import PlanOptions
-from reconciler.project.documents import phrases
 
 
 def check_selection(policy: PlanOptions, manifest: Manifest, snapshot: Snapshot, on_event: OnEvent) -> None:
@@ -59,7 +59,7 @@ def _describe_mismatch(
         return f"{glob} matches nothing that {where}, but an invalid manifest may declare it; run `reconciler validate`"
     if not slash and kinds.find(kind) is not None:
         return f"{glob} matches nothing that {where}; write {glob}/* for all of the kind"
-    meant = phrases.did_you_mean(glob, [address for address in known if address.startswith(f"{kind}/")] or known)
+    meant = did_you_mean(glob, [address for address in known if address.startswith(f"{kind}/")] or known)
     remedy = meant or "write KIND/NAME as shown in plans, for example TLSEdge/payments"
     return f"{glob} matches nothing that {where}; {remedy}"
 

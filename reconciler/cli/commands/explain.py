@@ -8,6 +8,7 @@ import click
 
 from reconciler.cli.terminal import envelope, exit_codes, lookup, options, output
 from reconciler.cli.terminal.group import Command
+from reconciler.model.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def command(common: options.Options, what: str, live: bool) -> int:
         return exit_codes.DONE
     if "-" in what and what.islower():
         raise click.UsageError(
-            f"unknown code {what!r}; {lookup.suggest(what, CODES) or 'docs/errors.md lists all codes'}"
+            f"unknown code {what!r}; {did_you_mean(what, CODES) or 'docs/errors.md lists all codes'}"
         )
     name, _, path = what.partition(".")
     kind = lookup.kind(name)
@@ -99,6 +100,6 @@ def _explain_resource(common: options.Options, what: str, *, live: bool) -> int:
 
 def _suggest_declared(what: str, declared: Sequence[str]) -> str:
     kind, _, rest = what.partition("/")
-    near = lookup.suggest(what, [address for address in declared if address.startswith(f"{kind}/")])
-    near = near or lookup.suggest(f"{kind}/{rest.partition('.')[0]}", declared)
+    near = did_you_mean(what, [address for address in declared if address.startswith(f"{kind}/")])
+    near = near or did_you_mean(f"{kind}/{rest.partition('.')[0]}", declared)
     return f"{what!r} is not declared; {near or 'declare it, or list existing objects with `reconciler list KIND`'}"

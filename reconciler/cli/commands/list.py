@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
 from click.shell_completion import CompletionItem
 
 from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
+from reconciler.model.suggestions import did_you_mean
 
 
 def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -76,8 +75,7 @@ def _list_kind(common: options.Options, kind: str, form: str) -> int:
     wanted = read_only.find(kind)
     if wanted is None:
         known = sorted(kind.name for kind in (*read_only.KINDS, *kinds.every()))
-        close = difflib.get_close_matches(kind, known, 1)
-        hint = f"did you mean {close[0]}?" if close else f"use one of {', '.join(known)}"
+        hint = did_you_mean(kind, known) or f"use one of {', '.join(known)}"
         raise click.BadParameter(f"unknown kind {kind!r}; {hint}", param_hint="KIND")
     opened = Workspace.of(open_without_manifests(workspaces.source_of(common)))
     objects = workspaces.run(opened.list_objects(wanted, on_event=ReadProgress(common.quiet)))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from reconciler.cli.terminal import lookup
+from reconciler.model.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def find_inside(field: Field, kind: Kind, path: str) -> Field:
         if inner is None:
             names = [field.name for field in within]
             hint = (
-                lookup.suggest(name, names) or f"its fields are {', '.join(names)}" if names else "it is a single value"
+                did_you_mean(name, names) or f"its fields are {', '.join(names)}" if names else "it is a single value"
             )
             raise click.UsageError(f"unknown field {name!r} in {before}; {hint}")
         field, before = inner, f"{before}.{name}"

@@ -5,7 +5,6 @@ The table of commands contains their one-line help, so that `--help` and complet
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import keyword
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+from reconciler.model.suggestions import did_you_mean
 
 
 class Command(click.Command):
@@ -41,8 +42,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and name not in (commands := self.list_commands(ctx)):
-            near = difflib.get_close_matches(name, commands, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists all commands"
+            hint = did_you_mean(name, commands) or f"`{ctx.command_path} --help` lists all commands"
             raise click.UsageError(f"unknown command {name!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 

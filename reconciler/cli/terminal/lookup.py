@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
+
+from reconciler.model.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from reconciler.model.fields.field import Field
@@ -25,7 +26,7 @@ def kind(name: str) -> Kind:
         near = (
             f"write {now}, the kind of the same objects"
             if now
-            else suggest(name, (kind.name for kind in kinds.declarable()))
+            else did_you_mean(name, (kind.name for kind in kinds.declarable()))
         )
         raise click.UsageError(f"unknown kind {name!r}; {near or '`reconciler kinds` lists all kinds'}")
     return match
@@ -65,16 +66,11 @@ def check_path(of: Kind, path: Path) -> None:
 def _find_field(fields: Sequence[Field], name: str, before: str, of: Kind) -> Field:
     match = next((field for field in fields if field.name == name), None)
     if match is None:
-        near = suggest(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists all fields"
+        near = (
+            did_you_mean(name, (field.name for field in fields)) or f"`reconciler explain {of.name}` lists all fields"
+        )
         raise click.UsageError(f"unknown field {name!r} in {before}; {near}")
     return match
-
-
-def suggest(name: str, candidates: Iterable[str]) -> str:
-    """`did you mean 'TLSEdge'?`, or an empty text if no candidate is similar."""
-    by_lower_case = {candidate.lower(): candidate for candidate in candidates}
-    near = difflib.get_close_matches(name.lower(), by_lower_case, n=1)
-    return f"did you mean {by_lower_case[near[0]]!r}?" if near else ""
 
 
 def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

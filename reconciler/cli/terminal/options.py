@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 import re
@@ -18,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from reconciler.cli.terminal import addresses, completions, output
+from reconciler.model.suggestions import closest
 
 if TYPE_CHECKING:
     from reconciler.cli.terminal.telemetry import Telemetry
@@ -158,8 +158,8 @@ def _check_rule(text: str, what: str, rule: str, number: int) -> None:
     """Checks the name of a rule that a branch loosens."""
     known = _list_rules(what)
     if rule not in known:
-        close = difflib.get_close_matches(rule, known, 1)
-        remedy = f"did you mean {what}:{close[0]}={number}?" if close else f"use one of {', '.join(known)}"
+        near = closest(rule, known)
+        remedy = f"did you mean {what}:{near}={number}?" if near else f"use one of {', '.join(known)}"
         raise click.BadParameter(f"{text!r} names an unknown rule of a project; {remedy}")
 
 
@@ -177,8 +177,8 @@ def _check_scope(text: str, what: str, kind: str, number: int) -> None:
     if named and what != "delete":
         raise click.BadParameter(f"{text!r} cannot be limited to one object; use {what}:{kind}={number}")
     if kinds.find(kind) is None:
-        close = difflib.get_close_matches(kind, [known.name for known in kinds.list_planned()], 1)
-        remedy = f"did you mean {what}:{close[0]}={number}?" if close else "`reconciler kinds` lists all kinds"
+        near = closest(kind, (known.name for known in kinds.list_planned()))
+        remedy = f"did you mean {what}:{near}={number}?" if near else "`reconciler kinds` lists all kinds"
         raise click.BadParameter(f"{text!r} names an unknown kind; {remedy}")
 
 

@@ -1,7 +1,6 @@
 """Event subscription, and the list of known event types."""
 
 from collections.abc import Iterator
-from difflib import get_close_matches
 from typing import Annotated
 
 from typing_extensions import Doc
@@ -11,6 +10,7 @@ from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Un
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding, Severity
+from reconciler.model.suggestions import did_you_mean
 
 _SUBJECTS = """
     api_key certificate_authority domain event_destination event_subscription ip_policy ip_policy_rule ip_restriction
@@ -27,8 +27,7 @@ EVENT_TYPES = frozenset(
 def unknown_type(value: object) -> Iterator[Finding]:
     """Warns of an event type that is not on the list of known types. No error: the platform may have added a type."""
     if isinstance(value, str) and value not in EVENT_TYPES:
-        close = get_close_matches(value, sorted(EVENT_TYPES), 1)
-        remedy = f"did you mean {close[0]}?" if close else "check the spelling"
+        remedy = did_you_mean(value, EVENT_TYPES) or "check the spelling"
         yield Finding(("type",), f"unknown event type {value!r}", remedy, Severity.WARNING, code="unknown-event-type")
 
 

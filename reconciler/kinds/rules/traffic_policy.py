@@ -11,7 +11,6 @@ import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,6 +22,7 @@ from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.scalars import plain_lenient
 from reconciler.model.numerals import keep_spelling
 from reconciler.model.problem import Finding, Problem, Severity
+from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import Json, Ref, Sealed, Secret, Template
 
 if TYPE_CHECKING:
@@ -411,14 +411,12 @@ def _check_value_sources(value: Any, at: Path) -> Iterator[Finding]:
 def _unknown_keys(mapping: dict[str, Any], known: tuple[str, ...], at: Path) -> Iterator[Finding]:
     for key in mapping:
         if key not in known:
-            close = get_close_matches(str(key), known, 1)
-            remedy = f"did you mean {close[0]}?" if close else f"the valid keys are {', '.join(known)}"
+            remedy = did_you_mean(str(key), known) or f"the valid keys are {', '.join(known)}"
             yield Finding((*at, key), f"unknown key {key!r}", remedy, code="traffic-key", is_key=True)
 
 
 def _unknown(at: Path, what: str, word: str, known: Collection[str], code: str) -> Finding:
-    close = get_close_matches(word, list(known), 1)
-    remedy = f"did you mean {close[0]}?" if close else "check the spelling"
+    remedy = did_you_mean(word, known) or "check the spelling"
     return _doubt(at, f"unknown {what} {word!r}", remedy, code)
 
 

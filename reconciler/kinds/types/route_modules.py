@@ -1,7 +1,6 @@
 """Modules of HTTPS routes other than authentication (`auth_modules`): headers, webhooks, circuit breaker and others."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Annotated, ClassVar
 
 from typing_extensions import Doc
@@ -11,6 +10,7 @@ from reconciler.kinds.types.fields import HeaderName, Headers, NonEmpty, Share, 
 from reconciler.model.fields.annotations import Between, EqualAs, Sensitive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module
 from reconciler.model.problem import Finding, Severity
+from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import reveal_text
 
 PROVIDERS = frozenset(
@@ -124,8 +124,7 @@ class WebhookVerificationModule(Module):
             return
         provider = provider.lower()
         if provider not in PROVIDERS:
-            close = get_close_matches(provider, sorted(PROVIDERS), 1)
-            remedy = f"did you mean {close[0]}?" if close else "check the spelling"
+            remedy = did_you_mean(provider, PROVIDERS) or "check the spelling"
             yield Finding(
                 ("provider",),
                 f"unknown webhook provider {provider!r}",

@@ -8,6 +8,7 @@ from pathlib import Path
 from reconciler.engine.ports import Undeliverable
 from reconciler.kinds.rules import canonical
 from reconciler.model.address import Address
+from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import Secret
 from reconciler.operations.errors import IncompleteAgentConfig, InvalidProject, UnusableOutput
 from reconciler.operations.opening.source import ProjectSource, read_project
@@ -15,7 +16,6 @@ from reconciler.operations.output_files import check_output
 from reconciler.operations.project_openers import open_project
 from reconciler.operations.reporting import OnEvent, ignore_event
 from reconciler.project import atomic_write
-from reconciler.project.documents import phrases
 from reconciler.project.manifests.load import Loaded
 from reconciler.project.secrets import read_back
 from reconciler.project.settings.config import Config
@@ -82,7 +82,7 @@ def _addresses(names: Sequence[str], loaded: Loaded) -> list[Address]:
     known: Mapping[str, Address] = {address.name: address for address in loaded.rendered}
     for name in names:
         if name.removeprefix("AgentConfig/") not in known:
-            remedy = phrases.did_you_mean(name, known) or "declare it: kind: AgentConfig"
+            remedy = did_you_mean(name, known) or "declare it: kind: AgentConfig"
             raise IncompleteAgentConfig(f"there is no AgentConfig/{name} in the manifests; {remedy}")
     return [known[name.removeprefix("AgentConfig/")] for name in dict.fromkeys(names)]
 

@@ -14,12 +14,12 @@ from reconciler.languages.yaml.errors import MAX_BYTES
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Rejected
+from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template, Value
 from reconciler.operations.errors import InvalidProject, NothingSelected, UnusableRename
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.validate import make_placeholder
 from reconciler.project import atomic_write, files
-from reconciler.project.documents import phrases
 from reconciler.project.manifests import rename
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings import environments
@@ -125,7 +125,7 @@ def _load(source: ProjectSource, texts: Mapping[str, str]) -> dict[str | None, _
 
 def _check(old: Address, new: Address, declared: set[Address], before: Mapping[str | None, _Declared]) -> None:
     if old not in declared:
-        hint = phrases.did_you_mean(str(old), sorted(map(str, declared)))
+        hint = did_you_mean(str(old), sorted(map(str, declared)))
         raise NothingSelected(f"{old} is not declared" + (f"; {hint}" if hint else ""))
     if old.kind != new.kind:
         raise UnusableRename(f"{new} has another kind than {old}; write {old.kind}/{new.name}")

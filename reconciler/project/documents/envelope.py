@@ -18,6 +18,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Home, Kind
 from reconciler.model.manifest import Delivery, Ensure, Lifecycle, Rotation
 from reconciler.model.problem import Finding, Position
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.project import files
 from reconciler.project.documents import durations, phrases, references, validation
 from reconciler.project.documents.manifest_document import (
@@ -199,13 +200,13 @@ def _check_details(draft: Draft, form: ManifestDocument, kind: Kind) -> Iterator
         )
     for index, name in enumerate(form.lifecycle.ignore):
         if name.partition(".")[0] not in kind.by_name:
-            remedy = phrases.did_you_mean(name, kind.by_name) or f"use {phrases.join_words(kind.by_name)}"
+            remedy = did_you_mean(name, kind.by_name) or f"use {phrases.join_words(kind.by_name)}"
             yield Finding(
                 ("lifecycle", "ignore", index),
                 f"{kind.name} has no field {name!r}",
                 remedy,
                 code="unknown-field",
-                values=phrases.with_suggestion("field", name, kind.by_name),
+                values=with_suggestion("field", name, kind.by_name),
             )
     if form.lifecycle.unmanaged_children != "report" and not kinds.children(kind):
         path = ("lifecycle", "unmanaged_children")

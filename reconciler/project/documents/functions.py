@@ -17,6 +17,7 @@ from msgspec import Struct
 from reconciler.languages.yaml import scalars
 from reconciler.model.numerals import Spelled
 from reconciler.model.problem import cut
+from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import Json
 from reconciler.project.documents import phrases
 
@@ -60,7 +61,7 @@ def evaluate(expression: str, lookup: Lookup, charge: Charge) -> Json:
     call = _CALL.match(expression)
     if call is None:
         name = cut(expression.partition("(")[0].strip())
-        hint = phrases.did_you_mean(name, NAMES)
+        hint = did_you_mean(name, NAMES)
         raise InvalidCall(f"unknown function {name}", hint or f"use {phrases.join_words(NAMES)}")
     tokens = list(_tokens(expression))
     value, end = _Evaluation(tokens, lookup, charge).value_at(0, 0)
@@ -175,7 +176,7 @@ def _unquote(text: str) -> str:
 def _call(name: str, arguments: list[Json]) -> Json:
     function = _FUNCTIONS.get(name)
     if function is None:
-        hint = phrases.did_you_mean(name, NAMES)
+        hint = did_you_mean(name, NAMES)
         raise InvalidCall(f"unknown function {cut(name)}", hint or f"use {phrases.join_words(NAMES)}")
     run, count, usage = function
     if len(arguments) != count and (name != "format" or not arguments):

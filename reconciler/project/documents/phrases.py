@@ -1,16 +1,13 @@
-"""Phrases for messages about values: their type, a path, a suggestion for a misspelled word."""
+"""Phrases for messages about values: their type, a path, a list of words."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
 from reconciler.model.manifest import Path
 from reconciler.model.value import Ref, Secret, Template, Value
 
-_FEW = 1000
-_LONGEST_WORD = 200
 EXPRESSIONS = {"ref": "a reference", "from_env": "a value from the environment", "from_file": "a value from a file"}
 
 
@@ -69,28 +66,6 @@ def format_path(path: Path) -> str:
         else:
             text += f".{part}" if text else part
     return text
-
-
-def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """`did you mean X?`, or an empty text when nothing is close."""
-    close = closest(word, candidates)
-    return f"did you mean {close}?" if close else ""
-
-
-def with_suggestion(what: str, word: str, candidates: Iterable[str]) -> dict[str, str]:
-    """Values of a problem about an unknown word, such as `{"field": "hostprots", "suggestion": "hostports"}`."""
-    close = closest(word, candidates)
-    return {what: word, "suggestion": close} if close else {what: word}
-
-
-def closest(word: str, candidates: Iterable[str]) -> str:
-    """The candidate that is most similar to the word; empty if none is close."""
-    candidates = list(candidates)
-    if len(candidates) > _FEW or len(word) > _LONGEST_WORD:
-        return ""  # comparing is slow, and there may be as many misspelled words
-    by_folded = {candidate.lower(): candidate for candidate in sorted(candidates)}
-    close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
-    return by_folded[close[0]] if close else ""
 
 
 def join_words(words: Iterable[str], conjunction: str = "or") -> str:

@@ -17,6 +17,7 @@ from reconciler.model.address import Address
 from reconciler.model.kind import Home
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.problem import Finding, Position, cut
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import Json, Ref
 from reconciler.project.documents import phrases, terraform
 
@@ -129,8 +130,8 @@ class References:
         if output and output not in kind.outputs:
             own = " (a field of its manifest: write the value itself)" if output in kind.by_name else ""
             known_outputs = [output for output in kind.outputs if output != kind.one_time]
-            remedy = phrases.did_you_mean(output, known_outputs) or f"use {phrases.join_words(known_outputs)}"
-            values = phrases.with_suggestion("output", output, known_outputs)
+            remedy = did_you_mean(output, known_outputs) or f"use {phrases.join_words(known_outputs)}"
+            values = with_suggestion("output", output, known_outputs)
             raise Unresolved(f"{kind_name} has no output {output}{own}", remedy, code="unknown-output", values=values)
         return Ref(address, output or "id")
 
@@ -144,7 +145,7 @@ class References:
                 code="reference-to-absent",
             )
         names = [ensure.name for ensure in self._declared.ensures if ensure.kind == kind_name]
-        close = phrases.did_you_mean(rest, names) or phrases.did_you_mean(rest.rpartition(".")[0] or rest, names)
+        close = did_you_mean(rest, names) or did_you_mean(rest.rpartition(".")[0] or rest, names)
         remedy = (
             close.replace("did you mean ", f"did you mean {kind_name}/")
             or "declare it, or write the id of an existing object"
@@ -163,7 +164,7 @@ def report_unknown_kind(path: Path, name: str) -> Finding:
 def _values_of_unknown_kind(name: str) -> Mapping[str, Json]:
     if name in kinds.RENAMED:
         return {"kind": name, "suggestion": kinds.RENAMED[name]}
-    return phrases.with_suggestion("kind", name, [kind.name for kind in kinds.declarable()])
+    return with_suggestion("kind", name, [kind.name for kind in kinds.declarable()])
 
 
 @lru_cache(maxsize=64)
@@ -171,6 +172,4 @@ def suggest_kind(name: str) -> str:
     """The remedy for an unknown kind."""
     if name in kinds.RENAMED:
         return f"write {kinds.RENAMED[name]}, the kind of the same objects"
-    return (
-        phrases.did_you_mean(name, [kind.name for kind in kinds.declarable()]) or "`reconciler kinds` lists all kinds"
-    )
+    return did_you_mean(name, [kind.name for kind in kinds.declarable()]) or "`reconciler kinds` lists all kinds"

@@ -27,6 +27,7 @@ from reconciler.model.kind import Home
 from reconciler.model.manifest import Ensure, Path
 from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Finding, Severity, cut
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import PENDING, Json, Ref, Secret, Template, Value
 from reconciler.project import files
 from reconciler.project.documents import functions, literal_ids, phrases, secret_sources, terraform, validation
@@ -483,8 +484,8 @@ class Resolver:
     def _variable(self, name: str) -> Variable | None:
         """The value of a variable; None if it has none, which is reported once, at the variable."""
         if name not in self._variables:
-            remedy = phrases.did_you_mean(name, self._variables) or "define it under variables: in reconciler.yaml"
-            values = phrases.with_suggestion("variable", name, self._variables)
+            remedy = did_you_mean(name, self._variables) or "define it under variables: in reconciler.yaml"
+            values = with_suggestion("variable", name, self._variables)
             raise Unresolved(f"unknown variable {cut(name)}", remedy, code="unknown-variable", values=values)
         value: Any = self._variables[name]
         return None if value is PENDING else value

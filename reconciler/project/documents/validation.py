@@ -21,6 +21,7 @@ from reconciler.model.fields.field import Field, Shape, fields_of
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Problem
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import Sealed, Secret, Value, has_secret
 from reconciler.project.documents import phrases
 
@@ -84,10 +85,8 @@ def to_problem(finding: Finding, places: Places, subject: str = "", below: Path 
 def report_unknown_field(path: Path, known: Sequence[str], remedy: str = "") -> Finding:
     """The finding for an unknown key. `remedy` replaces the suggestion of a known name."""
     name = str(path[-1])
-    remedy = (
-        remedy or phrases.did_you_mean(name, known) or (f"use {phrases.join_words(known)}" if known else "remove it")
-    )
-    values = phrases.with_suggestion("field", name, known)
+    remedy = remedy or did_you_mean(name, known) or (f"use {phrases.join_words(known)}" if known else "remove it")
+    values = with_suggestion("field", name, known)
     return Finding(path, "unknown field", remedy, code="unknown-field", values=values, is_key=True)
 
 
@@ -231,7 +230,7 @@ def _report_unknown_choice(path: Path, value: Value, choices: Sequence[str], sen
     return Finding(
         path,
         f"{quoted} is not one of {phrases.join_words(choices)}",
-        phrases.did_you_mean(value, choices),
+        did_you_mean(value, choices),
         code="unknown-choice",
         values={"choices": list(choices)},
     )

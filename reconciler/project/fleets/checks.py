@@ -13,8 +13,8 @@ from typing import Final
 from reconciler.model.fleet import NAME, TEMPLATE, Fleet, FleetProject, KeyMethod, Member, Selector
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Severity, cut
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.project import discovery, files
-from reconciler.project.documents import phrases
 from reconciler.project.fleets.waves import assign_waves
 
 _MAX_FINDINGS: Final = 20  # of one kind
@@ -49,8 +49,8 @@ def _check_projects(fleet: Fleet, folder: Folder) -> Iterator[Finding]:
         yield from _check_folder(project, folder, ("projects", index, "path"))
         for place, other in enumerate(project.after):
             if other not in fleet.projects:
-                remedy = phrases.did_you_mean(other, fleet.projects) or "name a project of this file"
-                values = phrases.with_suggestion("project", other, fleet.projects)
+                remedy = did_you_mean(other, fleet.projects) or "name a project of this file"
+                values = with_suggestion("project", other, fleet.projects)
                 path = ("projects", index, "after", place)
                 yield Finding(path, f"unknown project {other}", remedy, code="unknown-project", values=values)
     yield from _find_cycles(fleet.projects)
@@ -157,7 +157,7 @@ def _check_selector(
 
 def _report_unmatched(path: Path, text: str, word: str, known: Iterable[str], *, is_key: bool = False) -> Finding:
     known = sorted(known)
-    remedy = phrases.did_you_mean(word, known) or (
+    remedy = did_you_mean(word, known) or (
         f"known: {', '.join(map(cut, known))}" if len(known) <= 10 and known else "correct it, or label members so"
     )
     return Finding(path, text, remedy, Severity.WARNING, code="unmatched-label", is_key=is_key)

@@ -28,6 +28,7 @@ from reconciler.model.fields.spec import StrictModel
 from reconciler.model.fleet import Member
 from reconciler.model.numerals import keep_spelling
 from reconciler.model.problem import Finding, Position, Problem, Severity, cut
+from reconciler.model.suggestions import closest
 from reconciler.model.value import Json
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
@@ -333,7 +334,7 @@ def _read_header(row: list[str], where: Position, problems: list[Problem]) -> li
             continue
         if cell != "name" and not (dot and name and f"{section}." in _COLUMNS):
             remedy = f"write labels.{cell} or variables.{cell}" if _VARIABLE.fullmatch(cell) else _COLUMN_RULE
-            if (meant := phrases.closest(section, ("name", "labels", "variables"))) and (dot or meant == "name"):
+            if (meant := closest(section, ("name", "labels", "variables"))) and (dot or meant == "name"):
                 remedy = f"did you mean {meant}{dot}{name}?"
             text = f"unknown column {cut(repr(cell))}"
             problems.append(Problem(text, remedy, "", where, code="unknown-field", values={"field": cut(cell)}))

@@ -11,7 +11,8 @@ from typing import Any
 from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
 from reconciler.model.problem import Position, Problem
-from reconciler.project.documents import phrases, validation
+from reconciler.model.suggestions import did_you_mean
+from reconciler.project.documents import validation
 from reconciler.project.documents.budget import Budget, OverBudget
 from reconciler.project.documents.merge import Layer, MergedDocument, Role, merge
 from reconciler.project.manifests import for_each
@@ -78,7 +79,7 @@ class Composition:
         for address in self._patches:
             if address not in known:
                 names = [str(other) for other in known if other.kind == address.kind] or [str(other) for other in known]
-                remedy = phrases.did_you_mean(str(address), names) or "declare it in a manifest, or remove this patch"
+                remedy = did_you_mean(str(address), names) or "declare it in a manifest, or remove this patch"
                 where = self._environment.place(address)
                 yield Problem("not declared in any manifest", remedy, str(address), where, code="undeclared-resource")
 

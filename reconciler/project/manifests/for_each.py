@@ -18,6 +18,7 @@ from reconciler.languages.yaml.reader import Document
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding
+from reconciler.model.suggestions import did_you_mean
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents import functions, phrases, terraform, validation
 from reconciler.project.documents.budget import Budget, OverBudget
@@ -108,7 +109,7 @@ def _items(document: Document, settings: Mapping[str, Setting]) -> list[Item] | 
     if isinstance(items, str) and (variable := _VARIABLE.fullmatch(items.strip())):
         setting = settings.get(variable[1])
         if setting is None:
-            remedy = phrases.did_you_mean(variable[1], settings) or "define it under variables: in reconciler.yaml"
+            remedy = did_you_mean(variable[1], settings) or "define it under variables: in reconciler.yaml"
             raise _Wrong((KEY,), f"unknown variable {variable[1]}", remedy, code="unknown-variable")
         items, spot = setting.value, setting.spot
         if items is None or items is PENDING:
@@ -297,7 +298,7 @@ class _Filling:
         value, spot = self._item.value, self._item.spot
         for name in filter(None, match[1].split(".")):
             if not isinstance(value, dict) or name not in value:
-                suggestion = phrases.did_you_mean(name, value) if isinstance(value, dict) else ""
+                suggestion = did_you_mean(name, value) if isinstance(value, dict) else ""
                 text = f"each{expression.rstrip()} does not exist for {self._item.label}"
                 raise _Wrong(path, text, suggestion or "add it to each item")
             value, spot = value[name], spot and spot.below(name)

@@ -20,6 +20,7 @@ from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
 from reconciler.model.kind import Kind
 from reconciler.model.problem import Finding, Position, Problem, Rejected
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import Json
 from reconciler.project import files
 from reconciler.project.documents import phrases, validation
@@ -68,16 +69,14 @@ def read_environment(root: Folder, name: str) -> Environment:
         known = environment_names(root)[:20]
         if name in known:
             raise Rejected([Problem(str(wrong), wrong.remedy or "make it readable", code=wrong.code)]) from None
-        remedy = phrases.did_you_mean(name, known) or (
-            f"known environments: {', '.join(known)}" if known else f"create {file}"
-        )
+        remedy = did_you_mean(name, known) or (f"known environments: {', '.join(known)}" if known else f"create {file}")
         raise Rejected(
             [
                 Problem(
                     f"unknown environment {name}: {wrong}",
                     remedy,
                     code="unknown-environment",
-                    values=phrases.with_suggestion("environment", name, known),
+                    values=with_suggestion("environment", name, known),
                 )
             ]
         ) from None

@@ -17,6 +17,7 @@ from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml import scalars
 from reconciler.languages.yaml.positions import Places
 from reconciler.model.problem import Finding, Problem, Rejected
+from reconciler.model.suggestions import did_you_mean, with_suggestion
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents import phrases, validation
 from reconciler.project.documents.merge import SourceLocation
@@ -111,7 +112,7 @@ def _read_declaration(item: dict[str, Any], places: Places, path: tuple[str, ...
     findings += [validation.report_unknown_field((*path, key), _KEYS) for key in item if key not in _KEYS]
     kind, default = item.get("type"), item.get("default")
     if kind is not None and kind not in TYPES:
-        remedy = phrases.did_you_mean(str(kind), TYPES) or f"use {phrases.join_words(TYPES)}"
+        remedy = did_you_mean(str(kind), TYPES) or f"use {phrases.join_words(TYPES)}"
         findings.append(Finding((*path, "type"), "unknown type", remedy, code="unknown-choice"))
         kind = None
     if default is None:
@@ -138,7 +139,7 @@ def apply_environment(
                     f"unknown variable {name}",
                     _suggest_variable(name, settings),
                     code="unknown-variable",
-                    values=phrases.with_suggestion("variable", name, settings),
+                    values=with_suggestion("variable", name, settings),
                 )
             )
         elif value is None:
@@ -162,7 +163,7 @@ def apply_environment(
 
 def _suggest_variable(name: str, settings: Mapping[str, Setting]) -> str:
     """The remedy for an unknown variable."""
-    return phrases.did_you_mean(name, settings) or "define it under variables: in reconciler.yaml"
+    return did_you_mean(name, settings) or "define it under variables: in reconciler.yaml"
 
 
 def settle_variables(
@@ -200,7 +201,7 @@ def _report_undeclared(name: str, settings: Mapping[str, Setting]) -> Problem:
         _suggest_variable(name, settings),
         f"--var {name}",
         code="unknown-variable",
-        values=phrases.with_suggestion("variable", name, settings),
+        values=with_suggestion("variable", name, settings),
     )
 
 
