@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Json, Secret
+from reconciler.rendering.text_tools import format_duration
 from reconciler.rendering.wire import snapshot_json
 from reconciler.rendering.wire.codec import Malformed
 from reconciler.rendering.wire.snapshot_json import SnapshotFile
@@ -65,15 +66,7 @@ def refuse_stale(taken: SnapshotFile, file: str, stack: str, account: str | None
     if age < -_AHEAD:
         raise _reject(file, "its time is in the future", "check the clock, or take a new snapshot")
     if age > max_age:
-        raise _reject(file, f"it is {format_age(age)} old", f"{_RETAKE}, or allow more with --max-age")
-
-
-def format_age(seconds: float) -> str:
-    """Formats an age, as in `3 hours`."""
-    for size, noun in ((86400, "day"), (3600, "hour"), (60, "minute")):
-        if (number := int(max(seconds, 0) // size)) > 0:
-            return f"{number} {noun}{'' if number == 1 else 's'}"
-    return "less than a minute"
+        raise _reject(file, f"it is {format_duration(age)} old", f"{_RETAKE}, or allow more with --max-age")
 
 
 def check_private_key(key: Secret) -> None:

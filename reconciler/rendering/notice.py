@@ -17,6 +17,7 @@ from reconciler.model.value import Json
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.outline import ChangeRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour
+from reconciler.rendering.text_tools import count
 
 FORMAT = "reconciler drift"
 VERSION = 2
@@ -61,7 +62,7 @@ def _lines(rows: Outline, run: str) -> Iterator[str]:
         where = f" ({row.position})" if row.position else ""
         yield _cut(f"- {row.address}: {_describe(row)}{where}")
     if len(drift) > _LISTED:
-        yield f"- and {phrases.count(len(drift) - _LISTED, 'more resource')}"
+        yield f"- and {count(len(drift) - _LISTED, 'more resource')}"
     yield _cut(f"Account: {rows.account}" if rows.account else "")
     if run:
         yield f"Run: {run}"

@@ -16,6 +16,7 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.rendering.plan.outline import symbol
+from reconciler.rendering.text_tools import count
 
 _MAX_ADDITIONS = 20  # lines; further additions are counted
 
@@ -89,7 +90,7 @@ def _print_outcomes(result: ApplyResult) -> None:
 
 
 def _print_counts(succeeded: int, failed: int, skipped: int, unknown: int) -> None:
-    counts = f"{output.count(succeeded, 'call')} succeeded, {failed} failed, {skipped} skipped"
+    counts = f"{count(succeeded, 'call')} succeeded, {failed} failed, {skipped} skipped"
     output.print_result(f"{counts}, {unknown} unknown." if unknown else f"{counts}.")
 
 
@@ -127,7 +128,7 @@ def _print_additions(plan: Plan) -> None:
             f"not managed: {addition.address}: added to {addition.parent} on the platform, not declared; {remedy}"
         )
     if len(plan.additions) > _MAX_ADDITIONS:
-        output.print_note(f"not managed: {output.count(len(plan.additions) - _MAX_ADDITIONS, 'more addition')}")
+        output.print_note(f"not managed: {count(len(plan.additions) - _MAX_ADDITIONS, 'more addition')}")
 
 
 def _count_actions(plan: Plan) -> str:

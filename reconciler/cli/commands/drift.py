@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from reconciler.cli.terminal import addresses, code_hosts, exit_codes, formats, notifying, options, output, output_files
 from reconciler.cli.terminal.group import Command
+from reconciler.rendering.text_tools import count
 
 if TYPE_CHECKING:
     from reconciler.api.code_hosts import IssueTracker
@@ -163,8 +164,7 @@ def _show_unmanaged(plan: Plan, snapshot: Snapshot, manifest: Manifest) -> None:
     output.print_result("\n".join(["", "Not managed:", *lines]) if lines else "\nEvery object is managed.")
     if unmanaged.stacks:
         stacks = ", ".join(
-            f"{terminal_text.sanitize(stack)} ({output.count(number, 'object')})"
-            for stack, number in unmanaged.stacks.items()
+            f"{terminal_text.sanitize(stack)} ({count(number, 'object')})" for stack, number in unmanaged.stacks.items()
         )
         output.print_result(f"Managed by other stacks: {stacks}.")
 
@@ -208,8 +208,8 @@ def _accept(
     for declined in acceptance.declined:
         output.print_note(f"not accepted: {declined.subject}: {declined.why}")
     if not common.quiet:
-        files = f" in {output.count(len(acceptance.texts), 'file')}" if acceptance.texts else ""
-        output.print_note(f"Accepted {output.count(len(acceptance.accepted), 'value')}{files}.")
+        files = f" in {count(len(acceptance.texts), 'file')}" if acceptance.texts else ""
+        output.print_note(f"Accepted {count(len(acceptance.accepted), 'value')}{files}.")
     output.print_problems(acceptance.remaining.problems)
     return _exit_of(without_known_drift(opened, acceptance.remaining, ignored), pending=True)
 

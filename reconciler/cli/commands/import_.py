@@ -127,8 +127,8 @@ def _show_files(proposal: Proposal, changed: frozenset[str], *, dry_run: bool) -
             output.print_result(f"# {path}\n{_sanitize(text)}")
         return
     counts = Counter(proposal.file_of(imported) for imported in proposal.imported)
-    for path, count in sorted(counts.items()):
-        output.print_result(f"{path}: {output.count(count, 'resource')}{'' if path in changed else ' (unchanged)'}")
+    for path, number in sorted(counts.items()):
+        output.print_result(f"{path}: {count(number, 'resource')}{'' if path in changed else ' (unchanged)'}")
 
 
 def _sanitize(text: str) -> str:

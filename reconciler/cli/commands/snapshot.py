@@ -11,6 +11,7 @@ import click
 
 from reconciler.cli.terminal import exit_codes, options, output, output_files
 from reconciler.cli.terminal.group import Command
+from reconciler.rendering.text_tools import count
 
 
 @click.command(
@@ -48,5 +49,5 @@ def command(common: options.Options, out: Path) -> int:
         output.print_note(f"warning: the list of {name} is incomplete: {why}")
     if not common.quiet:
         signed = "signed" if written.is_signed else f"not signed: {snapshot_files.KEY} is not set"
-        output.print_note(f"Wrote {output.count(written.objects, 'object')} to {out}, {signed}.")
+        output.print_note(f"Wrote {count(written.objects, 'object')} to {out}, {signed}.")
     return exit_codes.DONE

@@ -12,6 +12,7 @@ from reconciler.cli.terminal import exit_codes, options, output
 from reconciler.cli.terminal.group import Command
 from reconciler.model import codes
 from reconciler.model.problem import Position, Problem
+from reconciler.rendering.text_tools import count
 
 if TYPE_CHECKING:
     from reconciler.operations.results import ValidationResult
@@ -54,9 +55,9 @@ def command(common: options.Options, strict: bool) -> int:
 
 def _summary(result: ValidationResult) -> str:
     """`12 resources in 3 files, under 2 policies.`"""
-    under = f", under {output.count(result.policies, 'policy', 'policies')}" if result.policies else ""
-    resources = output.count(result.resources, "resource")
-    return f"{resources} in {output.count(result.files, 'file')}{under}."
+    under = f", under {count(result.policies, 'policy', 'policies')}" if result.policies else ""
+    resources = count(result.resources, "resource")
+    return f"{resources} in {count(result.files, 'file')}{under}."
 
 
 def _merge(results: Sequence[ValidationResult]) -> Sequence[Problem]:

@@ -17,6 +17,7 @@ from reconciler.cli.terminal import exit_codes, output
 from reconciler.model.fleet import RunState, RunVerb, TaskState
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.text import render_text
+from reconciler.rendering.text_tools import count
 from reconciler.store.fleet_records import FleetRecords
 
 
@@ -121,8 +122,8 @@ def _question(rollup: RollUp, approved: frozenset[str]) -> str:
     """`Apply 2 shapes to 790 members? 1 shape is not approved and is left out.`"""
     rows = [row for row in rollup.shapes if row.digest in approved]
     members = {task.member for task in rollup.tasks if task.shape in approved and task.state is TaskState.SUCCEEDED}
-    question = f"Apply {output.count(len(rows), 'shape')} to {output.count(len(members), 'member')}?"
+    question = f"Apply {count(len(rows), 'shape')} to {count(len(members), 'member')}?"
     if left := len(rollup.shapes) - len(rows):
         verb = "is" if left == 1 else "are"
-        question += f" {output.count(left, 'shape')} {verb} not approved and {verb} left out."
+        question += f" {count(left, 'shape')} {verb} not approved and {verb} left out."
     return question

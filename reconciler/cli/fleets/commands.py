@@ -14,8 +14,8 @@ from reconciler.fleet.guards import find_excess
 from reconciler.model.fleet import Pause, Run, RunState, RunVerb, TaskRecord, TaskState
 from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.reasons import NAMED
-from reconciler.rendering.fleet.waits import format_time
 from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.text_tools import count, format_time
 from reconciler.store.fleet_records import FleetRecords
 
 Act = Callable[[FleetSession, FleetRecords], Coroutine[Any, Any, int]]
@@ -152,7 +152,7 @@ def _report_unplanned(run: Run, tasks: Sequence[TaskRecord], unplanned: Mapping[
     states = sorted({unplanned[task.member, task.project] for task in left})
     only = "" if states == [TaskState.FAILED] else "".join(f" --only {state}" for state in states)
     named = phrases.list_first(members[:NAMED], len(members))
-    why = f"{output.count(len(members), 'member')} without a plan to apply ({named})"
+    why = f"{count(len(members), 'member')} without a plan to apply ({named})"
     how = f"reconciler fleet retry {run.reviewed}{only}, then reconciler fleet retry {run.id} --only skipped"
     if len(left) == len(tasks):
         raise exit_codes.Stop(exit_codes.USAGE, f"error: nothing was changed: {why}", f"to plan again: {how}")

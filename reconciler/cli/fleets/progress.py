@@ -12,7 +12,7 @@ from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import output
 from reconciler.fleet.coordinator import FleetProgress, OnProgress
 from reconciler.model.fleet import RunVerb, TaskState
-from reconciler.rendering.fleet.phrases import format_seconds
+from reconciler.rendering.text_tools import format_seconds
 
 if TYPE_CHECKING:
     from rich.console import Console

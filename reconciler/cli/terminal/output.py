@@ -17,6 +17,7 @@ from reconciler.cli.terminal import exit_codes
 from reconciler.model.problem import Problem, Rejected, Severity, merge_repeated, select_problems
 from reconciler.operations.errors import ChangedWaves, NothingSelected, NotReviewed, OperationError, UnusableSetting
 from reconciler.rendering import terminal_text
+from reconciler.rendering.text_tools import count
 
 FILE_WIDTH = 100  # columns, if standard output is not a terminal; also for logs of pipelines
 
@@ -161,11 +162,6 @@ def tally(problems: Sequence[Problem]) -> str:
     """`3 errors, 1 warning`"""
     counts = Counter(problem.severity for problem in problems)
     return ", ".join(count(counts[severity], severity) for severity in Severity if counts[severity]) or "no problems"
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    """`1 file`, `2 files`"""
-    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def print_error(error: Exception) -> int:

@@ -12,6 +12,7 @@ from click.core import ParameterSource
 
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.cli.terminal.options import Options
+from reconciler.rendering.text_tools import format_duration
 
 if TYPE_CHECKING:
     from reconciler.model.plan import Plan
@@ -66,12 +67,11 @@ def plan_offline(common: Options, file: Path, max_age: int, base: str | None = N
     """
     from reconciler.cli.terminal import workspaces
     from reconciler.operations.authoring import snapshot_files
-    from reconciler.project import snapshots
 
     opened = snapshot_files.open_with_snapshot(workspaces.source_of(common), file, max_age)
     project = workspaces.select(opened.project, common)
     if not common.quiet:
-        output.print_note(f"Planned from snapshot {file}, which is {snapshots.format_age(opened.age)} old.")
+        output.print_note(f"Planned from snapshot {file}, which is {format_duration(opened.age)} old.")
         if not opened.is_verified:
             output.print_note(
                 "note: the snapshot's signature was not verified; set snapshots.public_key in reconciler.yaml"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,6 +21,7 @@ from reconciler.operations.selection import check_selection
 from reconciler.planning import redaction
 from reconciler.planning.guards import find_rule_approvals
 from reconciler.project import atomic_write, snapshots
+from reconciler.rendering.text_tools import format_time
 from reconciler.rendering.wire.snapshot_json import SnapshotFile
 
 KEY = "RECONCILER_SNAPSHOT_KEY"
@@ -111,7 +111,7 @@ def plan_offline(project: OpenProject, taken: SnapshotFile, base: str | None = N
 
     file  that of the snapshot: its signature is verified with the public key of the base too
     """
-    when = datetime.fromtimestamp(taken.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    when = format_time(taken.at)
     warning = Problem(
         f"planned from a snapshot of {when}, not from the account",
         "the account may have changed since then",

@@ -13,9 +13,9 @@ from reconciler.rendering.fleet.reasons import ReasonRow
 from reconciler.rendering.fleet.rollup import RollUp, ShapeRow
 from reconciler.rendering.fleet.waits import WaveRow, WaveState
 from reconciler.rendering.plan import markdown
-from reconciler.rendering.plan import phrases as plan_phrases
 from reconciler.rendering.plan.markdown import code
 from reconciler.rendering.terminal_text import ELLIPSIS, cut, sanitize
+from reconciler.rendering.text_tools import count
 
 LIMIT = markdown.LIMIT
 _SHAPES = 30
@@ -70,7 +70,7 @@ class _Page:
         yield ""
         yield from (_reason(row) for row in rows[:_REASONS])
         if len(rows) > _REASONS:
-            yield f"- {ELLIPSIS} {plan_phrases.count(len(rows) - _REASONS, 'more reason')}"
+            yield f"- {ELLIPSIS} {count(len(rows) - _REASONS, 'more reason')}"
         yield ""
 
     def waves(self) -> Iterator[str]:
@@ -91,9 +91,7 @@ class _Page:
         yield "| --- | " + "--- | " * self.has_projects + "---: | --- | --- | --- |"
         yield from (self.row(row) for row in rows[:_SHAPES])
         if len(rows) > _SHAPES:
-            yield f"| {ELLIPSIS} {plan_phrases.count(len(rows) - _SHAPES, 'more shape')} |" + " |" * (
-                4 + self.has_projects
-            )
+            yield f"| {ELLIPSIS} {count(len(rows) - _SHAPES, 'more shape')} |" + " |" * (4 + self.has_projects)
         yield ""
 
     def row(self, row: ShapeRow) -> str:
@@ -118,7 +116,7 @@ class _Page:
                 left = room
             share = left - len(head) - len(foot) - 40
             if share < _LEAST:
-                parts.append(f"Diffs of {plan_phrases.count(len(rows) - number, 'more shape')} omitted.\n\n")
+                parts.append(f"Diffs of {count(len(rows) - number, 'more shape')} omitted.\n\n")
                 break
             plan = self.rollup.plans[row.digest]
             body = markdown.render_changes(plan, flavour=phrases.flavour(self.rollup), limit=share)
@@ -126,7 +124,7 @@ class _Page:
         return "".join(parts)
 
     def summary(self, row: ShapeRow) -> Iterator[str]:
-        members = plan_phrases.count(row.members, "member")
+        members = count(row.members, "member")
         yield "<details>"
         yield f"<summary>Shape <code>{row.digest}</code>: {members}</summary>"
         yield ""
@@ -150,7 +148,7 @@ def _approval(row: ShapeRow) -> str:
 
 
 def _reason(row: ReasonRow) -> str:
-    members = plan_phrases.count(row.members, "member")
+    members = count(row.members, "member")
     text = code(cut(row.text, _LONGEST)) if row.text else "no reason was recorded"
     return f"- **{row.state}**, {members} ({_members(row.first, row.members)}): {text}"
 

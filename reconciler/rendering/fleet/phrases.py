@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from reconciler.model.change import Action, Risk
 from reconciler.model.fleet import RunState, RunVerb
 from reconciler.rendering.fleet.rollup import ADDED, RollUp, ShapeRow
-from reconciler.rendering.fleet.waits import format_time
-from reconciler.rendering.plan.phrases import SEVERE, Flavour, RiskPhrase, count
+from reconciler.rendering.plan.phrases import SEVERE, Flavour, RiskPhrase
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
+from reconciler.rendering.text_tools import count, format_seconds, format_time
 
 TITLES = {RunVerb.PLAN: "Plan of fleet", RunVerb.APPLY: "Apply to fleet", RunVerb.DRIFT: "Drift of fleet"}
 
@@ -97,19 +97,6 @@ def describe_run(rollup: RollUp) -> Iterator[tuple[str, str]]:
         ("Requests", str(rollup.requests)),
     )
     yield from ((label, sanitize(text)) for label, text in known if text)
-
-
-def format_seconds(seconds: float) -> str:
-    """`42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`"""
-    if seconds < 100:
-        return f"{round(seconds)} s"
-    minutes = round(seconds / 60)
-    if minutes < 100:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {minutes} min"
-    return f"{hours // 24} d {hours % 24} h"
 
 
 def describe_end(rollup: RollUp) -> str:

@@ -15,6 +15,7 @@ from reconciler.rendering.plan import phrases as plan_phrases
 from reconciler.rendering.plan.outline import ChangeRow, build_outline
 from reconciler.rendering.plan.text import NARROWEST, Paint
 from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.text_tools import count
 
 _SHAPES = 20  # shown; JSON has all
 _REASONS = 20
@@ -77,7 +78,7 @@ class _Page:
 
     def more(self, number: int, noun: str) -> Iterator[str]:
         if number > 0:
-            yield from self.block(f"{plan_phrases.count(number, f'more {noun}')}; --format json has all", 0)
+            yield from self.block(f"{count(number, f'more {noun}')}; --format json has all", 0)
 
     # --- sections
 
@@ -88,7 +89,7 @@ class _Page:
         yield from self.block(", ".join(facts), 0, Paint.FAINT)
 
     def shape(self, row: ShapeRow) -> Iterator[str]:
-        members = plan_phrases.count(row.members, "member")
+        members = count(row.members, "member")
         project = f", project {sanitize(row.project)}" if self.has_projects else ""
         first = phrases.list_first(row.first, row.members)
         yield from self.block(f"Shape {row.digest}: {members}{project} ({first})", 0, Paint.STRONG)
@@ -102,7 +103,7 @@ class _Page:
             yield from self.block(f"{phrases.describe_states(row.states)}.", 2)
         for risk, number in phrases.weigh_risks(row):
             paint = Paint.ALARM if risk.is_severe else Paint.CHANGED
-            yield from self.block(f"{risk.text} ({plan_phrases.count(number, 'change')})", 4, paint, "  ! ")
+            yield from self.block(f"{risk.text} ({count(number, 'change')})", 4, paint, "  ! ")
         yield from self.approvals(row)
         if rows is None or self.rollup.run.verb is RunVerb.APPLY:
             return  # people reviewed the plan
@@ -131,7 +132,7 @@ class _Page:
         for row in plan_phrases.sort_deletions_first(rows)[:number]:
             yield from self.change(row)
         if len(rows) > number:
-            left = plan_phrases.count(len(rows) - number, "more change")
+            left = count(len(rows) - number, "more change")
             yield from self.block(f"{terminal_text.ELLIPSIS} {left}", 4)
 
     def change(self, row: ChangeRow) -> Iterator[str]:
@@ -145,7 +146,7 @@ class _Page:
             yield " " * 10 + terminal_text.cut(text, self.width - 10)
 
     def reason(self, row: ReasonRow) -> Iterator[str]:
-        members = plan_phrases.count(row.members, "member")
+        members = count(row.members, "member")
         first = phrases.list_first(row.first, row.members)
         yield from self.block(f"{str(row.state).capitalize()}: {members} ({first})", 0, _STATES.get(row.state))
         yield from self.block(row.text or "no reason was recorded", 2)
@@ -180,4 +181,4 @@ def _describe_wave(row: WaveRow) -> str:
     is_waiting = row.state is WaveState.WAITING
     states = f": {phrases.describe_states(row.states)}" if not is_waiting or len(row.states) > 1 else ""
     approval = " (approved)" if row.approved else " (needs approval)" if row.approve and is_waiting else ""
-    return f"{plan_phrases.count(row.members, 'member')}{states}{approval}"
+    return f"{count(row.members, 'member')}{states}{approval}"

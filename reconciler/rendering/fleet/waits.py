@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from msgspec import Struct
 
 from reconciler.model.fleet import Pause, Run, TaskRecord, TaskState
+from reconciler.rendering.text_tools import format_time
 
 
 class WaveState(StrEnum):
@@ -163,8 +163,3 @@ def _describe_pause(pause: Pause) -> Wait:
     reason = f": {pause.reason}" if pause.reason else ""
     text = f"the fleet is paused since {format_time(pause.since)}{actor}{until}{reason}"
     return Wait(WaitKind.PAUSE, text, "reconciler fleet resume", pause.until)
-
-
-def format_time(moment: float) -> str:
-    """`2026-11-23 10:15 UTC`"""
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -24,6 +24,7 @@ from reconciler.rendering.plan.outline import build_outline
 from reconciler.rendering.plan.phrases import RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import cut, sanitize
+from reconciler.rendering.text_tools import count
 
 _ROOM = 400_000  # characters of all diffs; shapes without room for theirs are listed without it
 _SHAPES = 300
@@ -82,10 +83,10 @@ def render_page(rollup: RollUp, *, context: RunContext | None = None) -> str:
         states=rollup.states,
         commands=[(purpose, sanitize(command)) for purpose, command in phrases.next_commands(rollup)],
         reasons=reasons,
-        more_reasons=f"{plan_phrases.count(more_reasons, 'more reason')}, of members below" if more_reasons else "",
+        more_reasons=f"{count(more_reasons, 'more reason')}, of members below" if more_reasons else "",
         waves=[_wave(wave) for wave in rollup.waves] if phrases.has_waves(rollup) else [],
         shapes=shapes,
-        more_shapes=f"{plan_phrases.count(more_shapes, 'more shape')}, of members" if more_shapes else "",
+        more_shapes=f"{count(more_shapes, 'more shape')}, of members" if more_shapes else "",
         member_count=rollup.members,
         data=environment.encode_data(data.collect(rollup)),
     )
@@ -104,7 +105,7 @@ def _status(rollup: RollUp) -> Status:
     if run.state is RunState.FAILED:
         level, text = "blocked", "Stopped"
     elif failed := sum(states.get(state, 0) for state in ("failed", "blocked", "stale")):
-        level, text = "blocked", f"{plan_phrases.count(failed, 'member')} did not succeed"
+        level, text = "blocked", f"{count(failed, 'member')} did not succeed"
     elif rollup.wait is not None:
         level, text = "waiting", "Waiting"
     elif rollup.ended_members < rollup.members:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from msgspec import Struct
 
@@ -21,6 +20,7 @@ from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, Outl
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import cut
+from reconciler.rendering.text_tools import count, format_time
 
 _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
 _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
@@ -159,7 +159,7 @@ def hue(action: Action) -> str:
 
 def _about(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Iterator[tuple[str, Link]]:
     """What the header says, label by label."""
-    created = datetime.fromtimestamp(plan.created, UTC).strftime("%Y-%m-%d %H:%M UTC") if plan.created else ""
+    created = format_time(plan.created) if plan.created else ""
     known = (
         ("Account", Link(rows.account)),
         ("Commit", context.commit or Link(rows.commit[:12])),
@@ -207,7 +207,7 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
 
 
 def _count_errors(errors: Sequence[Problem]) -> str:
-    return phrases.count(len(merge_repeated(errors)), "error")
+    return count(len(merge_repeated(errors)), "error")
 
 
 def _base_warnings(rows: Outline) -> Iterator[str]:
@@ -267,7 +267,7 @@ def _sum_up(row: ChangeRow, reason: str, flavour: Flavour) -> str:
         return reason
     fields = [f"{field.path}: {phrases.explain(row, field, flavour)}" for field in row.fields[:_SUMMED_UP]]
     left = len(row.fields) - len(fields)
-    return ", ".join(fields) + (f", and {phrases.count(left, 'more field')}" if left else "")
+    return ", ".join(fields) + (f", and {count(left, 'more field')}" if left else "")
 
 
 def _parts(row: ChangeRow, flavour: Flavour) -> Iterator[Part]:

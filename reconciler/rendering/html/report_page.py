@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from statistics import median
 
 from msgspec import Struct, field
@@ -18,9 +17,9 @@ from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Past, Run
 from reconciler.rendering.html import environment
 from reconciler.rendering.html.chart import Bar, draw_chart
-from reconciler.rendering.plan import phrases
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import sanitize
+from reconciler.rendering.text_tools import count, format_duration, format_time
 
 _MOST_BARS = 120  # of a chart
 _MOST_ROWS = 100
@@ -145,7 +144,7 @@ def render_page(
         drift=draw_chart([_drift_bar(number, check) for number, check in _thin_out(checks)]),
         causes=[(cause.text, hue) for cause, hue in _CAUSES.items()],
         checks=[_check_row(number, check) for number, check in reversed(list(enumerate(checks)))][:_MOST_ROWS],
-        checks_title=phrases.count(len(checks), "drift check") + more,
+        checks_title=count(len(checks), "drift check") + more,
         kinds=_kinds(periods, now),
         current=[_period_row(period, now) for period in current],
         ended=[_period_row(period, now) for period in periods if period.is_over][:_MOST_ROWS],
@@ -155,23 +154,10 @@ def render_page(
     )
 
 
-def format_time(at: float) -> str:
-    """`2026-03-01 04:05Z`, from seconds since 1970."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%MZ")
-
-
-def format_duration(seconds: float) -> str:
-    """`3 days`, `5 hours`, `12 minutes`"""
-    for unit, noun in ((86400, "day"), (3600, "hour"), (60, "minute"), (1, "second")):
-        if seconds >= unit:
-            return phrases.count(int(seconds // unit), noun)
-    return "less than a second"
-
-
 def _about(checks: Sequence[DriftCheck], now: float, days: int, context: RunContext) -> Iterator[tuple[str, Link]]:
     """What the header says, label by label."""
     known = (
-        ("Period", Link(f"the last {phrases.count(days, 'day')}")),
+        ("Period", Link(f"the last {count(days, 'day')}")),
         ("Created", Link(format_time(now))),
         ("Last checked commit", Link(sanitize(checks[-1].commit[:12]) if checks else "")),
         ("Created by", Link(context.author)),
@@ -188,9 +174,9 @@ def _state(past: Past, current: Sequence[DriftPeriod]) -> tuple[str, str]:
     pending = sum(resource.address not in past.applied for resource in last.git_changes)
     if current:
         others = f", {pending} with unapplied Git changes" if pending else ""
-        return "waiting", f"{phrases.count(len(current), 'resource')} drifted{others}"
+        return "waiting", f"{count(len(current), 'resource')} drifted{others}"
     if pending:
-        return "quiet", f"{phrases.count(pending, 'resource')} with unapplied Git changes"
+        return "quiet", f"{count(pending, 'resource')} with unapplied Git changes"
     if last.drift:
         return "ready", "Repaired since the last drift check"
     since = last.at
@@ -214,7 +200,7 @@ def _tiles(
 ) -> Iterator[Tile]:
     if checks:
         ago = f"{format_duration(max(now - checks[-1].at, 0))} ago"
-        yield Tile("Last drift check", ago, phrases.count(len(checks), "check"))
+        yield Tile("Last drift check", ago, count(len(checks), "check"))
         repairs = [period.repaired - period.since for period in periods if period.is_over]
         if repairs:
             value, longest = format_duration(median(repairs)), format_duration(max(repairs))
@@ -240,12 +226,12 @@ def _verdict(past: Past, current: Sequence[DriftPeriod]) -> str:
         return "No drift check was recorded; run `reconciler drift --record`."
     last = past.checks[-1]
     later = sum(run.started > last.at for run in past.runs)
-    since = f" {phrases.count(later, 'run')} since then." if later else ""
+    since = f" {count(later, 'run')} since then." if later else ""
     begin = f"Last check, {format_time(last.at)}:"
-    declared = phrases.count(last.declared, "declared resource")
+    declared = count(last.declared, "declared resource")
     if not last.drift:
         return f"{begin} no drift in {declared}.{since}"
-    differing = f"{begin} {phrases.count(len(last.drift), 'resource')} differed"
+    differing = f"{begin} {count(len(last.drift), 'resource')} differed"
     if not current:
         return f"{differing}, and applies repaired all of them since then; {declared}.{since}"
     repaired = len(last.drift) - len(current)

@@ -25,6 +25,7 @@ from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import ApprovalRow, BaseRow, ChangeRow, FieldRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
+from reconciler.rendering.text_tools import count
 
 LIMIT = 60_000  # characters: GitHub accepts 65,536 per comment
 _NOTE = 400  # characters, reserved for the note about omissions
@@ -69,7 +70,7 @@ def render_changes(plan: Plan, *, flavour: Flavour = Flavour.PLAN, limit: int = 
     text, collapsed, omitted = _Page(build_outline(plan), Cover(), flavour).changes(limit)
     if omitted:
         return f"{text}{' and '.join(_describe_omitted(omitted))}.\n"
-    return f"{text}{phrases.count(collapsed, 'change')} without fields.\n" if collapsed else text
+    return f"{text}{count(collapsed, 'change')} without fields.\n" if collapsed else text
 
 
 def share_room(room: int, lengths: Sequence[int]) -> list[int]:
@@ -244,7 +245,7 @@ class _Page:
                 cells = (str(counted[kind, action] or "") for action in actions)
                 yield f"| {code(_cut(kind, 60)).replace('|', chr(92) + '|')} | " + " | ".join(cells) + " |"
             if len(kinds) > _KINDS:
-                yield f"| {ELLIPSIS} {phrases.count(len(kinds) - _KINDS, 'more kind')} |" + " |" * len(actions)
+                yield f"| {ELLIPSIS} {count(len(kinds) - _KINDS, 'more kind')} |" + " |" * len(actions)
             if len(kinds) > 1:
                 totals = (f"**{self.rows.counts[action]}**" for action in actions)
                 yield "| **all** | " + " | ".join(totals) + " |"
@@ -329,10 +330,10 @@ class _Page:
         """What was omitted, and the command that shows it."""
         parts = []
         if collapsed:
-            parts.append(f"{phrases.count(collapsed, 'change')} without fields")
+            parts.append(f"{count(collapsed, 'change')} without fields")
         parts += _describe_omitted(omitted)
         if calls:
-            parts.append(f"{phrases.count(calls, 'call')} omitted")
+            parts.append(f"{count(calls, 'call')} omitted")
         if not parts:
             return ""
         return f"> **Shortened to fit a comment:** {', '.join(parts)}. For the full plan: `reconciler show FILE`.\n\n"
@@ -341,7 +342,7 @@ class _Page:
         """As many lines as are listed, and the number of the others."""
         yield from islice(lines, self.listed)
         if total > self.listed:
-            yield f"- {ELLIPSIS} {phrases.count(total - self.listed, f'more {noun}')}"
+            yield f"- {ELLIPSIS} {count(total - self.listed, f'more {noun}')}"
         yield ""
 
     # --- as far as it fits
@@ -451,7 +452,7 @@ class _Page:
         for line, text in islice(pairs, _FEW):
             yield _SIGNS.get(line.sign) or f"{line.sign} {text}"
         if len(lines) > _FEW:
-            yield f"  {ELLIPSIS} {phrases.count(len(lines) - _FEW, 'more line')}"
+            yield f"  {ELLIPSIS} {count(len(lines) - _FEW, 'more line')}"
 
     def fit_calls(self, room: int) -> tuple[str, int]:
         """As many calls as there is room for, and how many are omitted."""
@@ -466,7 +467,7 @@ class _Page:
         rows = self.rows.calls[:number] if self.flavour is Flavour.PLAN else ()
         if not rows:
             return
-        yield f"<details><summary>{phrases.count(len(self.rows.calls), 'call')}, in order</summary>"
+        yield f"<details><summary>{count(len(self.rows.calls), 'call')}, in order</summary>"
         yield ""
         digits = len(str(len(self.rows.calls)))
         wide = min(60, max(len(row.path) for row in rows))
@@ -477,7 +478,7 @@ class _Page:
                 _cut(f"{row.number:>{digits}}  {row.method:<6}  {row.path:<{wide}}  {row.address}{after}", 240)
             )
         if number < len(self.rows.calls):
-            lines.append(f"{ELLIPSIS} {phrases.count(len(self.rows.calls) - number, 'more call')}")
+            lines.append(f"{ELLIPSIS} {count(len(self.rows.calls) - number, 'more call')}")
         yield from fence_code(lines, "text")
         yield ""
         yield "</details>"
@@ -488,8 +489,8 @@ def _describe_omitted(rows: Sequence[ChangeRow]) -> list[str]:
     deletions = sum(row.action is Action.DELETE for row in rows)
     others = len(rows) - deletions
     return [
-        *([f"**{phrases.count(deletions, 'deletion')} omitted**"] if deletions else []),
-        *([f"{phrases.count(others, 'other change' if deletions else 'change')} omitted"] if others else []),
+        *([f"**{count(deletions, 'deletion')} omitted**"] if deletions else []),
+        *([f"{count(others, 'other change' if deletions else 'change')} omitted"] if others else []),
     ]
 
 

@@ -25,6 +25,7 @@ from reconciler.rendering.plan.outline import (
     Outline,
     RuleRow,
 )
+from reconciler.rendering.text_tools import count, format_seconds
 
 
 class Flavour(StrEnum):
@@ -35,16 +36,11 @@ class Flavour(StrEnum):
 USUAL = (Action.CREATE, Action.UPDATE, Action.REPLACE, Action.DELETE)  # counted even if there are none
 
 
-def count(number: int, noun: str) -> str:
-    """`1 call`, `2 calls`"""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def forecast(estimate: Forecast, budget: int) -> str:
     """`130 API calls, about 60 s at 120 requests per minute`. `budget`: requests per minute, 0 for none."""
     calls = count(estimate.calls, "API call")
     if estimate.estimated_seconds > 0:
-        return f"{calls}, about {_duration(estimate.estimated_seconds)}" + (
+        return f"{calls}, about {format_seconds(estimate.estimated_seconds)}" + (
             f" at {budget} requests per minute" if budget else ""
         )
     return f"{calls}, within the budget of {budget} requests per minute" if budget else calls
@@ -460,10 +456,3 @@ def is_sensitive(row: FieldRow) -> bool:
 def is_short(row: FieldRow) -> bool:
     """Whether each value is one line."""
     return not any(value and len(value.lines) > 1 for value in (row.old, row.new))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{round(minutes / 60)} h"

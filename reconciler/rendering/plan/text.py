@@ -17,6 +17,7 @@ from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.excerpts import excerpts
 from reconciler.rendering.plan.outline import ChangeRow, DiffLine, DisplayValue, FieldRow, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources
+from reconciler.rendering.text_tools import count
 
 NARROWEST = 40
 _MOST_PROBLEMS = 100  # more would push the changes off the screen
@@ -219,7 +220,7 @@ class _Page:
                 painted = self.paint(_SIGNS[line.sign], signed) if line.sign in _SIGNS else signed
                 yield f"{'':>{_FIELD_INDENT + 4}}{painted}".rstrip()
         if hidden:
-            rest = f"{terminal_text.ELLIPSIS} {phrases.count(hidden, 'more line')}"
+            rest = f"{terminal_text.ELLIPSIS} {count(hidden, 'more line')}"
             yield " " * (_FIELD_INDENT + 4) + self.paint(Paint.FAINT, rest)
 
     # --- after the changes

@@ -11,6 +11,7 @@ from reconciler.cli.fleets import options
 from reconciler.cli.fleets.options import FleetOptions
 from reconciler.cli.terminal import exit_codes, output
 from reconciler.cli.terminal.group import Command
+from reconciler.rendering.text_tools import count
 
 if TYPE_CHECKING:
     from reconciler.model.fleet import Fleet
@@ -45,8 +46,8 @@ def _summarize(fleet: Fleet) -> str:
     """`fleet shops: 800 members, 2 projects. Waves: canary 8, half 396, all 396.`"""
     from reconciler.project.fleets.waves import assign_waves
 
-    members = output.count(len(fleet.members), "member")
-    projects = output.count(len(fleet.projects), "project")
+    members = count(len(fleet.members), "member")
+    projects = count(len(fleet.projects), "project")
     places = Counter(assign_waves(fleet, list(fleet.members.values())).values())
     waves = ", ".join(f"{wave.name} {places[place]}" for place, wave in enumerate(fleet.waves))
     return f"fleet {fleet.name}: {members}, {projects}. Waves: {waves}."
