@@ -16,8 +16,7 @@ from urllib.parse import quote
 
 from reconciler.api.exchange import Response
 from reconciler.api.secret_store import SecretStore, read_origin, read_token
-from reconciler.engine.context import Stop
-from reconciler.engine.ports import Undeliverable
+from reconciler.engine.ports import Stop, Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.snapshot import Place
 from reconciler.model.value import Json, Secret

@@ -9,15 +9,14 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 from reconciler.api import answers
 from reconciler.api.exchange import NoResponse, Response, open_connection
 from reconciler.api.origin import Origin
-from reconciler.engine.context import Stop
-from reconciler.engine.ports import Refused, Undeliverable
+from reconciler.engine.ports import Refused, Stop, Undeliverable
+from reconciler.engine.retry import sleep_until_stopped
 from reconciler.model.redaction import redact
 from reconciler.model.value import Json, Secret
 
@@ -85,9 +84,7 @@ class SecretStore(ABC):
         if self._stop is None:
             await asyncio.sleep(seconds)
             return
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
-        if self._stop.is_set():
+        if await sleep_until_stopped(asyncio.sleep(seconds), self._stop):
             raise Unavailable(f"{why}, and the run was interrupted")
 
     async def _send_once(self, method: str, path: str, body: Json) -> Response:

@@ -20,8 +20,7 @@ from msgspec import Struct
 
 from reconciler.api.exchange import Response
 from reconciler.api.secret_store import SecretStore, Unavailable, read_origin, read_token
-from reconciler.engine.context import Stop
-from reconciler.engine.ports import Undeliverable
+from reconciler.engine.ports import Stop, Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.snapshot import Place
 from reconciler.model.value import Json, Secret

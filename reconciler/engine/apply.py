@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from reconciler.engine import change, create, requests, retry
 from reconciler.engine import concurrency as bounds
-from reconciler.engine.context import POINTS, OnCheckpoint, PlanFacts, Ports, RunContext, RunMemory, Stop
+from reconciler.engine.context import POINTS, OnCheckpoint, PlanFacts, Ports, RunContext, RunMemory
 from reconciler.engine.create import CallResult
 from reconciler.engine.ownership import OwnershipCheck
-from reconciler.engine.ports import Clock, Failure, Journal, NotSent, Platform, Random, Refused, Sinks
+from reconciler.engine.ports import Clock, Failure, Journal, NotSent, Platform, Random, Refused, Sinks, Stop
 from reconciler.engine.requests import ResolvedValues
 from reconciler.engine.schedule import Schedule
 from reconciler.model.event import Ended, Event, Outcome, Retried, Started

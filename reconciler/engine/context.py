@@ -5,16 +5,27 @@ Every write through a port happens inside `checkpoint`, so that fault tests can 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from msgspec import Struct, field
 
 from reconciler.engine import retry
 from reconciler.engine.ownership import OwnershipCheck
-from reconciler.engine.ports import Clock, Failure, Gone, Journal, Lost, NotSent, Platform, Random, Sinks, Transient
+from reconciler.engine.ports import (
+    Clock,
+    Failure,
+    Gone,
+    Journal,
+    Lost,
+    NotSent,
+    Platform,
+    Random,
+    Sinks,
+    Stop,
+    Transient,
+)
 from reconciler.engine.requests import ResolvedValues
 from reconciler.model.address import Address
 from reconciler.model.change import Action
@@ -39,14 +50,6 @@ _T = TypeVar("_T")
 def not_visible_yet(path: str, failure: Gone) -> Transient:
     """The failure of a request to, or below, an object that was created a moment ago."""
     return Transient(f"{path} is not visible yet", code=failure.code, status=failure.status)
-
-
-class Stop(Protocol):
-    """Set when no new call may start. An `asyncio.Event` is one."""
-
-    def is_set(self) -> bool: ...
-
-    async def wait(self) -> object: ...
 
 
 class Ports(Struct, frozen=True):
@@ -148,16 +151,5 @@ class RunContext(Struct, frozen=True):
             raise failure
         seconds = max(seconds, least)
         ports.report(Retried(call, attempt + 1, seconds, str(failure)))
-        if await self._sleep_until_stopped(seconds):
+        if await retry.sleep_until_stopped(ports.clock.sleep(seconds), ports.stop):
             raise failure
-
-    async def _sleep_until_stopped(self, seconds: float) -> bool:
-        """Sleeps, and ends early if the run is stopped; whether it was stopped."""
-        sleep = asyncio.ensure_future(self.ports.clock.sleep(seconds))
-        stop = asyncio.ensure_future(self.ports.stop.wait())
-        try:
-            await asyncio.wait((sleep, stop), return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            sleep.cancel()
-            stop.cancel()
-        return self.ports.stop.is_set()

@@ -222,3 +222,11 @@ class Sinks(Protocol):
 
 class Undeliverable(Exception):
     """A one-time secret cannot be delivered; the text says why and what to do."""
+
+
+class Stop(Protocol):
+    """Set when no new call may start. An `asyncio.Event` is one."""
+
+    def is_set(self) -> bool: ...
+
+    async def wait(self) -> object: ...

@@ -1,10 +1,13 @@
-"""Computes how long to wait before the next attempt, and when to give up. Pure: randomness is a parameter."""
+"""How long to wait before the next attempt, when to give up, and the wait itself."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable
+
 from msgspec import Struct
 
-from reconciler.engine.ports import Failure, Lost, Transient
+from reconciler.engine.ports import Failure, Lost, Stop, Transient
 
 
 class RetryPolicy(Struct, frozen=True):
@@ -55,3 +58,14 @@ def wait_seconds(attempt: int, failure: Failure, fraction: float, policy: RetryP
 
 def _longest_wait(attempt: int, base: float, cap: float) -> float:
     return min(cap, base * 2.0 ** min(attempt - 1, 30))
+
+
+async def sleep_until_stopped(sleeping: Awaitable[object], stop: Stop) -> bool:
+    """Waits for `sleeping`, at most until the run is stopped; whether it was stopped."""
+    waits = (asyncio.ensure_future(sleeping), asyncio.ensure_future(stop.wait()))
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiting in waits:
+            waiting.cancel()
+    return stop.is_set()

@@ -13,6 +13,7 @@ from contextlib import aclosing, suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from reconciler.engine.retry import sleep_until_stopped
 from reconciler.fleet.board import Board, TaskKey
 from reconciler.fleet.ports import Pool, TaskEnd
 from reconciler.fleet.runs import FleetSource, Gate, check_waves, find_gate, run_lease
@@ -183,11 +184,7 @@ class _Execution(Struct):
 
     async def sleep(self, seconds: float) -> None:
         """Sleeps, at most until `stop` is set."""
-        waits = [asyncio.ensure_future(self.runtime.clock.sleep(max(seconds, 0.0)))]
-        waits.append(asyncio.ensure_future(self.stop.wait()))  # type: ignore[arg-type]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for waiting in waits:
-            waiting.cancel()
+        await sleep_until_stopped(self.runtime.clock.sleep(max(seconds, 0.0)), self.stop)
 
     async def may_go_on(self) -> bool:
         """Whether more tasks of the wave may start. Asks the store for a pause once in a while."""

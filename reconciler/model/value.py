@@ -242,6 +242,29 @@ def secrets_in(value: Value) -> Iterator[Secret]:
                     yield from secrets_in(item)
 
 
+def value_at(value: Value, path: Iterable[str | int], missing: Any = None) -> Value:
+    """The value at a path; `missing` if there is none."""
+    for part in path:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return missing
+    return value
+
+
+def walk_texts(value: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Each text in maps and lists, with its path. Keys are not among them."""
+    match value:
+        case str():
+            yield at, value
+        case Mapping():
+            for key, item in value.items():
+                yield from walk_texts(item, (*at, key))
+        case list() | tuple():
+            for index, item in enumerate(value):
+                yield from walk_texts(item, (*at, index))
+
+
 def replace_at(value: Value, paths: Iterable[tuple[str | int, ...]], wrap: Callable[[str], Value]) -> Value:
     """The value with the scalars at the paths replaced by `wrap` of their text; the value itself without paths."""
     below: dict[str | int, list[tuple[str | int, ...]]] = {}

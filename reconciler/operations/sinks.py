@@ -6,8 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from reconciler.engine.context import Stop
-from reconciler.engine.ports import Sinks, Undeliverable
+from reconciler.engine.ports import Sinks, Stop, Undeliverable
 from reconciler.model.address import Address
 from reconciler.model.manifest import REMOTE_WAYS, Delivery
 from reconciler.model.snapshot import Place

@@ -19,7 +19,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import OMITTED, Json, Ref, Value, substitute
+from reconciler.model.value import OMITTED, Json, Ref, Value, substitute, value_at
 from reconciler.planning.importing.describe import Attachment, describe
 from reconciler.planning.planner import match_all
 
@@ -132,7 +132,7 @@ class _OfferCollector:
         if leaf is None or leaf.is_sensitive or Sensitive in leaf or InputOnly in leaf:
             self._decline(f"{address}.{change.path}", "it is secret or write-only, and cannot be written to a manifest")
             return
-        if leaf.conceals is not None and _holds_secret(leaf, _value_at(spec, path)):
+        if leaf.conceals is not None and _holds_secret(leaf, value_at(spec, path)):
             why = f"{leaf.name} contains a secret, which cannot be written to a manifest; edit the manifest"
             self._decline(f"{address}.{change.path}", why)
             return
@@ -146,10 +146,10 @@ class _OfferCollector:
                 break
             value = value[name]
         declared = self._manifest.declarations[address].spec
-        while value is not OMITTED and len(path) > 1 and _value_at(declared, path[:-1]) is None:
+        while value is not OMITTED and len(path) > 1 and value_at(declared, path[:-1]) is None:
             path = path[:-1]  # the enclosing object is not declared either
-            value = _value_at(spec, path)
-        declared_ids = set(_find_ids(leaf, _value_at(declared, path)))
+            value = value_at(spec, path)
+        declared_ids = set(_find_ids(leaf, value_at(declared, path)))
         unknown_id = next((id for id in _find_ids(leaf, value) if id not in declared_ids), None)
         if unknown_id is not None:
             self._decline(
@@ -158,7 +158,7 @@ class _OfferCollector:
             )
             return
         text = value.text if isinstance(value, Attachment) else None
-        pairs = self._pair_items(leaf, _value_at(declared, path), value) if Unordered in leaf else None
+        pairs = self._pair_items(leaf, value_at(declared, path), value) if Unordered in leaf else None
         key = leaf.as_map.key if leaf.as_map else None
         offer = Offer(address, path, _write_value(value), pairs, key, text)
         self.offers.setdefault(str(offer), offer)
@@ -190,7 +190,7 @@ class _OfferCollector:
         live = self._lives.get(ref.target)
         if live is None:
             return ref
-        value = live.id if ref.output == "id" else _value_at(live.body, ref.output.split("."))
+        value = live.id if ref.output == "id" else value_at(live.body, ref.output.split("."))
         return ref if value is None else value
 
 
@@ -218,12 +218,6 @@ def _holds_secret(leaf: Field, value: Value) -> bool:
     if isinstance(document, str):
         return True
     return leaf.conceals is not None and any(True for _ in leaf.conceals.find(document))
-
-
-def _value_at(value: Value, path: Sequence[str]) -> Value:
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
 
 
 def _find_ids(field: Field, value: Value) -> Iterator[str]:

@@ -24,7 +24,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, Plan, Verb, create_id
 from reconciler.model.problem import Finding, Problem, Severity
-from reconciler.model.value import JsonTemplate, Ref, Secret, Template
+from reconciler.model.value import JsonTemplate, Ref, Secret, Template, value_at
 from reconciler.project.documents import validation
 
 _REMEDY = "the file was edited, or was not created by `plan`; plan again"
@@ -174,7 +174,7 @@ def _findings(kind: Kind, body: dict[str, Any], *, is_whole: bool) -> Iterator[F
         )
     later = {field.name for field in kind.fields if UpdateOnly in field}
     for finding in found:
-        value = validation.value_at(spec, finding.path)
+        value = value_at(spec, finding.path)
         is_missing = (
             finding.text == validation.MISSING and len(finding.path) == 1 and (not is_whole or finding.path[0] in later)
         )

@@ -9,6 +9,7 @@ import click
 
 from reconciler.cli.terminal import exit_codes, lookup, options, output
 from reconciler.cli.terminal.group import Command
+from reconciler.rendering.text_tools import count
 
 if TYPE_CHECKING:
     from reconciler.operations.authoring.import_proposal import Proposal

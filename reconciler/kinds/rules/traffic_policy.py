@@ -23,7 +23,7 @@ from reconciler.languages.yaml.scalars import plain_lenient
 from reconciler.model.numerals import keep_spelling
 from reconciler.model.problem import Finding, Problem, Severity
 from reconciler.model.suggestions import did_you_mean
-from reconciler.model.value import Json, Ref, Sealed, Secret, Template
+from reconciler.model.value import Json, Ref, Sealed, Secret, Template, walk_texts
 
 if TYPE_CHECKING:
     from reconciler.languages import cel_check
@@ -340,7 +340,7 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
     if _is_open(value) or value is None or (known.is_secret and any(secret_parts.find_below(value))):
         return
     if known.is_expression:
-        for path, text in _texts(value, at):
+        for path, text in walk_texts(value, at):
             yield from (_place_flaw(flaw, path) for flaw in _find_flaws(text, is_condition=False))
         return
     if known.settings and isinstance(value, (dict, list)):
@@ -350,7 +350,7 @@ def _setting(value: Any, known: traffic_catalog.Setting, at: Path, action: str, 
                 yield from _settings(item, known.settings, path, action, above)
         return
     if known.values:
-        for path, item in [(at, value)] if not isinstance(value, list) else _texts(value, at):
+        for path, item in [(at, value)] if not isinstance(value, list) else walk_texts(value, at):
             if str(item) not in known.values and "${" not in str(item):
                 what = f"unknown value {item!r} of {_format_path(above)}"
                 yield _doubt(path, what, f"the known values are {', '.join(known.values)}", "traffic-value")
@@ -363,7 +363,7 @@ def _check_embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding
     Only a warning if the setting is not documented to take expressions, or if the text is not an expression or begins
     with an unknown name: it may then be meant for another system.
     """
-    for path, text in _texts(value, at):
+    for path, text in walk_texts(value, at):
         for match in _EMBEDDED.finditer(text):
             for flaw in _find_flaws(match[1], is_condition=False):
                 finding = _place_flaw(flaw, path, text, match.start(1))
@@ -373,18 +373,6 @@ def _check_embedded(value: Any, at: Path, is_template: bool) -> Iterator[Finding
                     code = "unreadable-interpolation" if is_text else finding.code
                     finding = replace(finding, severity=Severity.WARNING, code=code)
                 yield replace(finding, text=f"${{{match[1]}}}: {finding.text}") if foreign else finding
-
-
-def _texts(value: Any, at: Path) -> Iterator[tuple[Path, str]]:
-    match value:
-        case str():
-            yield at, value
-        case dict():
-            for key, item in value.items():
-                yield from _texts(item, (*at, key))
-        case list():
-            for index, item in enumerate(value):
-                yield from _texts(item, (*at, index))
 
 
 _ELSEWHERE = {

@@ -18,7 +18,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Call, Observed, Plan, Verb, create_id
 from reconciler.model.snapshot import Live, Snapshot
-from reconciler.model.value import Value
+from reconciler.model.value import Value, walk_texts
 from reconciler.planning.comparing.canonical_fields import natural_key
 from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.matching.index import LiveIndex, describe_owner
@@ -224,7 +224,7 @@ def _ids_in_call(call: Call) -> Iterator[tuple[str, str]]:
     prefixes = _prefixes()
     parts = (call.path,) if isinstance(call.path, str) else call.path.parts
     segments = (segment for part in parts if isinstance(part, str) for segment in part.split("/"))
-    for text in (*_texts(call.body), *segments):
+    for text in (*(text for _, text in walk_texts(call.body)), *segments):
         found = _ID.fullmatch(text)
         if found and found[1] in prefixes and text != call.target:
             yield prefixes[found[1]], text
@@ -234,15 +234,3 @@ def _ids_in_call(call: Call) -> Iterator[tuple[str, str]]:
 def _prefixes() -> Mapping[str, str]:
     """The kinds by the prefixes of their ids."""
     return {kind.id_prefix: kind.name for kind in kinds.every() if kind.id_prefix}
-
-
-def _texts(value: Value) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case Mapping():
-            for item in value.values():
-                yield from _texts(item)
-        case list() | tuple():
-            for item in value:
-                yield from _texts(item)

@@ -14,7 +14,7 @@ from reconciler.model.fields.annotations import InputOnly
 from reconciler.model.manifest import Declaration, Manifest, Path
 from reconciler.model.provenance import Trace
 from reconciler.model.snapshot import Snapshot
-from reconciler.model.value import Value
+from reconciler.model.value import Value, value_at
 from reconciler.operations.open_project import OpenProject
 from reconciler.operations.opening.source import ProjectSource, read_project
 from reconciler.operations.reporting import Note, OnEvent, ignore_event
@@ -92,7 +92,7 @@ def _live_value(
         if f"{trace.path}.".startswith(f"{field_change.path}.") or field_change.path.startswith(f"{trace.path}.")
     )
     first = next(about, None)
-    value = value_trace.show_value(address.kind, path, validation.value_at(held, path))
+    value = value_trace.show_value(address.kind, path, value_at(held, path))
     return LiveValue(value, first.changed_by if held and first is not None else None)
 
 

@@ -19,7 +19,7 @@ from reconciler.model.manifest import Declaration
 from reconciler.model.value import Value, is_known
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
 from reconciler.planning.comparing.last_applied import LastApplied
-from reconciler.planning.comparing.leaf_differences import compare_hidden_leaves, compare_leaves, value_at
+from reconciler.planning.comparing.leaf_differences import compare_hidden_leaves, compare_leaves, leaf_value
 from reconciler.planning.comparing.plan_fields import hide_secrets
 from reconciler.planning.comparing.server_defaults import ServerChoice, find_reverted_defaults
 
@@ -74,7 +74,7 @@ def _compare_reverted(
 ) -> Iterator[FieldChange]:
     """The change of a field that is no longer declared: to its documented default, or to the platform's choice."""
     path, field, top, default = choice
-    old = value_at(path, have.get(top.name))
+    old = leaf_value(path, have.get(top.name))
     new = canonicalize(field, default) if default else None
     if old is None or old is UNREAD or old == new:
         return

@@ -9,7 +9,7 @@ from reconciler.model.canonical import canonicalize, leaves
 from reconciler.model.change import ChangedBy
 from reconciler.model.fields.annotations import InputOnly
 from reconciler.model.fields.field import Field, Shape
-from reconciler.model.value import Ref, Secret, Value, is_known
+from reconciler.model.value import Ref, Secret, Value, is_known, value_at
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
 from reconciler.planning.comparing.causes import find_cause, find_removal_cause
 from reconciler.planning.comparing.last_applied import LastApplied
@@ -41,7 +41,7 @@ def compare_leaves(field: Field, want: Value, have: Value, last_applied: LastApp
     old_leaves = {path: old for path, _, old in leaves(field, have)} if isinstance(have, dict) else {}
     is_leaf_found = False
     for path, leaf, new in leaves(field, want):
-        if leaf.shape is Shape.OBJECT and new is None and isinstance(removed := value_at(path, have), dict):
+        if leaf.shape is Shape.OBJECT and new is None and isinstance(removed := leaf_value(path, have), dict):
             is_leaf_found = True
             cause = find_removal_cause(path, leaf, field, removed, last_applied, bundle)
             yield LeafDifference(path, removed, None, cause)
@@ -76,11 +76,9 @@ def compare_hidden_leaves(field: Field, want: Value, last_applied: LastApplied) 
             yield LeafDifference(path, UNREAD, new, ChangedBy.GIT)
 
 
-def value_at(path: str, form: Value) -> Value:
+def leaf_value(path: str, form: Value) -> Value:
     """The value at a path, which begins with the field's own name, within the value of the field."""
-    for name in path.split(".")[1:]:
-        form = form.get(name) if isinstance(form, dict) else None
-    return form
+    return value_at(form, path.split(".")[1:])
 
 
 def _explain(path: str, old: Value, new: Value, cause: ChangedBy) -> Iterator[LeafDifference]:

@@ -14,7 +14,7 @@ from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Value, references
 from reconciler.planning.comparing.last_applied import LastApplied
-from reconciler.planning.comparing.leaf_differences import value_at
+from reconciler.planning.comparing.leaf_differences import leaf_value
 from reconciler.planning.matching.index import LiveIndex
 
 IsForgotten = Callable[[Ref], bool]
@@ -80,6 +80,6 @@ def _was_applied(
     for path, leaf, value in leaves(field, canonical_value(field, declared)):
         if any(map(is_forgotten, references(value))):
             recorded = last_applied.digest_at(path, leaf, field)
-            if recorded is None or not last_applied.matches(recorded, value_at(path, form)):
+            if recorded is None or not last_applied.matches(recorded, leaf_value(path, form)):
                 return False
     return True

@@ -8,7 +8,7 @@ from reconciler.model.change import Action, Order, Risk
 from reconciler.model.fields.field import Field
 from reconciler.model.value import is_known
 from reconciler.planning.comparing.canonical_fields import UNREAD
-from reconciler.planning.comparing.leaf_differences import value_at
+from reconciler.planning.comparing.leaf_differences import leaf_value
 from reconciler.planning.deciding.decision import Decision
 
 
@@ -50,7 +50,7 @@ def _check_field(field: Field, decision: Decision, paths: set[str], prefix: str 
     if not any(f"{differing}.".startswith(f"{path}.") or path.startswith(f"{differing}.") for differing in paths):
         return
     top, _, _ = path.partition(".")
-    old, new = value_at(path, decision.have.get(top)), value_at(path, decision.want.get(top))
+    old, new = leaf_value(path, decision.have.get(top)), leaf_value(path, decision.want.get(top))
     is_comparable = old is not UNREAD and is_known(old) and is_known(new)
     yield from (word.risk for word in field.raises if not is_comparable or word.when(old, new) is not False)
     if isinstance(old, dict) and isinstance(new, dict):

@@ -22,7 +22,7 @@ from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.manifest import Path
 from reconciler.model.problem import Finding, Problem
 from reconciler.model.suggestions import did_you_mean, with_suggestion
-from reconciler.model.value import Sealed, Secret, Value, has_secret
+from reconciler.model.value import Sealed, Secret, Value, has_secret, value_at
 from reconciler.project.documents import phrases
 
 MISSING: Final = "missing required field"
@@ -144,16 +144,6 @@ def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
             return None, sensitive
         sensitive = sensitive or Behavior.SENSITIVE in here.behaviors
     return here, sensitive
-
-
-def value_at(value: Value, path: Path) -> Value:
-    """The value at a path; None if there is none."""
-    for part in path:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
 
 
 def _path(detail: ErrorDetails, value: Value) -> Path:

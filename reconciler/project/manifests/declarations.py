@@ -13,7 +13,7 @@ from reconciler.model.fields.field import fields_of
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration, Ensure
 from reconciler.model.problem import Finding, Problem, Severity
-from reconciler.model.value import PENDING, Value
+from reconciler.model.value import PENDING, Value, value_at
 from reconciler.project.documents import validation
 from reconciler.project.documents.envelope import Draft, Envelope, suggest_place
 from reconciler.project.documents.manifest_document import ManifestDocument
@@ -40,7 +40,7 @@ def declare(
     if spec_findings := _spec_findings(envelope, kind, spec, resolver):
         findings, spec_findings = _join_terraform(findings, spec_findings)
         findings = findings + [
-            _suggest_place(finding) for finding in spec_findings if validation.value_at(spec, finding.path) != PENDING
+            _suggest_place(finding) for finding in spec_findings if value_at(spec, finding.path) != PENDING
         ]
     if len(findings) > MAX_FINDINGS:
         more = Finding(
@@ -66,7 +66,7 @@ def declare(
     for finding in findings:
         problem = validation.to_problem(finding, places, draft.subject, ("spec",))
         if finding.spot or finding.within:
-            as_written, value = validation.value_at(draft.spec, finding.path), validation.value_at(spec, finding.path)
+            as_written, value = value_at(draft.spec, finding.path), value_at(spec, finding.path)
             problem = offsets.pinpoint(problem, finding, as_written, value, sources)
         problems.append(problem)
     return declaration, problems
@@ -121,7 +121,7 @@ def _fill_ignored_secrets(kind: Kind, spec: dict[str, Value], ignored: Sequence[
     for name in ignored:
         path = tuple(name.split("."))
         field, is_secret = validation.field_at(kind.fields, path)
-        if field is not None and is_secret and validation.value_at(spec, path) is None:
+        if field is not None and is_secret and value_at(spec, path) is None:
             spec = _with_placeholder(spec, path)
     return spec
 

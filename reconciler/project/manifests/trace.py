@@ -17,7 +17,7 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Declaration, Path
 from reconciler.model.problem import Position
 from reconciler.model.provenance import Origin, Trace
-from reconciler.model.value import Hidden, Json, Value, references, replace_at
+from reconciler.model.value import Hidden, Json, Value, references, replace_at, value_at
 from reconciler.project.documents import functions, phrases, validation
 from reconciler.project.documents.merge import Layer, Role, SourceLocation, find_path, is_atom, layers_of
 from reconciler.project.settings.config import Config
@@ -44,11 +44,11 @@ def trace_values(
 ) -> list[Trace]:
     """Traces the values at and below a path of the spec. A path without a value yields one trace of its default."""
     kind = declaration.address.kind
-    value = validation.value_at(declaration.spec, below)
+    value = value_at(declaration.spec, below)
     paths = list(_leaves(value, below)) if below or declaration.spec else []
     traces = []
     for path in paths or [below]:
-        here = validation.value_at(declaration.spec, path)
+        here = value_at(declaration.spec, path)
         origins = [
             *_origins_of_value(declaration, path, config, settings),
             *_origins_of_references(here, others),

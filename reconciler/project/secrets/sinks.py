@@ -18,8 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from reconciler.engine.context import Stop
-from reconciler.engine.ports import Undeliverable
+from reconciler.engine.ports import Stop, Undeliverable
 from reconciler.model.manifest import Delivery
 from reconciler.model.snapshot import Place
 from reconciler.model.value import Secret

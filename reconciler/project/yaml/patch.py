@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import yaml as libyaml
 from msgspec import Struct
@@ -17,7 +17,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from reconciler.languages.yaml import reader as yaml
 from reconciler.model.manifest import Path
-from reconciler.model.value import OMITTED, Json, canonical
+from reconciler.model.value import OMITTED, Json, canonical, value_at
 from reconciler.project.yaml import emit
 
 _MARKER: Final = re.compile(r"^---(?=[ \t\r\n]|$)", re.MULTILINE)
@@ -39,7 +39,7 @@ def patch_text(text: str, line: int, path: Path, value: Json) -> str:
     start, end = _document(text, line)
     before = text[start:end]
     whole = _value(before)
-    while value is not OMITTED and len(path) > 1 and _at(whole, path[:-1]) in (None, OMITTED):
+    while value is not OMITTED and len(path) > 1 and value_at(whole, path[:-1], OMITTED) in (None, OMITTED):
         path, value = path[:-1], {str(path[-1]): value}
     changed = before
     try:
@@ -109,7 +109,7 @@ class _Edit(Struct, frozen=True):
 
 
 def _edits(whole: Json, path: Path, value: Json) -> Iterator[_Edit]:
-    old = _at(whole, path)
+    old = value_at(whole, path, OMITTED)
     if (
         value is not OMITTED
         and isinstance(old, dict)
@@ -147,15 +147,6 @@ def _item_edits(whole: Json, path: Path, old: list[Json], new: list[Json]) -> It
 def _is_source(old: dict[str, Json], new: dict[str, Json]) -> bool:
     """Whether one of the maps is a single value such as `{ref: …}`, which is replaced as a whole."""
     return (emit.is_flow(old) or emit.is_flow(new)) and old.keys() != new.keys()
-
-
-def _at(value: Json, path: Path) -> Any:
-    for part in path:
-        try:
-            value = value[part]
-        except (KeyError, IndexError, TypeError):
-            return OMITTED
-    return value
 
 
 def _set_value(whole: Json, path: Path, value: Json) -> Json:

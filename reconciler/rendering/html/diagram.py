@@ -15,7 +15,7 @@ from msgspec import Struct
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.plan import Plan
-from reconciler.model.value import Value, references
+from reconciler.model.value import Value, references, walk_texts
 from reconciler.rendering.plan import graph
 from reconciler.rendering.terminal_text import cut, sanitize
 
@@ -108,7 +108,7 @@ def _references(plan: Plan) -> Iterator[tuple[Address, Address]]:
     for change in plan.changes:
         for value in _values(change, plan):
             targets = {ref.target for ref in references(value)}
-            targets |= {addresses[text] for text in _texts(value) if text in addresses}
+            targets |= {addresses[text] for _, text in walk_texts(value) if text in addresses}
             yield from ((target, change.address) for target in targets if target != change.address)
 
 
@@ -131,18 +131,6 @@ def _waits(plan: Plan) -> Iterator[tuple[Address, Address]]:
             if edge[0] != edge[1] and edge not in known:
                 known |= {edge, edge[::-1]}
                 yield edge
-
-
-def _texts(value: Value) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for item in value.values():
-                yield from _texts(item)
-        case list() | tuple():
-            for item in value:
-                yield from _texts(item)
 
 
 # --- places -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from msgspec import Struct
 from reconciler.model.address import Address
 from reconciler.model.manifest import FILE_WAYS, Declaration, Path
 from reconciler.model.problem import Problem
-from reconciler.model.value import Sealed, Value, secrets_in
+from reconciler.model.value import Sealed, secrets_in, walk_texts
 from reconciler.project.documents import phrases, secret_sources
 from reconciler.project.documents.resolve import Resolver
 from reconciler.project.secrets.reserved_places import fold
@@ -80,21 +80,9 @@ def _find_written_keys(
     """Reports texts that contain the value of a key in the environment, however they came into the manifest."""
     keys = [key for key in secret_sources.find_secret_values(environ) if len(key) >= secret_sources.MIN_CONTAINED]
     for address, declaration in declarations.items() if keys else ():
-        for path, text in _texts(declaration.spec, ()):
+        for path, text in walk_texts(declaration.spec, ()):
             if (address, path) not in reported and any(key in text for key in keys):
                 yield _report(declaration, path, "this text contains the value of a key or token in the environment")
-
-
-def _texts(value: Value, path: Path) -> Iterator[tuple[Path, str]]:
-    match value:
-        case str():
-            yield path, value
-        case dict():
-            for key, item in value.items():
-                yield from _texts(item, (*path, key))
-        case list():
-            for index, item in enumerate(value):
-                yield from _texts(item, (*path, index))
 
 
 def _report(declaration: Declaration, path: Path, what: str) -> Problem:
