@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 _FEW = 1000
 _LONGEST_WORD = 200
+_FOLDED = 0.75  # similarity from which words that differ in case, too, are close
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
@@ -27,6 +28,8 @@ def closest(word: str, candidates: Iterable[str]) -> str:
         return ""  # comparing is slow, and there may be as many misspelled words
     import difflib  # deferred: most commands find no misspelled word
 
+    if close := difflib.get_close_matches(word, sorted(candidates), n=1):
+        return close[0]
     by_folded = {candidate.lower(): candidate for candidate in sorted(candidates)}
-    close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(word.lower(), list(by_folded), n=1, cutoff=_FOLDED)
     return by_folded[close[0]] if close else ""

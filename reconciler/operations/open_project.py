@@ -103,26 +103,26 @@ class OpenProject:
         return dataclasses.replace(self, manifest=nothing, warnings=(), options=replace(self.options, destroy=True))
 
     @property
-    def reading(self) -> AccountReading:
+    def account_reading(self) -> AccountReading:
         """How the account is read."""
         return AccountReading(self.config, self.manifest, self.account, self.runtime, self.parallelism)
 
     @property
     def account_name(self) -> str:
         """The account: base URL, and the name that the project gives it."""
-        return self.reading.account_name
+        return self.account_reading.account_name
 
     async def take_snapshot(self, *, only: frozenset[str] | None = None, on_event: OnEvent = ignore_event) -> Snapshot:
         """Reads the account with a client that cannot write. `only`: names of kinds; None: all."""
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
-            return await self.reading.read(reader, store, only=only, on_event=on_event)
+            return await self.account_reading.read(reader, store, only=only, on_event=on_event)
 
     async def take_survey(self, *, on_event: OnEvent = ignore_event) -> tuple[Snapshot, Snapshot]:
         """Reads the account as `take_snapshot`, and the kinds that cannot be declared as a second snapshot."""
         from reconciler.kinds import read_only
 
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
-            snapshot = await self.reading.read(reader, store, on_event=on_event)
+            snapshot = await self.account_reading.read(reader, store, on_event=on_event)
             return snapshot, await observe(reader, read_only.KINDS, concurrency=self.parallelism)
 
     def open_reader(self, on_event: OnEvent = ignore_event) -> AbstractAsyncContextManager[Reader]:

@@ -13,8 +13,8 @@ from reconciler.api.observer import Observer
 
 if TYPE_CHECKING:
     from reconciler.api.client import Account
-    from reconciler.engine.context import OnCheckpoint, Stop
-    from reconciler.engine.ports import Clock, Platform, Random, Reader, Sinks
+    from reconciler.engine.context import OnCheckpoint
+    from reconciler.engine.ports import Clock, Platform, Random, Reader, Sinks, Stop
     from reconciler.model.plan import Plan
     from reconciler.project.settings.config import Config
 

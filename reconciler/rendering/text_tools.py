@@ -24,7 +24,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """`42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`: two units."""
+    """`42 s`, `12 min`, `3 h 20 min`, `2 d 4 h`: at most two units."""
     if seconds < 100:
         return f"{max(1, round(seconds)) if seconds > 0 else 0} s"
     minutes = round(seconds / 60)
@@ -32,5 +32,6 @@ def format_seconds(seconds: float) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     if hours < 48:
-        return f"{hours} h {minutes} min"
-    return f"{hours // 24} d {hours % 24} h"
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"

@@ -156,7 +156,7 @@ def test_a_value_from_a_map_in_a_variable_is_traced_to_it(shell: Shell) -> None:
         ("IPPolicy/office.description.x", "no fields in IPPolicy.description: its type is text"),
         ("TLSEdge/payments.hostports.x", "select an item of the list, as in TLSEdge.hostports[0]"),
         ("TLSEdge/payments.tls_termination[0]", "no items in TLSEdge.tls_termination: its type is object"),
-        ("TLSEdge/payments.mutual_tl", "unknown field 'mutual_tl' in TLSEdge; did you mean 'mutual_tls'?"),
+        ("TLSEdge/payments.mutual_tl", "unknown field 'mutual_tl' in TLSEdge; did you mean mutual_tls?"),
     ],
 )
 def test_an_unknown_path_is_refused(shell: Shell, what: str, why: str) -> None:
@@ -249,7 +249,7 @@ def live(text: str) -> list[str]:
 
 def test_an_undeclared_address_is_refused_with_a_suggestion(shell: Shell) -> None:
     result = shell("explain", "TLSEdge/payment")
-    assert (result.code, "did you mean 'TLSEdge/payments'?" in result.err) == (64, True)
+    assert (result.code, "did you mean TLSEdge/payments?" in result.err) == (64, True)
 
 
 BESIDE = [field.name for field in fields_of(ManifestDocument) if field.name != "name"]
@@ -299,7 +299,7 @@ def test_a_kind_lists_the_manifest_keys_that_it_supports(shell: Shell, kind: str
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("BotUser.lifecycle.protct", "unknown field 'protct' in BotUser.lifecycle; did you mean 'protect'?"),
+        ("BotUser.lifecycle.protct", "unknown field 'protct' in BotUser.lifecycle; did you mean protect?"),
         ("BotUser.moved.x", "unknown field 'x' in BotUser.moved; it is a single value"),
     ],
 )
@@ -319,7 +319,7 @@ def test_every_code_is_explained(shell: Shell, code: str) -> None:
 def test_an_unknown_code_is_refused_with_a_suggestion(shell: Shell) -> None:
     result = shell("explain", "unknown-feild")
     assert result.code != 0
-    assert "unknown code 'unknown-feild'; did you mean 'unknown-field'?" in result.err
+    assert "unknown code 'unknown-feild'; did you mean unknown-field?" in result.err
 
 
 def test_a_field_is_explained_with_its_behaviors(shell: Shell) -> None:

@@ -43,11 +43,11 @@ def test_every_help_ends_with_examples(shell: Shell, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        (["paln"], "unknown command 'paln'; did you mean 'plan'?"),
+        (["paln"], "unknown command 'paln'; did you mean plan?"),
         (["xyzzy"], "unknown command 'xyzzy'; `reconciler --help` lists all commands"),
         (["plan", "--detailed-exitcod"], "no such option '--detailed-exitcod'. Did you mean '--detailed-exitcode'?"),
-        (["explain", "TLSEge"], "unknown kind 'TLSEge'; did you mean 'TLSEdge'?"),
-        (["explain", "TLSEdge.hostport"], "unknown field 'hostport' in TLSEdge; did you mean 'hostports'?"),
+        (["explain", "TLSEge"], "unknown kind 'TLSEge'; did you mean TLSEdge?"),
+        (["explain", "TLSEdge.hostport"], "unknown field 'hostport' in TLSEdge; did you mean hostports?"),
         (["plan", "--allow", "delete"], "invalid value for '--allow': 'delete' is not RULE:KIND=N, as in "
          "delete:ReservedDomain=1"),
         (["validate", "--var", "x"], "invalid value for '--var': 'x' is not name=value"),

@@ -306,7 +306,7 @@ def test_nothing_is_written_through_a_symlink(on_sandbox: Project, shop: dict[st
 
 def test_an_unknown_kind_is_an_error_that_suggests_a_similar_one(on_sandbox: Project) -> None:
     result = on_sandbox("import", "--kind", "IPPolice")
-    assert (result.code, "did you mean 'IPPolicy'?" in result.err) == (64, True)
+    assert (result.code, "did you mean IPPolicy?" in result.err) == (64, True)
 
 
 def test_an_imported_object_may_be_replaced_later(on_sandbox: Project, sandbox: Sandbox) -> None:

@@ -497,7 +497,7 @@ def test_a_missing_file_member_or_run_is_reported_with_the_remedy(shell: FleetSh
         (["pause", "--until", "2099-01-01T00:00"], "invalid value for '--until': '2099-01-01T00:00' has no time "
          "zone; write 2099-01-01T00:00:00+00:00 for UTC"),
         (["retry"], "missing argument 'RUN'"),
-        (["pln"], "unknown command 'pln'; did you mean 'plan'?"),
+        (["pln"], "unknown command 'pln'; did you mean plan?"),
     ],
 )  # fmt: skip
 def test_invalid_options_are_usage_errors(shell: FleetShell, words: list[str], error: str) -> None:

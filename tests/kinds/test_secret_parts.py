@@ -247,7 +247,8 @@ def document(tree: str) -> str:
 def layouts(text: str) -> Iterator[Any]:
     """The same document in other layouts: JSON with other white space and order, YAML, and inline."""
     from reconciler.kinds.rules import traffic_policy
-    from reconciler.project.yaml import emit, reader
+    from reconciler.languages.yaml import reader
+    from reconciler.project.yaml import emit
 
     parsed = traffic_policy.parse(text)
     yield text.replace(", ", ",\n  ").replace(": ", " :\t") if '"' not in text.replace('": ', "") else f"  {text}\n"
@@ -295,7 +296,7 @@ def test_another_spelling_of_a_number_is_a_difference(tree: str, one: str, other
     ],
 )
 def test_an_inline_scalar_is_sent_as_it_is_spelled_if_json_can(written: str, sent: str) -> None:
-    from reconciler.project.yaml import reader
+    from reconciler.languages.yaml import reader
 
     (read,) = reader.read(f"a: {{n: {written}}}\n".encode(), "a.yaml").documents
     text = body_value(POLICY, read.value["a"])
@@ -304,7 +305,8 @@ def test_an_inline_scalar_is_sent_as_it_is_spelled_if_json_can(written: str, sen
 
 
 def test_ruamel_reads_what_we_emit() -> None:
-    from reconciler.project.yaml import emit, reader
+    from reconciler.languages.yaml import reader
+    from reconciler.project.yaml import emit
 
     (read,) = reader.read(b"a: [1.10, 1e3, 007]\n", "a.yaml").documents
     text = "\n".join(emit.block(read.value))

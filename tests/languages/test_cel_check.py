@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.languages import cel_check, cel_fast_path
+from reconciler.languages import cel_check
 from reconciler.model.problem import Severity
 
 ERROR, WARNING = Severity.ERROR, Severity.WARNING
@@ -114,4 +114,38 @@ def test_any_text_is_checked_and_its_flaws_are_within_it(text: str, is_condition
     for flaw in cel_check.find_flaws(text, is_condition=is_condition):
         assert 1 <= flaw.line <= len(lines) + 1
         assert flaw.column >= 1
-    assert cel_fast_path.is_surely_valid(text, is_condition=is_condition) is False or cel_check.find_flaws(text) == ()
+
+
+CONDITIONS = st.recursive(
+    st.sampled_from(
+        [
+            "req.method == 'GET'",
+            'req.host!="a"',
+            "true",
+            "req.user_agent.is_bot",
+            "conn.server_port >= 443",
+            "'a' in conn.client_ip.categories",
+            "'x-a' in req.headers",
+            "req.url.path.startsWith('/a')",
+            "hasReqHeader('x-a')",
+            "req.method in ['GET', \"PUT\"]",
+        ]
+    ),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from([" && ", "||"]), inner).map("".join),
+        inner.map("({})".format),
+        inner.map("!({})".format),
+    ),
+    max_leaves=6,
+)
+
+
+@given(CONDITIONS)
+def test_a_plain_condition_has_no_flaws(text: str) -> None:
+    assert cel_check.find_flaws(text) == ()
+
+
+@pytest.mark.parametrize("text", ["req.url.path", "conn.client_ip", "vars"])
+def test_a_variable_is_no_condition(text: str) -> None:
+    assert cel_check.find_flaws(text, is_condition=False) == ()
+    assert (cel_check.find_flaws(text) == ()) is (text == "vars")

@@ -24,10 +24,9 @@ from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations.authoring import import_proposal
-from reconciler.operations.opening.account_reading import read_account
-from reconciler.operations.opening.project import open_to_import
+from reconciler.operations.open_project import OpenProject
 from reconciler.operations.opening.source import ProjectSource
-from reconciler.operations.workspace import Workspace
+from reconciler.operations.project_openers import open_to_import
 from tests.harness.engine import MemoryJournal, MemorySinks
 from tests.harness.platform import KEY, Sandbox
 from tests.harness.tiers import QUICK_EXAMPLES, only_if
@@ -48,7 +47,7 @@ class Journey:
     """One account, from its first sight to the plan after it was taken over."""
 
     root: Path
-    opened: Workspace
+    opened: OpenProject
     journal: MemoryJournal
 
     @classmethod
@@ -59,7 +58,7 @@ class Journey:
 
     async def look(self) -> Snapshot:
         async with open_reader(self.opened.account) as reader:
-            return await read_account(self.opened, reader, None)
+            return await self.opened.account_reading.read(reader, None)
 
     def propose(self, snapshot: Snapshot) -> Mapping[str, str]:
         """What import would write."""

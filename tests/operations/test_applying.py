@@ -22,9 +22,9 @@ from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Plan
 from reconciler.operations.applying import plan_files
 from reconciler.operations.history import read_past
-from reconciler.operations.opening.project import open_with_plan
 from reconciler.operations.opening.source import ProjectSource
 from reconciler.operations.opening.stores import store_location
+from reconciler.operations.project_openers import open_with_plan
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OperationEvent, ReadRetried
 from reconciler.operations.results import PlanResult
 from reconciler.operations.workspace import Workspace
@@ -692,7 +692,8 @@ async def test_a_policy_for_resources_is_not_evaluated_with_other_manifests(
     if is_changed:
         forbid(root, {**NAMED, "check": "resource.spec.description != 'y'"})
     source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
-    workspace, planned = open_with_plan(source, file)
+    opened, planned = open_with_plan(source, file)
+    workspace = Workspace.of(opened)
     result = await workspace.apply(planned)
     assert result.status is (Status.BLOCKED if is_changed else Status.APPLIED)
     assert [problem.text for problem in result.problems] == (

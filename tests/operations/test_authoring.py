@@ -314,22 +314,22 @@ async def test_an_import_extends_manifests_only_on_request(sandbox: Sandbox, tmp
         sandbox.post("/ip_policies", {"description": name})
     root = write_project(tmp_path)
     first = await open_on(sandbox, root).propose_import(selects=lambda address, *_: address.name == "office")
-    (path,) = import_files.write(root, first)
+    (path,) = import_files.write(root, first.files)
     present = (root / path).read_text()
     assert (root / path).stat().st_mode & 0o777 == 0o644
     workspace = open_on(sandbox, root)
     with pytest.raises(UnwritableProposal, match=f"{path} exists with other content"):
-        import_files.write(root, await workspace.propose_import())
+        import_files.write(root, (await workspace.propose_import()).files)
     assert "office" not in "".join((await workspace.propose_import()).manifests.values())
     extended = await workspace.propose_import(append=True)
     assert [str(item.address) for item in extended.imported] == ["IPPolicy/home"]
     with pytest.raises(
         UnwritableProposal, match="name another folder with --out, or add to these manifests with --append"
     ):
-        import_files.write(root, extended)
+        import_files.write(root, extended.files)
     assert (root / path).read_text() == present
     (root / path).chmod(0o640)
-    assert import_files.write(root, extended, append=True) == {path}
+    assert import_files.write(root, extended.files, extended.manifests) == {path}
     assert (root / path).read_text().startswith(present)
     assert (root / path).stat().st_mode & 0o777 == 0o640
     assert open_on(sandbox, root).manifest.declarations.keys() == {at("IPPolicy/office"), at("IPPolicy/home")}
@@ -342,12 +342,12 @@ async def test_an_import_does_not_change_existing_documents(sandbox: Sandbox, tm
     ((path, text),) = proposal.files.items()
     (root / path).write_text("kind: Vault\nname: v\nspec: {name: v}\n")
     with pytest.raises(UnwritableProposal, match=f"{path} cannot be appended to: its last document would change"):
-        import_files.write(root, proposal, append=True)
+        import_files.write(root, proposal.files, proposal.manifests)
     (root / path).write_text("kind: [\n")
     with pytest.raises(InvalidProject):
-        import_files.write(root, proposal, append=True)
+        import_files.write(root, proposal.files, proposal.manifests)
     (root / path).write_text("---\n# nothing yet\n")  # an empty document
-    assert import_files.write(root, proposal, append=True) == {path}
+    assert import_files.write(root, proposal.files, proposal.manifests) == {path}
     assert (root / path).read_text() == text
 
 
@@ -367,7 +367,7 @@ async def test_an_import_is_not_written_through_a_link(sandbox: Sandbox, tmp_pat
     (tmp_path / "elsewhere").mkdir()
     (root / "manifests/linked").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(files.Unreadable):
-        import_files.write(root, proposal)
+        import_files.write(root, proposal.files)
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
@@ -643,11 +643,11 @@ async def test_an_import_writes_nothing_if_a_file_has_other_content(sandbox: San
     proposal = await open_on(sandbox, root).propose_import(folder="manifests/new")
     (path,) = proposal.files
     assert (proposal.is_read, proposal.owners) == (True, {})
-    assert import_files.write(root, proposal) == {path}
-    assert import_files.write(root, proposal) == frozenset()
+    assert import_files.write(root, proposal.files) == {path}
+    assert import_files.write(root, proposal.files) == frozenset()
     (root / path).write_text("kind: IPPolicy\nname: other\nspec: {}\n")
     with pytest.raises(UnwritableProposal, match=f"{path} exists with other content"):
-        import_files.write(root, proposal)
+        import_files.write(root, proposal.files)
 
 
 async def test_a_plan_from_a_snapshot_file_is_the_plan_of_the_account(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -657,7 +657,7 @@ async def test_a_plan_from_a_snapshot_file_is_the_plan_of_the_account(sandbox: S
     assert (written.objects, written.is_signed, written.incomplete) == (0, False, {})
     source = ProjectSource(root, runtime=Runtime(environ={}))
     opened = snapshot_files.open_with_snapshot(source, file, max_age=60)
-    plan = snapshot_files.plan_offline(opened.workspace, opened.snapshot_file)
+    plan = snapshot_files.plan_offline(opened.project, opened.snapshot_file)
     assert (opened.is_verified, plan.changes) == (False, (await workspace.plan()).plan.changes)
     late = ProjectSource(root, runtime=Runtime(environ={}, now=lambda: opened.snapshot_file.at + 61))
     with pytest.raises(InvalidProject, match="old"):

@@ -12,8 +12,8 @@ from reconciler import Selection, Status, Workspace
 from reconciler.model import exit_codes
 from reconciler.operations.applying import plan_files
 from reconciler.operations.errors import InvalidProject, NothingSelected
-from reconciler.operations.opening.project import open_partial_project, open_with_plan
 from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.project_openers import open_partial_project, open_with_plan
 from reconciler.operations.runtime import Runtime
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import domain, policy, write_project
@@ -50,7 +50,8 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def open_partial(sandbox: Sandbox, root: Path) -> Workspace:
-    return open_partial_project(ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox)))
+    source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
+    return Workspace.of(open_partial_project(source))
 
 
 def descriptions(sandbox: Sandbox) -> set[str]:
@@ -173,12 +174,15 @@ async def test_a_plan_file_of_valid_declarations_is_applied_while_others_are_inv
     root = write_project(tmp_path, policy("a"), CREDENTIAL)
     (root / "manifests" / "broken.yaml").write_text(BROKEN["an unset variable"])
     source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
-    plan_files.write_plan(file := tmp_path / "plan.json", (await open_partial_project(source).plan()).plan, {})
-    workspace, planned = open_with_plan(source, file)
+    plan_files.write_plan(
+        file := tmp_path / "plan.json", (await Workspace.of(open_partial_project(source)).plan()).plan, {}
+    )
+    opened, planned = open_with_plan(source, file)
+    workspace = Workspace.of(opened)
     result = await workspace.apply(planned)
     assert (result.status, result.exit_code) == (Status.PARTIAL, exit_codes.ERROR)
     assert (root / "secrets/agent").read_text()
-    assert (await open_partial_project(source).plan()).plan.changes == ()
+    assert (await Workspace.of(open_partial_project(source)).plan()).plan.changes == ()
 
 
 async def test_a_token_of_a_plan_file_is_not_issued_if_its_declaration_became_invalid(
@@ -186,9 +190,12 @@ async def test_a_token_of_a_plan_file_is_not_issued_if_its_declaration_became_in
 ) -> None:
     root = write_project(tmp_path, policy("a"), CREDENTIAL)
     source = ProjectSource(root, runtime=Runtime(environ=sandbox.environ, platform=sandbox))
-    plan_files.write_plan(file := tmp_path / "plan.json", (await open_partial_project(source).plan()).plan, {})
+    plan_files.write_plan(
+        file := tmp_path / "plan.json", (await Workspace.of(open_partial_project(source)).plan()).plan, {}
+    )
     write_project(tmp_path, policy("a"), {**CREDENTIAL, "spec": {"description": [1]}})
-    workspace, planned = open_with_plan(source, file)
+    opened, planned = open_with_plan(source, file)
+    workspace = Workspace.of(opened)
     with pytest.raises(InvalidProject, match="issues a token, and the manifests, which declare its delivery, cannot"):
         await workspace.apply(planned)
     assert sandbox.get("/credentials")["credentials"] == []

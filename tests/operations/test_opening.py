@@ -18,8 +18,8 @@ from reconciler.operations.errors import UnreadableAccount
 from reconciler.operations.opening import account_identity, stores
 from reconciler.operations.opening.account_reading import without_operation_id
 from reconciler.operations.opening.git import GitError, Worktree, open_git, open_own_git, without_network
-from reconciler.operations.opening.project import open_to_import, open_without_manifests
 from reconciler.operations.opening.source import ProjectSource, invalid_project
+from reconciler.operations.project_openers import open_to_import, open_without_manifests
 from reconciler.project.documents.resolve import Variable
 from reconciler.project.settings.config import Config
 from reconciler.store.account import AccountMembership

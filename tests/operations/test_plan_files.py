@@ -19,8 +19,9 @@ from reconciler.model.value import Json, Secret, secrets_in
 from reconciler.operations.applying import plan_files
 from reconciler.operations.applying.plan_files import PlanFile
 from reconciler.operations.errors import UnusablePlan, UnusableSetting
-from reconciler.operations.opening.project import open_with_plan
 from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.project_openers import open_with_plan
+from reconciler.operations.workspace import Workspace
 from reconciler.project.documents.resolve import Variable
 from reconciler.project.manifests.load import Loaded
 from reconciler.project.settings.config import Config
@@ -127,7 +128,8 @@ async def test_a_file_of_this_project_is_read_with_its_manifests_and_selection(
     planned = await open_on(sandbox, root).plan(selection=Selection(targets=selected.targets))
     plan = replace(planned.plan, excludes=selected.excludes)
     plan_files.write_plan(file, plan, {})
-    workspace, found = open_with_plan(source(sandbox, root), file)
+    opened, found = open_with_plan(source(sandbox, root), file)
+    workspace = Workspace.of(opened)
     assert (found.plan, found.name, found.is_signed, found.secrets) == (plan, str(file), False, 0)
     assert (found.digest, found.text) == (plan_json.digest(file.read_text()), file.read_text())
     assert (workspace.options.targets, workspace.options.excludes) == (selected.targets, selected.excludes)
@@ -200,7 +202,8 @@ async def test_a_file_is_applied_as_reviewed_while_the_manifests_are_invalid(san
     await plan_to(file, sandbox, root)
     weak = {"kind": "IPPolicy", "name": "b", "spec": {"descripton": "b"}}
     write_project(root, policy("a"), weak)
-    workspace, planned = open_with_plan(source(sandbox, root), file)
+    opened, planned = open_with_plan(source(sandbox, root), file)
+    workspace = Workspace.of(opened)
     assert [problem.code for problem in planned.problems] == ["unknown-field"]
     assert planned.loaded is not None
     assert list(map(str, planned.loaded.manifest.declarations)) == ["IPPolicy/a"]
@@ -216,7 +219,8 @@ async def test_a_file_of_other_manifests_has_a_note(sandbox: Sandbox, tmp_path: 
     root, file = write_project(tmp_path / "project", policy("a")), tmp_path / "plan.json"
     await plan_to(file, sandbox, root)
     write_project(root, policy("a"), policy("b"))
-    workspace, planned = open_with_plan(source(sandbox, root), file)
+    opened, planned = open_with_plan(source(sandbox, root), file)
+    workspace = Workspace.of(opened)
     assert (planned.is_of_these_manifests, workspace.manifest.declarations) == (False, {})
     assert planned.note.startswith("note: the manifests or their variables changed after this plan was created; ")
     destroying = replace(planned.plan, changes=(Change(at("IPPolicy/a"), Action.DELETE, Reason.DESTROYED),))
@@ -434,7 +438,8 @@ async def test_a_file_requires_the_approvals_that_it_names(sandbox: Sandbox, tmp
     await open_on(sandbox, root).apply()
     write_project(root, policy("b"))
     await plan_to(file, sandbox, root)
-    workspace, planned = open_with_plan(source(sandbox, root), file)
+    opened, planned = open_with_plan(source(sandbox, root), file)
+    workspace = Workspace.of(opened)
     blocked = await workspace.apply(planned)
     assert (blocked.status, [approval.flag for approval in blocked.plan.missing_approvals]) == (
         Status.BLOCKED,

@@ -309,8 +309,8 @@ async def test_a_plan_from_a_snapshot_is_marked_as_such(sandbox: Sandbox, tmp_pa
     opened = snapshot_files.open_with_snapshot(source, file, max_age=10**9)
     assert opened.unread == ()  # known to the file
     assert opened.age == pytest.approx(2_000_000_000 - opened.snapshot_file.at)
-    assert opened.workspace.account.base_url == sandbox.base_url
-    plan = snapshot_files.plan_offline(opened.workspace, opened.snapshot_file)
+    assert opened.project.account.base_url == sandbox.base_url
+    plan = snapshot_files.plan_offline(opened.project, opened.snapshot_file)
     assert (plan.snapshot_time, plan.created) == (opened.snapshot_file.at, 2_000_000_000.0)
     assert plan.problems[0].code == "planned-from-snapshot"
     assert (plan.problems[0].severity, plan.changes) == (Severity.WARNING, ())
@@ -318,9 +318,9 @@ async def test_a_plan_from_a_snapshot_is_marked_as_such(sandbox: Sandbox, tmp_pa
     write_project(root, policy("a"), vault, {"kind": "Secret", "name": "s", "spec": spec})
     other = snapshot_files.open_with_snapshot(source, file, max_age=10**9)
     assert other.unread == ("env:ANOTHER",)
-    planned = snapshot_files.plan_offline(other.workspace, other.snapshot_file)
+    planned = snapshot_files.plan_offline(other.project, other.snapshot_file)
     assert [str(change.address) for change in planned.changes] == ["Secret/s"]
-    chosen = opened.workspace.select(Selection(targets=("IPPolicy/zzz",)))
+    chosen = opened.project.select(Selection(targets=("IPPolicy/zzz",)))
     with pytest.raises(NothingSelected):
         snapshot_files.plan_offline(chosen, opened.snapshot_file)
 

@@ -12,9 +12,10 @@ import pytest
 
 from reconciler import Runtime, Status
 from reconciler.operations.applying import plan_files
-from reconciler.operations.opening.project import open_with_plan
 from reconciler.operations.opening.source import ProjectSource
+from reconciler.operations.project_openers import open_with_plan
 from reconciler.operations.reporting import CallsEnded, Note, OperationEvent
+from reconciler.operations.workspace import Workspace
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import Document, open_on, write_project
 from tests.planning.builders import at
@@ -106,7 +107,8 @@ async def test_a_credential_that_became_due_after_its_plan_is_rotated_by_the_nex
     write_project(tmp_path, credential(rotate=rotate, spec={"acl": ["bind:*.example.com"]}))
     plan_files.write_plan(file, (await open_on(sandbox, root).plan()).plan, {})
     runtime = Runtime(environ=sandbox.environ, platform=sandbox, now=lambda: in_hours(1.5))
-    workspace, planned = open_with_plan(ProjectSource(root, runtime=runtime), file)
+    opened, planned = open_with_plan(ProjectSource(root, runtime=runtime), file)
+    workspace = Workspace.of(opened)
     result = await workspace.apply(planned)
     assert ([change.action for change in result.plan.changes], result.status) == (["update"], Status.APPLIED)
 

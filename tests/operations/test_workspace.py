@@ -280,7 +280,7 @@ async def test_a_plan_of_another_account_is_refused_before_any_call(root: Path) 
 async def test_a_plan_is_applied_with_its_own_selection(sandbox: Sandbox, root: Path) -> None:
     workspace = open_on(sandbox, root)
     planned = await workspace.plan(selection=Selection(targets=("IPPolicy/a",)))
-    assert [str(change.address) for change in planned.workspace.plan_for(planned.snapshot).changes] == ["IPPolicy/a"]
+    assert [str(change.address) for change in planned.project.plan_for(planned.snapshot).changes] == ["IPPolicy/a"]
     gone = await workspace.to_destroy().plan()
     assert (await workspace.apply(planned)).remaining == ()
     assert gone.plan.is_empty

@@ -8,7 +8,8 @@ import pytest
 
 from reconciler.model.change import Reason
 from reconciler.model.snapshot import Binding
-from reconciler.planning.drift_acceptance import OMITTED, Declined, Offer, find_offers
+from reconciler.model.value import OMITTED
+from reconciler.planning.drift_acceptance import Declined, Offer, find_offers
 from tests.planning.builders import (
     KINDS,
     LENIENT,

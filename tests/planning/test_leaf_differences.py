@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.value import Value
-from reconciler.planning.comparing.leaf_differences import value_at
+from reconciler.planning.comparing.leaf_differences import leaf_value
 
 
 @pytest.mark.parametrize(
@@ -20,5 +20,5 @@ from reconciler.planning.comparing.leaf_differences import value_at
     ],
 )
 def test_a_path_begins_with_the_name_of_its_field(path: str, value: Value) -> None:
-    assert value_at(path, {"a": {"b": 1}}) == value
-    assert value_at(path, "text") == ("text" if path == "top" else None)
+    assert leaf_value(path, {"a": {"b": 1}}) == value
+    assert leaf_value(path, "text") == ("text" if path == "top" else None)

@@ -6,10 +6,10 @@ from array import array
 
 import pytest
 
+from reconciler.languages.yaml.positions import Places
 from reconciler.model.value import Sealed, Secret
 from reconciler.project.settings import connection
 from reconciler.project.settings.connection import check_agent_url, check_platform_url
-from reconciler.project.yaml.positions import Places
 
 NO_URL = "is not a URL; write it like https://api.example.com"
 USER = "contains a user or password; remove them, and set api_key"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.address import Address
 from reconciler.model.manifest import Ensure, Rotation
 from reconciler.model.problem import Position
@@ -17,8 +19,6 @@ from reconciler.project.documents import durations, envelope, functions, phrases
 from reconciler.project.documents.merge import Layer, MergedDocument, Role, SourceLocation, find_path, layers_of, merge
 from reconciler.project.documents.outside import MAX_INCLUDE, Outside
 from reconciler.project.documents.references import Declared, References, Unresolved
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.reader import Document
 
 
 def document(text: str, file: str = "a.yaml") -> Document:
@@ -282,29 +282,13 @@ def test_a_value_is_described_by_its_type(value: Any, words: str) -> None:
     assert phrases.describe_found(value) == words
 
 
-def test_paths_words_and_suggestions_are_formatted() -> None:
+def test_paths_and_words_are_formatted() -> None:
     assert phrases.format_path(("a", 0, "b", 1, 2)) == "a[0].b[1][2]"
     assert phrases.format_path((0, "a")) == "[0].a"
     assert phrases.format_path(()) == ""
     assert phrases.join_words(["a"]) == "a"
     assert phrases.join_words(["a", "b"], "and") == "a and b"
     assert phrases.join_words(["a", "b", "c"]) == "a, b or c"
-    assert phrases.did_you_mean("HOSTPROTS", ["hostports", "metadata"]) == "did you mean hostports?"
-    assert phrases.did_you_mean("zzz", ["hostports"]) == ""
-    assert phrases.with_suggestion("field", "hostprots", ["hostports"]) == {
-        "field": "hostprots",
-        "suggestion": "hostports",
-    }
-    assert phrases.with_suggestion("field", "zzz", ["hostports"]) == {"field": "zzz"}
-
-
-def test_very_many_candidates_and_very_long_words_have_no_suggestion() -> None:
-    many = [f"name{number}" for number in range(999)]
-    assert phrases.closest("nam1", [*many, "x"]) == "name1"
-    assert phrases.closest("nam1", [*many, "x", "y"]) == ""
-    assert phrases.closest("x" * 200, ["x" * 199]) == "x" * 199
-    assert phrases.closest("x" * 201, ["x" * 200]) == ""
-    assert phrases.closest("ab", ["aB", "Ab"]) == phrases.closest("ab", ["Ab", "aB"])
 
 
 # --- functions --------------------------------------------------------------------------------------------------------

@@ -9,12 +9,12 @@ import yaml as yaml_1_1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.project.yaml import emit
-from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.format import format_text
 from tests.harness.tiers import examples
+from tests.languages.test_reader import JSON
 from tests.laws.accounts import DESCRIPTIONS, METADATA
-from tests.project.test_yaml import JSON
 
 TEXT = st.text() | st.sampled_from([*DESCRIPTIONS, *METADATA]) | st.text("ab \n#:-\t'\"|>", max_size=12)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.reader import Document
 from reconciler.model.problem import Position
 from reconciler.model.value import PENDING, Json
 from reconciler.project.documents.budget import Budget
 from reconciler.project.manifests import for_each
 from reconciler.project.settings.variables import Setting
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.reader import Document
 
 HEAD = "kind: %s\nname: 'n-${{ each.key }}'\nfor_each: %s\n"
 

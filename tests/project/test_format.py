@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.problem import Rejected
-from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.format import ORDER, add_modeline, format_text
 from tests.harness.tiers import examples
-from tests.project.test_yaml import JSON
+from tests.languages.test_reader import JSON
 
 UNTIDY = """\
 # licence

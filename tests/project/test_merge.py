@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.project.documents.merge import Layer, Role, apply_patch, merge
-from reconciler.project.yaml import reader as yaml
 
 KEYS = st.sampled_from(["a", "b", "c", "ref", "spec"])
 LEAVES = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "x", "y"])

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.value import canonical
-from reconciler.planning.drift_acceptance import OMITTED
+from reconciler.languages.yaml import reader as yaml
+from reconciler.model.value import OMITTED, canonical
 from reconciler.project.yaml import emit, patch
-from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.patch import Unpatchable, patch_text
 
 FILE = """\

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.problem import Position, Rejected
 from reconciler.planning.policies.rule import Rule
 from reconciler.project.policies import offsets
 from reconciler.project.policies.load import load_policies
 from reconciler.project.settings.config import load_config
-from reconciler.project.yaml import reader as yaml
 
 GOOD = "policy: a\ncheck: resource.kind != ''\nmessage: ${resource.name} has no kind\n"
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.address import Address
 from reconciler.project.manifests import rename
 from reconciler.project.manifests.rename import Renaming
 from reconciler.project.yaml import emit
-from reconciler.project.yaml import reader as yaml
 from reconciler.project.yaml.patch import Unpatchable
 
 OLD, NEW = Address("IPPolicy", "a"), Address("IPPolicy", "b")

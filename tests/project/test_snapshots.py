@@ -125,28 +125,6 @@ def test_an_account_without_a_name_is_described() -> None:
         snapshots.refuse_stale(replace(TAKEN, account=None), "s.json", "prod", "main", 1000.0, 60)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-5, "less than a minute"),
-        (0, "less than a minute"),
-        (59.9, "less than a minute"),
-        (60, "1 minute"),
-        (119, "1 minute"),
-        (120, "2 minutes"),
-        (3599, "59 minutes"),
-        (3599.9, "59 minutes"),
-        (3600, "1 hour"),
-        (7200, "2 hours"),
-        (86399, "23 hours"),
-        (86400, "1 day"),
-        (3 * 86400 + 5, "3 days"),
-    ],
-)
-def test_an_age_is_described_in_its_largest_unit(seconds: float, text: str) -> None:
-    assert snapshots.format_age(seconds) == text
-
-
 @pytest.mark.parametrize("text", ["", "text", PUBLIC, EC_PRIVATE])
 def test_only_a_private_key_for_signatures_signs(text: str) -> None:
     snapshots.check_private_key(PRIVATE)

@@ -9,13 +9,13 @@ from pydantic import Field as PydanticField
 from pydantic import ValidationError
 
 from reconciler.kinds.types.fields import check_with
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.fields.annotations import Between, Sensitive
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.problem import Finding, Position
-from reconciler.model.value import Sealed, Secret
+from reconciler.model.value import Sealed, Secret, value_at
 from reconciler.project.documents import validation
-from reconciler.project.yaml import reader as yaml
 from tests.project.texts import load_one, problem_lines
 
 
@@ -161,7 +161,7 @@ def test_a_field_is_found_by_its_path(path: Any, name: str | None, is_sensitive:
     ("path", "value"), [((), {"a": [1]}), (("a", 0), 1), (("a", 1), None), (("a", "b"), None), (("a", 0, 0), None)]
 )
 def test_a_value_is_found_by_its_path(path: Any, value: Any) -> None:
-    assert validation.value_at({"a": [1]}, path) == value
+    assert value_at({"a": [1]}, path) == value
 
 
 def test_a_finding_becomes_a_problem_at_its_key_or_value() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from reconciler import kinds
+from reconciler.languages.yaml import reader as yaml
 from reconciler.model.address import Address
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.importing.describe import Attachment
 from reconciler.planning.importing.survey import Imported
 from reconciler.project.manifests import write
-from reconciler.project.yaml import reader as yaml
 
 
 def make_import(spec: dict[str, Value], kind: str = "IPPolicy", **more: Any) -> Imported:

@@ -13,7 +13,7 @@ from reconciler.model.plan import Approval, ApprovalItem, Base, Call, Forecast, 
 from reconciler.model.problem import Position, Problem, Severity
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Hidden, JsonTemplate, Ref, Secret, Template
-from reconciler.rendering.run_context import read_run_context
+from reconciler.operations.run_context import read_run_context
 
 EDGE_ID = "edgtls_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 BACKEND_ID = "bkdfo_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -18,9 +18,9 @@ from reconciler.model.change import Action, Cause, Change, FieldChange, Reason, 
 from reconciler.model.plan import Base, Call, Observed, Plan, Verb
 from reconciler.model.problem import Problem, Severity
 from reconciler.model.value import Ref
+from reconciler.operations.run_context import read_run_context
 from reconciler.rendering.html import diagram, plan_page
 from reconciler.rendering.plan.phrases import Flavour
-from reconciler.rendering.run_context import read_run_context
 from tests.harness.tiers import examples
 from tests.rendering import hostile
 from tests.rendering.plans import CONTEXT, OF_A_BRANCH, WHOLE, plans

@@ -86,7 +86,7 @@ def page(
 
 def test_the_last_drift_check_is_summarized_in_a_sentence() -> None:
     assert (
-        "Last check, 1970-01-05 00:00Z: 1 resource differed, the longest since 1970-01-03 00:00Z; 10 declared"
+        "Last check, 1970-01-05 00:00 UTC: 1 resource differed, the longest since 1970-01-03 00:00 UTC; 10 declared"
         in page((drift_check(2, platform_change(A)), drift_check(4, platform_change(A))))
     )
     assert "no drift in 10 declared resources" in page((drift_check(2, platform_change(A)), drift_check(4)))
@@ -108,8 +108,16 @@ def test_the_current_state_is_the_first_heading() -> None:
         ),
         ((drift_check(2, platform_change(A), git_change(B)),), (), "1 resource drifted, 1 with unapplied Git changes"),
         ((drift_check(2, git_change(A), git_change(B)),), (), "2 resources with unapplied Git changes"),
-        ((drift_check(2, platform_change(A)), drift_check(3), drift_check(4)), (), "In sync since 1970-01-04 00:00Z"),
-        ((drift_check(2, platform_change(A)), drift_check(3, git_change(B))), (B,), "In sync since 1970-01-04 00:00Z"),
+        (
+            (drift_check(2, platform_change(A)), drift_check(3), drift_check(4)),
+            (),
+            "In sync since 1970-01-04 00:00 UTC",
+        ),
+        (
+            (drift_check(2, platform_change(A)), drift_check(3, git_change(B))),
+            (B,),
+            "In sync since 1970-01-04 00:00 UTC",
+        ),
         ((drift_check(2, platform_change(A), platform_change(B)),), (A,), "1 resource drifted"),
         ((drift_check(2, platform_change(A), platform_change(B)),), (A, B), "Repaired since the last drift check"),
         ((drift_check(2, platform_change(A), git_change(B)),), (A,), "1 resource with unapplied Git changes"),
@@ -138,8 +146,8 @@ def test_time_to_repair_is_until_the_first_check_without_the_difference() -> Non
 def test_unapplied_git_changes_are_neither_drift_nor_repaired() -> None:
     written = page((drift_check(1, git_change(A)), drift_check(2), drift_check(3, git_change(A), platform_change(B))))
     assert tiles(written)["Time to repair"] == "– (no drift was repaired)"
-    assert "1 resource differed, the longest since 1970-01-04 00:00Z" in written
-    assert "1970-01-02 00:00Z: no drift" in written
+    assert "1 resource differed, the longest since 1970-01-04 00:00 UTC" in written
+    assert "1970-01-02 00:00 UTC: no drift" in written
     assert ">changed in Git<" not in written
     (kinds,) = re.findall('<h2 id="h-kinds">.*?</section>', written, re.DOTALL)
     assert re.findall("<td><b>(.*?)</b>", kinds) == ["IPPolicy"]
@@ -195,7 +203,7 @@ def test_runs_are_counted_by_outcome() -> None:
         ("1", "interrupted"),
         ("1", "stale"),
     ]
-    assert tiles(written)["Last run"] == "partial (destroy, 1970-01-10 00:00Z)"
+    assert tiles(written)["Last run"] == "partial (destroy, 1970-01-10 00:00 UTC)"
 
 
 def test_a_run_has_its_commit_and_actor() -> None:

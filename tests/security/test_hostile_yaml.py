@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from reconciler.project.yaml.errors import MAX_BYTES
+from reconciler.languages.yaml.errors import MAX_BYTES
 
 # Work is counted in times of a thousand ordinary resources, read by the same process. The bounds tell linear work from
 # quadratic work, which takes hundreds; `make bench` measures the factors.

@@ -67,7 +67,7 @@ def _read(text: str) -> dict[str, Any] | str:
     if len(text) > _SIZE:
         return f"the policy has more than {_SIZE} characters; shorten it"
     try:
-        document = _bounded(_decode(text), [_NODES])
+        document = _limit_size(_decode(text), [_NODES])
     except _Unreadable as why:
         return str(why)
     if not isinstance(document, dict) or not document:
@@ -104,7 +104,8 @@ def _explain(problem: Problem) -> str:
     match problem.code:
         case "invalid-yaml":
             what = problem.text.removeprefix("invalid YAML: ")
-            return f"the policy is neither valid JSON nor valid YAML at {where}: {what}; {problem.remedy}"
+            remedy = problem.remedy or "correct the syntax"
+            return f"the policy is neither valid JSON nor valid YAML at {where}: {what}; {remedy}"
         case "duplicate-key":
             return f"the policy has a duplicate key at {where}; remove one of the two"
     return f"{problem.text} at {where}; {problem.remedy}"
@@ -129,7 +130,7 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _bounded(value: Json, budget: list[int], depth: int = 0) -> Json:
+def _limit_size(value: Json, budget: list[int], depth: int = 0) -> Json:
     """The value, whose floats are finite. `budget` holds the number of values that are still allowed."""
     budget[0] -= 1
     if depth > _DEPTH:
@@ -138,9 +139,9 @@ def _bounded(value: Json, budget: list[int], depth: int = 0) -> Json:
         raise _Unreadable(f"the policy has more than {_NODES} values; simplify it")
     match value:
         case dict():
-            return {key: _bounded(item, budget, depth + 1) for key, item in value.items()}
+            return {key: _limit_size(item, budget, depth + 1) for key, item in value.items()}
         case list():
-            return [_bounded(item, budget, depth + 1) for item in value]
+            return [_limit_size(item, budget, depth + 1) for item in value]
         case float() if not math.isfinite(value):
             return str(value)
     return value

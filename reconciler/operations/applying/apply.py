@@ -251,7 +251,7 @@ class _Run(Struct):
 
         Of a plan file that was applied in part, the whole file is compared, except what earlier runs wrote.
         """
-        now = await self.project.reading.read(
+        now = await self.project.account_reading.read(
             self.platform,
             self.store,
             only=staleness.kinds_of(plan),
@@ -424,12 +424,12 @@ class _Run(Struct):
     async def _read_again(self, plan: Plan, before: Snapshot | None) -> Snapshot:
         """The snapshot `before` with the changed kinds listed again; the whole account if there is none."""
         if before is None:
-            return await self.project.reading.read(self.platform, self.store, on_event=self.on_event)
+            return await self.project.account_reading.read(self.platform, self.store, on_event=self.on_event)
         touched = frozenset(call.address.kind for call in plan.calls)
         touched |= {
             kind.name for kind in kinds.list_planned() if kind.parent is not None and kind.parent.kind in touched
         }
-        fresh = await self.project.reading.read(self.platform, self.store, only=touched, on_event=self.on_event)
+        fresh = await self.project.account_reading.read(self.platform, self.store, only=touched, on_event=self.on_event)
         return replace(fresh, listings={**before.listings, **fresh.listings})
 
 

@@ -37,9 +37,9 @@ async def read_for_apply(
         only = staleness.kinds_of(planned.plan) | {intent.address.kind for intent in intents}
         by_id = staleness.by_id(planned.plan)
     began = time.time()
-    snapshot = await project.reading.read(reader, store, only=only, by_id=by_id, on_event=on_event)
+    snapshot = await project.account_reading.read(reader, store, only=only, by_id=by_id, on_event=on_event)
     if await _wait_for(recovery.find_unsettled(intents, snapshot, kinds.list_planned()), began, project, on_event):
-        snapshot = await project.reading.read(reader, store, only=only, by_id=by_id, on_event=on_event)
+        snapshot = await project.account_reading.read(reader, store, only=only, by_id=by_id, on_event=on_event)
     bound = await recovery.settle(intents, snapshot, kinds.list_planned(), journal)
     return replace(snapshot, bindings={**snapshot.bindings, **bound})
 

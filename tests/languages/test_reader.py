@@ -18,13 +18,13 @@ from ruamel.yaml import YAML
 from ruamel.yaml.compat import StringIO
 from ruamel.yaml.error import YAMLError
 
-from reconciler.languages.yaml_fast_path import MAX_DEPTH, MAX_SCALAR
+from reconciler.languages.yaml import reader as yaml
+from reconciler.languages.yaml.errors import MAX_BYTES
+from reconciler.languages.yaml.positions import Places
+from reconciler.languages.yaml.reader import MAX_DEPTH, MAX_SCALAR
 from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Position
 from reconciler.project.yaml import emit
-from reconciler.project.yaml import reader as yaml
-from reconciler.project.yaml.errors import MAX_BYTES
-from reconciler.project.yaml.positions import Places
 
 
 def problem_lines(text: str | bytes) -> list[str]:
@@ -536,19 +536,20 @@ def test_a_map_below_its_key_has_the_position_of_the_key() -> None:
     assert places.key(("e", 0)) == places[("e", 0)] == Position("f", 5, 5)
 
 
-def test_released_positions_of_a_changed_file_are_the_start() -> None:
-    reading = yaml.read(b"a: 1\n---\nb:\n  c: 1\n", "f")
-    second = reading.documents[1].places
-    second.release(lambda: [document.places for document in yaml.read(b"a: 1\n---\nb:\n  c: 1\n", "f").documents])
-    assert second[("b", "c")] == Position("f", 4, 6)
-    second.release(lambda: ())
-    assert (second.nearest(("b", "c")), ("b",) in second) == (Position("f", 3, 1), False)
-    assert Places("f", None, array("Q", [0])).start == Position("f", 1, 1)
+def test_a_document_without_values_begins_at_the_start() -> None:
+    empty = Places("f", None, array("Q", [0]))
+    assert empty.start == Position("f", 1, 1)
+    assert (empty[()], empty.key(()), empty.nearest(("a",)), () in empty) == (*[Position("f", 1, 1)] * 3, True)
 
 
-def test_the_position_of_a_document_is_known_without_reading_the_file_again() -> None:
-    def again() -> list[Places]:
-        raise AssertionError
-
-    unread = Places.unread("f", 0, 0, again)
-    assert (unread[()], unread.key(()), unread.nearest(()), () in unread) == (*[Position("f", 1, 1)] * 3, True)
+@pytest.mark.parametrize(
+    ("dialect", "message"),
+    [
+        (yaml.Dialect(values=5), "more than 5 values in one file"),
+        (yaml.Dialect(depth=1), "nested deeper than 1 levels"),
+        (yaml.Dialect(), ""),
+    ],
+)
+def test_a_dialect_has_limits_of_its_own(dialect: yaml.Dialect, message: str) -> None:
+    text = b"a: {b: {c: d}}\n---\n[1, 2, 3]\n"
+    assert [problem.text for problem in yaml.read(text, "f.yaml", dialect).problems] == ([message] if message else [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.rendering.run_context import Link, read_run_context
+from reconciler.operations.run_context import read_run_context
+from reconciler.rendering.run_context import Link
 
 
 def test_variables_of_gitlab_set_the_links() -> None:

@@ -1,0 +1,24 @@
+"""Suggestions for misspelled words."""
+
+from __future__ import annotations
+
+from reconciler.model import suggestions
+
+
+def test_a_similar_word_is_suggested() -> None:
+    assert suggestions.did_you_mean("HOSTPROTS", ["hostports", "metadata"]) == "did you mean hostports?"
+    assert suggestions.did_you_mean("zzz", ["hostports"]) == ""
+    assert suggestions.with_suggestion("field", "hostprots", ["hostports"]) == {
+        "field": "hostprots",
+        "suggestion": "hostports",
+    }
+    assert suggestions.with_suggestion("field", "zzz", ["hostports"]) == {"field": "zzz"}
+
+
+def test_very_many_candidates_and_very_long_words_have_no_suggestion() -> None:
+    many = [f"name{number}" for number in range(999)]
+    assert suggestions.closest("nam1", [*many, "x"]) == "name1"
+    assert suggestions.closest("nam1", [*many, "x", "y"]) == ""
+    assert suggestions.closest("x" * 200, ["x" * 199]) == "x" * 199
+    assert suggestions.closest("x" * 201, ["x" * 200]) == ""
+    assert suggestions.closest("ab", ["aB", "Ab"]) == suggestions.closest("ab", ["Ab", "aB"])

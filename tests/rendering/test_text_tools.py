@@ -1,0 +1,57 @@
+"""Numbers, times and durations as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.rendering import text_tools
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "less than a second"),
+        (0.9, "less than a second"),
+        (1, "1 second"),
+        (59.9, "59 seconds"),
+        (60, "1 minute"),
+        (119, "1 minute"),
+        (120, "2 minutes"),
+        (3599, "59 minutes"),
+        (3599.9, "59 minutes"),
+        (3600, "1 hour"),
+        (7200, "2 hours"),
+        (86399, "23 hours"),
+        (86400, "1 day"),
+        (3 * 86400 + 5, "3 days"),
+    ],
+)
+def test_a_duration_is_described_in_its_largest_unit(seconds: float, text: str) -> None:
+    assert text_tools.format_duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (0.2, "1 s"),
+        (99, "99 s"),
+        (100, "2 min"),
+        (99 * 60, "99 min"),
+        (100 * 60, "1 h 40 min"),
+        (47 * 3600, "47 h"),
+        (52 * 3600, "2 d 4 h"),
+        (48 * 3600, "2 d"),
+    ],
+)
+def test_seconds_are_described_in_at_most_two_units(seconds: float, text: str) -> None:
+    assert text_tools.format_seconds(seconds) == text
+
+
+def test_numbers_have_the_plural_of_their_noun() -> None:
+    assert [text_tools.count(number, "file") for number in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
+    assert text_tools.count(2, "policy", "policies") == "2 policies"
+
+
+def test_a_time_is_in_utc() -> None:
+    assert text_tools.format_time(1_772_337_900) == "2026-03-01 04:05 UTC"
