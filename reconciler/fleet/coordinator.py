@@ -21,7 +21,7 @@ from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunState, RunVerb, Task, TaskRecord, TaskState, Wave
 from reconciler.operations.runtime import Runtime
 from reconciler.store.errors import Locked
-from reconciler.store.fleet_records import FleetRecords, task_lease
+from reconciler.store.fleets.records import FleetRecords, task_lease
 
 MOST_TRIES = 10  # workers that may die in one task, or errors one after another, before it counts as failed
 _POLL = 1.0  # seconds between looks at a pause

@@ -22,7 +22,7 @@ from reconciler.model.fleet import (
 )
 from reconciler.operations.errors import ChangedWaves
 from reconciler.project.fleets.waves import assign_waves
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleets.records import FleetRecords
 
 
 class FleetSource(Struct, frozen=True):

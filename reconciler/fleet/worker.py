@@ -44,8 +44,8 @@ from reconciler.project.fleets.load import load_fleet
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
-from reconciler.store.fleet_records import FleetRecords, task_lease
-from reconciler.store.fleet_requests import BEAT_SECONDS
+from reconciler.store.fleets.records import FleetRecords, task_lease
+from reconciler.store.fleets.requests import BEAT_SECONDS
 
 _LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before
 _LOCK_PAUSE = 2.0  # seconds between attempts to lock a stack

@@ -15,7 +15,7 @@ from reconciler.fleet.worker import WorkerContext, run_task
 from reconciler.model.fleet import Task
 from reconciler.operations.errors import UnusableSetting
 from reconciler.operations.runtime import Runtime
-from reconciler.store.fleet_records import open_fleet_records
+from reconciler.store.fleets.records import open_fleet_records
 
 _STARTING = threading.Lock()
 

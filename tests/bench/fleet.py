@@ -18,7 +18,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from reconciler.model.fleet import Run
-from reconciler.store.fleet_records import open_fleet_records
+from reconciler.store.fleets.records import open_fleet_records
 from reconciler.testing import SandboxProcess
 from tests.bench import measure
 from tests.fleet.fleets import FleetWorld, member, write_fleet

@@ -19,7 +19,7 @@ from reconciler.fleet.worker import WorkerContext
 from reconciler.model.fleet import Run, RunVerb, Selector, TaskRecord
 from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import load_fleet
-from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+from reconciler.store.fleets.records import FleetRecords, open_fleet_records
 from reconciler.testing import Sandbox
 from reconciler.testing.emulator import Emulator
 from tests.harness.workspaces import Document, write_project

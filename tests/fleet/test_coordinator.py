@@ -21,7 +21,7 @@ from reconciler.model import exit_codes
 from reconciler.model.fleet import Pause, RunState, RunVerb, Task, TaskState
 from reconciler.rendering.fleet.rollup import build_rollup
 from reconciler.store.errors import Locked
-from reconciler.store.fleet_records import task_lease
+from reconciler.store.fleets.records import task_lease
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, member, play
 from tests.harness.workspaces import bot, policy
 

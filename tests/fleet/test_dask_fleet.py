@@ -26,7 +26,7 @@ from reconciler.fleet.worker_process import run_task_here
 from reconciler.model import exit_codes
 from reconciler.model.fleet import Run, RunVerb, TaskState
 from reconciler.store.errors import Locked, StoreError, Unavailable
-from reconciler.store.fleet_records import open_fleet_records
+from reconciler.store.fleets.records import open_fleet_records
 from reconciler.testing import SandboxProcess
 from tests.fleet.clusters import Authority, ProcessCluster, start_scheduler
 from tests.fleet.fleets import FleetWorld, member, write_fleet

@@ -14,7 +14,7 @@ from reconciler.fleet import coordinator
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.worker import run_task
 from reconciler.model.fleet import Run, RunState, RunVerb, Shape, Task, TaskState
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleets.records import FleetRecords
 from reconciler.store.store import open_store
 from tests.fleet.fleets import CANARY, DOMAIN, THREE, FleetWorld, commit_all, member, play, write_fleet
 from tests.harness.workspaces import bot, policy

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+from reconciler.store.fleets.records import FleetRecords, open_fleet_records
 from tests.store.stores import STORES, Now, new_store
 
 

@@ -19,7 +19,7 @@ from reconciler.model.snapshot import Binding
 from reconciler.store import database
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import StoreError, Unavailable
-from reconciler.store.fleet_records import open_fleet_records
+from reconciler.store.fleets.records import open_fleet_records
 from reconciler.store.shared_engines import SharedEngines
 from reconciler.store.store import open_store
 from tests.store.stores import new_store

@@ -18,7 +18,7 @@ from reconciler.model.fleet import RunState, RunVerb, TaskState
 from reconciler.rendering.fleet.rollup import RollUp
 from reconciler.rendering.fleet.text import render_text
 from reconciler.rendering.text_tools import count
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleets.records import FleetRecords
 
 
 class Review(Struct, frozen=True):

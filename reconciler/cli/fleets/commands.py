@@ -16,7 +16,7 @@ from reconciler.rendering.fleet import phrases
 from reconciler.rendering.fleet.reasons import NAMED
 from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.text_tools import count, format_time
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleets.records import FleetRecords
 
 Act = Callable[[FleetSession, FleetRecords], Coroutine[Any, Any, int]]
 

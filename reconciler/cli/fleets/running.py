@@ -23,7 +23,7 @@ from reconciler.fleet.worker import WorkerContext
 from reconciler.model.fleet import Member, Run, RunVerb
 from reconciler.model.problem import Rejected
 from reconciler.rendering.fleet.rollup import RollUp
-from reconciler.store.fleet_records import FleetRecords
+from reconciler.store.fleets.records import FleetRecords
 
 if TYPE_CHECKING:
     from reconciler.fleet.ports import Pool

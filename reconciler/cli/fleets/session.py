@@ -21,7 +21,7 @@ from reconciler.operations.runtime import Runtime
 from reconciler.project.fleets.load import FILE, find_fleet_file, load_fleet
 from reconciler.rendering.fleet.rollup import RollUp, build_rollup
 from reconciler.store.errors import AmbiguousRun
-from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+from reconciler.store.fleets.records import FleetRecords, open_fleet_records
 
 if TYPE_CHECKING:
     from reconciler.fleet.runs import FleetSource

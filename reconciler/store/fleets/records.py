@@ -31,11 +31,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import IntegrityError
 
 from reconciler.model.fleet import Pause, Run, RunState, Shape, TaskRecord, TaskState
-from reconciler.store import database, fleet_requests, fleet_rows, lock, schema
+from reconciler.store import database, lock, schema
 from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, StoreError, UnknownRun, UnknownTask
-from reconciler.store.fleet_requests import BEAT_SECONDS, WINDOW
+from reconciler.store.fleets.requests import BEAT_SECONDS, WINDOW, count_requests, last_moment, sum_of_tries
+from reconciler.store.fleets.rows import check_seal, read_run, read_task, seal_task, write_run, write_task
 from reconciler.store.lock import Holder
 from reconciler.store.shared_engines import open_engine
 
@@ -100,10 +101,10 @@ class FleetRecords:
         """Stores a new run with all its tasks."""
         if any(task.run != run.id for task in tasks):
             raise ValueError(f"a task is not of the run {run.id}")
-        rows = [fleet_rows.write_task(task) for task in tasks]
+        rows = [write_task(task) for task in tasks]
 
         def write(connection: Connection) -> None:
-            connection.execute(insert(_RUNS), [fleet_rows.write_run(run)])
+            connection.execute(insert(_RUNS), [write_run(run)])
             if rows:
                 connection.execute(insert(_TASKS), rows)
 
@@ -180,7 +181,7 @@ class FleetRecords:
                 reason=run.reason if reason is None else reason,
                 waves=run.waves,
             )
-            connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**fleet_rows.write_run(new)))
+            connection.execute(update(_RUNS).where(_RUNS.c.id == run_id).values(**write_run(new)))
             return new
 
         return await self._write(write)
@@ -214,7 +215,7 @@ class FleetRecords:
             task = self._task(row)
             if task.state.is_final:
                 return task
-            alive, sent = fleet_requests.sum_of_tries(row)
+            alive, sent = sum_of_tries(row)
             claimed = {
                 "state": TaskState.RUNNING.value,
                 "tries": row.tries + 1,
@@ -243,7 +244,7 @@ class FleetRecords:
         """Stores the changes that a running task is about to apply, before its first call: after a crash, the next
         worker must know that they may be partly done. Returns False as `beat` does."""
         changes = schema.encode_json(dict(record.changes))
-        return await self._update_running(record, {"changes": changes, "seal": fleet_rows.seal_task(record)})
+        return await self._update_running(record, {"changes": changes, "seal": seal_task(record)})
 
     async def finish(self, record: TaskRecord) -> bool:
         """Stores how a task ended. `ended` is the time of the store.
@@ -263,7 +264,7 @@ class FleetRecords:
             "reason": record.reason,
             "seconds": record.seconds,
             "ended": self._moment,
-            "seal": fleet_rows.seal_task(record),
+            "seal": seal_task(record),
         }
         return await self._update_running(record, results)
 
@@ -307,7 +308,7 @@ class FleetRecords:
                     "of_run": run_id,
                     "of_member": row.member,
                     "of_project": row.project,
-                    "digest": fleet_rows.seal_task(TaskRecord(run_id, row.member, row.project)),
+                    "digest": seal_task(TaskRecord(run_id, row.member, row.project)),
                 }
                 for row in found
                 if (row.member, row.project) not in keep
@@ -345,7 +346,7 @@ class FleetRecords:
             if row.moment - row.alive <= 2 * BEAT_SECONDS:  # a task that runs, or ended
                 spent.append((row.moment - row.alive, row.sent))
             else:
-                spent.append((row.moment - fleet_requests.last_moment(row), fleet_requests.count_requests(row)))
+                spent.append((row.moment - last_moment(row), count_requests(row)))
         return tuple(sorted((max(0.0, ago), number) for ago, number in spent if number and ago < window))
 
     # --- shapes -------------------------------------------------------------------------------------------------------
@@ -365,7 +366,7 @@ class FleetRecords:
         for start in range(0, len(wanted), _CHUNK):
             chosen = _SHAPES.c.digest.in_(wanted[start : start + _CHUNK])
             for row in await self._rows(select(_SHAPES).where(_SHAPES.c.fleet == fleet, chosen)):
-                fleet_rows.check_seal(row, self._place, row.fleet, row.digest, row.member, row.project, row.plan)
+                check_seal(row, self._place, row.fleet, row.digest, row.member, row.project, row.plan)
                 found[row.digest] = Shape(row.digest, row.member, row.project, row.plan)
         return found
 
@@ -408,10 +409,10 @@ class FleetRecords:
         return now_expression(self._engine, self._now)
 
     def _run(self, row: Row[Any]) -> Run:
-        return fleet_rows.read_run(row, self._place)
+        return read_run(row, self._place)
 
     def _task(self, row: Row[Any]) -> TaskRecord:
-        return fleet_rows.read_task(row, self._place)
+        return read_task(row, self._place)
 
     async def _rows(self, query: Select[Any]) -> Sequence[Row[Any]]:
         return await self._read(lambda connection: connection.execute(query).all())

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from reconciler.model.fleet import TaskRecord, TaskState
-from reconciler.store.fleet_records import FleetRecords
-from reconciler.store.fleet_requests import BEAT_SECONDS, WHOLE_BUDGET
+from reconciler.store.fleets.records import FleetRecords
+from reconciler.store.fleets.requests import BEAT_SECONDS, WHOLE_BUDGET
 from tests.store.stores import PLACES, RUN, RUNS, Now, end_task, tasks
 
 

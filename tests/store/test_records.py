@@ -23,10 +23,10 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, create_mock_engine
 
 from reconciler.model.fleet import Amount, Pause, RunState, TaskRecord, TaskState, Wave
-from reconciler.store import fleet_rows
 from reconciler.store.clock import now_expression
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, Locked, StoreError, UnknownRun, UnknownTask
-from reconciler.store.fleet_records import FleetRecords, open_fleet_records
+from reconciler.store.fleets.records import FleetRecords, open_fleet_records
+from reconciler.store.fleets.rows import write_run
 from tests.harness.tiers import examples
 from tests.store.stores import PLACES, RUN, RUNS, SHAPE, STORES, Now, end_task, new_store, tasks
 
@@ -366,7 +366,7 @@ async def test_a_write_of_another_process_is_not_overwritten(tmp_path: Path) -> 
             assert (await claiming).tries == 6
             approved = replace(RUN, approved_shapes=("a",))
             other.execute("BEGIN IMMEDIATE")
-            for name, value in fleet_rows.write_run(approved).items():
+            for name, value in write_run(approved).items():
                 other.execute(f'UPDATE fleet_runs SET "{name}" = ?', (value,))  # noqa: S608
             updating = asyncio.ensure_future(records.update_run(RUN.id, approved_shapes=["b"]))
             await asyncio.sleep(0.1)
@@ -513,7 +513,7 @@ WORKER = textwrap.dedent(
     import asyncio, json, random, sys
     from msgspec.structs import replace
     from reconciler.model.fleet import TaskState
-    from reconciler.store.fleet_records import open_fleet_records
+    from reconciler.store.fleets.records import open_fleet_records
 
     async def main(where, run, name, members):
         chance, ended = random.Random(name), []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.store.errors import Damaged
-from reconciler.store.fleet_records import open_fleet_records
+from reconciler.store.fleets.records import open_fleet_records
 from tests.store.stores import RUN, SHAPE, tasks
 
 
