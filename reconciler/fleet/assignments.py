@@ -1,4 +1,4 @@
-"""What a task reads of the files of a fleet, and what members of one fleet must not share."""
+"""Reads the files of a fleet for a task, and refuses what members of one fleet must not share."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from reconciler.operations.workspace import Workspace
 
 
 class FileCache(Struct, frozen=True):
-    """What was read of the files of one commit, or during one run.
+    """Content of the files of one commit, or of one run, which is read once.
 
     fleets    by folder and file
     settings  of projects, by folder and environment: the stack, and the names of the declared variables
-    shapes    digests of shapes that are stored
-    saving    held while a shape is stored
+    shapes    digests of stored shapes
+    saving    locked while a shape is stored
     keys      members by the folder of the fleet file, the project and the digest of their API key
-    targets   of one-time secrets, each with the member whose secret goes there
+    targets   of one-time secrets, each with the member whose secret is delivered there
     """
 
     fleets: dict[tuple[Path, str], Fleet] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class FileCache(Struct, frozen=True):
     shapes: set[str] = field(default_factory=set)
     saving: asyncio.Lock = field(default_factory=asyncio.Lock)
     keys: defaultdict[tuple[Path, str, bytes], set[str]] = field(default_factory=lambda: defaultdict(set))
-    looked_up: set[tuple[Path, str]] = field(default_factory=set)
+    searched: set[tuple[Path, str]] = field(default_factory=set)
     targets: dict[tuple[Path, str, str, bytes], str] = field(default_factory=dict)
 
     def read_settings(self, base: Path, project: FleetProject, runtime: Runtime) -> tuple[str, frozenset[str]]:
@@ -48,7 +48,7 @@ class FileCache(Struct, frozen=True):
 
 
 class Assignment(Struct, frozen=True):
-    """What a task is about, as the files say. `base`: the folder of the fleet file."""
+    """The member and project of a task, from the fleet file. `base`: the folder of the fleet file."""
 
     base: Path
     fleet: Fleet
@@ -68,9 +68,9 @@ def refuse_files(workspace: Workspace) -> None:
 
 
 def refuse_shared_key(key: Secret, assigned: Assignment, files: FileCache, environ: Mapping[str, str]) -> None:
-    """Raises OperationError if another member that gets the project has the same API key: in that account, each would
-    overwrite the objects of the other. Knows all members' keys that are in the environment, and otherwise those that
-    this process has used."""
+    """Raises OperationError if another member with the project has the same API key: each would overwrite the objects
+    of the other in that account. Compares all keys in the environment, and otherwise those that this process has used.
+    """
     base, project, fleet = assigned.base, assigned.project, assigned.fleet
 
     def add(member: Member, text: str) -> set[str]:
@@ -79,8 +79,8 @@ def refuse_shared_key(key: Secret, assigned: Assignment, files: FileCache, envir
         members.add(member.name)
         return members
 
-    if fleet.api_key.method is KeyMethod.ENV and (base, project.name) not in files.looked_up:
-        files.looked_up.add((base, project.name))
+    if fleet.api_key.method is KeyMethod.ENV and (base, project.name) not in files.searched:
+        files.searched.add((base, project.name))
         for member in fleet.members.values():
             text = environ.get(fleet.api_key.locate(member), "").strip()
             if text and member.matches(project.select):
@@ -94,8 +94,9 @@ def refuse_shared_key(key: Secret, assigned: Assignment, files: FileCache, envir
 
 
 def refuse_shared_targets(workspace: Workspace, assigned: Assignment, files: FileCache) -> None:
-    """Raises OperationError if a one-time secret would be delivered where another member's is: one would replace the
-    other. Knows the members that this process has opened; what a command does is not known."""
+    """Raises OperationError if a one-time secret would replace that of another member at the same target. Compares the
+    members that this process has opened. Targets of commands are unknown.
+    """
     for declaration in workspace.manifest.declarations.values():
         for output, delivery in declaration.deliver.items():
             if delivery.way == "to_command":

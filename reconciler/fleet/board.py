@@ -1,4 +1,4 @@
-"""The tasks of a run, as its coordinator last saw them."""
+"""The tasks of a run, as its coordinator last read them from the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Board:
 
     def __init__(self, tasks: Iterable[TaskRecord]) -> None:
         self.tasks: dict[TaskKey, TaskRecord] = {}
-        self.earlier_tries: dict[TaskKey, int] = {}  # before this coordinator
+        self.earlier_attempts: dict[TaskKey, int] = {}  # before this coordinator
         self.states: Counter[TaskState] = Counter()
         self.unfinished: Counter[int] = Counter()  # by wave
         self.members: defaultdict[int, set[str]] = defaultdict(set)  # by wave
@@ -28,7 +28,7 @@ class Board:
         key = (task.member, task.project)
         if (before := self.tasks.get(key)) is not None:
             self._count(before, -1)
-        self.earlier_tries.setdefault(key, task.tries)
+        self.earlier_attempts.setdefault(key, task.attempts)
         self.tasks[key] = task
         self._count(task, 1)
         self.members[task.wave].add(task.member)
@@ -40,6 +40,6 @@ class Board:
         if not task.state.is_final:
             self.unfinished[task.wave] += number
 
-    def unfinished_of(self, wave: int) -> list[TaskKey]:
+    def find_unfinished(self, wave: int) -> list[TaskKey]:
         """The tasks of a wave that have not ended."""
         return [key for key, task in self.tasks.items() if task.wave == wave and not task.state.is_final]

@@ -1,7 +1,7 @@
 """Fetches the files of a commit from a Git repository, into a folder that the tasks of a machine share.
 
-Each commit is one folder of the cache, which gets its name only when it is complete. Processes agree by a lock on a
-file beside the folder, which the kernel releases when a process dies.
+Each commit is one folder of the cache, which is renamed to its final name when it is complete. Processes lock a file
+next to the folder; the kernel releases the lock when a process dies.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from reconciler.model.redaction import redact
 from reconciler.operations.errors import UnusableSource
 from reconciler.operations.opening.git import GitError, find_worktree, open_own_git, without_network
 
-KEPT = 16
-"""Checkouts that stay in a cache, the last ones that were asked for."""
+MAX_CHECKOUTS = 16
+"""Maximum number of unused checkouts in a cache; the most recently requested ones remain."""
 
 IN_USE = 6 * 3600.0
-"""Seconds after which no task uses a checkout any more that was not asked for since."""
+"""Seconds after the last request for a checkout, during which a task may use it."""
 
 _TIMEOUT = 300.0  # seconds for a fetch
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -52,7 +52,7 @@ _PROTOCOLS = ("https", "ssh", "file")
 def fetch_checkout(source: str, commit: str, cache: Path, environ: Mapping[str, str] = os.environ) -> Path:
     """The folder with the files of a commit; without a commit, the folder `source` as it is. Raises UnusableSource.
 
-    The folder stays for at least `IN_USE` seconds after the call.
+    The folder is not removed for at least `IN_USE` seconds after the call.
 
     source   folder of a Git repository, or URL (https, ssh, file)
     commit   full id
@@ -108,7 +108,7 @@ def check_source(source: str) -> None:
 
 
 def _fetch(source: str, commit: str, folder: Path, environ: Mapping[str, str]) -> None:
-    """Fetches one commit into a new folder. The caller has its lock."""
+    """Fetches one commit into a new folder. The caller has locked it."""
     partial = folder.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
     partial.mkdir(mode=0o700)
@@ -122,30 +122,30 @@ def _fetch(source: str, commit: str, folder: Path, environ: Mapping[str, str]) -
         secrets = [environ[name] for name in _SECRETS if environ.get(name)]
         reason = redact(" ".join(str(error).split()), secrets)
         raise UnusableSource(f"commit {commit[:12]} cannot be fetched from {source}: {reason}") from None
-    os.sync()  # a machine that loses its power must not keep the folder with empty files
+    os.sync()  # after a power failure the folder must not have empty files
     partial.rename(folder)
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """What a fetch gets of a worker's environment. It asks no questions."""
+    """The variables of a worker's environment that a fetch receives. Git does not prompt."""
     needed = {name: environ[name] for name in _NEEDED if name in environ}
     return needed if "GIT_SSH" in needed else {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **needed}
 
 
 def _locate(source: str) -> str:
-    """A URL as it is; of a folder the repository, since Git would take a folder with the files of one for another."""
+    """A URL unchanged; for a folder its repository, since Git would also use a folder with the files of one."""
     worktree = None if is_url(source) else find_worktree(Path(source), {})
     return source if worktree is None else str(worktree.own)
 
 
 def _remove_old(cache: Path) -> None:
-    """Removes all but the last checkouts, and what killed processes left. Never one that a task may use."""
+    """Removes old checkouts and the remains of killed processes. Never removes a checkout that a task may use."""
     folders = sorted(
-        (entry for entry in cache.iterdir() if entry.is_dir() and not entry.suffix), key=_last_asked, reverse=True
+        (entry for entry in cache.iterdir() if entry.is_dir() and not entry.suffix), key=_last_request, reverse=True
     )
-    for folder in [*folders[KEPT:], *cache.glob("*.partial"), *cache.glob("*.old")]:
+    for folder in [*folders[MAX_CHECKOUTS:], *cache.glob("*.partial"), *cache.glob("*.old")]:
         with _lock(cache, folder.stem, wait=False) as is_locked:
-            if not is_locked or time.time() - _last_asked(folder) < IN_USE:
+            if not is_locked or time.time() - _last_request(folder) < IN_USE:
                 continue
             old = folder.with_suffix(".old")
             if not folder.suffix:
@@ -154,7 +154,7 @@ def _remove_old(cache: Path) -> None:
             shutil.rmtree(folder if folder.suffix else old, ignore_errors=True)
 
 
-def _last_asked(folder: Path) -> float:
+def _last_request(folder: Path) -> float:
     try:
         return folder.stat().st_mtime
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def _last_asked(folder: Path) -> float:
 
 @contextmanager
 def _lock(cache: Path, key: str, *, wait: bool = True) -> Iterator[bool]:
-    """Holds the exclusive right to change one folder of the cache; yields False if another process has it."""
+    """Locks one folder of the cache; with `wait=False`, yields False if another process has locked it."""
     path = cache / f"{key}.lock"
     while True:
         with path.open("a") as file:

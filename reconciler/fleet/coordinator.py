@@ -1,6 +1,6 @@
-"""Runs a fleet: gives tasks to a pool, wave by wave, until every task has ended or a gate is closed.
+"""Runs a fleet: submits tasks to a pool, wave by wave, until every task has ended or a gate is closed.
 
-The store is the only truth: a coordinator that dies is replaced by `resume`, and a task that ended is never run again.
+All state is in the store: `resume` continues the run of a coordinator that died, and no ended task is run again.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from reconciler.operations.runtime import Runtime
 from reconciler.store.errors import Locked
 from reconciler.store.fleets.records import FleetRecords, task_lease
 
-MOST_TRIES = 10  # workers that may die in one task, or errors one after another, before it counts as failed
-_POLL = 1.0  # seconds between looks at a pause
-_AGAIN = 1.0  # seconds before a task that could not run is given again; twice as many after each further error
-_MOST_AGAIN = 32  # times _AGAIN
+MAX_ATTEMPTS = 10  # workers that may die in one task, or errors one after another, before it counts as failed
+_POLL = 1.0  # seconds between reads of the pause
+_BACKOFF = 1.0  # seconds before a task that could not run is resubmitted; doubled after each further error
+_MAX_BACKOFF = 32  # times _BACKOFF
 
 
 class FleetProgress(Struct, frozen=True):
-    """How far a run is.
+    """The progress of a run.
 
     states   number of tasks by state
-    wave     name of the wave that runs
+    wave     name of the running wave
     rate     tasks that ended per second since this coordinator started
     waiting  why the run waits; empty: it does not
     """
@@ -48,13 +48,13 @@ class FleetProgress(Struct, frozen=True):
         return sum(self.states.values())
 
     @property
-    def ended(self) -> int:
+    def ended_tasks(self) -> int:
         return sum(count for state, count in self.states.items() if state.is_final)
 
     @property
     def remaining_seconds(self) -> float | None:
         """The estimate for the tasks that have not ended; None: unknown."""
-        return (self.total - self.ended) / self.rate if self.rate else None
+        return (self.total - self.ended_tasks) / self.rate if self.rate else None
 
 
 OnProgress = Callable[[FleetProgress], None]
@@ -70,12 +70,12 @@ async def execute(
     on_progress: OnProgress,
     stop: asyncio.Event,
     wait: bool = True,
-    again: float = _AGAIN,
+    backoff: float = _BACKOFF,
 ) -> Run:
-    """Runs what has not ended: until the end, until `stop` is set, or until a gate that only a person opens.
+    """Runs the tasks that have not ended, until all have, until `stop` is set, or until a gate that needs approval.
 
-    wait   wait for pauses that end and for `min_success_time`; otherwise the run stays open
-    again  seconds before a task that could not run is given again; twice as many after each further error
+    wait     wait for the end of pauses and for `min_success_time`; otherwise the run remains open
+    backoff  seconds before a task that could not run is resubmitted; doubled after each further error
 
     Raises ChangedWaves, Locked if another coordinator executes this run, and StoreError.
     """
@@ -84,7 +84,7 @@ async def execute(
     async with records.lock(run_lease(run), on_loss=lambda _: lost.set()):
         board = Board(await records.tasks(run.id))
         return await _Execution(
-            source, run, records, pool, runtime, on_progress, stop, lost, wait, again, board
+            source, run, records, pool, runtime, on_progress, stop, lost, wait, backoff, board
         ).run_waves()
 
 
@@ -98,12 +98,12 @@ class _Execution(Struct):
     stop: asyncio.Event
     lost: asyncio.Event
     wait: bool
-    again: float
+    backoff: float
     board: Board
     errors: Counter[TaskKey] = field(default_factory=Counter)  # of the pool, one after another
     ended_here: int = 0
     began: float = 0.0
-    paused: float = 0.0  # when the store was last asked for a pause
+    paused: float = 0.0  # when the pause was last read from the store
     wave: int = 0
 
     @property
@@ -141,12 +141,12 @@ class _Execution(Struct):
         if self.has_too_many_failures:
             return f"{failed} {'member' if failed == 1 else 'members'} of wave {name} failed"
         own = [task for task in self.board.tasks.values() if task.wave == self.wave]
-        states = {task.state for task in own if task.tries} or {task.state for task in own}
-        # A wave of which nothing is approved is passed over. One whose members have no plan is not: they are skipped.
-        is_passed_over = not any(task.tries for task in own) and TaskState.SKIPPED not in states
-        is_proven = TaskState.SUCCEEDED in states or is_passed_over
+        states = {task.state for task in own if task.attempts} or {task.state for task in own}
+        # A wave without approved shapes is skipped. One with members without a plan is not: these are skipped.
+        is_skipped = not any(task.attempts for task in own) and TaskState.SKIPPED not in states
+        has_succeeded = TaskState.SUCCEEDED in states or is_skipped
         is_followed = any(self.board.unfinished.values())
-        return f"no member of wave {name} was applied" if is_followed and not is_proven else ""
+        return f"no member of wave {name} was applied" if is_followed and not has_succeeded else ""
 
     async def _fail(self, reason: str) -> Run:
         waiting = [key for key, task in self.board.tasks.items() if not task.state.is_final]
@@ -164,7 +164,7 @@ class _Execution(Struct):
     # --- gates --------------------------------------------------------------------------------------------------------
 
     async def _pass_gates(self) -> bool:
-        """Waits until the wave may go on; False if it may not."""
+        """Waits until the wave may continue; False if it may not."""
         while not self.is_stopped:
             gate = await self._find_gate()
             if gate is None:
@@ -186,8 +186,8 @@ class _Execution(Struct):
         """Sleeps, at most until `stop` is set."""
         await sleep_until_stopped(self.runtime.clock.sleep(max(seconds, 0.0)), self.stop)
 
-    async def may_go_on(self) -> bool:
-        """Whether more tasks of the wave may start. Asks the store for a pause once in a while."""
+    async def may_continue(self) -> bool:
+        """Whether more tasks of the wave may start. Reads the pause from the store every `_POLL` seconds."""
         if self.is_stopped or self.has_too_many_failures:
             return False
         now = self.runtime.clock.now()
@@ -200,31 +200,31 @@ class _Execution(Struct):
 
     async def _run_wave(self) -> None:
         feed = _Feed(self)
-        async with aclosing(self.pool.run(feed.give())) as ends:
+        async with aclosing(self.pool.run(feed.submit())) as ends:
             async for end in ends:
                 await self._settle(end)
                 await feed.settle((end.task.member, end.task.project))
                 self._report("")
 
     async def _settle(self, end: TaskEnd) -> None:
-        """Reads what became of a task."""
+        """Reads the result of a task from the store."""
         record = await self.records.task(self.run.id, end.task.member, end.task.project)
         assert record is not None
         key = (record.member, record.project)
         self.errors[key] = self.errors[key] + 1 if end.error else 0
-        tries = record.tries - self.board.earlier_tries[key]
-        if not record.state.is_final and max(tries, self.errors[key]) >= MOST_TRIES:
-            record = await self._give_up(record, tries, end.error)
+        attempts = record.attempts - self.board.earlier_attempts[key]
+        if not record.state.is_final and max(attempts, self.errors[key]) >= MAX_ATTEMPTS:
+            record = await self._fail_task(record, attempts, end.error)
         self.board.set(record)
         self.ended_here += record.state.is_final
 
-    async def _give_up(self, record: TaskRecord, tries: int, error: str) -> TaskRecord:
-        """Ends a task that cannot be run, unless a worker runs it. Returns its record."""
+    async def _fail_task(self, record: TaskRecord, attempts: int, error: str) -> TaskRecord:
+        """Fails a task that cannot be run, unless a worker is running it. Returns its record."""
         with suppress(Locked):
             async with self.records.lock(task_lease(record.key), on_loss=lambda _: None):
                 record = await self.records.claim(record.run, record.member, record.project, "")
                 if not record.state.is_final:
-                    why = f"{tries} workers started it, and none finished it" if tries else ""
+                    why = f"{attempts} workers started it, and none finished it" if attempts else ""
                     reason = ": ".join(filter(None, (why, error)))
                     failed = replace(record, state=TaskState.FAILED, exit_code=exit_codes.ERROR, reason=reason)
                     await self.records.finish(failed)
@@ -233,8 +233,8 @@ class _Execution(Struct):
         return ended
 
     def delay(self, key: TaskKey) -> float:
-        """Seconds before a task that could not run is given again."""
-        return self.again * min(1 << max(self.errors[key] - 1, 0), _MOST_AGAIN)
+        """The back-off of a task that could not run, in seconds."""
+        return self.backoff * min(1 << max(self.errors[key] - 1, 0), _MAX_BACKOFF)
 
     async def skip_after(self, before: TaskKey, key: TaskKey) -> None:
         """Skips a task of a project that comes after one that did not succeed."""
@@ -258,7 +258,7 @@ class _Execution(Struct):
 
 
 class _Feed:
-    """Gives the tasks of a wave to a pool; those of projects that come after others once these have succeeded."""
+    """Submits the tasks of a wave to a pool. A task waits until the projects before its project have succeeded."""
 
     def __init__(self, execution: _Execution) -> None:
         self._execution = execution
@@ -267,13 +267,13 @@ class _Feed:
         self._running: set[TaskKey] = set()
         self._delayed: set[TaskKey] = set()
         self._changed = asyncio.Event()
-        self._given = 0
+        self._started = 0
 
-    async def give(self) -> AsyncIterator[Task]:
-        for key in self._execution.board.unfinished_of(self._execution.wave):
+    async def submit(self) -> AsyncIterator[Task]:
+        for key in self._execution.board.find_unfinished(self._execution.wave):
             await self._sort(key)
         while self._ready or self._running or self._delayed:
-            if not await self._execution.may_go_on():
+            if not await self._execution.may_continue():
                 return
             if self._ready:
                 await self._spread_start()
@@ -288,13 +288,13 @@ class _Feed:
     async def _spread_start(self) -> None:
         """Waits a random time before each of the first starts of a wave."""
         fleet, execution = self._execution.source.fleet, self._execution
-        if fleet.start_spread and self._given < fleet.members_at_once:
+        if fleet.start_spread and self._started < fleet.members_at_once:
             most = 2 * fleet.start_spread / fleet.members_at_once
             await execution.sleep(most * execution.runtime.random.fraction())
-        self._given += 1
+        self._started += 1
 
     async def _sort(self, key: TaskKey) -> None:
-        """Adds a task to those that are ready, or to those that wait for others."""
+        """Adds a task to the ready tasks, or to those that wait for others."""
         member, project = key
         tasks, projects = self._execution.board.tasks, self._execution.source.fleet.projects
         is_ordered = self._execution.run.verb is RunVerb.APPLY and project in projects
@@ -311,12 +311,12 @@ class _Feed:
             self._ready.append(key)
 
     async def settle(self, key: TaskKey) -> None:
-        """A task is no longer with the pool. If it has not ended, it is given again after a while."""
+        """Handles a task that the pool returned. If it has not ended, it is resubmitted after its back-off."""
         self._running.discard(key)
         state = self._execution.board.tasks[key].state
         if not state.is_final:
             self._delayed.add(key)
-            asyncio.get_running_loop().call_later(self._execution.delay(key), self._give_again, key)
+            asyncio.get_running_loop().call_later(self._execution.delay(key), self._resubmit, key)
         else:
             await self._release(key)
         self._changed.set()
@@ -333,7 +333,7 @@ class _Feed:
                     del self._needs[other]
                     self._ready.append(other)
 
-    def _give_again(self, key: TaskKey) -> None:
+    def _resubmit(self, key: TaskKey) -> None:
         self._delayed.discard(key)
         self._ready.append(key)
         self._changed.set()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from distributed import Security
 
 THREADS = 8
-"""Tasks at a time in one local worker."""
+"""Number of tasks at a time in one local worker."""
 
 RECONNECT = 60.0
 """Seconds that the scheduler of a cluster may take to restart."""
@@ -28,7 +28,7 @@ RECONNECT = 60.0
 _CONNECT = 15.0  # seconds
 _MEMORY = "1GiB"  # of one local worker
 
-# A local cluster serves no web pages, which need no certificate, and takes no profiles.
+# A local cluster serves no web pages, which would require no certificate, and records no profiles.
 _LOCAL = {
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
@@ -49,20 +49,20 @@ async def open_local_pool(
     memory_limit: str = _MEMORY,
     environ: Mapping[str, str] | None = None,
 ) -> AsyncIterator[DaskPool]:
-    """A scheduler in this process and workers in processes of their own, for the time of the block.
+    """Starts a scheduler in this process and workers in separate processes, for the duration of the block.
 
-    Only this process and its workers have the certificate with which they speak to each other.
+    Only this process and its workers have the certificate of their connections.
 
     threads       tasks at a time in one worker
-    memory_limit  a worker that takes more is replaced
-    environ       variables for the workers, besides those of this process
+    memory_limit  a worker that uses more is replaced
+    environ       variables for the workers, in addition to those of this process
     """
     _require_dask()
     import dask
     from distributed import Client, LocalCluster, Security
 
     async with AsyncExitStack() as stack:
-        stack.enter_context(_restored_environment())
+        stack.enter_context(_restore_environment())
         stack.enter_context(dask.config.set(_LOCAL))
         cluster = LocalCluster(
             n_workers=workers,
@@ -89,10 +89,10 @@ async def open_local_pool(
 async def open_cluster_pool(
     run: RunTask, scheduler: str, *, patience: float = PATIENCE, reconnect: float = RECONNECT
 ) -> AsyncIterator[DaskPool]:
-    """The workers of a running scheduler. Raises UnusableCluster.
+    """Connects to the workers of a running scheduler. Raises UnusableCluster.
 
     scheduler  such as `tls://host:8786`; certificates are Dask's settings
-    patience   seconds until a task is given back that no worker can run
+    patience   seconds until a task that no worker can run is returned
     reconnect  seconds that the scheduler may take to restart
     """
     _require_dask()
@@ -120,7 +120,7 @@ async def open_cluster_pool(
 
 
 def _security(scheduler: str) -> Security:
-    """How to connect to a scheduler: everyone who may connect can run any code on its workers."""
+    """The certificates for a scheduler: everyone who can connect to it can run any code on its workers."""
     import dask
     from distributed import Security
 
@@ -157,14 +157,14 @@ def _require_dask() -> None:
 
 
 def dask_setup(_worker: object) -> None:
-    """Called by Dask when a local worker starts: it ends with the command, after the tasks that run, not by Ctrl-C."""
+    """Called by Dask when a local worker starts. It ignores Ctrl-C, and ends with the command after running tasks."""
     for name in (signal.SIGINT, signal.SIGHUP):
         signal.signal(name, signal.SIG_IGN)
 
 
 @contextmanager
-def _restored_environment() -> Iterator[None]:
-    """Undoes what Dask sets for its workers in this process."""
+def _restore_environment() -> Iterator[None]:
+    """Restores the variables that Dask sets in this process for its workers."""
     before = dict(os.environ)
     try:
         yield

@@ -1,7 +1,7 @@
 """Runs the tasks of a fleet on the workers of a Dask scheduler (docs/decisions/0020).
 
-Dask places tasks on workers and notices dead ones. What became of a task is in the store, so that nothing is fetched
-from Dask: a task has ended when its function has returned anywhere, and a task that Dask lost is given back.
+Dask assigns tasks to workers and detects dead workers. The results of tasks are in the store, and nothing is fetched
+from Dask: a task has ended when its function has returned, and a task that Dask lost is returned to the caller.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 PATIENCE = 300.0
-"""Seconds until a task is given back that no worker can run."""
+"""Seconds until a task that no worker can run is returned to the caller."""
 
-_AHEAD = 2  # tasks with Dask, for each that runs
-_MOST_STUCK = 1000  # tasks with Dask that wait for a resource
-_SHARE = 1 / 1024  # of a worker's resource that a task takes: the amount is no limit, the resource only names workers
-_REFRESH = 2.0  # seconds between looks at the cluster
+_AHEAD = 2  # submitted tasks for each running task
+_MAX_STUCK = 1000  # submitted tasks that wait for a resource
+_SHARE = 1 / 1024  # of a worker's resource that a task uses: the amount is no limit, the resource only selects workers
+_REFRESH = 2.0  # seconds between reads of the cluster's state
 
 RunTask = Callable[[Task], None]
 """Runs a task in a thread of a worker, where it is imported by name."""
 
 
 class TaskError(Exception):
-    """A task ended with an exception on its worker. The text travels through the scheduler and has no secrets."""
+    """A task ended with an exception on its worker. The text is sent through the scheduler and has no secrets."""
 
 
 class WrongVersion(TaskError):
-    """The worker has another version of reconciler than the command, and may understand tasks differently."""
+    """The worker has another version of reconciler than the command, and may interpret tasks differently."""
 
 
 def run_on_worker(run: RunTask, task: Task, version: str) -> None:
-    """What Dask calls on a worker. Takes names and returns nothing."""
+    """Runs a task on a worker, called by Dask. Its arguments are names, and it returns nothing."""
     if version != reconciler.__version__:
         raise WrongVersion(f"a worker has version {reconciler.__version__} of reconciler, and this command {version}")
     try:
         run(task)
-    except Exception as error:  # noqa: BLE001 - its cause, which would travel too, may contain anything
+    except Exception as error:  # noqa: BLE001 - its cause, which would be sent too, may contain anything
         failure = describe_error(error)
     else:
         return
@@ -59,10 +59,10 @@ def run_on_worker(run: RunTask, task: Task, version: str) -> None:
 class DaskPool:
     """The port `Pool`, on the workers of a Dask scheduler.
 
-    patience  seconds until a task is given back that no worker can run
+    patience  seconds until a task that no worker can run is returned to the caller
     """
 
-    version = reconciler.__version__  # that workers must have too
+    version = reconciler.__version__  # workers must have the same
 
     def __init__(self, client: Client, where: str, run: RunTask, patience: float = PATIENCE) -> None:
         self._client, self._where, self._run, self._patience = client, where, run, patience
@@ -70,7 +70,7 @@ class DaskPool:
     async def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
         """See `Pool`. Raises UnusableCluster if the scheduler or all workers are lost."""
         batch = _Batch(self._client, self._patience, self._where)
-        running = [asyncio.create_task(each) for each in (self._feed(tasks, batch), batch.watch_cluster())]
+        running = [asyncio.create_task(work) for work in (self._feed(tasks, batch), batch.watch_cluster())]
         try:
             while (end := await batch.ended.get()) is not None:
                 if isinstance(end, UnusableCluster):
@@ -81,7 +81,7 @@ class DaskPool:
             await batch.close(running)
 
     async def _feed(self, tasks: AsyncIterator[Task], batch: _Batch) -> None:
-        """Submits tasks as there is room, until there are no more and all have ended."""
+        """Submits tasks while there is room, until there are no more and all have ended."""
         try:
             while await batch.wait_for_room():
                 try:
@@ -90,7 +90,7 @@ class DaskPool:
                     break
                 if task.commit:
                     check_source(task.source)
-                # A new key for each try: Dask may still have the last, with its failure.
+                # A new key for each attempt: Dask may still have the last one, with its failure.
                 batch.add(
                     task,
                     self._client.submit(
@@ -105,14 +105,14 @@ class DaskPool:
 
 
 class _Batch:
-    """The tasks that are with Dask."""
+    """The tasks that were submitted to Dask and have not ended."""
 
     def __init__(self, client: Client, patience: float, where: str) -> None:
         self.client, self.patience, self.where = client, patience, where
         self.tasks: dict[Future, Task] = {}
         self.ended: asyncio.Queue[TaskEnd | UnusableCluster | None] = asyncio.Queue()
-        self.threads: Counter[str] = Counter()  # of the workers that have a resource; "": of all
-        self.seen: dict[str, float] = {}  # when there was a worker with a resource
+        self.threads: Counter[str] = Counter()  # threads of the workers with a resource; "": of all workers
+        self.seen: dict[str, float] = {}  # when a worker with the resource was last connected
         self.changed = asyncio.Condition()
         self.watchers: set[asyncio.Task[None]] = set()
         self.run = ""
@@ -133,7 +133,7 @@ class _Batch:
             case _:
                 error = str(failure) if isinstance(failure, TaskError) else f"{type(failure).__name__}: {failure}"
         del self.tasks[future]
-        future.release()  # or the scheduler runs it again when this worker dies
+        future.release()  # otherwise the scheduler runs it again if this worker dies
         if isinstance(failure, WrongVersion):
             self._end(str(failure))
         self.ended.put_nowait(TaskEnd(task, error.partition("\n")[0]))
@@ -148,18 +148,18 @@ class _Batch:
             return bool(await self.changed.wait_for(self._has_room))
 
     def _has_room(self) -> bool:
-        """Tasks for a resource count as far as its workers are busy with them, so that they do not hold up others."""
+        """Counts tasks for a resource only up to the capacity of its workers, so that they do not delay others."""
         waiting = Counter(task.needs for task in self.tasks.values())
         busy = sum(min(number, _AHEAD * self.threads[needs]) for needs, number in waiting.items())
         room = self.client.status == "running" and busy < _AHEAD * self.threads[""]
-        return room and len(self.tasks) < _MOST_STUCK + _AHEAD * self.threads[""]
+        return room and len(self.tasks) < _MAX_STUCK + _AHEAD * self.threads[""]
 
     async def wait_for_all(self) -> None:
         async with self.changed:
             await self.changed.wait_for(lambda: not self.tasks)
 
     async def watch_cluster(self) -> None:
-        """Counts the threads of the workers from time to time, and ends the run if tasks cannot run any more."""
+        """Counts the threads of the workers periodically, and ends the run if tasks can no longer run."""
         self.seen[""] = time.monotonic()
         lost = "lost the scheduler"
         while self.client.status != "closed":
@@ -190,10 +190,10 @@ class _Batch:
                 self.seen[name] = time.monotonic()
 
     async def close(self, running: Iterable[asyncio.Task[None]]) -> None:
-        """Gives up what is still with Dask: workers do not start it any more."""
+        """Cancels the tasks that are still submitted: workers do not start them."""
         ending = [*running, *self.watchers]
-        for each in ending:
-            each.cancel()
+        for work in ending:
+            work.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
         for future in self.tasks:
             future.release()

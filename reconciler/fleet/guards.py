@@ -1,4 +1,4 @@
-"""The guards of a fleet: what one apply may change in all members together, unless a person allows more."""
+"""The guards of a fleet: the maximum changes of one apply in all members together, without approval of more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DELETING = (Action.DELETE, Action.REPLACE)
 
 
 class Excess(Struct, frozen=True):
-    """What an apply would change beyond a guard. `what`: MEMBERS or DELETES."""
+    """Changes of an apply beyond a guard. `what`: MEMBERS or DELETES."""
 
     what: str
     count: int
@@ -33,11 +33,11 @@ class Excess(Struct, frozen=True):
 def find_excess(
     fleet: Fleet, plans: Iterable[TaskRecord], shapes: Collection[str], allowed: Mapping[str, int]
 ) -> Iterator[Excess]:
-    """What applying these plans would change beyond the guards of the fleet.
+    """Yields the changes beyond the guards of the fleet, if these plans were applied.
 
-    plans    tasks of the reviewed run, of the members that are selected
+    plans    tasks of the reviewed run, of the selected members
     shapes   digests of the approved shapes: other plans are not applied
-    allowed  by MEMBERS or DELETES: the number that a person allowed
+    allowed  by MEMBERS or DELETES: the approved number
     """
     applied = [plan for plan in plans if plan.state is TaskState.SUCCEEDED and plan.changes and plan.shape in shapes]
     guards = fleet.guards

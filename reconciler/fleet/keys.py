@@ -1,4 +1,4 @@
-"""Finds the API key of a member where its tasks run. The key never leaves this process."""
+"""Finds the API key of a member on the worker that runs its tasks. The key is not sent to other processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST = 4096  # characters of a file with a key
 
 
 class KeyNotFound(Exception):
-    """A worker has no key for a member; says where it was looked for."""
+    """A worker has no key for a member. The message names the place that was searched."""
 
 
 async def find_key(source: KeySource, member: Member, folder: Path, environ: Mapping[str, str]) -> Secret:
@@ -41,7 +41,7 @@ def _require(text: str | None, what: str, source: str) -> Secret:
 
 
 def _check(key: Secret, what: str) -> Secret:
-    """The key, if an HTTP header can carry it. Raises KeyNotFound."""
+    """The key, if it is valid in an HTTP header. Raises KeyNotFound."""
     text = key.reveal()
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise KeyNotFound(f"no API key: the {what} contains a space, a line break or a character that is not ASCII")

@@ -47,7 +47,7 @@ class LocalPool:
         error = ""
         try:
             await run_task(task, self._context)
-        except Exception as failure:  # noqa: BLE001 - the coordinator tries again, and reports it in the end
+        except Exception as failure:  # noqa: BLE001 - the coordinator resubmits the task, and reports the last error
             error = describe_error(failure)
         ends.put_nowait(TaskEnd(task, error))
         room.release()

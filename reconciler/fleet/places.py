@@ -1,4 +1,4 @@
-"""Where the store of a fleet and the checkouts of a machine are."""
+"""Finds the store of a fleet and the folder of checkouts on a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs the tasks of a fleet: the port that an engine implements."""
+"""The port of an engine that runs the tasks of a fleet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from reconciler.store.errors import StoreError
 
 
 def describe_error(error: Exception) -> str:
-    """Why a task could not run, without secrets: an error that is not made for people may contain anything."""
+    """The reason why a task could not run, without secrets: the text of an unexpected error may contain anything."""
     if isinstance(error, OperationError | StoreError):
         return str(error)
     frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -22,7 +22,7 @@ def describe_error(error: Exception) -> str:
 
 
 class TaskEnd(Struct, frozen=True):
-    """A task is no longer with the engine. What became of it is in the store.
+    """The end of a task in the engine. Its result is in the store.
 
     error  why the engine lost it, such as a worker that died; empty: its function returned
     """
@@ -37,6 +37,6 @@ class Pool(Protocol):
     def run(self, tasks: AsyncIterator[Task]) -> AsyncGenerator[TaskEnd, None]:
         """Runs tasks and yields each when it ends, in any order.
 
-        Takes no more tasks than can start soon, so that the caller can stop giving them. Ends when `tasks` ends and
-        every task has ended. Closing it cancels the tasks that run.
+        Takes only tasks that can start soon, so that the caller can stop submitting. Ends when `tasks` ends and every
+        task has ended. Closing it cancels the running tasks.
         """

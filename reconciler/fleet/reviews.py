@@ -1,4 +1,4 @@
-"""The approvals that a person grants by approving a shape. `planning.reviewed_changes` recognizes reviewed changes."""
+"""The approvals that are granted by approving a shape. `planning.reviewed_changes` recognizes reviewed changes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from reconciler.rendering.wire import plan_json
 
 
 def approvals_of(shape: Shape) -> Allow:
-    """The approvals that a person grants by approving a shape: those that its plans need and the project does not
-    grant."""
+    """The approvals that are granted by approving a shape: those that its plans require beyond those of the project."""
     plan = plan_json.read_plan(shape.plan, lambda source, _: Secret("", source))
     allow: dict[tuple[str, str], int] = {}
     for item in plan.missing_approvals:

@@ -1,4 +1,4 @@
-"""Makes runs of a fleet and their tasks, and says what a run waits for."""
+"""Creates and reopens runs of a fleet with their tasks, and finds the gate that a run waits for."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from reconciler.store.fleets.records import FleetRecords
 
 
 class FleetSource(Struct, frozen=True):
-    """Where the files of a fleet come from.
+    """The source of the files of a fleet.
 
     source  folder of the repository, or a Git URL
     file    the fleet file, relative to the source
-    commit  that workers check out; empty: the files as they are
+    commit  that workers check out; empty: the files of the folder, without a commit
     """
 
     fleet: Fleet
@@ -56,12 +56,12 @@ async def start_run(
     commit: str = "",
     now: float,
 ) -> Run:
-    """Creates a run with its tasks; nothing is started.
+    """Creates a run with its tasks, without starting it.
 
     selected         the members; None: all
     reviewed         of an apply: the run of plans whose changes may be applied
     approved_shapes  of an apply
-    commit           of the files, for reports, if workers use the files as they are
+    commit           of the files, for reports, if workers do not check out a commit
     """
     fleet = source.fleet
     run = Run(
@@ -123,10 +123,10 @@ async def reopen_run(
     *,
     keep: Collection[tuple[str, str]] = (),
 ) -> Run | None:
-    """Lets the tasks in these final states wait again; None if there are none. `execute` continues the run.
+    """Resets the tasks in these final states to WAITING; None if there are none. `execute` continues the run.
 
-    approved_shapes  added to those that are approved
-    keep             tasks that stay as they are, by member and project
+    approved_shapes  added to the approved ones
+    keep             tasks that are not reset, by member and project
 
     Raises Locked if a coordinator executes the run.
     """
@@ -137,8 +137,9 @@ async def reopen_run(
 
 
 def check_waves(source: FleetSource, run: Run) -> None:
-    """Raises ChangedWaves if the waves of the fleet file are not those that an apply was started with: its approvals
-    and the waves of its tasks belong to these."""
+    """Raises ChangedWaves if the waves of the fleet file differ from those at the start of an apply, to which its
+    approvals and tasks refer.
+    """
     if run.verb is not RunVerb.APPLY or run.waves == source.fleet.waves:
         return
     raise ChangedWaves(
@@ -161,12 +162,12 @@ def _describe_changes(old: Sequence[Wave], new: Sequence[Wave]) -> list[str]:
 
 
 def run_lease(run: Run) -> str:
-    """The name of the lock that the coordinator of a run holds."""
+    """The name of the lease of a run, which its coordinator holds."""
     return f"fleet run {run.id}"
 
 
 class Gate(Struct, frozen=True):
-    """Why a run waits before a wave. `until`: seconds since 1970; None: until a person acts."""
+    """The reason why a run waits before a wave. `until`: seconds since 1970; None: until a user acts."""
 
     reason: str
     until: float | None = None
@@ -176,9 +177,9 @@ def find_gate(run: Run, tasks: Sequence[TaskRecord], wave: int, now: float) -> G
     """The gate before a wave of an apply, without pauses; None if it may start."""
     if run.verb is not RunVerb.APPLY or all(task.state.is_final for task in tasks if task.wave == wave):
         return None
-    if any(task.tries for task in tasks if task.wave == wave):
+    if any(task.attempts for task in tasks if task.wave == wave):
         return None  # it has started
-    # Of all earlier waves: in the one before, perhaps no member had anything to apply.
+    # Of all earlier waves: the one before may have had no changes.
     ends = (
         (task.ended + run.wave_at(task.wave).min_success_time, task.wave)
         for task in tasks

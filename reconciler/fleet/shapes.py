@@ -1,6 +1,6 @@
-"""The shape of a plan: what remains of it when values of the member's own variables are replaced by their names.
+"""The shape of a plan: its content with the values of the member's variables replaced by their names.
 
-Plans of many members have one shape if they differ only in such values. A person reviews one of them for all.
+Plans of many members have the same shape if they differ only in such values. One of them is reviewed for all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from reconciler.model.value import Hidden, Json, JsonTemplate, Ref, Secret, Temp
 from reconciler.planning.judging.rules import Rules, describe_policy
 from reconciler.planning.judging.strictness import RESOURCE, SETTINGS, Strictness, is_demand
 
-_DIGITS = 12  # of the digest of a shape: people copy it
+_DIGITS = 12  # of the digest of a shape, which users copy
 _WORD = "A-Za-z0-9"
 _LETTERS = string.ascii_letters + string.digits
 
@@ -27,12 +27,12 @@ _LETTERS = string.ascii_letters + string.digits
 def shape_of(plan: Plan, project: str, member: Member, rules: Rules, guards: Json = None) -> str:
     """The digest of the shape of a plan.
 
-    rules   of the member's project, which judged the plan: if they are loosened, the shape is another one
+    rules   of the member's project, which judged the plan: if they are loosened, the shape changes
     guards  of the fleet
 
-    It covers addresses, actions, paths, old and new values, risks, deliveries, the approvals that are needed and those
-    that the project grants, and the types and subjects of problems. Ids of live objects and the content of secrets
-    differ in every account, and are not part of it.
+    It covers addresses, actions, paths, old and new values, risks, deliveries, required approvals and those that the
+    project grants, and the types and subjects of problems. Ids of live objects and the content of secrets differ in
+    every account, and are not part of it.
     """
     forms = _Forms(member, plan.names)
     content = [
@@ -50,8 +50,8 @@ def shape_of(plan: Plan, project: str, member: Member, rules: Rules, guards: Jso
 class _Forms:
     """Replaces the values of one member's variables, and the ids of its objects, by their names.
 
-    Whatever is replaced has a form that no plain value has: a map has a tag, and text with replaced parts is a list of
-    parts in turn with names. So text that looks like the form of something else is not taken for it.
+    A replaced value has a form that no plain value has: a map has a tag, and text with replaced parts is a list of
+    parts and names in turn. Text that resembles the form of another value is therefore not confused with it.
     """
 
     def __init__(self, member: Member, names: Mapping[str, str]) -> None:
@@ -73,7 +73,7 @@ class _Forms:
         return address and [address.kind, self.text(address.name)]
 
     def _name(self, name: str) -> Json:
-        """The form of `IPPolicy/office` and `IPPolicy "Office"`: the kind stays."""
+        """The form of `IPPolicy/office` and `IPPolicy "Office"`, with an unchanged kind."""
         kind = name[: len(name) - len(name.lstrip(_LETTERS))]
         return [kind, self.text(name.removeprefix(kind))]
 

@@ -1,4 +1,4 @@
-"""The repository and the commit that workers of a cluster fetch, found from the fleet file of this machine."""
+"""Finds the repository and the commit that workers of a cluster fetch, from the fleet file of this machine."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Repository(Struct, frozen=True):
 
 
 def find_repository(file: Path, url: str, environ: Mapping[str, str]) -> Repository:
-    """The commit that is checked out where a fleet file is. Raises UnusableSource if workers could not fetch the same
-    files: there are changes that are not committed, or the commit was not pushed.
+    """The checked-out commit of a fleet file's repository. Raises UnusableSource if workers could not fetch the same
+    files: there are uncommitted changes, or the commit was not pushed.
 
     url  of the repository; empty: that of the remote `origin`
     """
@@ -43,12 +43,12 @@ def find_repository(file: Path, url: str, environ: Mapping[str, str]) -> Reposit
 
 
 def _find_commit(git: Git, root: Path, file: Path, url: str, environ: Mapping[str, str]) -> Repository:
-    def ask(*arguments: str) -> str:
+    def read(*arguments: str) -> str:
         return git.run(*arguments).decode(errors="replace").strip()
 
-    commit = ask("rev-parse", "--verify", "HEAD^{commit}")
+    commit = read("rev-parse", "--verify", "HEAD^{commit}")
     ignored = f"core.excludesFile={_find_ignored(git, environ)}"
-    changed, remote_branches = ask("-c", ignored, *_STATUS), ask("branch", "--remotes", "--contains", commit)
+    changed, remote_branches = read("-c", ignored, *_STATUS), read("branch", "--remotes", "--contains", commit)
     if changed:
         raise UnusableSource(
             f"{file.parent} has changes that are not committed, and the workers fetch a commit",
@@ -63,7 +63,7 @@ def _find_commit(git: Git, root: Path, file: Path, url: str, environ: Mapping[st
 
 
 def _find_ignored(git: Git, environ: Mapping[str, str]) -> str:
-    """The user's own file of names that Git ignores, for example those of an editor."""
+    """The file of a user with names that Git ignores, for example those of an editor."""
     try:
         command = ("config", "--global", "--type=path", "--get", "core.excludesFile")
         return with_user(git, environ).run(*command).decode(errors="surrogateescape").strip()

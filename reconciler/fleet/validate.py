@@ -44,7 +44,7 @@ class ProjectValidation(Struct, frozen=True):
 
 
 class FleetValidation(Struct, frozen=True):
-    """What is wrong with a fleet.
+    """The problems of a fleet.
 
     fleet     None if its file has errors; then no project was validated
     problems  of the fleet file and its members, and of the projects, with paths relative to the fleet file's folder
@@ -90,7 +90,7 @@ def check_variables(fleet: Fleet, root: Path, runtime: Runtime | None = None) ->
     """Checks the variables of all members against the projects' declarations, without loading manifests.
 
     For the start of a run: a member's variable that no project declares would be ignored. Projects that cannot be
-    loaded are left out; they fail for each member. `root`: folder of the fleet file.
+    loaded are skipped; they fail for each member. `root`: folder of the fleet file.
     """
     settings = _read_settings(fleet, root, _without_choice(runtime or Runtime()))
     problems = list(_find_unknown_variables(fleet, settings))
@@ -155,7 +155,7 @@ def _find_shared_stacks(fleet: Fleet, settings: Mapping[str, Config | Rejected],
 
 
 def _check_values(project: FleetProject, settings: _Settings, members: Sequence[Member]) -> Iterator[Problem]:
-    """Reports values of the wrong type, and variables without a value: each once, with the members that it is about."""
+    """Reports values of the wrong type, and variables without a value: each once, with its members."""
     found: dict[tuple[str, str, str, str], list[Member]] = {}
     typed = {name: setting.type for name, setting in settings.items() if setting.type is not None}
     unset = [name for name, setting in settings.items() if setting.value is None]
@@ -182,7 +182,7 @@ def _find_unknown_variables(fleet: Fleet, settings: Mapping[str, Config | Reject
     known: set[str] = set()
     for found in settings.values():
         if isinstance(found, Rejected):
-            return  # it may declare any
+            return  # it may declare any variable
         known |= found.settings.keys()
     unknown: dict[str, list[Member]] = {}
     for member in fleet.members.values():

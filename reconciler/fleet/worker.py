@@ -1,6 +1,6 @@
-"""Runs one task of a fleet: takes its lease, opens the member's project, plans or applies, and records the result.
+"""Runs one task of a fleet: acquires its lease, opens the member's project, plans or applies, and stores the result.
 
-A task that ended is never run again; a task whose worker died is run by the next worker.
+No ended task is run again. If a worker dies, the next one runs its task.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ from reconciler.rendering.terminal_text import sanitize
 from reconciler.rendering.wire import plan_json
 from reconciler.store.errors import Locked, StoreError, Unavailable
 from reconciler.store.fleets.records import FleetRecords, task_lease
-from reconciler.store.fleets.requests import BEAT_SECONDS
+from reconciler.store.fleets.requests import HEARTBEAT_SECONDS
 
-_LOCK_PATIENCE = 90.0  # seconds; a lock whose holder died expires before
+_LOCK_PATIENCE = 90.0  # seconds; the lock of a holder that died expires earlier
 _LOCK_PAUSE = 2.0  # seconds between attempts to lock a stack
 _GRACE = 60.0  # seconds for running calls to finish after the deadline of a task
 _LONGEST_REASON = 500  # characters
-_READS_AT_ONCE = 8  # requests of a member that is only read
+_READS_AT_ONCE = 8  # requests at a time of a plan or drift check
 _OWN_VARIABLES = ("RECONCILER_ENV", "RECONCILER_STORE", "RECONCILER_API_KEY")
 """Variables of the worker that the project of a member must not read."""
 
 
 class WorkerContext(Struct, frozen=True):
-    """What the tasks of a process share.
+    """The context that the tasks of a process share.
 
     records     the fleet store, open
-    store       path or URL of the fleet store; members' own stores are beside it, or on the same server
+    store       path or URL of the fleet store; the stores of members are next to it, or on the same server
     cache       folder of checkouts
     runtime     environment variables, clocks and platform for the members' projects
-    commit      of files that are used as they are, for reports
-    name        host and process, for people
-    files       what was read of the files of the fleet
-    stops       one event for each task that runs
+    commit      of files that are not checked out, for reports
+    name        host and process, for users
+    files       the cache of the fleet's files
+    stops       one event for each running task
     """
 
     records: FleetRecords
@@ -79,7 +79,7 @@ class WorkerContext(Struct, frozen=True):
     stops: set[asyncio.Event] = field(default_factory=set)
 
     def stop(self) -> None:
-        """Lets running calls finish, and no other start. The tasks stay unfinished, and can be resumed."""
+        """Starts no further calls; running ones finish. The tasks remain unfinished, and can be resumed."""
         for stop in self.stops:
             stop.set()
 
@@ -92,13 +92,13 @@ class WorkerContext(Struct, frozen=True):
 
     @property
     def is_on_server(self) -> bool:
-        """Whether the stores are on a server. Stores in files count requests beside them, in `requests.db`."""
+        """Whether the stores are on a server. Those in files count requests in `requests.db` next to them."""
         return "://" in self.store
 
     def runtime_of(
         self, task: Task, key: Secret, spent: tuple[tuple[float, int], ...], observer: _RequestCounter
     ) -> Runtime:
-        """The runtime of a member's project: with its key, and a store of its own."""
+        """The runtime of a member's project, with its key and a separate store."""
         member, project = task.member, task.project
         environ = {name: value for name, value in self.runtime.environ.items() if name not in _OWN_VARIABLES}
         environ |= {"RECONCILER_API_KEY": key.reveal(), "FLEET_MEMBER": member}
@@ -117,7 +117,7 @@ class WorkerContext(Struct, frozen=True):
 async def run_task(task: Task, context: WorkerContext) -> None:
     """Runs a task, unless it has ended, another worker has its lease, or the fleet is paused.
 
-    Raises StoreError; what goes wrong with the member is the result of the task.
+    Raises StoreError. A failure of the member is the result of the task.
     """
     records, runtime = context.records, context.runtime
     if await records.pause_of(task.fleet) is not None:
@@ -132,7 +132,7 @@ async def run_task(task: Task, context: WorkerContext) -> None:
             began = runtime.clock.now()
             spent = await records.find_spent_requests(record) if context.is_on_server else ()
             attempt = _Attempt(task, record, context, spent, stop)
-            async with attempt.beating():
+            async with attempt.send_heartbeats():
                 result = await attempt.run()
             if result is not None:
                 seconds, requests = runtime.clock.now() - began, attempt.requests
@@ -152,7 +152,7 @@ def _find_folder(task: Task, context: WorkerContext) -> Path:
 
 
 def _with_few_reads(workspace: Workspace) -> Workspace:
-    """With fewer requests at a time: a member's connections are its own, and other members are planned meanwhile."""
+    """The workspace with fewer requests at a time: each member has connections of its own, beside those of others."""
     return dataclasses.replace(workspace, parallelism=min(workspace.parallelism, _READS_AT_ONCE))
 
 
@@ -161,7 +161,7 @@ def _first_of(problems: Sequence[Problem]) -> str:
     return f"{problems[0]}{more}" if problems else "invalid"
 
 
-def _failed(record: TaskRecord, reason: str) -> TaskRecord:
+def _fail(record: TaskRecord, reason: str) -> TaskRecord:
     return replace(record, state=TaskState.FAILED, exit_code=exit_codes.ERROR, reason=_one_line(reason))
 
 
@@ -171,11 +171,11 @@ def _one_line(text: str) -> str:
 
 
 class _Attempt(Struct, frozen=True):
-    """One try of a task by this worker.
+    """One attempt of a task by this worker.
 
-    spent    requests of the last minute that others sent for the account; see `Account.spent`
+    spent    requests of the last minute by other workers for the account; see `Account.spent`
     stop     set when no further call may start
-    counter  the requests of this try
+    counter  the requests of this attempt
     """
 
     task: Task
@@ -187,21 +187,21 @@ class _Attempt(Struct, frozen=True):
 
     @property
     def requests(self) -> int:
-        """Of all tries."""
+        """The requests of all attempts."""
         return self.record.requests + self.counter.count
 
     @asynccontextmanager
-    async def beating(self) -> AsyncIterator[None]:
-        """Gives signs of life during the block. Stops the try if another worker claimed the task."""
+    async def send_heartbeats(self) -> AsyncIterator[None]:
+        """Sends heartbeats during the block. Stops the attempt if another worker claimed the task."""
 
-        async def beat() -> None:
+        async def repeat() -> None:
             while True:
-                await asyncio.sleep(BEAT_SECONDS)
-                with suppress(StoreError):  # the lease decides whether this worker may go on
-                    if not await self.context.records.beat(replace(self.record, requests=self.requests)):
+                await asyncio.sleep(HEARTBEAT_SECONDS)
+                with suppress(StoreError):  # the lease decides whether this worker may continue
+                    if not await self.context.records.store_heartbeat(replace(self.record, requests=self.requests)):
                         self.stop.set()
 
-        task = asyncio.create_task(beat())
+        task = asyncio.create_task(repeat())
         try:
             yield
         finally:
@@ -209,34 +209,34 @@ class _Attempt(Struct, frozen=True):
             await asyncio.gather(task, return_exceptions=True)
 
     async def run(self) -> TaskRecord | None:
-        """The record of the task that ended; None if it was interrupted. Raises Unavailable."""
+        """The record of the ended task; None if it was interrupted. Raises Unavailable."""
         clock = self.context.runtime.clock
         patience = clock.now() + _LOCK_PATIENCE
         while True:
             try:
-                return await self._try_once()
-            except Locked as locked:  # by a predecessor that died, or by another run, which may take long
+                return await self._run_once()
+            except Locked as locked:  # by a worker that died, or by another run, which may take long
                 if self.stop.is_set():
                     return None
                 if clock.now() > patience:
-                    return _failed(self.record, str(locked))
+                    return _fail(self.record, str(locked))
             await clock.sleep(_LOCK_PAUSE)
 
-    async def _try_once(self) -> TaskRecord | None:
+    async def _run_once(self) -> TaskRecord | None:
         try:
             return await self._run_until_deadline(await self._load())
         except Rejected as rejected:
             errors = [problem for problem in rejected.problems if problem.is_error]
-            return _failed(self.record, _first_of(errors))
+            return _fail(self.record, _first_of(errors))
         except (OperationError, KeyNotFound) as error:
-            return _failed(self.record, str(error))
+            return _fail(self.record, str(error))
         except Refused as refusal:
             code = exit_codes.AUTH if refusal.is_permission else exit_codes.ERROR
-            return replace(_failed(self.record, str(refusal)), exit_code=code)
+            return replace(_fail(self.record, str(refusal)), exit_code=code)
         except (Locked, Unavailable):
-            raise  # both may end soon
+            raise  # both may be temporary
         except (Failure, StoreError, OSError) as error:
-            return _failed(self.record, str(error))
+            return _fail(self.record, str(error))
 
     async def _load(self) -> Assignment:
         task = self.task
@@ -266,7 +266,7 @@ class _Attempt(Struct, frozen=True):
         finally:
             timer.cancel()
         if loop.time() >= timer.when() and (result is None or result.state is not TaskState.SUCCEEDED):
-            return _failed(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
+            return _fail(self.record, f"it did not finish within progress_deadline ({deadline:.0f} s)")
         return result
 
     async def _run(self, assigned: Assignment, applied: Run | None = None) -> TaskRecord | None:
@@ -282,15 +282,15 @@ class _Attempt(Struct, frozen=True):
             return await self._apply(workspace, applied)
         reading = _with_few_reads(workspace)
         if self.task.verb is RunVerb.PLAN:
-            return await self._planned((await reading.plan()).plan, assigned, workspace.read_rules())
-        return await self._drifted((await reading.drift()).plan, assigned, workspace.read_rules())
+            return await self._record_plan((await reading.plan()).plan, assigned, workspace.read_rules())
+        return await self._record_drift((await reading.drift()).plan, assigned, workspace.read_rules())
 
     def _open(self, assigned: Assignment, runtime: Runtime) -> Workspace:
         project, member, files = assigned.project, assigned.member, self.context.files
         stack, names = files.read_settings(assigned.base, project, runtime)
         for other in assigned.fleet.projects.values():
-            is_given = other.name != project.name and member.matches(other.select)
-            if is_given and files.read_settings(assigned.base, other, runtime)[0] == stack:
+            is_assigned = other.name != project.name and member.matches(other.select)
+            if is_assigned and files.read_settings(assigned.base, other, runtime)[0] == stack:
                 both = f"projects {project.name} and {other.name}"  # each would delete the objects of the other
                 raise OperationError(f"{both} have the same stack {stack}; give each its own")
         variables: dict[str, Json] = {name: value for name, value in member.variables.items() if name in names}
@@ -298,31 +298,31 @@ class _Attempt(Struct, frozen=True):
             assigned.base / project.path, environment=project.environment, variables=variables, runtime=runtime
         )
 
-    async def _planned(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
+    async def _record_plan(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """The record of a plan."""
         if plan.errors:
-            failed = _failed(self.record, _first_of(plan.errors))
+            failed = _fail(self.record, _first_of(plan.errors))
             is_policy = all(problem.rule for problem in plan.errors)
             return replace(failed, state=TaskState.BLOCKED, exit_code=exit_codes.BLOCKED) if is_policy else failed
-        record = await self._with_shape(plan, assigned, rules)
+        record = await self._store_shape(plan, assigned, rules)
         return replace(record, exit_code=exit_codes.DONE if plan.is_empty else exit_codes.CHANGES)
 
-    async def _drifted(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
+    async def _record_drift(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
         """The record of a drift check."""
         if plan.errors:
-            return _failed(self.record, _first_of(plan.errors))
-        record = await self._with_shape(plan, assigned, rules)
+            return _fail(self.record, _first_of(plan.errors))
+        record = await self._store_shape(plan, assigned, rules)
         return replace(record, exit_code=exit_codes.CHANGES if plan.has_drift else exit_codes.DONE)
 
-    async def _with_shape(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
-        """The record of a plan, whose shape is stored."""
+    async def _store_shape(self, plan: Plan, assigned: Assignment, rules: Rules) -> TaskRecord:
+        """Stores the shape of a plan, and returns the record of the task."""
         ended = replace(self.record, state=TaskState.SUCCEEDED)
         if plan.is_empty and not plan.additions:
             return ended
         member, project = assigned.member, assigned.project
         digest = shapes.shape_of(plan, project.name, member, rules, _describe_guards(assigned.fleet))
         files = self.context.files
-        async with files.saving:  # members that are planned at the same time often have the same shape
+        async with files.saving:  # concurrent plans often have the same shape
             if digest not in files.shapes:
                 shape = Shape(digest, member.name, project.name, plan_json.write_plan(plan))
                 await self.context.records.save_shape(assigned.fleet.name, shape)
@@ -330,7 +330,7 @@ class _Attempt(Struct, frozen=True):
         return replace(ended, counts=_count(plan), changes=reviewed_changes.digest_changes(plan), shape=digest)
 
     async def _apply(self, workspace: Workspace, run: Run) -> TaskRecord | None:
-        """Applies what was reviewed, and nothing else."""
+        """Applies the reviewed changes only."""
         records = self.context.records
         reviewed = await records.task(run.reviewed, self.task.member, self.task.project)
         if reviewed is None or reviewed.state is not TaskState.SUCCEEDED:
@@ -353,10 +353,10 @@ class _Attempt(Struct, frozen=True):
 
         result = await workspace.select(allow=allow).apply(approve=approve, stop=self.stop)
         if result.status is Status.INTERRUPTED or result.failure or result.lost_store:
-            return None  # without its store, it is not known what was done
-        return self._applied(result, reviewed)
+            return None  # without its store, the applied changes are unknown
+        return self._record_apply(result, reviewed)
 
-    def _applied(self, result: ApplyResult, reviewed: TaskRecord) -> TaskRecord:
+    def _record_apply(self, result: ApplyResult, reviewed: TaskRecord) -> TaskRecord:
         """The record of an apply."""
         changes, done = reviewed_changes.digest_changes(result.plan), _find_done(result)
         record = replace(
@@ -369,7 +369,7 @@ class _Attempt(Struct, frozen=True):
         )
         match result.status:
             case Status.UNCHANGED | Status.APPLIED:
-                if self.record.changes:  # an earlier worker did a part, and died
+                if self.record.changes:  # an earlier worker applied a part, and died
                     record = replace(record, counts=reviewed.counts, changes=reviewed.changes)
                 return replace(record, state=TaskState.SUCCEEDED, reason="")
             case Status.DECLINED | Status.STALE:

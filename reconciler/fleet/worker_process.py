@@ -21,7 +21,7 @@ _STARTING = threading.Lock()
 
 
 def run_task_here(task: Task) -> None:
-    """Runs a task in a process of an engine, in any thread.
+    """Runs a task in a worker process of an engine, in any thread.
 
     The environment names the fleet store (RECONCILER_STORE) and the folder of checkouts (RECONCILER_CACHE; by default
     `~/.cache/reconciler`). Raises StoreError or UnusableSetting.
@@ -32,7 +32,7 @@ def run_task_here(task: Task) -> None:
 
 
 class _Process:
-    """An event loop in a thread of its own. It ends with the process."""
+    """An event loop in a separate thread, which ends with the process."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -50,7 +50,7 @@ class _Process:
         await run_task(task, replace(context, files=_files_of(task.commit or task.run)))
 
     async def _open_context(self) -> WorkerContext:
-        """The context of all tasks; opened by the first, or by a later one if the store could not be reached."""
+        """The context of all tasks, opened by the first one, or by a later one if the store was unreachable."""
         async with self._opening:
             if self._context is None:
                 environ = self._runtime.environ
@@ -69,5 +69,5 @@ def _process() -> _Process:
 
 @lru_cache(maxsize=4)
 def _files_of(version: str) -> FileCache:
-    """What this process read of the files of a commit, or of files as they are during a run."""
+    """The cache of this process for the files of a commit, or of a run without a commit."""
     return FileCache()

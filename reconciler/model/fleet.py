@@ -232,15 +232,15 @@ class TaskRecord(Struct, frozen=True):
     """A task as the store knows it.
 
     wave         place of the wave among those of the run
-    tries        workers that started it
+    attempts     workers that started it
     worker       host and process of the last
     exit_code    as of the same command for one project; None: not ended
     counts       changes by action
     changes      address → digest of the change that was planned; of an apply: was applied
     shape        digest of the shape of its plan; empty: none
     reason       why it did not succeed, in one line without secrets
-    seconds      of the last try
-    requests     sent by all tries
+    seconds      of the last attempt
+    requests     sent by all attempts
     started      seconds since 1970
     ended        seconds since 1970
     """
@@ -250,7 +250,7 @@ class TaskRecord(Struct, frozen=True):
     project: str
     wave: int = 0
     state: TaskState = TaskState.WAITING
-    tries: int = 0
+    attempts: int = 0
     worker: str = ""
     exit_code: int | None = None
     counts: Mapping[str, int] = field(default_factory=dict)

@@ -203,13 +203,13 @@ fleet_tasks = Table(
     Column("shape", String, nullable=False),
     Column("reason", Text, nullable=False),
     Column("seconds", Float, nullable=False),
-    Column("requests", Integer, nullable=False),  # of all tries
+    Column("requests", Integer, nullable=False),  # of all attempts
     Column("started", Float),
     Column("ended", Float),
-    Column("alive", Float),  # last sign of life of the last try
-    Column("sent", Integer, nullable=False),  # requests of the last try, as of its last sign of life
-    Column("earlier_alive", Float),  # last sign of life of the tries before
-    Column("earlier_sent", Integer, nullable=False),  # requests of the tries before that may have been sent then
+    Column("alive", Float),  # last heartbeat of the last attempt
+    Column("sent", Integer, nullable=False),  # requests of the last attempt, as of its last heartbeat
+    Column("earlier_alive", Float),  # last heartbeat of the attempts before
+    Column("earlier_sent", Integer, nullable=False),  # requests of the attempts before that may have been sent then
     Column("seal", String, nullable=False),  # over run, member, project, shape, changes
     PrimaryKeyConstraint("run", "member", "project"),
     Index("ix_fleet_tasks_member", "member"),

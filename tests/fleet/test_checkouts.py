@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.fleet.checkouts import IN_USE, KEPT, fetch_checkout
+from reconciler.fleet.checkouts import IN_USE, MAX_CHECKOUTS, fetch_checkout
 from reconciler.operations.errors import UnusableSource
 from tests.fleet.repositories import Repository
 
@@ -95,7 +95,7 @@ def test_a_killed_fetch_leaves_no_usable_checkout(repository: Repository, cache:
 def test_old_checkouts_are_deleted_except_the_last_and_those_in_use(repository: Repository, cache: Path) -> None:
     cache.mkdir()
     now = time.time()
-    ages = {f"{number:032x}": 60.0 * number for number in range(KEPT)}
+    ages = {f"{number:032x}": 60.0 * number for number in range(MAX_CHECKOUTS)}
     ages |= {f"{number:032x}": IN_USE + number for number in range(100, 105)}
     ages["f" * 32 + ".partial"] = IN_USE + 100
     for name, age in ages.items():

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clock import MachineClock
 from reconciler.fleet import local_pool
-from reconciler.fleet.coordinator import MOST_TRIES
+from reconciler.fleet.coordinator import MAX_ATTEMPTS
 from reconciler.fleet.local_pool import LocalPool
 from reconciler.fleet.ports import TaskEnd
 from reconciler.fleet.runs import reopen_run
@@ -291,7 +291,7 @@ def test_two_coordinators_run_each_task_once(tmp_path: Path) -> None:
         run = await world.start(RunVerb.PLAN)
         results = await asyncio.gather(world.execute(run), world.execute(run), return_exceptions=True)
         assert sum(isinstance(result, Locked) for result in results) == 1
-        assert all(task.tries == 1 for task in await world.tasks(run))
+        assert all(task.attempts == 1 for task in await world.tasks(run))
 
     play(tmp_path, THREE, act)
 
@@ -352,22 +352,22 @@ class LosingPool:
 def test_a_task_that_no_worker_can_run_fails_and_others_succeed(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         pool = LosingPool(world, "globex", 1000)
-        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
+        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, backoff=0.001)
         assert run.state is RunState.SUCCEEDED
         assert await world.states(run) == {"acme": "succeeded", "globex": "failed", "initech": "succeeded"}
         (failed,) = [task for task in await world.tasks(run) if task.member == "globex"]
         assert failed.reason == "no worker has the resource keys-eu"
-        assert pool.lost == MOST_TRIES
+        assert pool.lost == MAX_ATTEMPTS
 
     play(tmp_path, THREE, act)
 
 
 def test_a_task_that_the_engine_lost_is_resubmitted(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
-        pool = LosingPool(world, "globex", MOST_TRIES - 1)
-        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, again=0.001)
+        pool = LosingPool(world, "globex", MAX_ATTEMPTS - 1)
+        run = await world.execute(await world.start(RunVerb.PLAN), pool=pool, backoff=0.001)
         assert set((await world.states(run)).values()) == {"succeeded"}
-        assert {task.tries for task in await world.tasks(run)} == {1}
+        assert {task.attempts for task in await world.tasks(run)} == {1}
 
     play(tmp_path, THREE, act)
 
@@ -378,7 +378,7 @@ def test_an_unexpected_error_is_reported_without_its_text(tmp_path: Path, monkey
 
     async def act(world: FleetWorld) -> None:
         monkeypatch.setattr(local_pool, "run_task", fail)
-        run = await world.execute(await world.start(RunVerb.PLAN), again=0.001)
+        run = await world.execute(await world.start(RunVerb.PLAN), backoff=0.001)
         assert set((await world.states(run)).values()) == {"failed"}
         for task in await world.tasks(run):
             assert re.fullmatch(r"LookupError in \S+test_coordinator.py:\d+", task.reason)
@@ -393,8 +393,8 @@ def test_a_running_task_is_not_failed_although_the_engine_lost_it(tmp_path: Path
         run = await world.start(RunVerb.PLAN)
         async with world.records.lock(task_lease(f"{run.id}/globex/web"), on_loss=lambda _: None):
             claimed = await world.records.claim(run.id, "globex", "web", "elsewhere")
-            pool = LosingPool(world, "globex", MOST_TRIES + 2)
-            executing = asyncio.create_task(world.execute(run, pool=pool, again=0.001))
+            pool = LosingPool(world, "globex", MAX_ATTEMPTS + 2)
+            executing = asyncio.create_task(world.execute(run, pool=pool, backoff=0.001))
             while pool.lost < pool.times:  # noqa: ASYNC110 - the pool has no event to wait for
                 await asyncio.sleep(0.01)
             assert await world.records.finish(replace(claimed, state=TaskState.SUCCEEDED, shape="0" * 12))
@@ -406,9 +406,9 @@ def test_a_running_task_is_not_failed_although_the_engine_lost_it(tmp_path: Path
 def test_attempts_before_a_retry_or_resume_do_not_count(tmp_path: Path) -> None:
     async def act(world: FleetWorld) -> None:
         run = await world.start(RunVerb.PLAN)
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_ATTEMPTS):
             await world.records.claim(run.id, "globex", "web", "a worker that was interrupted")
-        run = await world.execute(run, pool=LosingPool(world, "globex", 1), again=0.001)
+        run = await world.execute(run, pool=LosingPool(world, "globex", 1), backoff=0.001)
         assert set((await world.states(run)).values()) == {"succeeded"}
 
     play(tmp_path, THREE, act)

@@ -145,7 +145,7 @@ def test_a_task_waits_for_the_lock_of_another_run(tmp_path: Path) -> None:
             "globex": "succeeded",
             "initech": "succeeded",
         }
-        assert all(task.tries == 1 for task in await world.tasks(await applying))
+        assert all(task.attempts == 1 for task in await world.tasks(await applying))
 
     play(tmp_path, THREE, act)
 
@@ -217,7 +217,7 @@ def test_a_key_that_is_invalid_in_a_header_fails_at_once(tmp_path: Path, key: st
         environ = {**world.runtime.environ, "KEY_ACME": key}
         world.runtime_options["environ"] = environ
         task = (await world.tasks(await world.plan()))[0]
-        assert (task.state, task.tries) == (TaskState.FAILED, 1)
+        assert (task.state, task.attempts) == (TaskState.FAILED, 1)
         assert task.reason == (
             "no API key: the environment variable KEY_ACME contains a space, a line break or a character "
             "that is not ASCII"

@@ -83,7 +83,7 @@ def task(place: int, state: TaskState = TaskState.SUCCEEDED, *, wave: int = 0, d
     record = TaskRecord(RUN.id, name, "base", wave, state)
     if state is TaskState.WAITING:
         return record
-    record = replace(record, tries=1, worker="host:1", started=NOON + place, ended=NOON + place + 2, seconds=2.0)
+    record = replace(record, attempts=1, worker="host:1", started=NOON + place, ended=NOON + place + 2, seconds=2.0)
     match state:
         case TaskState.SUCCEEDED:
             counts = {"create": 1, "update": 1} if digest == WIDE else {"create": 1}
@@ -98,7 +98,7 @@ def task(place: int, state: TaskState = TaskState.SUCCEEDED, *, wave: int = 0, d
             why = f"TLSEdge/payments of {name}.example.com changed after it was reviewed"
             return replace(record, exit_code=3, reason=why)
         case TaskState.SKIPPED:
-            return replace(record, tries=0, started=None, ended=None, seconds=0.0, reason="the run ended before")
+            return replace(record, attempts=0, started=None, ended=None, seconds=0.0, reason="the run ended before")
     return replace(record, exit_code=4, reason="the shape is not approved")
 
 

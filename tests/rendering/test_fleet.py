@@ -158,9 +158,9 @@ CANARY = [task(1), task(2)]
 NEXT = [task(place, TaskState.WAITING, wave=1) for place in (3, 4)]
 ENDED_BEFORE = [  # as created by `start_run`: the plan failed, or there are no changes
     task(5, TaskState.SKIPPED, wave=1),
-    replace(task(6, wave=1), tries=0, counts={}, changes={}, shape=""),
+    replace(task(6, wave=1), attempts=0, counts={}, changes={}, shape=""),
 ]
-NOT_APPROVED = replace(task(7, TaskState.BLOCKED, wave=1), tries=0)
+NOT_APPROVED = replace(task(7, TaskState.BLOCKED, wave=1), attempts=0)
 PARTLY_ENDED = roll_up([*CANARY, *NEXT, *ENDED_BEFORE], APPLY, WAVES, now=NOON + 7200)
 
 

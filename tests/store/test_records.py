@@ -96,7 +96,7 @@ async def test_approvals_are_added_and_the_end_of_a_run_is_stored(records: Fleet
 async def test_a_task_that_ended_is_not_claimed_again(records: FleetRecords) -> None:
     await records.create_run(RUN, tasks("a"))
     claimed = await records.claim(RUN.id, "a", "shop", "host-1")
-    assert (claimed.state, claimed.tries, claimed.worker) == (TaskState.RUNNING, 1, "host-1")
+    assert (claimed.state, claimed.attempts, claimed.worker) == (TaskState.RUNNING, 1, "host-1")
     assert claimed.started == pytest.approx(await records.now(), abs=60)
     result = replace(
         claimed,
@@ -120,10 +120,10 @@ async def test_a_task_that_ended_is_not_claimed_again(records: FleetRecords) -> 
 async def test_a_worker_that_lost_its_task_to_another_stores_nothing(records: FleetRecords) -> None:
     await records.create_run(RUN, tasks("a"))
     lost_task = await records.claim(RUN.id, "a", "shop", "host-1")
-    assert await records.beat(replace(lost_task, requests=5))
+    assert await records.store_heartbeat(replace(lost_task, requests=5))
     next_task = await records.claim(RUN.id, "a", "shop", "host-2")
-    assert (next_task.tries, next_task.requests) == (2, 5)
-    assert not await records.beat(replace(lost_task, requests=9))
+    assert (next_task.attempts, next_task.requests) == (2, 5)
+    assert not await records.store_heartbeat(replace(lost_task, requests=9))
     assert not await records.finish(end_task(lost_task))
     assert await records.task(RUN.id, "a", "shop") == next_task
     assert await records.finish(end_task(next_task, sent=3))
@@ -153,11 +153,11 @@ async def test_waiting_tasks_are_skipped_and_final_tasks_are_reset(records: Flee
     assert await records.reset(RUN.id, both) == 2
     assert await records.tasks(RUN.id) == (
         running,
-        TaskRecord(RUN.id, "b", "shop", tries=1),
+        TaskRecord(RUN.id, "b", "shop", attempts=1),
         TaskRecord(RUN.id, "c", "shop"),
     )
     again = await records.claim(RUN.id, "b", "shop", "w")
-    assert again.tries == 2
+    assert again.attempts == 2
     assert not await records.finish(end_task(done))  # of the attempt before the reset
     for wrong in (records.reset(RUN.id, [TaskState.RUNNING]), records.finish(again)):
         with pytest.raises(ValueError, match="ended"):
@@ -268,7 +268,7 @@ async def test_changes_of_a_task_are_stored_before_they_are_applied(records: Fle
     assert await records.begin_apply(begun)
     assert await records.task(RUN.id, "a", "shop") == begun
     next_task = await records.claim(RUN.id, "a", "shop", "w2")
-    assert (next_task.changes, next_task.requests, next_task.tries) == (begun.changes, 4, 2)
+    assert (next_task.changes, next_task.requests, next_task.attempts) == (begun.changes, 4, 2)
     assert not await records.begin_apply(replace(begun, changes={}))
     assert await records.task(RUN.id, "a", "shop") == next_task
 
@@ -283,7 +283,7 @@ async def test_a_reset_clears_all_but_wave_attempts_and_requests_of_a_task(recor
     before = await records.tasks("r2")
     assert await records.reset(RUN.id, [TaskState.FAILED]) == 2
     assert set(map(str, await records.tasks(RUN.id))) == {
-        str(replace(task, tries=1, requests=7)) for task in given if task.run == RUN.id
+        str(replace(task, attempts=1, requests=7)) for task in given if task.run == RUN.id
     }
     assert await records.tasks("r2") == before
     assert await records.skip(RUN.id, [("a", "shop")], "why") == 1
@@ -319,7 +319,7 @@ async def test_a_write_to_one_task_or_run_does_not_change_others(timed: FleetRec
     before = await read_others()
     claimed = await timed.claim("r3", "b", "mid", "w")
     assert (claimed.run, claimed.member, claimed.project) == ("r3", "b", "mid")
-    await timed.beat(claimed)
+    await timed.store_heartbeat(claimed)
     await timed.begin_apply(claimed)
     await timed.finish(end_task(claimed, TaskState.FAILED))
     await timed.reset("r3", [TaskState.FAILED])
@@ -363,7 +363,7 @@ async def test_a_write_of_another_process_is_not_overwritten(tmp_path: Path) -> 
             claiming = asyncio.ensure_future(records.claim(RUN.id, "a", "shop", "w"))
             await asyncio.sleep(0.1)  # the claim waits for the lock of the file
             other.execute("COMMIT")
-            assert (await claiming).tries == 6
+            assert (await claiming).attempts == 6
             approved = replace(RUN, approved_shapes=("a",))
             other.execute("BEGIN IMMEDIATE")
             for name, value in write_run(approved).items():
@@ -438,7 +438,7 @@ async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) 
     await records.create_run(RUN, [TaskRecord(RUN.id, member, "shop") for member in MEMBERS])
     claims: dict[tuple[str, str], TaskRecord] = {}  # the tasks that each worker claimed
     owner: dict[str, str] = {}  # the last worker that claimed each member
-    tries, finished = Counter[str](), Counter[str]()
+    attempts, finished = Counter[str](), Counter[str]()
     done: dict[str, TaskRecord] = {}
     for number, (step, worker, member) in enumerate(steps):
         is_owner = owner.get(member) == worker and (worker, member) in claims
@@ -448,11 +448,11 @@ async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) 
             if member in done:
                 assert claimed == done[member]
                 continue
-            tries[member] += 1
-            assert (claimed.state, claimed.tries, claimed.worker) == (TaskState.RUNNING, tries[member], worker)
+            attempts[member] += 1
+            assert (claimed.state, claimed.attempts, claimed.worker) == (TaskState.RUNNING, attempts[member], worker)
             claims[worker, member], owner[member] = claimed, worker
         elif step == "beat" and record is not None:
-            assert await records.beat(replace(record, requests=record.requests + number)) is is_owner
+            assert await records.store_heartbeat(replace(record, requests=record.requests + number)) is is_owner
         elif step == "finish" and record is not None:
             result = replace(record, state=TaskState.FAILED, reason=f"step {number}", requests=record.requests + number)
             assert await records.finish(result) is is_owner
@@ -471,7 +471,7 @@ async def check_steps(records: FleetRecords, steps: list[tuple[str, str, str]]) 
     for member in MEMBERS:
         final = await records.task(RUN.id, member, "shop")
         assert final is not None
-        assert final.tries == tries[member]
+        assert final.attempts == attempts[member]
         assert final.state.is_final is (member in done)
 
 

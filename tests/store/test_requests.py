@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconciler.model.fleet import TaskRecord, TaskState
 from reconciler.store.fleets.records import FleetRecords
-from reconciler.store.fleets.requests import BEAT_SECONDS, WHOLE_BUDGET
+from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WHOLE_BUDGET
 from tests.store.stores import PLACES, RUN, RUNS, Now, end_task, tasks
 
 
@@ -40,8 +40,8 @@ async def test_a_killed_worker_counts_as_the_whole_budget_until_its_next_heartbe
     await timed.create_run(RUN, [*tasks("a"), TaskRecord(RUN.id, "a", "base")])
     lost_task = await timed.claim(RUN.id, "a", "shop", "w")
     now.time += 100
-    assert await timed.beat(replace(lost_task, requests=3))
-    now.time += BEAT_SECONDS + 10
+    assert await timed.store_heartbeat(replace(lost_task, requests=3))
+    now.time += HEARTBEAT_SECONDS + 10
     next_task = await timed.claim(RUN.id, "a", "shop", "w")
     assert await timed.find_spent_requests(next_task) == ((10.0, WHOLE_BUDGET),)
     now.time += 5
@@ -60,11 +60,11 @@ async def test_a_running_task_counts_its_sent_requests_until_its_heartbeat_is_ov
     shop = await timed.claim(RUN.id, "a", "shop", "w")
     assert await timed.find_spent_requests(shop) == ()
     now.time += 10
-    await timed.beat(replace(base, requests=12))
-    now.time += 2 * BEAT_SECONDS
-    assert await timed.find_spent_requests(shop) == ((2 * BEAT_SECONDS, 12),)
+    await timed.store_heartbeat(replace(base, requests=12))
+    now.time += 2 * HEARTBEAT_SECONDS
+    assert await timed.find_spent_requests(shop) == ((2 * HEARTBEAT_SECONDS, 12),)
     now.time += 1
-    assert await timed.find_spent_requests(shop) == ((BEAT_SECONDS + 1, WHOLE_BUDGET),)
+    assert await timed.find_spent_requests(shop) == ((HEARTBEAT_SECONDS + 1, WHOLE_BUDGET),)
 
 
 async def test_a_worker_killed_just_now_counts_as_the_whole_budget(timed: FleetRecords, now: Now) -> None:

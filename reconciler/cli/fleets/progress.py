@@ -59,17 +59,17 @@ class LineReporter:
 
 def describe_progress(verb: str, progress: FleetProgress) -> str:
     """`planning: 120 of 800 done, 3 failed, 680 waiting, 2.1/s, about 5 min left`"""
-    parts = [f"{progress.ended} of {progress.total} done"]
+    parts = [f"{progress.ended_tasks} of {progress.total} done"]
     if failed := progress.states.get(TaskState.FAILED, 0):
         parts.append(f"{failed} failed")
-    if progress.ended < progress.total:
-        parts.append(f"{progress.total - progress.ended} waiting")
+    if progress.ended_tasks < progress.total:
+        parts.append(f"{progress.total - progress.ended_tasks} waiting")
     if progress.waiting:
         return f"{verb}: {', '.join(parts)}; the run waits: {progress.waiting}"
     if progress.rate:
         parts.append(f"{progress.rate:.1f}/s")
     left = progress.remaining_seconds
-    if left and progress.ended < progress.total:
+    if left and progress.ended_tasks < progress.total:
         parts.append(f"about {format_seconds(left)} left")
     return f"{verb}: {', '.join(parts)}"
 
@@ -90,6 +90,6 @@ def show_bar(verb: str, console: Console | None = None) -> Iterator[OnProgress]:
 
         def report(progress: FleetProgress) -> None:
             text = describe_progress(verb, progress).removeprefix(f"{verb}: ")
-            bar.update(task, total=progress.total, completed=progress.ended, description=text)
+            bar.update(task, total=progress.total, completed=progress.ended_tasks, description=text)
 
         yield report

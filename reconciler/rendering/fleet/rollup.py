@@ -262,7 +262,7 @@ def _task(run: Run, task: TaskRecord) -> TaskRow:
         shape=task.shape,
         actions=_sum([task.counts]),
         reason=task.reason,
-        tries=task.tries,
+        tries=task.attempts,
         worker=task.worker,
         seconds=task.seconds,
         requests=task.requests,

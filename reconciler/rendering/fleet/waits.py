@@ -127,7 +127,7 @@ def _state(tasks: Sequence[TaskRecord], *, is_failed: bool) -> WaveState:
         return WaveState.SKIPPED
     if found & {TaskState.WAITING, TaskState.RUNNING}:
         # Some may have ended when the run was made: without changes, without a plan or not approved.
-        return WaveState.RUNNING if any(task.tries for task in tasks) else WaveState.WAITING
+        return WaveState.RUNNING if any(task.attempts for task in tasks) else WaveState.WAITING
     return WaveState.SUCCEEDED
 
 

@@ -1,4 +1,4 @@
-"""The runs of fleets: their tasks, the shapes of their plans, pauses, and the lease of each task.
+"""Stores the runs of fleets: tasks, shapes of plans, pauses, and the lease of each task.
 
 Every method is one transaction. Times that are compared are those of the store's clock.
 """
@@ -35,7 +35,7 @@ from reconciler.store import database, lock, schema
 from reconciler.store.clock import now_expression
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import AlreadyExists, AmbiguousRun, StoreError, UnknownRun, UnknownTask
-from reconciler.store.fleets.requests import BEAT_SECONDS, WINDOW, count_requests, last_moment, sum_of_tries
+from reconciler.store.fleets.requests import HEARTBEAT_SECONDS, WINDOW, count_requests, last_moment, sum_attempts
 from reconciler.store.fleets.rows import check_seal, read_run, read_task, seal_task, write_run, write_task
 from reconciler.store.lock import Holder
 from reconciler.store.shared_engines import open_engine
@@ -203,7 +203,7 @@ class FleetRecords:
     async def claim(self, run_id: str, member: str, project: str, worker: str) -> TaskRecord:
         """Claims a task for a worker that holds its lease.
 
-        Returns a task that ended as it is; any other as RUNNING, with one more try. Raises UnknownTask.
+        Returns a task that ended unchanged, and any other as RUNNING with one more attempt. Raises UnknownTask.
         """
         is_task = _is_task(run_id, member, project)
 
@@ -215,7 +215,7 @@ class FleetRecords:
             task = self._task(row)
             if task.state.is_final:
                 return task
-            alive, sent = sum_of_tries(row)
+            alive, sent = sum_attempts(row)
             claimed = {
                 "state": TaskState.RUNNING.value,
                 "tries": row.tries + 1,
@@ -227,29 +227,30 @@ class FleetRecords:
                 "earlier_sent": sent,
             }
             connection.execute(update(_TASKS).where(is_task).values(**claimed))
-            return replace(task, state=TaskState.RUNNING, tries=task.tries + 1, worker=worker, started=row.moment)
+            return replace(task, state=TaskState.RUNNING, attempts=task.attempts + 1, worker=worker, started=row.moment)
 
         return await self._write(write)
 
-    async def beat(self, record: TaskRecord) -> bool:
-        """A sign of life of a running task, at least every BEAT_SECONDS: stores its requests so far.
+    async def store_heartbeat(self, record: TaskRecord) -> bool:
+        """Stores the heartbeat of a running task, at least every HEARTBEAT_SECONDS, with its requests so far.
 
-        record  as `claim` returned it, with `requests` increased by those of this try
+        record  as `claim` returned it, with `requests` increased by those of this attempt
 
-        Returns False if another worker claimed the task since: then this one must stop.
+        Returns False if another worker claimed the task since: this worker must then stop.
         """
         return await self._update_running(record, {})
 
     async def begin_apply(self, record: TaskRecord) -> bool:
-        """Stores the changes that a running task is about to apply, before its first call: after a crash, the next
-        worker must know that they may be partly done. Returns False as `beat` does."""
+        """Stores the changes that a running task is about to apply, before its first call. After a crash, the next
+        worker reads from them what may have been applied in part. Returns False as `store_heartbeat` does.
+        """
         changes = schema.encode_json(dict(record.changes))
         return await self._update_running(record, {"changes": changes, "seal": seal_task(record)})
 
     async def finish(self, record: TaskRecord) -> bool:
-        """Stores how a task ended. `ended` is the time of the store.
+        """Stores the result of a task. `ended` is the time of the store.
 
-        record  as `claim` returned it, with a final state and the results; `requests` increased by those of this try
+        record  as `claim` returned it, with a final state and results; `requests` increased by those of this attempt
 
         Returns False, and stores nothing, if another worker claimed the task since.
         """
@@ -269,36 +270,36 @@ class FleetRecords:
         return await self._update_running(record, results)
 
     async def _update_running(self, record: TaskRecord, values: Mapping[str, Any]) -> bool:
-        is_ours = (
+        is_claimed = (
             _is_task(record.run, record.member, record.project)
             & (_TASKS.c.state == TaskState.RUNNING.value)
-            & (_TASKS.c.tries == record.tries)
+            & (_TASKS.c.tries == record.attempts)
         )
         earlier = _TASKS.c.requests - _TASKS.c.sent
         counted = {"requests": record.requests, "sent": record.requests - earlier, "alive": self._moment}
-        statement = update(_TASKS).where(is_ours).values(**counted, **values)
+        statement = update(_TASKS).where(is_claimed).values(**counted, **values)
         return await self._write(lambda connection: connection.execute(statement).rowcount == 1)
 
     async def skip(self, run_id: str, keys: Iterable[tuple[str, str]], reason: str) -> int:
-        """Skips tasks that are waiting, by member and project. Returns how many."""
+        """Skips waiting tasks, by member and project. Returns their number."""
         rows = [
             {"of_run": run_id, "of_member": member, "of_project": project, "why": reason} for member, project in keys
         ]
         return await self._write(lambda connection: connection.execute(_SKIP, rows).rowcount) if rows else 0
 
     async def reset(self, run_id: str, states: Collection[TaskState], *, keep: Collection[tuple[str, str]] = ()) -> int:
-        """Lets tasks in these final states wait again, without their results. Returns how many.
+        """Resets tasks in these final states to WAITING, without their results. Returns their number.
 
-        keep  tasks that stay as they are, by member and project
+        keep  tasks that are not reset, by member and project
 
-        The number of tries stays, so that a worker of an earlier try cannot finish a later one.
+        The number of attempts is not reset, so that a worker of an earlier attempt cannot finish a later one.
         """
         if not all(state.is_final for state in states):
             raise ValueError("only tasks that ended can be reset")
         chosen = (_TASKS.c.run == run_id) & _TASKS.c.state.in_([state.value for state in states])
         empty = {"counts": "{}", "changes": "{}", "shape": "", "reason": "", "seconds": 0.0, "worker": ""}
         empty |= {"exit_code": None, "started": None, "ended": None, "state": TaskState.WAITING.value}
-        emptied = update(_TASKS).where(_IS_TASK).values(**empty, seal=bindparam("digest"))
+        clear = update(_TASKS).where(_IS_TASK).values(**empty, seal=bindparam("digest"))
 
         def write(connection: Connection) -> int:
             connection.execute(update(_TASKS).where(chosen).values(tries=_TASKS.c.tries))  # locks the rows
@@ -314,18 +315,18 @@ class FleetRecords:
                 if (row.member, row.project) not in keep
             ]
             if rows:
-                connection.execute(emptied, rows)
+                connection.execute(clear, rows)
             return len(rows)
 
         return await self._write(write)
 
     async def find_spent_requests(self, record: TaskRecord, window: float = WINDOW) -> tuple[tuple[float, int], ...]:
-        """Requests of the last `window` seconds for the account of a task's member, by other tasks and earlier tries:
-        seconds ago, and their number, as `Account.spent` expects.
+        """Requests of the last `window` seconds for the account of a task's member, by other tasks and earlier
+        attempts: seconds ago, and their number, as `Account.spent` expects.
 
-        A task that ended counts its requests at its end, one that runs at its last sign of life. How many requests a
-        worker sent that was killed is unknown, since it stored only those before its last sign of life: it counts as
-        the whole budget, sent at the latest moment at which it may have died, BEAT_SECONDS after that sign.
+        The requests of an ended task count at its end, those of a running task at its last heartbeat. A killed worker
+        may have sent any number of requests after its last heartbeat: they count as the whole budget, sent at the
+        latest moment at which it may have died, HEARTBEAT_SECONDS after that heartbeat.
 
         record  as `claim` returned it
         """
@@ -335,15 +336,15 @@ class FleetRecords:
             .where(
                 _TASKS.c.member == record.member,
                 _RUNS.c.fleet == select(_RUNS.c.fleet).where(_RUNS.c.id == record.run).scalar_subquery(),
-                _TASKS.c.alive > self._moment - window - BEAT_SECONDS,  # later than the tries before
+                _TASKS.c.alive > self._moment - window - HEARTBEAT_SECONDS,  # later than those of earlier attempts
             )
         )
         spent: list[tuple[float, int]] = []
         for row in await self._rows(query):
             spent.append((row.moment - (row.earlier_alive or 0.0), row.earlier_sent))
-            if (row.run, row.project, row.tries) == (record.run, record.project, record.tries):
+            if (row.run, row.project, row.tries) == (record.run, record.project, record.attempts):
                 continue
-            if row.moment - row.alive <= 2 * BEAT_SECONDS:  # a task that runs, or ended
+            if row.moment - row.alive <= 2 * HEARTBEAT_SECONDS:  # a running or ended task
                 spent.append((row.moment - row.alive, row.sent))
             else:
                 spent.append((row.moment - last_moment(row), count_requests(row)))

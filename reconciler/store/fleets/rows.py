@@ -1,4 +1,4 @@
-"""Runs and tasks of fleets as rows, and back. A row that is not valid raises Damaged."""
+"""Converts runs and tasks of fleets to rows and back. An invalid row raises Damaged."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def write_task(record: TaskRecord) -> dict[str, Any]:
         "project": record.project,
         "wave": record.wave,
         "state": record.state.value,
-        "tries": record.tries,
+        "tries": record.attempts,
         "worker": record.worker,
         "exit_code": record.exit_code,
         "counts": schema.encode_json(dict(record.counts)),
