@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
@@ -182,7 +183,7 @@ def _assemble(
     declarations, links = _declarations(drafts, resolver, written, problems)
     problems += config.warnings
     if _are_too_many(problems, resolver):
-        problems.append(_TOO_MANY)
+        problems.append(replace(_TOO_MANY, position=problems[-1].position))
     else:
         problems += find_exposed_secrets(config, environ, declarations, resolver)
         own = partial(_places_with, config, texts, resolver.included_files)
