@@ -21,8 +21,8 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity
 from reconciler.model.snapshot import Binding, Listing, LiveKey, Snapshot
 from reconciler.model.value import Ref
+from reconciler.operations.applying import plan_rules
 from reconciler.planning.planner import PlanOptions, plan
-from reconciler.project import plan_rules
 from reconciler.project.documents import validation
 from tests.harness.tiers import examples
 from tests.laws.manifests import manifests, rename_some

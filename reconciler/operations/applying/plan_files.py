@@ -26,8 +26,9 @@ from reconciler.model.kind import Home
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem, Rejected
 from reconciler.model.value import Secret, Value, secrets_in
+from reconciler.operations.applying import plan_rules
 from reconciler.operations.errors import UnusablePlan, UnusableSetting, WrongAccount
-from reconciler.project import atomic_write, named_files, plan_rules
+from reconciler.project import atomic_write, named_files
 from reconciler.project.documents.references import Declared
 from reconciler.project.documents.resolve import Resolver, Variable
 from reconciler.project.files import Unreadable

@@ -14,7 +14,7 @@ from reconciler.model.change import Action, Change, Reason
 from reconciler.model.owner_record import Owner
 from reconciler.model.plan import Approval, Call, Observed, OwnerDraft, Plan, Verb
 from reconciler.model.value import Ref, Secret, Template
-from reconciler.project import plan_rules
+from reconciler.operations.applying import plan_rules
 from tests.planning.builders import at
 
 POLICY, DOMAIN, BOT, ROUTE = (
