@@ -1,4 +1,4 @@
-"""`drift --accept`: writes live values into the manifests, for the fields that changed on the platform.
+"""`accept`: writes live values into the manifests, for the fields that changed on the platform.
 
 The manifests are changed in memory, loaded and planned first. Values that would still differ are left out.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.languages.yaml import reader as yaml
@@ -20,9 +21,13 @@ from reconciler.model.plan import Plan
 from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import OMITTED, Json
+from reconciler.operations.drift import find_drift, without_known_drift
 from reconciler.operations.errors import InvalidProject
 from reconciler.operations.open_project import OpenProject
+from reconciler.operations.reporting import OnEvent
+from reconciler.operations.selection import check_selection
 from reconciler.planning import drift_acceptance
+from reconciler.planning.deciding.options import PlanOptions
 from reconciler.planning.drift_acceptance import Declined, Offer
 from reconciler.project import atomic_write, files
 from reconciler.project.documents import phrases
@@ -35,7 +40,7 @@ from reconciler.rendering import terminal_text
 class Acceptance(Struct):
     """The manifests after accepting drift.
 
-    remaining  the plan of the changed manifests
+    remaining  the plan of the changed manifests, without known drift
     accepted   values that were written into the texts
     declined   values that cannot be accepted, with the reason
     texts      path → text before and after
@@ -45,6 +50,20 @@ class Acceptance(Struct):
     accepted: list[Offer] = field(default_factory=list)
     declined: list[Declined] = field(default_factory=list)
     texts: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+async def accept_drift(
+    project: OpenProject, targets: Sequence[str], ignore: Sequence[str], on_event: OnEvent, *, both: bool
+) -> Acceptance:
+    """See `Workspace.accept_drift`."""
+    drift = await find_drift(project, ignore, on_event)
+    selection = PlanOptions(targets=tuple(targets))
+    check_selection(selection, project.manifest, drift.snapshot, on_event)
+    found = accept(project, drift.plan, drift.snapshot, selects=selection.selects, both=both)
+    remaining = without_known_drift(project, found.remaining, ignore)
+    # Without the warnings of known drift: an entry may match no difference because its difference was accepted.
+    found.remaining = replace(remaining, problems=found.remaining.problems)
+    return found
 
 
 def accept(

@@ -17,7 +17,7 @@ from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.snapshot import Snapshot
 from reconciler.operations.opening.stores import open_project_store, store_location
-from reconciler.operations.reporting import OnEvent
+from reconciler.operations.reporting import Note, OnEvent, ignore_event
 from reconciler.operations.results import DriftResult
 from reconciler.operations.selection import check_selection
 from reconciler.planning.importing.survey import choose_names
@@ -69,10 +69,16 @@ def keeps_history(project: OpenProject) -> bool:
     return store_location(project.config) != MEMORY
 
 
-async def record_drift(project: OpenProject, plan: Plan) -> None:
-    """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none."""
+async def record_drift(project: OpenProject, plan: Plan, on_event: OnEvent = ignore_event) -> None:
+    """Stores the result of a drift check: addresses and field paths, no values. Creates the store if there is none.
+
+    Records nothing if the plan has errors: a resource that could not be read would count as in sync.
+    """
     from reconciler.rendering.plan import outline, phrases
 
+    if plan.errors:
+        on_event(Note("note: drift check not recorded, because the plan has errors"))
+        return
     rows = outline.build_outline(plan)
     drifted = tuple(
         DriftedResource(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -208,20 +208,22 @@ class Workspace(OpenProject):
     async def accept_drift(
         self,
         *,
-        selects: Callable[[Address], bool] = lambda address: True,
+        targets: Sequence[str] = (),
         both: bool = False,
         ignore: Sequence[str] = (),
         on_event: OnEvent = ignore_event,
     ) -> Acceptance:
         """Changes the manifests in memory to the live values of fields that changed on the platform. Writes nothing.
 
-        both    also fields that Git changed too, or of which it is unknown what changed them
-        ignore  as in `drift`
-        """
-        from reconciler.operations import accept_drift
+        targets  the resources whose values are accepted, as globs `Kind/name`; empty: all
+        both     also fields that Git changed too, or of which it is unknown what changed them
+        ignore   as in `drift`
 
-        found = await self.drift(ignore=ignore, on_event=on_event)
-        return accept_drift.accept(self, found.plan, found.snapshot, selects=selects, both=both)
+        Raises NothingSelected if a target matches no resource, and InvalidProject if the changed manifests are invalid.
+        """
+        from reconciler.operations.accept_drift import accept_drift
+
+        return await accept_drift(self, targets, ignore, on_event, both=both)
 
     async def history(self, limit: int = 100) -> Sequence[RecordedCall]:
         """The last `limit` calls of earlier runs, newest first."""

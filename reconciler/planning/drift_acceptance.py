@@ -1,6 +1,6 @@
 """Finds the drift that can be accepted: for each field that the platform changed, the live value in the write shape.
 
-A pure function of a plan and its input; `project.yaml.patch` writes the values into the manifests (`drift --accept`).
+A pure function of a plan and its input; `project.yaml.patch` writes the values into the manifests (`accept`).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ spec: {extends: [{ref: AgentConfig/base}], server_addr: "connect.example.com:443
 # Commands that need no answers, no listener and no platform beside the sandbox.
 RUN = {
     *("validate", "fmt", "kinds", "schema", "explain", "plan", "apply", "import", "destroy", "drift", "snapshot"),
-    *("graph", "show", "list", "history", "report", "agent", "completion"),
+    *("accept", "graph", "show", "list", "history", "report", "agent", "completion"),
 }
 NOT_RUN = {
     "--notify",

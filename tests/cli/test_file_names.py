@@ -18,6 +18,7 @@ COMMANDS = [
     ["plan", "--format", "json"],
     ["apply", "-y"],
     ["drift"],
+    ["accept"],
     ["fmt"],
     ["fmt", "--check"],
     ["fmt", "--modeline"],
@@ -49,7 +50,7 @@ def test_every_command_reports_a_manifest_with_a_name_that_is_not_utf_8(shell: S
     result = shell(*words)
     assert "unexpected" not in result.err
     assert (result.code == 0) == (UNREADABLE not in result.err)
-    if words[0] in ("validate", "plan", "apply", "drift", "fmt", "graph", "explain", "adopt"):
+    if words[0] in ("validate", "plan", "apply", "drift", "accept", "fmt", "graph", "explain", "adopt"):
         assert UNREADABLE in result.err
 
 

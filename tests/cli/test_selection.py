@@ -25,7 +25,7 @@ def applied(shell: Shell, sandbox: Sandbox) -> Shell:
         ("plan", "--exclude", "{}"),
         ("apply", "-y", "--target", "{}"),
         ("drift", "--target", "{}"),
-        ("drift", "--accept", "{}"),
+        ("accept", "{}"),
     ],
     ids=lambda words: " ".join(words[:-1]),
 )

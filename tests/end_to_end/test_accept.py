@@ -1,4 +1,4 @@
-"""`drift --accept`: what somebody changed on the platform is written into the manifests, and nothing else is."""
+"""`accept`: what somebody changed on the platform is written into the manifests, and nothing else is."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def policy(sandbox: Sandbox, was: str, **fields: Any) -> str:
 
 
 def test_without_drift_nothing_is_written(applied: Project) -> None:
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, result.out, result.err) == (0, "", "Accepted 0 values.\n")
     assert text(applied) == MANIFEST
 
@@ -73,7 +73,7 @@ def test_without_drift_nothing_is_written(applied: Project) -> None:
 def test_a_value_is_patched_in_its_place_and_the_patch_is_printed(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="The new office")
     edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, result.err) == (0, "Accepted 2 values in 1 file.\n")
     assert text(applied) == MANIFEST.replace("description: Office ", "description: The new office ").replace(
         "1.2", "1.3"
@@ -97,7 +97,7 @@ def test_the_printed_patch_applies(applied: Project, sandbox: Sandbox, written: 
     file = applied.root / "manifests/all.yaml"
     file.write_bytes(written.encode())
     edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
-    result = applied("drift", "--accept")
+    result = applied("accept")
     file.write_bytes(written.encode())
     subprocess.run(["git", "apply"], input=result.out.encode(), cwd=applied.root, check=True)
     assert file.read_bytes() == written.replace("1.2", "1.3").encode()
@@ -106,7 +106,7 @@ def test_the_printed_patch_applies(applied: Project, sandbox: Sandbox, written: 
 def test_unchanged_items_of_a_list_keep_their_comments(applied: Project, sandbox: Sandbox) -> None:
     sandbox.post("/reserved_domains", {"domain": "api.example.com"})
     edge(sandbox, hostports=["api.example.com:443", "pay.example.com:443"])
-    applied("drift", "--accept")
+    applied("accept")
     assert text(applied) == MANIFEST.replace("# the shop\n", "# the shop\n    - api.example.com:443\n").replace(
         "    - api.example.com:443\n", '    - "api.example.com:443"\n'
     )
@@ -117,7 +117,7 @@ def test_a_module_that_was_removed_or_added_is_so_in_the_manifest(applied: Proje
     sandbox.delete(f"/edges/tls/{found['id']}/ip_restriction")
     rules = '{"on_tcp_connect": [{"actions": [{"type": "deny"}]}]}'
     edge(sandbox, traffic_policy={"enabled": True, "value": rules})
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert result.code == 0, result
     kept, _, _ = MANIFEST.partition("  ip_restriction:")
     added = "  traffic_policy:\n    value:\n      on_tcp_connect:\n        - actions:\n            - type: deny\n"
@@ -127,14 +127,14 @@ def test_a_module_that_was_removed_or_added_is_so_in_the_manifest(applied: Proje
 def test_a_reference_follows_to_what_is_declared(applied: Project, sandbox: Sandbox) -> None:
     home = policy(sandbox, "Home", description="Home")
     edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [home]})
-    assert applied("drift", "--accept").code == 0
+    assert applied("accept").code == 0
     assert text(applied) == MANIFEST.replace("- ref: IPPolicy/office", "- ref: IPPolicy/home")
 
 
 def test_a_reference_to_an_undeclared_object_is_not_accepted(applied: Project, sandbox: Sandbox) -> None:
     other = sandbox.post("/ip_policies", {"description": "other"})["id"]
     edge(sandbox, ip_restriction={"enabled": True, "ip_policy_ids": [other]})
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, text(applied)) == (2, MANIFEST)
     place = "TLSEdge/pay.ip_restriction.ip_policy_ids"
     assert f"not accepted: {place}: it refers to {other}, which is not declared" in result.err
@@ -143,7 +143,7 @@ def test_a_reference_to_an_undeclared_object_is_not_accepted(applied: Project, s
 def test_only_what_is_named_is_accepted(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="The new office")
     edge(sandbox, tls_termination={"terminate_at": "edge", "min_version": "1.3"})
-    assert applied("drift", "--accept", "TLSEdge/*").code == 2
+    assert applied("accept", "TLSEdge/*").code == 2
     assert text(applied) == MANIFEST.replace("1.2", "1.3")
 
 
@@ -151,17 +151,17 @@ def test_a_field_changed_in_git_too_is_accepted_only_with_both(applied: Project,
     policy(sandbox, "Office", description="The new office")
     ours = MANIFEST.replace("Office  #", "Bureau  #")
     applied.write("manifests/all.yaml", ours)
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, text(applied)) == (2, ours)
     assert "Git changed it too; --both takes the platform's value" in result.err
-    assert applied("drift", "--accept", "--both").code == 0
+    assert applied("accept", "--both").code == 0
     assert text(applied) == MANIFEST.replace("Office  #", "The new office  #")
 
 
 def test_a_field_changed_only_in_git_is_not_accepted(applied: Project) -> None:
     ours = MANIFEST.replace("Office  #", "Bureau  #")
     applied.write("manifests/all.yaml", ours)
-    assert (applied("drift", "--accept", "--both").code, text(applied)) == (2, ours)
+    assert (applied("accept", "--both").code, text(applied)) == (2, ours)
 
 
 def test_a_value_that_is_an_expression_is_not_accepted(applied: Project, sandbox: Sandbox) -> None:
@@ -169,7 +169,7 @@ def test_a_value_that_is_an_expression_is_not_accepted(applied: Project, sandbox
     ours = MANIFEST.replace("description: Office  #", "description: ${{ var.sign }}  #")
     applied.write("manifests/all.yaml", ours)
     policy(sandbox, "Office", description="The new office")
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, text(applied)) == (2, ours)
     assert result.err.startswith(
         "not accepted: IPPolicy/office.description: "
@@ -182,7 +182,7 @@ def test_an_object_deleted_on_the_platform_is_reported_and_not_accepted(applied:
     (its_edge,) = sandbox.get("/edges/tls")["tls_edges"]
     sandbox.delete(f"/edges/tls/{its_edge['id']}")
     sandbox.delete(f"/reserved_domains/{found['id']}")
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, text(applied)) == (2, MANIFEST)
     assert (
         "ReservedDomain/pay: it was deleted on the platform; remove its manifest, or apply to create it again"
@@ -192,7 +192,7 @@ def test_an_object_deleted_on_the_platform_is_reported_and_not_accepted(applied:
 
 def test_control_characters_of_a_live_value_are_not_printed(applied: Project, sandbox: Sandbox) -> None:
     policy(sandbox, "Office", description="a\x1b[2Jb\n---\nkind: x")
-    result = applied("drift", "--accept")
+    result = applied("accept")
     assert (result.code, "\x1b" in result.out + text(applied)) == (0, False)
     assert applied("drift").code == 0
 
@@ -200,14 +200,16 @@ def test_control_characters_of_a_live_value_are_not_printed(applied: Project, sa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("IPPolicy/office", "--record"), "--record checks the whole stack; select no resources"),
-        (("--both",), "--both requires --accept"),
-        (("--accept", "--format", "json"), "--accept always prints a diff; omit --format"),
-        (("--accept", "--unmanaged"), "--accept always prints a diff; omit --unmanaged"),
+        (("drift", "IPPolicy/office", "--record"), "--record checks the whole stack; select no resources"),
+        (("drift", "IPPolicy/office", "--issue"), "--issue checks the whole stack; select no resources"),
+        (("drift", "--both"), "no such option '--both'"),
+        (("accept", "--record"), "no such option '--record'"),
+        (("accept", "--format", "json"), "no such option '--format'"),
+        (("accept", "--unmanaged"), "no such option '--unmanaged'"),
     ],
 )
-def test_invalid_arguments_of_drift_accept_are_a_usage_error(
+def test_invalid_arguments_of_drift_and_accept_are_a_usage_error(
     project: Project, words: tuple[str, ...], message: str
 ) -> None:
-    answer = project("drift", *words)
-    assert (answer.code, answer.err) == (64, f"error: {message}\n")
+    answer = project(*words)
+    assert (answer.code, answer.err.startswith(f"error: {message}")) == (64, True)

@@ -108,7 +108,7 @@ def test_an_addition_that_was_taken_over_since_the_plan_is_not_deleted(opened: P
 
 
 def test_a_notice_and_an_acceptance_name_it(opened: Project) -> None:
-    result = opened("drift", "--accept").number_ids()
+    result = opened("accept").number_ids()
     assert result.code == 2
     why = "added to IPPolicy/office on the platform; `reconciler import` writes its manifest"
     assert f"not accepted: IPPolicyRule/ipr_1: {why}" in result.err

@@ -25,7 +25,7 @@ LIFE = (
     ("list", "IPPolicy"),
     ("agent", "config", "berlin"),
     ("drift",),
-    ("drift", "--accept"),
+    ("accept",),
     ("graph",),
     ("snapshot", "--out", "snapshot.json"),
     ("import", "--dry-run"),

@@ -79,7 +79,7 @@ def test_a_code_host_that_fails_is_a_warning(hosted: Project, host: CodeHost, sa
 
 
 def test_a_drift_check_of_some_resources_has_no_issue(hosted: Project, host: CodeHost) -> None:
-    for words in (("--target", "IPPolicy/*"), ("--accept",)):
+    for words in (("--target", "IPPolicy/*"), ("--exclude", "IPPolicy/*"), ("IPPolicy/office",)):
         refused = hosted("drift", "--issue", *words)
         assert (refused.code, "error: --issue " in refused.err) == (64, True)
     assert host.asked == []

@@ -194,7 +194,7 @@ def test_drift_in_a_secret_of_a_policy_is_found_and_not_accepted(
     assert found.code == 2
     assert "(sensitive value changed)" in found.out
     before = (deployed.root / "manifests/all.yaml").read_text(encoding="utf-8")
-    assert "contains a secret" in check_silent(canaries, deployed("drift", "--accept")).err
+    assert "contains a secret" in check_silent(canaries, deployed("accept")).err
     assert (deployed.root / "manifests/all.yaml").read_text(encoding="utf-8") == before
 
 
@@ -266,7 +266,7 @@ def test_the_spelling_of_a_number_on_the_platform_is_preserved(on_sandbox: Proje
         assert on_sandbox("apply", "-y").code == 0
         (live,) = sandbox.get("/endpoints")["endpoints"]
         sandbox.patch(f"/endpoints/{live['id']}", {"traffic_policy": policy % "1.10"})
-        assert on_sandbox("drift", "--accept").code == 0
+        assert on_sandbox("accept").code == 0
     text = b"".join(path.read_bytes() for path in on_sandbox.root.joinpath("manifests").rglob("*.yaml")).decode()
     assert "1.10" in text
     assert on_sandbox("plan").code == 0

@@ -119,7 +119,7 @@ async def test_unselected_and_known_drift_is_not_accepted(project: Project, sand
     await project.apply(MANIFEST)
     project.describe("Office", "The new office")
     project.describe("Home", "The new home")
-    found = await project.accept(selects=lambda address: address.name == "home")
+    found = await project.accept(targets=["*/home"])
     assert ([str(offer) for offer in found.accepted], messages_of(found)) == (["IPPolicy/home.description"], [])
     assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
     ignored = await project.accept(ignore=["IPPolicy/home.*"])

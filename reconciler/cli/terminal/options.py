@@ -319,6 +319,15 @@ _REPLACE = [
 _EVENTS = [click.option("--events", metavar="FILE", help="Write events as JSON lines to FILE; - is standard error.")]
 
 
+ignore_option = click.option(
+    "--ignore",
+    "ignored",
+    metavar="GLOB",
+    multiple=True,
+    help="Ignore this difference, such as 'TLSEdge/*.description' (repeatable).",
+)
+
+
 def _add_options(options: list[Callable[[Any], Any]]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """A decorator that adds options to a command, which receives them as one `Options` in its first argument."""
 

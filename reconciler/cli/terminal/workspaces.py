@@ -75,6 +75,13 @@ def exit_code(plan: Plan, *, changes: int = exit_codes.DONE) -> int:
     return exit_codes.DONE if plan.is_empty else changes
 
 
+def drift_exit_code(plan: Plan, *, pending: bool) -> int:
+    """CHANGES if there is drift, or, with `pending`, unapplied changes in Git. A plan with errors has their code."""
+    if plan.errors:
+        return exit_code(plan)
+    return exit_codes.CHANGES if plan.has_drift or (pending and plan.has_pending) else exit_codes.DONE
+
+
 def problems_exit_code(problems: Sequence[Problem]) -> int:
     """BLOCKED if all errors are violations of policies, ERROR for any other error, DONE without errors."""
     errors = [problem for problem in problems if problem.is_error]

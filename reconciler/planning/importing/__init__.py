@@ -1,1 +1,1 @@
-"""Describes live objects as declarations, for `import` and `drift --accept`."""
+"""Describes live objects as declarations, for `import` and `accept`."""
