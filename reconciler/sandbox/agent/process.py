@@ -3,10 +3,6 @@
 Running tunnels are stored in the database, so that the management API lists them: an ephemeral endpoint, a tunnel and a
 tunnel session, as objects of the collections `CloudEndpoint`, `Tunnel` and `TunnelSession`. They are deleted when the
 agent ends.
-
-Behavior where the platform's documentation is silent: an agent without a token acts as the administrator of the
-account, who may bind everything; a random hostname requires a credential without restrictions; the deletion of a
-credential takes effect with the next tunnel; an ACL that does not permit a domain is reported as for an address (308).
 """
 
 from __future__ import annotations

@@ -1,52 +1,6 @@
 """The effect of each operation on objects: one transaction from the body of a request to that of the response.
 
-Behavior where the platform's documentation is silent:
-
-- PATCH writes the fields in its body. Null is rejected for a field with a DELETE path, and sets any other field to the
-  platform's default. A module in the body replaces the whole module, like PUT on the module's path.
-- PATCH does not change omitted fields. With the variant `patch_empties` it empties the omitted fields that the public
-  platform empties: `backends` of failover and weighted backends.
-- GET and DELETE of a module that is not set return 404, as for an object that does not exist.
-- Deleting an edge deletes its routes, a subscription its sources, an IP policy its rules. An object that others refer
-  to is not deleted. The credentials of a deleted bot are not deleted.
-- The status of a certificate policy is null in the response that sets it. The next read returns a provisioning job, and
-  the read after it the certificate, which is deleted with its policy. A domain accepts uploaded certificates only, and
-  an empty `certificate_id` of a domain with a policy is rejected (436).
-- An empty update is rejected for the kinds that have a code for it, and has no effect for other kinds.
-- A description has at most 255 bytes and metadata 4096, in UTF-8. Kinds with codes of their own use these; of the codes
-  1914 to 1917 the first pair is for TLS certificates, of 1945 to 1948 for host certificates.
-- A URL with a slash at its end is rejected (9038). A limit that is a number out of range is 233, any other text 244.
-- Several endpoints with one URL must all have `pooling_enabled`: 18016, 18017, and 18009 for two without it.
-- The hostport of an edge cannot be used by an endpoint of any scheme (18009) or a tunnel (334), and the other way round
-  (7122). Only a TLS edge and a cloud endpoint with the scheme https can share one. `GET /endpoints` lists an endpoint
-  of type `edge` for each hostport of an edge, with the description and metadata of the edge.
-- Routes can be listed below their edge; clients of the public service read them with the edge.
-- The list of a subscription's sources accepts `limit` and `before_id`, and always returns all sources.
-- A TLS edge that terminates TLS upstream cannot have a traffic policy (7062) or mutual TLS (1694).
-- A disabled IP restriction or mutual TLS module may be empty. A traffic policy has at most 256 K characters and 100
-  levels. An empty SAML name id format is the persistent one.
-- The last rule of a policy of a dashboard restriction cannot be deleted (1419), whether or not it is enforced.
-- A failover backend contains at most ten failover backends (6513), and never itself (6525). A `ca_pem` has at most
-  64 KiB (1921).
-- An ARN begins with `arn:`; its service is not checked. The `fields` of an event source are stored, and returned if
-  there are any; an update of a subscription with a source without `fields` does not change them. `filter` is accepted
-  and ignored.
-- Filters are served on the collections that are documented to have them. `obj` is the object as a list returns it; the
-  type of an agent's endpoint is `agent`. Values of different types are not equal and cannot be ordered, and neither can
-  null; a timestamp can be compared with a text. `GET /endpoints` returns the objects that match one of the parameters
-  `id`, if there are any, and one of the parameters `url`, if there are any.
-- The only limits are those of `PUT /_sandbox/budget`: requests in a window (226), concurrent requests (225), creates
-  (432, 509, 614, 7071). All have the status 429.
-- The owner of the key that the sandbox was started with is the administrator. A key of `/api_keys` acts as its owner
-  until it is deleted. Bots and other users cannot set another owner (630) and cannot create, update or delete bots
-  (4111). No other permissions are checked. The keys of an inactive bot are rejected
-  (403), its authtokens too (107), and no credential can be created for it (636).
-- Objects of another account do not exist for a request. Reserved domains (414), agent ingresses (6706) and public keys
-  of SSH credentials (610) are unique across all accounts; only equal domains conflict, not a domain and a wildcard.
-- An SSH certificate has at most 256 principals.
-- A Kubernetes operator stores the registered fields; its certificate is not issued, and `bound_endpoints` is not
-  served. An abuse report stays PENDING.
-- Ids of users (`usr_`) and endpoint configurations (`ec_`) need only be well-formed.
+docs/sandbox.md lists the behavior that the platform's documentation leaves open.
 """
 
 from __future__ import annotations
