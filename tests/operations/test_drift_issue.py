@@ -1,0 +1,89 @@
+"""The issue about the drift of a stack, at a code host in memory."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from reconciler.api.code_hosts import IssueResult, IssueTracker
+from reconciler.engine.ports import Failure, Transient
+from reconciler.model.address import Address
+from reconciler.model.change import Action, Change, Reason
+from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
+from reconciler.operations.drift_issue import update_issue
+from reconciler.operations.reporting import Note, OperationEvent
+
+CHANGES = (Change(Address("IPPolicy", "office"), Action.UPDATE, Reason.FIELDS, id="ipp_1"),)
+ERRORS = (Problem("the list of TLSEdge could not be read", "", code="unreadable"),)
+
+
+class Tracker:
+    """Records each request, and answers with a result or a failure."""
+
+    def __init__(self, result: IssueResult | Failure) -> None:
+        self.result = result
+        self.calls: list[tuple[str, str]] = []
+
+    def upsert_issue(self, title: str, body: str, marker: str) -> IssueResult:
+        return self._record("upsert", title, body, marker)
+
+    def close_issue(self, title: str, body: str, marker: str) -> IssueResult:
+        return self._record("close", title, body, marker)
+
+    def _record(self, name: str, title: str, body: str, marker: str) -> IssueResult:
+        assert body.startswith(marker)
+        self.calls.append((name, title))
+        if isinstance(self.result, Failure):
+            raise self.result
+        return self.result
+
+
+def update(tracker: Tracker, plan: Plan) -> list[OperationEvent]:
+    events: list[OperationEvent] = []
+    update_issue(cast(IssueTracker, tracker), plan, events.append)
+    return events
+
+
+@pytest.mark.parametrize(
+    ("plan", "result", "call", "note"),
+    [
+        (Plan("prod", changes=CHANGES), IssueResult.OPENED, "upsert", "Issue opened."),
+        (Plan("prod", changes=CHANGES), IssueResult.UPDATED, "upsert", "Issue updated."),
+        (Plan("prod", changes=CHANGES), IssueResult.CURRENT, "upsert", "Issue unchanged."),
+        (Plan("prod", changes=CHANGES, problems=ERRORS), IssueResult.OPENED, "upsert", "Issue opened."),
+        (Plan("prod"), IssueResult.CLOSED, "close", "Issue closed."),
+    ],
+)
+def test_drift_updates_the_issue_and_its_absence_closes_it(
+    plan: Plan, result: IssueResult, call: str, note: str
+) -> None:
+    tracker = Tracker(result)
+    assert update(tracker, plan) == [Note(note, is_detail=True)]
+    assert tracker.calls == [(call, "Drift in prod")]
+
+
+def test_without_drift_and_without_an_issue_nothing_is_reported() -> None:
+    assert update(Tracker(IssueResult.NONE), Plan("prod")) == []
+
+
+def test_a_plan_with_errors_and_no_drift_does_not_close_the_issue() -> None:
+    tracker = Tracker(IssueResult.CLOSED)
+    assert update(tracker, Plan("prod", problems=ERRORS)) == [
+        Note("note: issue not changed, because the plan has errors")
+    ]
+    assert tracker.calls == []
+
+
+def test_a_failed_request_is_a_warning_in_quiet_output_too() -> None:
+    tracker = Tracker(Transient("the host returned 503"))
+    assert update(tracker, Plan("prod", changes=CHANGES)) == [Note("warning: issue not changed: the host returned 503")]
+
+
+def test_a_title_has_no_control_characters() -> None:
+    tracker = Tracker(IssueResult.OPENED)
+    update(tracker, Plan("a\x1bb", changes=CHANGES))
+    ((_, title),) = tracker.calls
+    assert title.startswith("Drift in a")
+    assert "\x1b" not in title
