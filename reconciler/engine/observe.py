@@ -270,7 +270,7 @@ def _parents(kind: Kind, listings: Mapping[str, Listing]) -> Listing:
 
 def _make_listing(kind: Kind, bodies: Iterable[Json], why: str, parent_id: str | None) -> Listing:
     found: dict[str, Live] = {}
-    name, key, fixed = kind.name, kind.key, list(kind.fixed.items())
+    name, key, fixed = kind.name, kind.key, list(kind.wire.fixed.items())
     for body in bodies:
         id = body.get(key) if isinstance(body, dict) else None
         if not isinstance(id, str) or not id:

@@ -9,7 +9,7 @@ from reconciler import kinds
 from reconciler.kinds.catalog.bot_user import BotUser
 from reconciler.kinds.catalog.cloud_endpoint import CloudEndpointRead
 from reconciler.model.fields.spec import Part, Read, Ref, Spec
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Wire
 from reconciler.model.value import Json
 
 
@@ -139,8 +139,8 @@ class AbuseReportRead(Read):
 
 
 def _kind(spec: type[Spec], read: type[Read], path: str, list_key: str, prefix: str, *offers: str) -> Kind:
-    untimed = "created_at" not in read.model_fields
-    return Kind(spec, path, list_key, prefix, read, untimed=untimed, supports=offers)
+    wire = Wire(untimed="created_at" not in read.model_fields, supports=offers)
+    return Kind(spec, path, list_key, prefix, read, wire=wire)
 
 
 KINDS = (

@@ -18,23 +18,59 @@ from reconciler.model.value import Json
 
 
 class PartOf(Struct, frozen=True):
-    """The parent of a kind of child objects; `field` is the spec field that refers to the parent.
-
-    deleted_with   the platform deletes children with their parent; False: it does not delete a parent with children
-    """
+    """The parent of a kind of child objects."""
 
     kind: str
+    """The kind of the parent."""
     field: str
+    """The spec field that refers to the parent."""
     deleted_with: bool = True
+    """The platform deletes children with their parent. False: it does not delete a parent with children."""
 
 
 class Parent(PartOf, frozen=True):
-    """A parent whose path is part of the child's path.
-
-    embedded   the key in the parent's response that contains the children, so that they need no list call
-    """
+    """A parent whose path is part of the child's path."""
 
     embedded: str = ""
+    """The key in the parent's response that contains the children, so that they need no list call."""
+
+
+class Modules(Struct, frozen=True):
+    """Rules for the modules of an object, besides those of their fields."""
+
+    traffic: str = ""
+    """The module that admits traffic. Of a kind that has one, a declaration with only an `id` manages the modules of an
+    existing object: all others are set before this one, and removed after it."""
+    exclusive: tuple[str, ...] = ()
+    """Modules of which an object has at most one, and which only one object below a parent may have. The traffic module
+    is removed while one of them replaces another."""
+    remove_before: Mapping[str, str] = field(default_factory=dict)
+    """Values that the platform accepts only after the removed modules were deleted."""
+
+
+class Endpoint(Struct, frozen=True):
+    """Which other objects may serve the same address, besides the fields that are `Exclusive`."""
+
+    url: str | None = None
+    """The field with the URL that the object serves: no object of another kind may have the host and port of the URL in
+    its exclusive field."""
+    shared_while: str | None = None
+    """The flag field; several objects that set it may have one identity."""
+    beside_https: bool = False
+    """A URL with the scheme https may have the host and port of the exclusive field, too."""
+
+
+class Wire(Struct, frozen=True):
+    """What differs from most kinds in requests and responses."""
+
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    """Values that every create sends, and that distinguish this kind from others in the same collection."""
+    automatic: str | None = None
+    """The response field that is set if the platform created the object and renews it."""
+    untimed: bool = False
+    """Responses have no `created_at`."""
+    supports: tuple[str, ...] | None = None
+    """Of a kind that cannot be declared: the operations besides reading, such as `delete`."""
 
 
 class Home(StrEnum):
@@ -46,71 +82,48 @@ class Home(StrEnum):
 
 
 class Kind(Struct, frozen=True, eq=False, dict=True):
-    """A kind of resource. The text below the fields describes each of them."""
+    """A kind of resource."""
 
     spec: type[Spec]
-    path: str
-    list_key: str
-    id_prefix: str
+    """The fields that a manifest may declare. The name of the class is the name of the kind."""
+    path: str = ""
+    """The path of the collection, relative to the base address; `{edge_id}` is the id of the parent."""
+    list_key: str = ""
+    """The name of the array in a list response."""
+    id_prefix: str = ""
+    """The prefix of ids, with its underscore; empty if the objects have no id."""
     read: type[Read] = Read
-    identity: tuple[str, ...] = ()
-    unique: bool = False
-    part_of: PartOf | None = None
+    """The fields that responses have besides those of the spec."""
     key: str = "id"
-    fixed: Mapping[str, str] = field(default_factory=dict)
-    one_time: str | None = None
-    irreplaceable: bool = False
-    modules_by_id: tuple[str, ...] = ()
-    remove_before: Mapping[str, str] = field(default_factory=dict)
-    carries_traffic: bool = False
-    host: str | None = None
-    uri_is_path: bool = False
-    untimed: bool = False
-    required_unless_id: tuple[str, ...] = ()
-    shared_while: str | None = None
-    exclusive_modules: tuple[str, ...] = ()
-    traffic_module: str | None = None
-    supports: tuple[str, ...] | None = None
+    """The response field that identifies an object in its path."""
     home: Home = Home.PLATFORM
-    automatic: str | None = None
-    part_kinds: tuple[str, ...] = ()
-    requires_parts: Callable[[Mapping[str, Any]], bool] | None = None
-    exclusive_endpoint: tuple[str, str] | None = None
-    beside_https: bool = False
+    """The API that has the collection."""
+    identity: tuple[str, ...] = ()
+    """The natural key: fields that identify an object without an owner record."""
+    unique: bool = False
+    """The platform rejects a second object with the same identity."""
     display_fields: tuple[str, ...] = ()
+    """Fields and outputs that tell people which object this is, besides its identity and description."""
+    part_of: PartOf | None = None
+    """The parent of child objects; children of a managed parent that are not declared are additions."""
+    part_kinds: tuple[str, ...] = ()
+    """Kinds of children of the objects that this kind refers to: objects of this kind are created or updated after
+    these children are created, and detached before they are deleted."""
+    requires_parts: Callable[[Mapping[str, Any]], bool] | None = None
+    """Of a kind with `part_kinds`: whether an object with these fields always needs at least one child."""
+    one_time: str | None = None
+    """The response field of the one-time secret, returned only by the create."""
+    irreplaceable: bool = False
+    """Irreversible if deleted: another account may then acquire the same name or address."""
+    carries_traffic: bool = False
+    """Traffic passes through the object, so that deleting it interrupts traffic."""
+    host: str | None = None
+    """The field or output with the reserved hostname, which values of other resources may mention."""
+    modules: Modules = Modules()
+    endpoint: Endpoint = Endpoint()
+    wire: Wire = Wire()
     example: str = ""
-    """
-    path            the path of the collection, relative to the base address; `{edge_id}` is the id of the parent
-    list_key        the name of the array in a list response
-    id_prefix       the prefix of ids, with its underscore; empty if the objects have no id
-    identity        the natural key: fields that identify an object without an owner record
-    unique          the platform rejects a second object with the same identity
-    part_of         the parent of child objects; children of a managed parent that are not declared are additions
-    key             the response field that identifies an object in its path
-    fixed           values that every create sends, and that distinguish this kind from others in the same collection
-    one_time        the response field of the one-time secret, returned only by the create
-    irreplaceable   irreversible if deleted: another account may then acquire the same name or address
-    modules_by_id   modules that can be managed on an existing object that is declared only by its id
-    remove_before   values that the platform accepts only after the removed modules were deleted
-    carries_traffic  traffic passes through the object, so that deleting it interrupts traffic
-    host            the field or output with the reserved hostname, which values of other resources may mention
-    untimed         responses have no `created_at`
-    required_unless_id  fields that a declaration must have unless it has the `id` of an existing object
-    shared_while    the flag field; several objects that set it may have one identity
-    exclusive_modules  modules of which an object has at most one, and which only one object below a parent may have
-    traffic_module  the module that admits traffic; removed while one exclusive module replaces another
-    supports        of a kind that cannot be declared: the operations besides reading, such as `delete`
-    home            the API that has the collection
-    automatic       the response field that is set if the platform created the object and renews it
-    part_kinds      kinds of children of the objects that this kind refers to: objects of this kind are created or
-                    updated after these children are created, and detached before they are deleted
-    requires_parts  of a kind with `part_kinds`: whether an object with these fields always needs at least one child
-    exclusive_endpoint  the field with the URL, and the exclusive field: no object of another kind may have the host and
-                    port of the URL in that field
-    beside_https    an endpoint with the scheme https may have the host and port of the exclusive field, too
-    display_fields  fields and outputs that tell people which object this is, besides its identity and description
-    example         a spec as YAML, for the reference page; validated by the tests
-    """
+    """A spec as YAML, for the reference page; validated by the tests."""
 
     @property
     def name(self) -> str:
@@ -136,11 +149,26 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
 
     def is_unique(self, fields: Mapping[str, Any]) -> bool:
         """Whether an object with these fields must be the only one with its identity."""
-        return self.unique and (self.shared_while is None or fields.get(self.shared_while) is not True)
+        flag = self.endpoint.shared_while
+        return self.unique and (flag is None or fields.get(flag) is not True)
 
     def is_automatic(self, body: Mapping[str, Json]) -> bool:
         """Whether the platform created the object with this body for another one. It cannot be declared or deleted."""
-        return self.automatic is not None and body.get(self.automatic) is not None
+        return self.wire.automatic is not None and body.get(self.wire.automatic) is not None
+
+    @cached_property
+    def modules_by_id(self) -> tuple[str, ...]:
+        """The modules that can be managed on an existing object that is declared only by its id, in the order in which
+        they are set; they are removed in the opposite order."""
+        traffic = self.modules.traffic
+        if not traffic:
+            return ()
+        return (*(field.name for field in self.fields if field.module and field.name != traffic), traffic)
+
+    @cached_property
+    def required_unless_id(self) -> tuple[str, ...]:
+        """The fields that a declaration must have unless it has the `id` of an object whose modules it manages."""
+        return tuple(name for name in self.identity if self.modules_by_id and not self.by_name[name].required)
 
     @cached_property
     def keeps_owner(self) -> bool:

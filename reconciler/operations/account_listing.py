@@ -93,7 +93,8 @@ def _list_automatic_places() -> Iterator[tuple[Kind, str, Kind]]:
         for field in kind.fields:
             targets = [kinds.get(name) for name in field.refs or ()]
             if field.read_as is not None and field.read_as.unless:
-                yield from ((kind, field.read_as.path, target) for target in targets if target.automatic is not None)
+                place = field.read_as.path
+                yield from ((kind, place, target) for target in targets if target.wire.automatic is not None)
 
 
 def _read_text(body: Json, place: str) -> str:

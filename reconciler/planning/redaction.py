@@ -190,7 +190,7 @@ class _Sealer(Struct, frozen=True):
 def _find_outputs(kind: Kind) -> Iterator[str]:
     """The names of response values that references or natural keys may read, other than fields of the spec."""
     heads = {field.read_as.path.split(".")[0].removesuffix("[]") for field in kind.fields if field.read_as}
-    for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.fixed):
+    for name in (*kind.outputs, kind.key, *([kind.host] if kind.host else ()), *kind.wire.fixed):
         if name != kind.one_time and name not in heads and name not in kind.by_name:
             yield name
 

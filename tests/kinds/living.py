@@ -298,7 +298,7 @@ class LivingProject:
         }
         parent = resolved[self.kind.parent.field] if self.kind.parent else None
         collection = _collection(self.kind, parent)
-        made = self.sandbox.post(collection, {**self.kind.fixed, **at_once})[self.kind.key]
+        made = self.sandbox.post(collection, {**self.kind.wire.fixed, **at_once})[self.kind.key]
         if later:
             self.sandbox.patch(f"{collection}/{made}", later)
         return str(made)

@@ -57,7 +57,8 @@ def declare(account: Account, method: str, path: str, body: Any) -> Document | N
 
 
 def _with_parent(kind: Kind, body: Mapping[str, Any], parents: Sequence[str]) -> Document:
-    spec = {name: value for name, value in body.items() if kind.fixed.get(name) is None or kind.fixed[name] != value}
+    fixed = kind.wire.fixed
+    spec = {name: value for name, value in body.items() if fixed.get(name) is None or fixed[name] != value}
     return {**spec, kind.parent.field: parents[0]} if kind.parent is not None else spec
 
 

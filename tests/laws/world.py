@@ -155,7 +155,7 @@ class RandomAccount:
         body = reveal(body)
         if call.verb is Verb.CREATE:
             parent = path.split("/")[-2] if kind.parent else None
-            assert body.keys() >= kind.fixed.keys()
+            assert body.keys() >= kind.wire.fixed.keys()
             object_id = self.put(kind, body, parent)
             locator = f"{parent}/{object_id}" if parent else object_id
             answers[call.address] = (object_id, self.objects[kind.name, locator])
@@ -237,7 +237,7 @@ class RandomAccount:
         for name, locator in self.objects:
             other_kind = self.by_name[name]
             rivals = (kind.unique and name == kind.name) or (
-                (holds or stands) and (other_kind.exclusive_endpoint or "hostports" in other_kind.by_name)
+                (holds or stands) and (other_kind.endpoint.url or "hostports" in other_kind.by_name)
             )
             if (name, locator) == (kind.name, me) or not rivals:
                 continue
@@ -317,8 +317,8 @@ def _list_keys(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _list_hostports(kind: Kind, form: Mapping[str, Any]) -> Iterator[str]:
-    if kind.exclusive_endpoint is not None:
-        place = hostport_of_url(form[kind.exclusive_endpoint[0]])
+    if kind.endpoint.url is not None:
+        place = hostport_of_url(form[kind.endpoint.url])
         yield from [place] if place else []
 
 

@@ -70,7 +70,7 @@ class Account(RandomAccount):
         self._keep()
         object_id = self.put(kind, body, parent)
         key = (kind.name, f"{parent}/{object_id}" if parent else object_id)
-        self.objects[key].update(kind.fixed)
+        self.objects[key].update(kind.wire.fixed)
         self.makers[key] = maker
         self.numbers[key] = self.created
         if kind.one_time:

@@ -97,9 +97,6 @@ class AgentConfig(Spec):
 
 KIND = Kind(
     spec=AgentConfig,
-    path="",
-    list_key="",
-    id_prefix="",
     home=Home.FILE,
     example="""
         credential: {ref: TunnelCredential/berlin}

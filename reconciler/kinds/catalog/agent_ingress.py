@@ -52,11 +52,10 @@ KIND = Kind(
     path="/agent_ingresses",
     list_key="ingresses",
     id_prefix="agin_",
-    carries_traffic=True,
     identity=("domain",),
     unique=True,
     irreplaceable=True,
-    uri_is_path=True,
+    carries_traffic=True,
     example="""
         domain: connect.example.com
         certificate_management_policy: {private_key_type: ecdsa}

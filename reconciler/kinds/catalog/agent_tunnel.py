@@ -9,7 +9,7 @@ from reconciler.kinds.rules import access, canonical, syntax
 from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
-from reconciler.model.kind import Home, Kind
+from reconciler.model.kind import Home, Kind, Wire
 from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
@@ -121,14 +121,13 @@ KIND = Kind(
     read=AgentTunnelRead,
     path="/api/tunnels",
     list_key="tunnels",
-    id_prefix="",
+    key="name",
+    home=Home.AGENT,
     identity=("name",),
     unique=True,
-    key="name",
-    carries_traffic=True,
-    untimed=True,
-    home=Home.AGENT,
     display_fields=("addr",),
+    carries_traffic=True,
+    wire=Wire(untimed=True),
     example="""
         name: orders
         proto: http

@@ -10,7 +10,7 @@ from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, find_repeated, plain
 from reconciler.model.fields.annotations import DefaultBy, ServerDefault, Unordered
 from reconciler.model.fields.spec import Read, Ref, Spec
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Endpoint, Kind, Wire
 from reconciler.model.problem import Finding, Severity
 from reconciler.model.value import Json
 
@@ -131,10 +131,9 @@ KIND = Kind(
     id_prefix="ep_",
     identity=("url",),
     unique=True,
-    shared_while="pooling_enabled",
-    fixed={"type": "cloud"},
     carries_traffic=True,
-    exclusive_endpoint=("url", "hostports"),
+    endpoint=Endpoint(url="url", shared_while="pooling_enabled"),
+    wire=Wire(fixed={"type": "cloud"}),
     example="""
         url: https://app.example.com
         traffic_policy:

@@ -9,7 +9,7 @@ from reconciler.kinds.catalog.event_subscription import unknown_type
 from reconciler.kinds.types.fields import EventType, Id
 from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo
 from reconciler.model.fields.spec import Spec
-from reconciler.model.kind import Kind, Parent
+from reconciler.model.kind import Kind, Parent, Wire
 from reconciler.model.problem import Finding
 
 
@@ -29,12 +29,11 @@ KIND = Kind(
     spec=EventSource,
     path="/event_subscriptions/{subscription_id}/sources",
     list_key="sources",
-    id_prefix="",
+    key="type",
     identity=("subscription_id", "type"),
     unique=True,
     part_of=Parent("EventSubscription", field="subscription_id", embedded="sources"),
-    key="type",
-    untimed=True,
+    wire=Wire(untimed=True),
     example="""
         subscription_id: {ref: EventSubscription/audit}
         type: ip_policy_updated.v0

@@ -19,7 +19,7 @@ from reconciler.kinds.types.route_modules import (
 )
 from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo
 from reconciler.model.fields.spec import Read, Spec
-from reconciler.model.kind import Kind, Parent
+from reconciler.model.kind import Kind, Modules, Parent
 from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
@@ -76,28 +76,12 @@ KIND = Kind(
     path="/edges/https/{edge_id}/routes",
     list_key="routes",
     id_prefix="edghtsrt_",
-    carries_traffic=True,
-    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     identity=("edge_id", "match_type", "match"),
     unique=True,
     part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
-    required_unless_id=("match_type", "match"),
-    # Protecting modules are set before the backend is attached and removed after it is detached.
-    modules_by_id=(
-        "ip_restriction",
-        *_LOGINS,
-        "webhook_verification",
-        "user_agent_filter",
-        "circuit_breaker",
-        "request_headers",
-        "response_headers",
-        "compression",
-        "websocket_tcp_converter",
-        "traffic_policy",
-        "backend",
-    ),
-    exclusive_modules=_LOGINS,
-    traffic_module="backend",
+    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
+    carries_traffic=True,
+    modules=Modules(traffic="backend", exclusive=_LOGINS),
     example="""
         edge_id: {ref: HTTPSEdge/app}
         match_type: path_prefix

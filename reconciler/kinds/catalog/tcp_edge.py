@@ -33,9 +33,9 @@ KIND = Kind(
     path="/edges/tcp",
     list_key="tcp_edges",
     id_prefix="edgtcp_",
-    carries_traffic=True,
-    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     display_fields=("hostports",),
+    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
+    carries_traffic=True,
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

@@ -10,7 +10,7 @@ from reconciler.kinds.rules import syntax
 from reconciler.kinds.types.fields import CertificatePem, Description, Metadata, PrivateKeyPem
 from reconciler.model.fields.annotations import Immutable, InputOnly
 from reconciler.model.fields.spec import Read, Spec
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Kind, Wire
 from reconciler.model.problem import Finding
 from reconciler.model.value import reveal_text
 
@@ -66,7 +66,7 @@ KIND = Kind(
     list_key="tls_certificates",
     id_prefix="cert_",
     identity=("certificate_pem",),
-    automatic="issued_at",
+    wire=Wire(automatic="issued_at"),
     example="""
         certificate_pem: {from_file: tls/app.pem}
         private_key_pem: {from_env: APP_TLS_KEY}

@@ -16,7 +16,7 @@ from reconciler.kinds.types.modules import (
 )
 from reconciler.model.fields.annotations import Exclusive, Unordered
 from reconciler.model.fields.spec import Read, Spec
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Endpoint, Kind, Modules
 from reconciler.model.problem import Finding
 from reconciler.model.value import Json
 
@@ -53,11 +53,11 @@ KIND = Kind(
     path="/edges/tls",
     list_key="tls_edges",
     id_prefix="edgtls_",
-    remove_before={"tls_termination.terminate_at": "upstream"},
-    carries_traffic=True,
-    beside_https=True,
-    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
     display_fields=("hostports",),
+    part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
+    carries_traffic=True,
+    modules=Modules(remove_before={"tls_termination.terminate_at": "upstream"}),
+    endpoint=Endpoint(beside_https=True),
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

@@ -146,7 +146,7 @@ def _check_body(kind: Kind, call: Call) -> Iterator[str]:
         body: dict[str, Any] = {module: dict(call.body or {})}
     else:
         body = dict(call.body or {})
-        if call.verb is Verb.CREATE and any(body.pop(name, None) != value for name, value in kind.fixed.items()):
+        if call.verb is Verb.CREATE and any(body.pop(name, None) != value for name, value in kind.wire.fixed.items()):
             yield f"is not a create of {kind.name}"
     accepted = {field.name for field in kind.fields if PathOnly not in field}
     if unknown := sorted(body.keys() - accepted):

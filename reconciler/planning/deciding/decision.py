@@ -72,10 +72,10 @@ class Decision(Struct, frozen=True):
         changed = [
             difference.field.name
             for difference in self.differences
-            if difference.field.name in self.kind.exclusive_modules
+            if difference.field.name in self.kind.modules.exclusive
         ]
         swaps = {self.want.get(name) is not None for name in changed} == {True, False}
-        return swaps and self.have.get(str(self.kind.traffic_module)) is not None
+        return swaps and self.have.get(self.kind.modules.traffic) is not None
 
     @property
     def protect(self) -> bool:

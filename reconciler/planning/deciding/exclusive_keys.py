@@ -20,6 +20,8 @@ from reconciler.planning.matching.index import LiveIndex
 
 ExclusiveKey = tuple[str, bytes]
 
+_HOSTPORTS = "hostports"  # the exclusive field of edges; the URL of an endpoint has the keys of its hostport
+
 KeysOf = Callable[[Kind, CanonicalFields], Iterator[ExclusiveKey]]
 
 
@@ -37,9 +39,9 @@ def find_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[Exclusive
     """The keys that no other object may have."""
     if kind.is_unique(form):
         yield from _find_natural_key(kind, form)
-    if kind.parent is not None and any(form.get(name) is not None for name in kind.exclusive_modules):
+    if kind.parent is not None and any(form.get(name) is not None for name in kind.modules.exclusive):
         # Such modules exclude each other in all children of one parent.
-        yield "module", canonical(f"{' or '.join(kind.exclusive_modules)} below {form.get(kind.parent.field)}")
+        yield "module", canonical(f"{' or '.join(kind.modules.exclusive)} below {form.get(kind.parent.field)}")
     yield from _find_list_keys(kind, form)
 
 
@@ -70,17 +72,14 @@ def find_https_shared_keys(kind: Kind, form: CanonicalFields) -> Iterator[Exclus
 
 def find_https_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
     """The hostports that no https url may have."""
-    if not kind.beside_https:
+    if not kind.endpoint.beside_https:
         yield from _find_list_keys(kind, form)
 
 
 def _find_hostport(kind: Kind, form: CanonicalFields, *, https: bool) -> Iterator[ExclusiveKey]:
-    if kind.exclusive_endpoint is None:
-        return
-    name, claimed = kind.exclusive_endpoint
-    url = form.get(name)
+    url = form.get(kind.endpoint.url) if kind.endpoint.url is not None else None
     if isinstance(url, str) and url.startswith("https:") is https and (hostport := hostport_of_url(url)) is not None:
-        yield claimed, canonical(hostport)
+        yield _HOSTPORTS, canonical(hostport)
 
 
 CONFLICTS: Mapping[KeysOf, tuple[KeysOf, ...]] = {

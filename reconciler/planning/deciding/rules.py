@@ -183,7 +183,7 @@ def refuse_to_send_undeclared_values(comparison: Comparison) -> Decision | None:
 
 def refuse_to_interrupt_ignored_traffic(comparison: Comparison) -> Decision | None:
     """Refuses to exchange authentication modules if the traffic module, removed meanwhile, is ignored."""
-    module = str(comparison.kind.traffic_module)
+    module = comparison.kind.modules.traffic
     if not comparison.decision.interrupts_traffic or module not in comparison.declaration.lifecycle.ignore:
         return None
     text = f"{module} must be removed while the authentication module is exchanged, and no manifest declares its value"

@@ -113,7 +113,7 @@ def _draft_record(decision: Decision, *, pending: bool = False, without: Collect
 def _build_create(decision: Decision) -> Iterator[Call]:
     kind, spec = decision.kind, decision.spec
     assert decision.declaration is not None
-    body: dict[str, Value] = dict(kind.fixed)
+    body: dict[str, Value] = dict(kind.wire.fixed)
     later: dict[str, Value] = {}
     for field in kind.fields:
         if spec.get(field.name) is None or PathOnly in field:
@@ -194,7 +194,7 @@ def _build_update(decision: Decision) -> Iterator[Call]:
     first = [field for field in removed if _must_precede(decision, field, set_)]
     if swaps:
         first = _plan_closing(
-            decision, [*first, *(field for field in removed if field.name in decision.kind.exclusive_modules)]
+            decision, [*first, *(field for field in removed if field.name in decision.kind.modules.exclusive)]
         )
     yield from _chain(
         [_build_module_call(decision, Verb.REMOVE, str(field.delete_segment), None) for field in first]
@@ -244,7 +244,7 @@ def _must_precede(decision: Decision, field: Field, set_: list[Field]) -> bool:
         return True
     if any(other.read_as is not None and other.read_as.unless == field.name for other in set_):
         return True
-    for path, value in decision.kind.remove_before.items():
+    for path, value in decision.kind.modules.remove_before.items():
         top, _, inner = path.partition(".")
         part, live = decision.want.get(top), decision.have.get(top)
         if isinstance(part, dict) and part.get(inner) == value and any(field.name == top for field in set_):
@@ -260,21 +260,21 @@ def _is_swap(kind: Kind, set_: Collection[Field], removed: Collection[Field]) ->
 
     The old one must be removed first, and no traffic may pass while neither is set.
     """
-    return any(field.name in kind.exclusive_modules for field in set_) and any(
-        field.name in kind.exclusive_modules for field in removed
+    return any(field.name in kind.modules.exclusive for field in set_) and any(
+        field.name in kind.modules.exclusive for field in removed
     )
 
 
 def _plan_closing(decision: Decision, removed: Collection[Field]) -> list[Field]:
     """The fields to remove before a new exclusive module is set: first the traffic module, if it is set."""
-    traffic = str(decision.kind.traffic_module)
+    traffic = decision.kind.modules.traffic
     rest = [field for field in removed if field.name != traffic]
     return [decision.kind.by_name[traffic], *rest] if decision.have.get(traffic) is not None else rest
 
 
 def _find_reopening(decision: Decision) -> Field | None:
     """The traffic module to set again after an exchange; None if it is not declared."""
-    traffic = str(decision.kind.traffic_module)
+    traffic = decision.kind.modules.traffic
     return decision.kind.by_name[traffic] if decision.want.get(traffic) is not None else None
 
 
@@ -313,7 +313,7 @@ def _fill_defaults(field: Field, value: Value, want: Value, have: Value) -> Valu
 
 def _excludes_choices(kind: Kind, field: Field, value: Value) -> bool:
     """Whether the platform accepts the value only without the parts that it chose for another value."""
-    rules = ((path.partition("."), excluding) for path, excluding in kind.remove_before.items())
+    rules = ((path.partition("."), excluding) for path, excluding in kind.modules.remove_before.items())
     return isinstance(value, dict) and any(
         top == field.name and value.get(inner) == excluding for (top, _, inner), excluding in rules
     )
@@ -329,7 +329,7 @@ def _build_module_calls(decision: Decision) -> Iterator[Call]:
     removed = [field for field in differing.values() if decision.want[field.name] is None]
     first: list[Field] = []
     if _is_swap(decision.kind, put, removed):
-        first = _plan_closing(decision, [field for field in removed if field.name in decision.kind.exclusive_modules])
+        first = _plan_closing(decision, [field for field in removed if field.name in decision.kind.modules.exclusive])
         opening = _find_reopening(decision)
         put = [*(field for field in put if field is not opening), *([opening] if opening else [])]
         removed = [field for field in removed if field not in first]

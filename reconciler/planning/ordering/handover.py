@@ -76,11 +76,12 @@ def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, holder_na
     value = json.loads(key[1])
     what = ", ".join(map(str, value)) if isinstance(value, list) else value
     kind, one = decision.kind, "one object at a time"
-    may_share = kind.shared_while is not None and key[0] == kind.name
+    flag = kind.endpoint.shared_while
+    may_share = flag is not None and key[0] == kind.name
     return Problem(
         f"{text} {what} already, and the platform allows it on "
-        + (f"{one}, or on several that all set {kind.shared_while}" if may_share else one),
-        f"{first}remove it from {holder_name}" + (f", or set {kind.shared_while} in both" if may_share else ""),
+        + (f"{one}, or on several that all set {flag}" if may_share else one),
+        f"{first}remove it from {holder_name}" + (f", or set {flag} in both" if may_share else ""),
         str(decision.address),
         decision.declaration.position if decision.declaration else None,
         code="exclusive-key-taken",

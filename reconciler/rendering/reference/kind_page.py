@@ -270,7 +270,7 @@ def _default(field: Field) -> str:
 
 
 def _outputs(kind: Kind) -> str:
-    always = ["uri"] if kind.untimed else ["uri", "created_at"]
+    always = ["uri"] if kind.wire.untimed else ["uri", "created_at"]
     names = dict.fromkeys([*(name for name in kind.outputs if name != kind.one_time), *always])
     text = f"Other resources may refer to {_join(f'`{name}`' for name in names)}."
     if kind.one_time:
@@ -290,7 +290,7 @@ def _identity(kind: Kind) -> str:
             approval += f", unless its `{kind.parent.kind}` is managed by the stack"
         lines.append(f"- Without an owner record it is identified by {key}; {approval}.")
         if kind.unique:
-            shared = f", unless all of them set `{kind.shared_while}`" if kind.shared_while else ""
+            shared = f", unless all of them set `{kind.endpoint.shared_while}`" if kind.endpoint.shared_while else ""
             lines.append(f"- {str(kind.home).capitalize()} rejects a second object with the same identity{shared}.")
     else:
         lines.append("- It is identified by its owner record only.")
@@ -305,10 +305,10 @@ def _identity(kind: Kind) -> str:
         if replaced
         else "- Never replaced: every field can be updated in place."
     )
-    if kind.exclusive_modules:
-        names = _join(f"`{name}`" for name in kind.exclusive_modules)
+    if kind.modules.exclusive:
+        names = _join(f"`{name}`" for name in kind.modules.exclusive)
         lines.append(
-            f"- It has at most one of {names}; `{kind.traffic_module}` is disabled while one replaces another."
+            f"- It has at most one of {names}; `{kind.modules.traffic}` is disabled while one replaces another."
         )
     if kind.irreplaceable:
         lines.append("- Deletion is irreversible, since another account may reserve it; it needs approval.")

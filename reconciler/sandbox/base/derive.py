@@ -26,7 +26,7 @@ def now() -> datetime:
 
 
 def derive(draft: Draft, world: World) -> None:
-    if not draft.kind.untimed and draft.is_new:
+    if not draft.kind.wire.untimed and draft.is_new:
         draft.doc["created_at"] = certificates.stamp(now())
     rule = _RULES.get(draft.kind.name)
     if rule is not None:

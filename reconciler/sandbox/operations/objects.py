@@ -97,7 +97,7 @@ class Objects:
                 return self._render(view, kind, self._read(kind, stored))
             case Act.UPDATE:
                 return self._update(kind, stored, body, view)
-            case Act.DELETE if kind.supports is not None and "_raw" in stored.body:
+            case Act.DELETE if kind.wire.supports is not None and "_raw" in stored.body:
                 self.delete_raw(stored.id)
             case Act.DELETE:
                 self._delete(kind, stored)
@@ -141,7 +141,7 @@ class Objects:
         """The objects that match the query, up to one more than a page."""
         nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
         view = self._view_of(view.base, False)  # filters also match fields that a sparse response omits
-        keep = query.keep({"created_at", *kind.fixed, *self._render(view, kind, nothing)})
+        keep = query.keep({"created_at", *kind.wire.fixed, *self._render(view, kind, nothing)})
         candidates = self.database.iterate(kind.name, parent, query.before)
         if vault:
             candidates = (candidate for candidate in candidates if candidate.body["vault_id"] == vault)

@@ -71,8 +71,8 @@ class Operation(Struct, frozen=True):
 def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
     for kind in kinds:
         one = f"{kind.path}/{{{kind.key}}}"
-        if kind.supports is not None:
-            yield from _read_only_operations(kind, one, kind.supports)
+        if kind.wire.supports is not None:
+            yield from _read_only_operations(kind, one, kind.wire.supports)
             continue
         yield Operation(Act.CREATE, kind, kind.path)
         yield Operation(Act.LIST, kind, kind.path)

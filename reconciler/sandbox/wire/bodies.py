@@ -137,7 +137,7 @@ def _apply_map_shape(field: Field) -> Field:
 def list_accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     """The fields that the body of a create or an update may have."""
     unsupported = Behavior.IMMUTABLE if update else Behavior.UPDATE_ONLY
-    fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.fixed if name not in kind.by_name)
+    fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.wire.fixed if name not in kind.by_name)
     aside = () if update else _ASIDE.get(kind.name, ())
     return (
         *fixed,

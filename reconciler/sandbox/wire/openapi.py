@@ -236,7 +236,7 @@ def _answer(kind: Kind, read: Schema) -> Schema:
     if kind.id_prefix:
         properties["id"] = {"type": "string", "pattern": f"^{kind.id_prefix}"}
     properties["uri"] = {"type": "string"}
-    if not kind.untimed:
+    if not kind.wire.untimed:
         properties["created_at"] = {"type": "string", "format": "date-time"}
     if kind.parent is not None and kind.id_prefix:
         properties[kind.parent.field] = {"type": "string"}

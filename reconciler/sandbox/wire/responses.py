@@ -42,6 +42,9 @@ _NULL_WHEN_EMPTY = {
 # Fields that lists, and the response to a create, omit.
 _NOT_LISTED = {"ReservedAddress": {"endpoint_configuration"}}
 
+# Kinds whose objects have a `uri` without scheme and host.
+_RELATIVE_URIS = {"AgentIngress"}
+
 # Keys that strict clients of the public service require, and that the sandbox never sets.
 _UNSET: dict[str, Document] = {
     "TunnelGroupBackend": {"tunnels": []},
@@ -92,7 +95,7 @@ class View:
         path = kind.path
         if kind.parent is not None:
             path = path.replace(f"{{{kind.parent.field}}}", stored.parent)
-        return f"{'' if kind.uri_is_path else self.base}{path}/{stored.id}"
+        return f"{'' if kind.name in _RELATIVE_URIS else self.base}{path}/{stored.id}"
 
     def render(
         self, kind: Kind, stored: Stored, children: Mapping[str, list[Json]], *, listed: bool = False

@@ -99,7 +99,7 @@ class Scene:
         for kind in kinds.every():
             if kind.parent is None:
                 for body in self.sandbox.get(f"{kind.path}?limit=100")[kind.list_key]:
-                    if all(body.get(name) == value for name, value in kind.fixed.items()):
+                    if all(body.get(name) == value for name, value in kind.wire.fixed.items()):
                         yield kind.name, body
                         for child in kinds.every():
                             if child.parent and child.parent.kind == kind.name:
