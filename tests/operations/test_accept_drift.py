@@ -12,6 +12,7 @@ import pytest
 from reconciler import InvalidProject, Runtime, Workspace
 from reconciler.operations import accept_drift
 from reconciler.operations.accept_drift import Acceptance
+from reconciler.operations.errors import NothingSelected
 from reconciler.project import files
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import open_on
@@ -124,6 +125,15 @@ async def test_unselected_and_known_drift_is_not_accepted(project: Project, sand
     assert [str(change.address) for change in found.remaining.changes] == ["IPPolicy/office"]
     ignored = await project.accept(ignore=["IPPolicy/home.*"])
     assert [str(offer) for offer in ignored.accepted] == ["IPPolicy/office.description"]
+    assert (ignored.remaining.changes, ignored.remaining.has_drift) == ((), False)
+    every = await project.accept(ignore=["IPPolicy/*.description", "TLSEdge/*"])
+    assert (every.accepted, every.remaining.changes, every.remaining.problems) == ([], (), ())
+
+
+async def test_a_target_that_matches_nothing_is_refused(project: Project, sandbox: Sandbox) -> None:
+    await project.apply(MANIFEST)
+    with pytest.raises(NothingSelected, match="IPPolicy/ofice matches nothing"):
+        await project.accept(targets=["IPPolicy/ofice"])
 
 
 async def test_a_value_that_git_changed_too_is_accepted_only_on_request(project: Project, sandbox: Sandbox) -> None:
