@@ -21,7 +21,7 @@ class Bug:
 
 CREATE, LOST, CHANGE = "engine/create.py", "engine/recovery.py", "engine/change.py"
 DELETES, RULES = "planning/ordering/deletes.py", "planning/deciding/rules.py"
-UNCHANGED, CALLS, SKIM = "planning/deciding/fast_path.py", "planning/ordering/calls.py", "languages/yaml_fast_path.py"
+UNCHANGED, CALLS, READER = "planning/deciding/fast_path.py", "planning/ordering/calls.py", "languages/yaml/reader.py"
 
 RECEIPT = (
     '        await self._run.checkpoint("receipt", self._call, '
@@ -299,31 +299,42 @@ BUGS: tuple[Bug, ...] = (
         (("    if InputOnly in field:\n        return True\n", ""),),
         "planning",
     ),
-    # --- files that are skimmed ---------------------------------------------------------------------------------------
+    # --- YAML ---------------------------------------------------------------------------------------------------------
     Bug(
-        "a key that is written twice counts once",
-        SKIM,
-        (("                    if key in container:\n                        raise _Unusual\n", ""),),
-        "skim",
+        "a duplicate key replaces the first one",
+        READER,
+        (
+            (
+                "                    if key in container:\n"
+                "                        key = self._duplicate(event, container, key)\n",
+                "",
+            ),
+        ),
+        "languages",
     ),
     Bug(
-        "a tag is not looked at",
-        SKIM,
+        "the tag of a scalar is ignored",
+        READER,
         (
             (
                 "                if event.tag is not None or event.anchor is not None:\n",
-                "                if event.anchor:\n",
+                "                if event.anchor is not None:\n",
             ),
         ),
-        "skim",
+        "languages",
     ),
     Bug(
-        "quotes do not make a text",
-        SKIM,
-        (("                if event.style:\n", "                if event.style is None:\n"),),
-        "skim",
+        "a quoted text has the value of an equal unquoted one",
+        READER,
+        (("                elif event.style:\n", "                elif event.style and text not in meanings:\n"),),
+        "languages",
     ),
-    Bug("a number can be a key", SKIM, (('text == "<<" or plain(text) is not text', 'text == "<<"'),), "skim"),
+    Bug(
+        "a number can be a key",
+        READER,
+        (("        if self._dialect.merges:\n", '        if self._dialect.merges or value != "<<":\n'),),
+        "languages",
+    ),
 )
 
 SAMPLE = (
