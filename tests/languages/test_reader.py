@@ -116,6 +116,10 @@ def test_invalid_yaml_is_reported_with_a_position_and_a_remedy(text: str | bytes
     assert problem_lines(text) == lines
 
 
+def test_a_quoted_text_after_an_equal_unquoted_number_is_text() -> None:
+    assert value("[1, '1', 1, \"1\"]") == [1, "1", 1, "1"]
+
+
 def test_a_quoted_merge_key_is_text() -> None:
     assert value("'<<': 1") == {"<<": 1}
 

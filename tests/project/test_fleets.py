@@ -150,19 +150,19 @@ FILES = [
     (
         "m.json",
         '[{"name": "a"},\n {"name": "b", "variables": {"x": 1e999}}]',
-        ("m.json:2:2: invalid JSON: a number is too large; correct the file at this position [invalid-json]"),
+        ("m.json:2:35: number too large; quote it if it is text [unsupported-yaml]"),
     ),
     (
         "m.json",
         '[{"name": "a", "variables": {"x": ' + "9" * 5000 + "}}]",
-        ("m.json:1:2: invalid JSON: a number is too large; correct the file at this position [invalid-json]"),
+        ("m.json:1:35: a number of more than 300 digits; quote it if it is text [unsupported-yaml]"),
     ),
     (
         "m.json",
         '[{"name": "a", "variables": {"x": "\\ud800"}}]',
         (
-            "m.json:1:2: invalid JSON: a text has half of a surrogate pair; correct the file at this position "
-            "[invalid-json]"
+            "m.json:1:38: invalid YAML: an escape in double quotes is not a character; write the code of a whole "
+            "character; half of a surrogate pair is none [invalid-yaml]"
         ),
     ),
     (
@@ -230,11 +230,15 @@ FILES = [
             "quotes, and double the quotes inside [invalid-csv]"
         ),
     ),
-    ("m.json", "{}", ("m.json:1:1: expected a list of members; begin with [ [invalid-json]")),
+    (
+        "m.json",
+        "{}",
+        ("m.json:1:1: expected a list of members, found a map; write a list of {name, labels, variables} [wrong-type]"),
+    ),
     (
         "m.json",
         '[{"name": "a"}\n {"name": "b"}]',
-        ("m.json:2:2: invalid JSON: expected ',' or ']'; correct the file at this position [invalid-json]"),
+        ("m.json:2:2: invalid JSON: Expecting ',' delimiter; correct the file at this position [invalid-json]"),
     ),
     (
         "m.json",
@@ -247,18 +251,22 @@ FILES = [
     (
         "m.json",
         '[{"name": "a", "name": "b"}]',
-        ("m.json:1:2: invalid JSON: duplicate key 'name'; correct the file at this position [invalid-json]"),
+        ("m.json:1:16: duplicate key 'name', first at line 1, column 3; remove one of the two [duplicate-key]"),
     ),
-    ("m.json", '[{"name": "a"}] x', ("m.json:1:17: invalid JSON: text after the list; remove it [invalid-json]")),
+    (
+        "m.json",
+        '[{"name": "a"}] x',
+        ("m.json:1:17: invalid JSON: Extra data; correct the file at this position [invalid-json]"),
+    ),
     (
         "m.json",
         '[{"name": "a"},\n {"name": "b", "tier": "x"}]',
-        ("m.json:2:2: tier: unknown field; use name, labels or variables [unknown-field]"),
+        ("m.json:2:16: tier: unknown field; use name, labels or variables [unknown-field]"),
     ),
     (
         "m.json",
         "[" * 100_000,
-        ("m.json:1:2: invalid JSON: nested too deeply; correct the file at this position [invalid-json]"),
+        ("m.json:1:65: nested deeper than 64 levels; reduce the nesting [limit-exceeded]"),
     ),
     (
         "m.yaml",
@@ -505,26 +513,39 @@ def test_the_location_of_a_key_is_derived_from_its_member(folder: Path, key: str
 MORE_FILES = [
     ("m.json", "[]", ["there are no members"]),
     ("m.json", " [ ] \n", ["there are no members"]),
-    ("m.json", '[{"name": "a"} , \n\n {"name": "A"}]', ["m.json:3:2: name: 'A' is not a valid name"]),
-    ("m.json", '\n\n[\n{"name": "a"}, {"name": "A"}]', ["m.json:4:16: name: 'A' is not a valid name"]),
+    ("m.json", '[{"name": "a"} , \n\n {"name": "A"}]', ["m.json:3:11: name: 'A' is not a valid name"]),
+    ("m.json", '\n\n[\n{"name": "a"}, {"name": "A"}]', ["m.json:4:25: name: 'A' is not a valid name"]),
     ("m.json", '[{"name": "a"},]', ["m.json:1:16: invalid JSON: Expecting value"]),
-    ("m.json", '[{"name": "a"}', ["m.json:1:15: invalid JSON: expected ',' or ']'"]),
+    ("m.json", '[{"name": "a"}', ["m.json:1:15: invalid JSON: Expecting ',' delimiter"]),
     ("m.json", "[", ["m.json:1:2: invalid JSON: Expecting value"]),
-    ("m.json", "[]x", ["m.json:1:3: invalid JSON: text after the list; remove it"]),
-    ("m.json", '[{"name": "a", "variables": {"x": NaN}}]', ["m.json:1:2: invalid JSON: NaN is not a number of JSON"]),
+    ("m.json", "[]x", ["m.json:1:3: invalid JSON: Extra data"]),
+    ("m.json", '[{"name": "a", "variables": {"x": NaN}}]', ["m.json:1:35: NaN is not a number of JSON"]),
     ("m.json", '[{"name": "a", "variables": {"x": "\\u00e9", "y": 1.5}}]', []),
     (
         "m.json",
         '[{"name": "a", "variables": {"x": {"k": 1, "k": 2}}}]',
-        ["m.json:1:2: invalid JSON: duplicate key 'k'"],
+        ["m.json:1:44: duplicate key 'k', first at line 1, column 36"],
     ),
-    ("m.json", "", ["m.json:1:1: expected a list of members; begin with ["]),
+    ("m.json", "", ["m.json:1:1: invalid JSON: Expecting value"]),
     ("m.json", '["a"]', ["m.json:1:2: "]),
     (
         "m.json",
         '[{"name": "a"}, {"name": "b"}, {"name": "a"}]',
-        ["m.json:1:32: name: duplicate member a, first at line 1"],
+        ["m.json:1:41: name: duplicate member a, first at line 1"],
     ),
+    (
+        "m.json",
+        r'[{"name": "a", "variables": {"\ud83d\ude00\\ud83d": "\uD83D\uDE00"}}, {"name": "A"}]',
+        ["m.json:1:80: name: 'A' is not a valid name"],
+    ),
+    (
+        "m.json",
+        '[{"name": "a"},\n{"name": "b", "variables": {"x": -Infinity}}]',
+        ["m.json:2:34: -Infinity is not a number of JSON"],
+    ),
+    ("m.json", '[{"name": "a", "variables": {"x": "\t"}}]', ["m.json:1:36: invalid JSON: Invalid control character"]),
+    ("m.json", '[{"name": "a", "variables": {"x": "\x7f"}}]', ["m.json:1:36: control character U+007F"]),
+    ("m.json", '[\t{"name":\t"a"}\r\n]', []),
     ("m.json", "[" + ",\n".join(f'{{"name": "m{n}"}}' for n in range(30)) + "]\n", []),
     ("m.yml", "- {name: a}\n", []),
     ("m.YAML", "- {name: a}\n", []),
@@ -576,6 +597,12 @@ def test_an_invalid_file_of_members_is_reported_with_its_lines(
     assert len(found) == len(expected), found[:3]
     for one, part in zip(found, expected, strict=True):
         assert part in one
+
+
+def test_json_escapes_of_surrogate_pairs_are_read(folder: Path) -> None:
+    (folder / "m.json").write_text(r'[{"name": "a", "variables": {"x": "\ud83d\uDE00 \\ud83d \u00e9\""}}]')
+    (folder / "fleet.yaml").write_text(f"{HEAD}members: m.json\n")
+    assert load_fleet(folder).members["a"].variables == {"x": '\U0001f600 \\ud83d \u00e9"'}
 
 
 @pytest.mark.parametrize("name", ["m.csv", "m.json"])

@@ -73,6 +73,10 @@ _SYNTAX: Final = {
     "found unexpected end of stream": ("a quoted text is not closed", "close the quotes"),
     "found unexpected document indicator": ("a quoted text is not closed", "close the quotes"),
     "found unknown escape character": ("unknown escape sequence in double quotes", "use single quotes, or write \\\\"),
+    "found invalid Unicode character escape code": (
+        "an escape in double quotes is not a character",
+        "write the code of a whole character; half of a surrogate pair is none",
+    ),
     "found undefined tag handle": ("unknown tag", "remove it, or quote the text"),
     "block sequence entries are not allowed in this context": (
         "unexpected '-'",

@@ -1,7 +1,7 @@
 """Reads the members of a fleet: a list in the fleet file, or a file with CSV, JSON or YAML.
 
 The columns of CSV are `name`, `labels.NAME` and `variables.NAME`; the first line has their names. JSON and YAML have a
-list of `{name, labels, variables}`. Every problem has the line of its member.
+list of `{name, labels, variables}`. Every problem has a position: in CSV, the line of its member.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +22,10 @@ from pydantic import ValidationError
 from reconciler.languages.yaml import reader as yaml
 from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem
 from reconciler.languages.yaml.positions import Places
+from reconciler.languages.yaml.scalars import plain
 from reconciler.model.fields.field import fields_of
 from reconciler.model.fields.spec import StrictModel
 from reconciler.model.fleet import Member
-from reconciler.model.numerals import keep_spelling
 from reconciler.model.problem import Finding, Position, Problem, Severity, cut
 from reconciler.model.suggestions import closest
 from reconciler.model.value import Json
@@ -41,7 +40,8 @@ PATH_RULE: Final = "write the path of a file below the folder of the fleet file,
 _MAX_PROBLEMS: Final = 100
 _COLUMNS: Final = ("name", "labels.", "variables.")
 _COLUMN_RULE: Final = "name columns `name`, `labels.NAME` or `variables.NAME`"
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')  # in JSON
+_ESCAPE: Final = re.compile(r"\\(?:(ud[89ab]..\\ud[c-f]..)|.)", re.IGNORECASE)
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -194,8 +194,8 @@ def _locate(places: Places, finding: Finding, strip: int) -> Position:
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _read_yaml(text: bytes, file: str) -> MemberReading:
-    reading = yaml.read(text, file)
+def _read_yaml(text: bytes, file: str, dialect: yaml.Dialect = yaml.MANIFEST) -> MemberReading:
+    reading = yaml.read(text, file, dialect)
     if reading.problems:
         return MemberReading(problems=reading.problems)
     if len(reading.documents) != 1:
@@ -210,79 +210,32 @@ def _read_yaml(text: bytes, file: str) -> MemberReading:
 
 
 def _read_json(text: str, file: str) -> MemberReading:
-    """Reads a list item by item, so that the position of each is known."""
-    decoder = json.JSONDecoder(
-        object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant, parse_float=_read_float
-    )
-    has_escapes = "\\u" in text  # one may be half of a surrogate pair
-    entries: list[Json] = []
-    positions: list[Position] = []
-    at = _skip(text, 0)
-    if text[at : at + 1] != "[":
-        return _report_json(text, file, at, "expected a list of members", "begin with [")
-    line, line_start, seen = 1, 0, 0
-    at = _skip(text, at + 1)
-    while text[at : at + 1] != "]" or entries:
-        line += text.count("\n", seen, at)
-        line_start = max(line_start, text.rfind("\n", seen, at) + 1)
-        seen = at
-        try:
-            entry, at = decoder.raw_decode(text, at)
-            if has_escapes:
-                json.dumps(entry, ensure_ascii=False).encode()
-        except json.JSONDecodeError as error:
-            return _report_json(text, file, error.pos, f"invalid JSON: {error.msg}", "")
-        except (ValueError, RecursionError) as error:
-            return _report_json(text, file, seen, f"invalid JSON: {_describe(error)}", "")
-        entries.append(entry)
-        positions.append(Position(file, line, seen - line_start + 1))
-        at = _skip(text, at)
-        if text[at : at + 1] == "]":
-            break
-        if text[at : at + 1] != ",":
-            return _report_json(text, file, at, "invalid JSON: expected ',' or ']'", "")
-        at = _skip(text, at + 1)
-    if (end := _skip(text, at + 1)) < len(text):
-        return _report_json(text, file, end, "invalid JSON: text after the list", "remove it")
-    return MemberReading(entries, locate=lambda finding: _line_of(finding, positions), positions=positions)
+    """Checks the syntax of JSON, and reads it as YAML, which reports all else with a position."""
+    try:
+        json.loads(text, parse_int=str)  # not as int, which may refuse to convert it
+    except json.JSONDecodeError as error:
+        where = Position(file, error.lineno, error.colno)
+        return _reject(f"invalid JSON: {error.msg}", "correct the file at this position", where, "invalid-json")
+    except RecursionError:
+        pass  # the YAML reader refuses it, with a position
+    if "\\ud" in text.lower():
+        text = _TEXT.sub(_join_surrogates, text)
+    return _read_yaml(text.encode(), file, _JSON)
 
 
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found is not None else at
+def _join_surrogates(found: re.Match[str]) -> str:
+    """A quoted text with each pair of surrogates as one character. Spaces keep the columns of what follows."""
+    text = found[0]
+    return _ESCAPE.sub(lambda pair: json.loads(f'"{pair[0]}"') if pair[1] else pair[0], text).ljust(len(text))
 
 
-def _refuse_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise ValueError(f"duplicate key {cut(repr(name))}")
-    return found
+def _read_unquoted(text: str) -> Json:
+    if (value := plain(text)) is text:
+        raise ValueError(f"{text} is not a number of JSON")
+    return value
 
 
-def _refuse_constant(text: str) -> Json:
-    raise ValueError(f"{text} is not a number of JSON")
-
-
-def _read_float(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError("a number is too large")
-    return keep_spelling(text, number)
-
-
-def _describe(error: ValueError | RecursionError) -> str:
-    match error:
-        case RecursionError():
-            return "nested too deeply"
-        case UnicodeEncodeError():
-            return "a text has half of a surrogate pair"
-    return "a number is too large" if "limit" in str(error) else str(error)
-
-
-def _report_json(text: str, file: str, at: int, problem: str, remedy: str) -> MemberReading:
-    position = Position(file, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-    return _reject(problem, remedy or "correct the file at this position", position, "invalid-json")
+_JSON: Final = yaml.Dialect(plain=_read_unquoted, values=MAX_BYTES)
 
 
 def _read_csv(text: str, file: str) -> MemberReading:
