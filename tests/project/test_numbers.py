@@ -93,8 +93,9 @@ def test_a_number_in_a_patch_of_a_policy_has_its_spelling(tmp_path: Path, spelle
 
 
 def test_json_members_and_metadata_keep_the_spelling_of_a_number() -> None:
-    assert str(members._read_float("1.10")) == "1.10"
-    assert json_text(members._read_float("1.10")) == "1.10"
+    [number] = members._read_json("[1.10]", "m.json").entries
+    assert str(number) == "1.10"
+    assert json_text(number) == "1.10"
     owner = owner_record.Owner("prod", Address("IPPolicy", "a"), "0" * 16)
     reformatted = owner_record.write('{"version":1.10}', owner).replace(",", ", ").replace(':"', ': "')
     assert owner_record.read(reformatted)[0] == '{"version":1.10}'
