@@ -18,7 +18,7 @@ from reconciler import kinds
 from reconciler.engine import apply as engine
 from reconciler.engine import recovery
 from reconciler.engine.ports import Failure, Platform, Refused
-from reconciler.engine.retry import RetryPolicy
+from reconciler.engine.retry import RetryPolicy, sleep_until_stopped
 from reconciler.model.change import Action, Change, Reason
 from reconciler.model.event import Ended, Event, Outcome, Waited
 from reconciler.model.manifest import Manifest
@@ -118,12 +118,7 @@ class _StopSignal:
         return self._requested.is_set() or self._store_failed.is_set()
 
     async def wait(self) -> None:
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._requested, self._store_failed)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await sleep_until_stopped(self._requested.wait(), self._store_failed)
 
 
 class _Run(Struct):
