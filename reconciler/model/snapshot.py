@@ -111,13 +111,12 @@ class Place(Struct, frozen=True):
 class IssuedSecret(Struct, frozen=True):
     """The store's record of a create that issued a one-time secret.
 
-    place     None if an earlier version of the store recorded it
     arrived   whether the delivery is known to have succeeded; if not, it may have
     """
 
     intent: str
     address: Address
-    place: Place | None
+    place: Place
     arrived: bool
 
 

@@ -1,8 +1,9 @@
 """Opens the database of a store: an SQLite file, or a schema on a PostgreSQL server.
 
-Creates it completely or not at all, upgrades it, and refuses one that is damaged or belongs to another program.
+Creates it completely or not at all, and refuses one that is damaged, belongs to another program, or has another schema
+version.
 
-A file that cannot be trusted is never treated as empty, and a file of another program is never written to.
+A file that cannot be trusted is never treated as empty. A file of another program or version is never written to.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import sqlite3
 import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, select, update
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, insert, inspect, select
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
@@ -25,7 +26,7 @@ from sqlalchemy.schema import CreateSchema
 
 from reconciler.model.redaction import Redactor
 from reconciler.store import errors, postgres, schema
-from reconciler.store.errors import MEMORY, Damaged, Foreign, Unavailable
+from reconciler.store.errors import MEMORY, Damaged, Foreign, Unavailable, Unreleased
 
 _MAGIC = b"SQLite format 3\0"
 _APPLICATION = 0x7263_6E63  # "rcnc": the application id in the header of the file
@@ -137,23 +138,29 @@ def _open_server(url: URL, timeouts: Timeouts) -> tuple[Engine, str]:
         try:
             # The database may hold other tables: those of the store have a schema of their own.
             engine = engine.execution_options(schema_translate_map={None: schema.NAME})
-            _create_on_server(engine)
-            _upgrade(engine, name)
+            _create_on_server(engine, name)
         except BaseException:
             engine.dispose()
             raise
     return engine, name
 
 
-def _create_on_server(engine: Engine) -> None:
+def _create_on_server(engine: Engine, name: str) -> None:
     """Creates missing tables under an advisory lock: IF NOT EXISTS does not prevent two processes from creating one
     table at the same time. The lock ends with the transaction, also if the process dies.
+
+    Tables of another version are refused before anything is created.
     """
     with engine.begin() as connection:
         connection.execute(select(func.pg_advisory_xact_lock(SCHEMA_LOCK)))
         # CREATE SCHEMA IF NOT EXISTS fails without the privilege, even if the schema exists.
-        if not inspect(connection).has_schema(schema.NAME):
+        inspector = inspect(connection)
+        if not inspector.has_schema(schema.NAME):
             connection.execute(CreateSchema(schema.NAME))
+        elif inspector.has_table(schema.store.name, schema.NAME):
+            version = connection.execute(select(schema.store.c.version)).scalar()
+            if version is not None:
+                _check_version(version, name)
         _create_tables(connection)
 
 
@@ -173,9 +180,14 @@ def _open_file(path: Path, timeouts: Timeouts) -> Engine:
                 raise Damaged(f"{path}-wal", "its database file is missing")
             _create_file(path)
         _check_header(path, place)
+        _check_version_read_only(path, place)
         engine = _make_engine(path, timeouts)
         try:
-            _upgrade(engine, place)
+            with engine.connect() as connection:
+                version = connection.execute(select(schema.store.c.version)).scalar()
+            if version is None:
+                raise Damaged(place, "it has no schema version")
+            _check_version(version, place)
             _check_pages(engine, place)
         except BaseException:
             engine.dispose()
@@ -201,6 +213,22 @@ def _check_header(path: Path, place: str) -> None:
         raise Damaged(place, "file is not a database")
     if int.from_bytes(header[68:72], "big") != _APPLICATION:
         raise Foreign(place, "it is a database of another program")
+
+
+def _check_version_read_only(path: Path, place: str) -> None:
+    """Refuses another version before a connection is opened that writes to the file: it would set the journal mode, and
+    move the content of the log into the file.
+
+    If the version cannot be read in this way, the next connection finds out why.
+    """
+    log = Path(f"{path}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    # Without a log, SQLite need not create one to read the file.
+    url = f"{path.absolute().as_uri()}?{'mode=ro' if has_log else 'immutable=1'}"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(url, uri=True)) as connection:
+        row = connection.execute("SELECT version FROM store").fetchone()
+        if row is not None and isinstance(row[0], int):
+            _check_version(row[0], place)
 
 
 def _check_pages(engine: Engine, place: str) -> None:
@@ -276,23 +304,10 @@ def _create_tables(connection: Connection) -> None:
         connection.execute(insert(schema.store).values(version=schema.VERSION))
 
 
-def _upgrade(engine: Engine, place: str) -> None:
-    """Upgrades the tables to the current version; refuses a newer version."""
-    with engine.connect() as connection:
-        version = connection.execute(select(schema.store.c.version)).scalar()
-    if version is None:
-        raise Damaged(place, "it has no schema version")
+def _check_version(version: int, place: str) -> None:
+    """Raises Unreleased for an earlier schema version, Unavailable for a newer one."""
     if version > schema.VERSION:
         why = f"its schema version is {version}, and this reconciler supports versions up to {schema.VERSION}"
         raise Unavailable(place, why, "use a newer reconciler")
     if version < schema.VERSION:
-        is_server = engine.dialect.name == "postgresql"
-        new_version = update(schema.store).where(schema.store.c.version == version).values(version=schema.VERSION)
-        with engine.begin() as connection:
-            if not connection.execute(new_version).rowcount:
-                return  # another process upgraded it
-            for upgrade in range(version + 1, schema.VERSION + 1):
-                for statement in schema.UPGRADES[upgrade]:
-                    connection.execute(statement)
-                for statement in schema.SERVER_UPGRADES.get(upgrade, ()) if is_server else ():
-                    connection.execute(statement)
+        raise Unreleased(place, version, schema.VERSION)

@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 MEMORY = "memory:"  # a store that ends with the run: then only owner records remain
 _ELSEWHERE = "set RECONCILER_STORE to another path or URL"
+_WITH_NEW_STORE = (  # what happens without the store
+    "objects with an owner record are recognized on the platform and nothing is created twice; lost are the history "
+    "and the bindings of kinds without owner records (bot users, event sources), which are then adopted by name with "
+    "your approval"
+)
 
 
 class StoreError(Exception):
@@ -17,10 +22,7 @@ class Damaged(StoreError):
 
     def __init__(self, place: str, why: str) -> None:
         super().__init__(
-            f"{place} is damaged ({why}); move it away, with its -wal and -shm files, and run again: objects with an "
-            "owner record are recognized on the platform and nothing is created twice; lost are the history and the "
-            "bindings of kinds without owner records (bot users, event sources), which are then adopted by name with "
-            "your approval"
+            f"{place} is damaged ({why}); move it away, with its -wal and -shm files, and run again: {_WITH_NEW_STORE}"
         )
 
 
@@ -29,6 +31,17 @@ class Foreign(StoreError):
 
     def __init__(self, place: str, why: str) -> None:
         super().__init__(f"{place} is not a store ({why}) and was not changed; {_ELSEWHERE}")
+
+
+class Unreleased(StoreError):
+    """The store was written by a reconciler from before the first release. It was not changed."""
+
+    def __init__(self, place: str, version: int, oldest: int) -> None:
+        super().__init__(
+            f"{place} has schema version {version}, written by an unreleased reconciler, and was not changed; releases "
+            f"read version {oldest} and later: keep it and use the reconciler that wrote it, or {_ELSEWHERE} and begin "
+            f"with a new store: {_WITH_NEW_STORE}"
+        )
 
 
 class Unavailable(StoreError):
@@ -46,7 +59,6 @@ _REMEDIES = {
     "denied for database": "grant the role CONNECT on the database, and CREATE unless the schema reconciler exists",
     "denied for schema": "grant the role USAGE and CREATE on the schema reconciler",
     "denied for table": "grant the role SELECT, INSERT, UPDATE and DELETE on all tables in the schema reconciler",
-    "must be owner of": "open it once with the role that owns the tables",
     "ermission denied": "make the file and its folder writable",
     "unable to open": "make the file and its folder writable",
     "full": "free disk space",

@@ -6,16 +6,20 @@ import asyncio
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Row, Select, func, insert, select
 
 from reconciler.model.address import Address
-from reconciler.model.change import Action
+from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
-from reconciler.store import database, schema, stored_values
+from reconciler.store import database, schema
+from reconciler.store.errors import Damaged
 from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
+
+_Code = TypeVar("_Code", bound=StrEnum)
 
 
 class History:
@@ -63,8 +67,8 @@ class History:
                 DriftedResource(
                     Address.parse(row.address),
                     Action(row.action),
-                    stored_values.parse_reason(row.reason),
-                    stored_values.parse_changed_by(row.mover),
+                    self._parse(Reason, row.reason),
+                    self._parse(ChangedBy, row.mover),
                     tuple(json.loads(row.fields)),
                 )
             )
@@ -82,7 +86,7 @@ class History:
             .group_by(outcome.c.run, outcome.c.outcome)
         )
         for row in await self._rows(counts):
-            ended = stored_values.parse_outcome(row.outcome)
+            ended = self._parse(Outcome, row.outcome)
             counted[row.run][ended] = counted[row.run].get(ended, 0) + row.calls
         origin = schema.run_origins
         heads = await self._rows(
@@ -96,7 +100,7 @@ class History:
                 row.command,
                 row.started,
                 row.ended,
-                stored_values.translate_run_outcome(row.outcome or ""),
+                row.outcome or "",
                 counted.get(row.id, {}),
                 row.commit or "",
                 row.actor or "",
@@ -115,7 +119,7 @@ class History:
         )
         ends: dict[str, dict[str, tuple[float, bool]]] = defaultdict(dict)  # by address and run
         for row in await self._rows(query):
-            is_done = stored_values.parse_outcome(row.outcome) in (Outcome.DONE, Outcome.ALREADY)
+            is_done = self._parse(Outcome, row.outcome) in (Outcome.DONE, Outcome.ALREADY)
             _, was_done = ends[row.address].get(row.run, (0.0, True))
             ends[row.address][row.run] = row.at, is_done and was_done
         last = {address: max(by_run.values()) for address, by_run in ends.items()}
@@ -127,3 +131,9 @@ class History:
                 return connection.execute(query).all()
 
         return await asyncio.to_thread(read)
+
+    def _parse(self, codes: type[_Code], stored: str) -> _Code:
+        try:
+            return codes(stored)
+        except ValueError as failure:
+            raise Damaged(self._place, str(failure)) from failure

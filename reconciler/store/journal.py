@@ -15,7 +15,7 @@ from reconciler.model.address import Address
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import create_id
 from reconciler.model.snapshot import Binding
-from reconciler.store import database, schema, stored_values
+from reconciler.store import database, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.errors import LockLost, StoreError
 from reconciler.store.lock import LOCK_SECONDS
@@ -100,7 +100,7 @@ class StoreJournal:
         self._ended_calls = 0
         self._lock_confirmed = float("-inf")  # when the lock was last confirmed
         self.outcome = ""
-        """How the run ended, for reports: the status of its result, if it has one."""
+        """How the run ended, for reports: the status of its result."""
         self._waiting: list[tuple[Write, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
 
@@ -134,8 +134,7 @@ class StoreJournal:
     async def bind(self, bindings: Mapping[Address, Binding | None]) -> None:
         rows: list[tuple[Executable, Row]] = []
         for address, binding in bindings.items():
-            spelled = stored_values.list_spellings(str(address))
-            rows += [(_UNBIND, {"stack": self._stack, "address": name}) for name in spelled]
+            rows.append((_UNBIND, {"stack": self._stack, "address": str(address)}))
             if binding is None:
                 continue
             content = {

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
 
 from sqlalchemy import Column, Float, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
-from sqlalchemy.schema import DDL, CreateIndex, CreateTable, ExecutableDDLElement
 
-VERSION = 8
+VERSION = 8  # that of the first release; stores of earlier versions were written before it, and are refused
 NAME = "reconciler"  # the schema of the tables on a server
 
 metadata = MetaData()
@@ -61,7 +59,7 @@ intents = Table(
     Column("concluded", Float),
     Column("object", String),
     Column("seal", String, nullable=False),  # over id, stack, address, path, before, identity, place
-    Column("place", Text),  # JSON object, the target of a delivery; since version 4
+    Column("place", Text),  # JSON object, the target of a delivery
 )
 
 receipts = Table(
@@ -71,7 +69,7 @@ receipts = Table(
     Column("stack", String, nullable=False, index=True),
     Column("at", Float, nullable=False),
     Column("seal", String, nullable=False),
-    Column("place", Integer, nullable=False, server_default="0"),  # order within the stack; since version 3
+    Column("place", Integer, nullable=False),  # order within the stack
     Index("ix_receipts_stack_place", "stack", "place"),
 )
 
@@ -85,14 +83,14 @@ bindings = Table(
     Column("protect", Integer, nullable=False),
     Column("replaces", String),
     Column("seal", String, nullable=False),
-    Column("adopted", Integer, nullable=False, server_default="0"),  # since version 8; part of the seal if it is 1
+    Column("adopted", Integer, nullable=False),  # part of the seal if it is 1
     PrimaryKeyConstraint("stack", "address"),
 )
 
-# The key's own index finds keys with a common beginning in a file, but not on a server. Since version 7.
-_bindings_by_scope = Index(
-    "ix_bindings_scope", bindings.c.stack, postgresql_ops={"stack": "varchar_pattern_ops"}
-).ddl_if(dialect="postgresql")
+# The key's own index finds keys with a common beginning in a file, but not on a server.
+Index("ix_bindings_scope", bindings.c.stack, postgresql_ops={"stack": "varchar_pattern_ops"}).ddl_if(
+    dialect="postgresql"
+)
 
 accounts = Table(
     "accounts",
@@ -116,7 +114,7 @@ locks = Table(
 )
 
 
-# Since version 2: drift checks, for reports only. No plan depends on them, and they contain no values.
+# Drift checks, for reports only. No plan depends on them, and they contain no values.
 
 drift_checks = Table(
     "looks",
@@ -140,7 +138,7 @@ drifted_resources = Table(
 )
 
 
-# Since version 5: the calls of a plan file that were applied, so that none is applied twice.
+# The calls of a plan file that were applied, so that none is applied twice.
 
 plan_calls = Table(
     "plan_calls",
@@ -154,7 +152,7 @@ plan_calls = Table(
 )
 
 
-# Since version 6: where a run came from, for reports only. A run without a row was started by hand, or earlier.
+# Where a run came from, for reports only. A run without a row was started by hand.
 
 run_origins = Table(
     "run_origins",
@@ -165,7 +163,7 @@ run_origins = Table(
 )
 
 
-# Since version 7: the runs of fleets.
+# The runs of fleets.
 
 fleet_runs = Table(
     "fleet_runs",
@@ -236,39 +234,6 @@ fleet_pauses = Table(
     Column("reason", Text, nullable=False),
     Column("actor", String, nullable=False),
 )
-
-
-def _create_if_missing(*tables: Table) -> Iterator[ExecutableDDLElement]:
-    """Statements that create tables and their indexes, if missing: on a server each opening creates missing tables."""
-    for table in tables:
-        yield CreateTable(table, if_not_exists=True)
-        yield from (CreateIndex(index, if_not_exists=True) for index in table.indexes)
-
-
-_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place INTEGER DEFAULT 0 NOT NULL")  # type: ignore[no-untyped-call]
-
-_DELIVERY_PLACE = DDL("ALTER TABLE %(fullname)s ADD COLUMN place TEXT")  # type: ignore[no-untyped-call]
-
-_ADOPTED = DDL("ALTER TABLE %(fullname)s ADD COLUMN adopted INTEGER DEFAULT 0 NOT NULL")  # type: ignore[no-untyped-call]
-
-# Version → its changes. Receipts from before version 3 are at place 0: their order is known only by their times.
-UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
-    2: tuple(_create_if_missing(drift_checks, drifted_resources)),
-    3: (
-        _PLACE.against(receipts),
-        *(CreateIndex(index, if_not_exists=True) for index in receipts.indexes if "place" in index.columns),
-    ),
-    4: (_DELIVERY_PLACE.against(intents),),
-    5: tuple(_create_if_missing(plan_calls)),
-    6: tuple(_create_if_missing(run_origins)),
-    7: tuple(_create_if_missing(fleet_runs, fleet_tasks, fleet_shapes, fleet_pauses)),
-    8: (_ADOPTED.against(bindings),),
-}
-
-# The same for what only a server has.
-SERVER_UPGRADES: dict[int, tuple[ExecutableDDLElement, ...]] = {
-    7: (CreateIndex(_bindings_by_scope, if_not_exists=True),),
-}
 
 
 encode_json = json.JSONEncoder(sort_keys=True).encode

@@ -16,8 +16,9 @@ from sqlalchemy import Engine, Row, Select, false, insert, or_, select, update
 
 from reconciler.engine.ports import Intent, MadeObject
 from reconciler.model.address import Address
+from reconciler.model.event import Outcome
 from reconciler.model.snapshot import Binding, IssuedSecret, Place
-from reconciler.store import database, lock, schema, stored_values
+from reconciler.store import database, lock, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
 from reconciler.store.errors import Damaged, StoreError
@@ -26,6 +27,8 @@ from reconciler.store.journal import StoreJournal, seconds_since_start
 from reconciler.store.lock import Holder
 from reconciler.store.scope import WITHOUT_SCOPE, Scope, row_id
 from reconciler.store.shared_engines import open_engine
+
+_SUCCEEDED = (Outcome.DONE.value, Outcome.ALREADY.value)
 
 
 class RecordedCall(Struct, frozen=True):
@@ -102,11 +105,7 @@ class Store:
             adopted = [1] if row.adopted else []
             self._check(row, row.stack, row.address, row.object, row.applied, row.protect, row.replaces, *adopted)
             binding = Binding(row.object, json.loads(row.applied), bool(row.protect), row.replaces, bool(row.adopted))
-            address, binding = stored_values.translate_binding(Address.parse(row.address), binding)
-            if row.address == str(address):
-                found[address] = binding
-            else:
-                found.setdefault(address, binding)  # one of the present kind is newer
+            found[Address.parse(row.address)] = binding
         return found
 
     async def find_bound_elsewhere(self, stack: str, kinds: Iterable[str]) -> Mapping[tuple[str, str], str]:
@@ -115,18 +114,14 @@ class Store:
         Also those that the other stack is about to delete, since it has created another object in their place.
         """
         table = schema.bindings
-        spelled = (name for kind in kinds for name in stored_values.list_spellings(f"{kind}/"))
-        of_kinds = or_(false(), *(table.c.address.startswith(name) for name in spelled))
+        of_kinds = or_(false(), *(table.c.address.startswith(f"{kind}/") for kind in kinds))
         in_scope = self._scope.contains(table.c.stack, self._engine.dialect.name)
         others = (table.c.stack != self._key(stack)) & in_scope
         rows = await self._rows(select(table).where(others, of_kinds))
         elsewhere: dict[tuple[str, str], str] = {}
         for row in rows:
-            address, binding = stored_values.translate_binding(
-                Address.parse(row.address), Binding(row.object, replaces=row.replaces)
-            )
-            for locator in filter(None, (binding.id, binding.replaces)):
-                elsewhere[address.kind, locator] = self._scope.stack(row.stack)
+            for locator in filter(None, (row.object, row.replaces)):
+                elsewhere[Address.parse(row.address).kind, locator] = self._scope.stack(row.stack)
         return elsewhere
 
     async def receipts(self, stack: str) -> frozenset[str]:
@@ -147,19 +142,23 @@ class Store:
         return frozenset(row.id for row in await self._rows(found))
 
     async def find_issued(self, stack: str, kinds: Iterable[str]) -> tuple[IssuedSecret, ...]:
-        """Creates of these kinds, which have a one-time secret, whose secret was or may have been delivered."""
+        """Creates of these kinds, which have a one-time secret, whose secret was or may have been delivered.
+
+        Not those that deliver nothing.
+        """
         intents, receipts = schema.intents, schema.receipts
         of_kinds = or_(false(), *(intents.c.address.startswith(f"{kind}/") for kind in kinds))
         joined = select(intents, receipts.c.intent).join_from(
             intents, receipts, receipts.c.intent == intents.c.id, isouter=True
         )
         settled = intents.c.concluded.is_not(None) & intents.c.object.is_(None)  # it created no object
-        relevant = receipts.c.intent.is_not(None) | ~settled
+        relevant = intents.c.place.is_not(None) & (receipts.c.intent.is_not(None) | ~settled)
         rows = await self._rows(joined.where(intents.c.stack == self._key(stack), of_kinds, relevant))
         for row in rows:
             self._check_intent(row)
         return tuple(
-            IssuedSecret(row.id, Address.parse(row.address), _place(row), row.intent is not None) for row in rows
+            IssuedSecret(row.id, Address.parse(row.address), _read_place(row.place), row.intent is not None)
+            for row in rows
         )
 
     async def find_overwritten(self, stack: str) -> Mapping[str, Address]:
@@ -176,7 +175,7 @@ class Store:
         )
         latest: dict[str, Row[Any]] = {}  # the latest receipt of each address
         found: dict[str, Address] = {}
-        for row in await self._rows(joined.order_by(receipts.c.intent.is_(None), receipts.c.place, receipts.c.at)):
+        for row in await self._rows(joined.order_by(receipts.c.intent.is_(None), receipts.c.place)):
             earlier = latest.get(row.address)
             if earlier is not None and (row.at is not None or row.opened >= earlier.at):
                 found[earlier.id] = Address.parse(row.address)
@@ -199,7 +198,7 @@ class Store:
         changed = (
             select(outcomes.c.address, outcomes.c.object)
             .join(runs, runs.c.id == outcomes.c.run)
-            .where(runs.c.stack == own, outcomes.c.object.in_(ids), outcomes.c.outcome.in_(stored_values.SUCCEEDED))
+            .where(runs.c.stack == own, outcomes.c.object.in_(ids), outcomes.c.outcome.in_(_SUCCEEDED))
         )
         created = select(intents.c.address, intents.c.object).where(intents.c.stack == own, intents.c.object.in_(ids))
         rows = [*await self._rows(changed), *await self._rows(created)]
@@ -237,13 +236,13 @@ class Store:
             path=row.path,
             before=frozenset(json.loads(row.before)),
             identity=json.loads(row.identity),
-            place=_place(row),
+            place=None if row.place is None else _read_place(row.place),
             opened=row.opened,
             object=row.object,
         )
 
     def _check_intent(self, row: Row[Any]) -> None:
-        place = [] if row.place is None else [row.place]  # older rows have none
+        place = [] if row.place is None else [row.place]
         self._check(row, row.id, row.stack, row.address, row.path, row.before, row.identity, *place)
 
     async def membership(self, stack: str) -> AccountMembership | None:
@@ -293,7 +292,7 @@ class Store:
                 row.call,
                 row.address,
                 row.verb,
-                stored_values.translate_outcome(row.outcome),
+                row.outcome,
                 row.object,
                 row.why,
                 row.at,
@@ -353,10 +352,10 @@ class Store:
             now=self._now,
             elapsed=self._elapsed,
         )
-        outcome = stored_values.RUN_ABORTED
+        outcome = "aborted"
         try:
             yield journal
-            outcome = journal.outcome or stored_values.RUN_ENDED
+            outcome = journal.outcome
         finally:
             await journal.flush()
             end = update(schema.runs).where(schema.runs.c.id == run).values(ended=self._now(), outcome=outcome)
@@ -386,5 +385,5 @@ class Store:
             raise Damaged(self._place, "a row does not match its seal")
 
 
-def _place(row: Row[Any]) -> Place | None:
-    return None if row.place is None else Place(**json.loads(row.place))
+def _read_place(stored: str) -> Place:
+    return Place(**json.loads(stored))

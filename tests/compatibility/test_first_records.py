@@ -1,6 +1,7 @@
-"""Owner records and a store as the first version wrote them: read, and equal to what the same manifests mean now.
+"""Owner records as the first version wrote them: read, and equal to what the same manifests mean now.
 
-`first_records` holds that version's manifests, the account after one apply, and the store.
+`first_records` holds that version's manifests, the account after one apply, and the store, which is refused: owner
+records are read without it.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ import pytest
 from reconciler import kinds
 from reconciler.engine.observe import observe
 from reconciler.engine.ports import Gone
-from reconciler.model.address import Address
 from reconciler.model.change import ChangedBy
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
-from reconciler.model.snapshot import Binding, Snapshot
+from reconciler.model.snapshot import Snapshot
 from reconciler.model.value import Json, digest
 from reconciler.planning.planner import PlanOptions, plan
 from reconciler.project.manifests.load import load_manifests
 from reconciler.project.settings.config import load_config
-from reconciler.store import store
+from reconciler.store.errors import Unreleased
+from reconciler.store.store import open_store
 from tests.planning import builders
 from tests.planning.builders import change_of
 
@@ -36,7 +37,6 @@ ENVIRON = {
     "STRIPE_KEY": "stripe secret key",
     "OWN_KEY": (FIRST / "own.key").read_text(),
 }
-STACK = "before"
 
 
 class _Account:
@@ -56,46 +56,34 @@ def load_declared() -> Manifest:
     return load_manifests(load_config(FIRST, ENVIRON), ENVIRON, {}).manifest
 
 
-async def _read_store(where: str) -> tuple[dict[Address, Binding], frozenset[str], list[str]]:
-    async with store.open_store(where) as memory:
-        bindings = dict(await memory.bindings(STACK))
-        receipts = await memory.receipts(STACK)
-        return bindings, receipts, [str(intent.address) for intent in await memory.find_open_intents(STACK)]
+def snapshot() -> Snapshot:
+    """The account, read with a new store."""
+    return asyncio.run(observe(_Account(ACCOUNT), kinds.list_planned(), bindings={}, receipts=frozenset()))
 
 
-@pytest.fixture
-def where(tmp_path: Path) -> str:
-    file = tmp_path / "store.db"
-    file.write_bytes(gzip.decompress((FIRST / "store.db.gz").read_bytes()))
-    return str(file)
+def plan_again() -> Plan:
+    return plan(load_declared(), snapshot(), kinds.list_planned(), PlanOptions())
 
 
-def snapshot(where: str) -> Snapshot:
-    bindings, receipts, _ = asyncio.run(_read_store(where))
-    found = observe(_Account(ACCOUNT), kinds.list_planned(), bindings=bindings, receipts=receipts)
-    return asyncio.run(found)
-
-
-def plan_again(where: str, manifest: Manifest | None = None) -> Plan:
-    return plan(manifest or load_declared(), snapshot(where), kinds.list_planned(), PlanOptions())
-
-
-def test_earlier_owner_records_are_read_and_in_sync(where: str) -> None:
-    seen = snapshot(where)
+def test_earlier_owner_records_are_read_and_in_sync() -> None:
+    seen = snapshot()
     lives = [live for listing in seen.listings.values() for live in listing.objects]
     owned = {live.owner.address for live in lives if live.owner is not None}
     assert owned >= {
         declaration for declaration in load_declared().declarations if kinds.get(declaration.kind).keeps_owner
     }
-    made = plan_again(where)
+    made = plan_again()
     assert [*made.errors, *made.changes, *made.calls] == []
 
 
-def test_an_earlier_store_is_opened_and_read(where: str) -> None:
-    bindings, receipts, left = asyncio.run(_read_store(where))
-    assert {"BotUser/ci", "EventSource/all", "TLSEdge/pay"} <= set(map(str, bindings))
-    assert len(receipts) == 1
-    assert left == ["BotUser/left"]
+async def test_an_earlier_store_is_refused_and_not_changed(tmp_path: Path) -> None:
+    content = gzip.decompress((FIRST / "store.db.gz").read_bytes())
+    file = tmp_path / "store.db"
+    file.write_bytes(content)
+    with pytest.raises(Unreleased, match=f"{file} has schema version 3, .* not changed"):
+        async with open_store(str(file)):
+            pass
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == {file: content}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +98,7 @@ def test_an_earlier_store_is_opened_and_read(where: str) -> None:
     ],
 )
 def test_changes_on_the_platform_and_in_git_are_distinguished(
-    collection: str, path: str, value: Json, address: str, where: str, monkeypatch: pytest.MonkeyPatch
+    collection: str, path: str, value: Json, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed = json.loads(json.dumps(ACCOUNT))
     ((_, objects),) = changed[collection].items()
@@ -122,7 +110,7 @@ def test_changes_on_the_platform_and_in_git_are_distinguished(
                 part = part[name]
             part[steps[-1]] = value
     monkeypatch.setattr("tests.compatibility.test_first_records.ACCOUNT", changed)
-    change = change_of(plan_again(where), address)
+    change = change_of(plan_again(), address)
     assert {field.changed_by for field in change.fields} == {ChangedBy.PLATFORM}
 
 

@@ -45,15 +45,6 @@ def credential_snapshot(intent: str = "i1", address: str = str(AGENT), **flags: 
     return snapshot(live("TunnelCredential", "cr_1", owner=record(address, {}, intent=intent, **flags)))
 
 
-@pytest.mark.parametrize(("way", "is_ours"), [("to_file", True), ("to_vault", False), ("to_github_secret", False)])
-def test_a_target_without_a_recorded_place_can_only_be_a_file(way: str, is_ours: bool) -> None:
-    settings = {"name": "AGENT", "mount": "secret", "path": "agent", "key": "token"}
-    declared = replace(declare(str(AGENT)), deliver={"token": Delivery(way, "x", settings=settings)})
-    issued = IssuedSecret("i1", AGENT, None, True)
-    found = observe_target(declared, True, issued, here=Place(way, "x")).targets[AGENT]
-    assert (found.is_there, found.is_ours) == (True, is_ours)
-
-
 @pytest.mark.parametrize(
     ("stack", "address"),
     [("laws", "TunnelCredential/other"), ("other", "TunnelCredential/other"), ("other", str(AGENT))],
@@ -79,11 +70,10 @@ def list_missing_files(plan: Plan) -> list[str]:
         ((IssuedSecret("i1", AGENT, HERE, True),), True),
         ((IssuedSecret("i1", AGENT, ELSEWHERE, True),), True),  # the same target, delivered by another machine
         ((IssuedSecret("i1", AGENT, HERE, False),), True),  # a run was killed before it recorded the delivery
-        ((IssuedSecret("i1", AGENT, None, True),), True),  # from an earlier version of the store
         ((IssuedSecret("i1", AGENT, replace(HERE, path="secrets/other"), True),), False),
         ((IssuedSecret("i1", AGENT, replace(HERE, way="to_dotenv", entry="A"), True),), False),
         ((IssuedSecret("i1", at("TunnelCredential/other"), HERE, True),), False),
-        ((IssuedSecret("i1", at("APIKey/agent"), None, True),), False),
+        ((IssuedSecret("i1", at("APIKey/agent"), HERE, True),), False),
     ],
 )
 def test_an_existing_target_is_overwritten_without_approval_only_after_a_recorded_create(
@@ -155,14 +145,13 @@ def test_a_command_and_an_absent_resource_have_no_target() -> None:
         (True, HERE, True, "i1", False),
         (None, HERE, True, "i1", False),  # unknown
         (False, ELSEWHERE, True, "i1", False),
-        (False, None, True, "i1", False),  # an earlier version of the store does not record the place
         (False, HERE, False, "i1", False),
         (False, HERE, True, "i0", False),  # of an earlier object
         (False, replace(HERE, path="secrets/former"), True, "i1", False),  # another target is declared now
     ],
 )
 def test_a_missing_delivered_file_is_a_note_on_the_machine_that_had_it(
-    is_there: bool | None, place: Place | None, arrived: bool, intent: str, is_reported: bool
+    is_there: bool | None, place: Place, arrived: bool, intent: str, is_reported: bool
 ) -> None:
     declared = declare(str(AGENT))
     plan = make_plan(

@@ -94,7 +94,7 @@ def test_the_last_drift_check_is_summarized_in_a_sentence() -> None:
 
 
 def test_a_run_without_an_end_is_shown_as_terminated() -> None:
-    written = page(runs=(Run("apply", DAY, None, "", {Outcome.DONE: 3}), Run("apply", DAY, 2 * DAY, "ended")))
+    written = page(runs=(Run("apply", DAY, None, "", {Outcome.DONE: 3}), Run("apply", DAY, 2 * DAY, "applied")))
     assert written.count(">terminated</span>") == 1
 
 
@@ -191,7 +191,7 @@ def test_each_date_is_labeled_once_on_the_axis(number: int) -> None:
 def test_runs_are_counted_by_outcome() -> None:
     ended = ("applied", "applied", "blocked", "stale", "failed", "interrupted", "partial", "aborted")
     runs = [Run("apply", day * DAY, day * DAY + 1, outcome) for day, outcome in enumerate(ended)]
-    runs.append(Run("destroy", 9 * DAY, 9 * DAY + 1, "ended", {Outcome.DONE: 2, Outcome.FAILED: 1}))
+    runs.append(Run("destroy", 9 * DAY, 9 * DAY + 1, "partial", {Outcome.DONE: 2, Outcome.FAILED: 1}))
     written = page(runs=tuple(runs))
     (listed,) = re.findall('<ul class="totals runs">(.*?)</ul>', written, re.DOTALL)
     assert re.findall("<b>(.*?)</b> (.*?)</li>", listed) == [

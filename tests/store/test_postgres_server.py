@@ -11,7 +11,6 @@ import sys
 import textwrap
 import time
 import uuid
-from contextlib import AsyncExitStack
 
 import pytest
 from sqlalchemy import create_engine, make_url, text
@@ -26,7 +25,7 @@ from reconciler.model.snapshot import Binding
 from reconciler.store import database, lock, schema
 from reconciler.store.account import AccountMembership
 from reconciler.store.database import Timeouts
-from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable
+from reconciler.store.errors import Damaged, Locked, StoreError, Unavailable, Unreleased
 from reconciler.store.store import open_store
 from tests.harness.platform import Sandbox
 from tests.harness.project import Output, Project, policies, resource
@@ -80,24 +79,42 @@ async def test_stored_rows_are_read_after_the_store_is_opened_again(url: str) ->
         assert await store.find_open_intents("dev") == ()
 
 
-async def test_a_store_of_version_1_is_upgraded_and_lists_runs_and_drift_checks(url: str) -> None:
-    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
-        await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
-    tables = ("looks", "drifts", "plan_calls", "fleet_runs", "fleet_tasks", "fleet_shapes", "fleet_pauses")
-    new = (*(f"TABLE reconciler.{table}" for table in tables), "INDEX reconciler.ix_receipts_stack_place")
-    columns = (f"ALTER TABLE reconciler.{table} DROP COLUMN place" for table in ("receipts", "intents"))
-    run(url, *(f"DROP {name}" for name in new), *columns, "UPDATE reconciler.store SET version = 1")
-    async with AsyncExitStack() as stack:
-        await asyncio.gather(*(stack.enter_async_context(open_store(url)) for _ in range(4)))  # at the same moment
+async def test_runs_and_drift_checks_are_listed(url: str) -> None:
     check = DriftCheck(
         100.0, 12, "abc", (DriftedResource(BOT, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("name",)),)
     )
     async with open_store(url) as store:
+        async with store.journal("prod", command="apply") as journal:
+            await journal.record(Ended(Call("x", BOT, Verb.CREATE, "/bot_users"), Outcome.DONE, 1.0, "bot_3"))
         await store.drift_history.record("prod", check)
         assert await store.drift_history.list_drift_checks("prod") == (check,)
         (listed_run,) = await store.drift_history.list_runs("prod")
         assert (listed_run.command, listed_run.calls) == ("apply", {Outcome.DONE: 1})
-    assert run(url, "SELECT version FROM reconciler.store") == [(schema.VERSION,)]
+
+
+@pytest.mark.parametrize("version", [1, schema.VERSION - 1])
+async def test_a_store_of_an_unreleased_version_is_refused_and_not_changed(url: str, version: int) -> None:
+    """No missing table is created either, also if several processes open it at the same moment."""
+    async with open_store(url) as store, store.journal("prod", command="apply") as journal:
+        await journal.record_receipt("i0")
+    run(
+        url,
+        "DROP TABLE reconciler.looks",
+        "ALTER TABLE reconciler.receipts DROP COLUMN place",
+        f"UPDATE reconciler.store SET version = {version:d}",  # noqa: S608
+    )
+    columns = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'reconciler'"
+    before = sorted(run(url, columns), key=str)
+
+    async def open_refused() -> None:
+        with pytest.raises(Unreleased, match=f"has schema version {version}, .* was not changed"):
+            async with open_store(url):
+                pass
+
+    await asyncio.gather(*(open_refused() for _ in range(4)))
+    assert sorted(run(url, columns), key=str) == before
+    assert run(url, "SELECT version FROM reconciler.store") == [(version,)]
+    assert run(url, "SELECT intent FROM reconciler.receipts") == [("i0",)]
 
 
 async def test_a_concluded_intent_is_not_open(url: str) -> None:
@@ -317,17 +334,6 @@ async def test_a_missing_right_is_named_with_its_remedy(
         async with open_store(worker):
             pass
     assert f"; {remedy}, or set RECONCILER_STORE to another path or URL" in str(refused.value)
-
-
-async def test_a_store_is_upgraded_only_by_the_owner_of_its_tables(url: str) -> None:
-    async with open_store(url):
-        pass
-    run(url, "ALTER TABLE reconciler.receipts DROP COLUMN place", "UPDATE reconciler.store SET version = 2")
-    worker = grants(url, CONNECT.format(name=make_url(url).database), USE, TABLES)
-    with pytest.raises(Unavailable, match=r"must be owner of .*; open it once with the role that owns the tables"):
-        async with open_store(worker):
-            pass
-    assert run(url, "SELECT version FROM reconciler.store") == [(2,)]
 
 
 async def test_errors_of_the_driver_are_printed_without_passwords(url: str) -> None:

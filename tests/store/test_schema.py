@@ -1,130 +1,134 @@
-"""The tables, and the upgrade of stores that earlier versions wrote.
-
-The store of version 3 is a dump that this version wrote.
-"""
+"""The tables, and the refusal of stores with another schema version."""
 
 from __future__ import annotations
 
-import asyncio
+import shutil
 import sqlite3
-from contextlib import AsyncExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, create_mock_engine
+from sqlalchemy import create_mock_engine
 
 from reconciler.engine.ports import Intent
 from reconciler.model.address import Address
-from reconciler.model.change import Action, ChangedBy, Reason
-from reconciler.model.history import DriftCheck, DriftedResource
-from reconciler.model.snapshot import Binding, IssuedSecret, Place
+from reconciler.model.snapshot import Binding, Place
 from reconciler.store import schema
-from reconciler.store.account import AccountMembership
-from reconciler.store.errors import Damaged
+from reconciler.store.errors import Damaged, Unavailable, Unreleased
 from reconciler.store.store import open_store
 
 FIXTURES = Path(__file__).parent / "fixtures"
-DUMP = FIXTURES / "version-3.sql"
-APPLICATION = 0x7263_6E63  # in the header of a store's file, which a dump does not have
-SECRETIVE = ("TunnelCredential", "APIKey")
-AGENT, KEY, HALF = (
-    Address.parse(address) for address in ("TunnelCredential/agent", "APIKey/ci", "TunnelCredential/half")
-)
-EDGE = Address("TLSEdge", "shop")
-DRIFTED_EDGE = DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM, ("description", "a.b"))
-DRIFT_CHECK = DriftCheck(100.0, 12, "abc", (DRIFTED_EDGE,))
+AGENT = Address.parse("TunnelCredential/agent")
 PLACE = Place("to_file", "secrets/agent.token", "", "laptop", "a")
 
-
-@pytest.fixture
-def written_store(tmp_path: Path) -> Path:
-    file = tmp_path / "prod.db"
-    connection = sqlite3.connect(file)
-    connection.executescript(DUMP.read_text(encoding="utf-8"))
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.commit()
-    connection.close()
-    return file
-
-
-async def test_a_store_of_version_3_is_read(written_store: Path) -> None:
-    async with open_store(str(written_store)) as store:
-        assert await store.receipts("prod") == {"i1", "i2"}
-        assert await store.find_undelivered("prod", SECRETIVE) == {"i3", "i4"}
-        assert await store.find_issued("prod", SECRETIVE) == (
-            IssuedSecret("i1", AGENT, None, True),
-            IssuedSecret("i2", KEY, None, True),
-            IssuedSecret("i3", HALF, None, False),
-        )
-        assert [intent.id for intent in await store.find_open_intents("prod")] == ["i3"]
-        assert await store.bindings("prod") == {
-            Address.parse("IPPolicyRule/r"): Binding("ippr_1", {"cidr": "d"}, True, None)
-        }
-        assert await store.membership("prod") == AccountMembership("https://api.example.com", ("BotUser:bot_1",))
-        assert [recorded_call.call for recorded_call in await store.history("prod")] == [
-            "create TunnelCredential/agent"
-        ]
-
-
-async def test_in_an_upgraded_store_only_new_intents_have_a_place(written_store: Path) -> None:
-    async with open_store(str(written_store)) as store:
-        async with store.journal("prod", command="apply") as journal:
-            await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
-            await journal.record_receipt("i5")
-        assert IssuedSecret("i5", AGENT, PLACE, True) in await store.find_issued("prod", SECRETIVE)
-        assert IssuedSecret("i1", AGENT, None, True) in await store.find_issued("prod", SECRETIVE)
-        (intent,) = (intent for intent in await store.find_open_intents("prod") if intent.id == "i5")
-        assert intent.place == PLACE
-        assert dict(await store.find_overwritten("prod")) == {"i1": AGENT}
-
-
-async def test_a_changed_place_is_reported_as_damage(written_store: Path) -> None:
-    async with open_store(str(written_store)) as store:
-        async with store.journal("prod", command="apply") as journal:
-            await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
-        connection = sqlite3.connect(written_store)
-        connection.execute("UPDATE intents SET place = replace(place, 'agent', 'other') WHERE id = 'i5'")
-        connection.commit()
-        connection.close()
-        with pytest.raises(Damaged):
-            await store.find_issued("prod", SECRETIVE)
-
-
-# Undoes the upgrade to each version.
-UNDO = {
-    2: "DROP TABLE looks; DROP TABLE drifts",
-    3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
-    4: "ALTER TABLE intents DROP COLUMN place",
-    5: "DROP TABLE plan_calls",
-    6: "DROP TABLE run_origins",
-    7: "DROP TABLE fleet_runs; DROP TABLE fleet_tasks; DROP TABLE fleet_shapes; DROP TABLE fleet_pauses",
+# Turns the tables of each version into those of the version before it.
+TO_EARLIER = {
     8: "ALTER TABLE bindings DROP COLUMN adopted",
+    7: "DROP TABLE fleet_runs; DROP TABLE fleet_tasks; DROP TABLE fleet_shapes; DROP TABLE fleet_pauses",
+    6: "DROP TABLE run_origins",
+    5: "DROP TABLE plan_calls",
+    4: "ALTER TABLE intents DROP COLUMN place",
+    3: "DROP INDEX ix_receipts_stack_place; ALTER TABLE receipts DROP COLUMN place",
+    2: "DROP TABLE looks; DROP TABLE drifts",
 }
 
 
-@pytest.mark.parametrize("version", range(1, schema.VERSION))
-async def test_a_store_of_an_earlier_version_is_upgraded_with_its_content(tmp_path: Path, version: int) -> None:
-    file = tmp_path / "prod.db"
+async def write_store(file: Path) -> None:
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
+        await journal.bind({Address("BotUser", "ci"): Binding("bot_1")})
         await journal.record_receipt("i1")
-    connection = sqlite3.connect(file)
-    for later, undo in UNDO.items():
-        connection.executescript(undo if later > version else "")
+
+
+def set_version(connection: sqlite3.Connection, version: int) -> None:
+    for later, statements in TO_EARLIER.items():
+        connection.executescript(statements if later > version else "")
     connection.execute("UPDATE store SET version = ?", (version,))
     connection.commit()
-    connection.close()
-    async with AsyncExitStack() as stack:
-        await asyncio.gather(
-            *(stack.enter_async_context(open_store(str(file))) for _ in range(4))
-        )  # at the same moment
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """The content of each file, without the shared memory of SQLite, which has no data of the store."""
+    return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.endswith("-shm")}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "of an earlier version?"  # with characters that a URL quotes
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("version", range(1, schema.VERSION))
+@pytest.mark.parametrize("journal_mode", ["delete", "wal"])
+async def test_a_store_of_an_unreleased_version_is_refused_and_not_changed(
+    folder: Path, version: int, journal_mode: str
+) -> None:
+    file = folder / "prod.db"
+    await write_store(file)
+    with closing(sqlite3.connect(file)) as connection:
+        set_version(connection, version)
+        connection.execute(f"PRAGMA journal_mode = {journal_mode}")
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    with pytest.raises(Unreleased) as refusal:
+        async with open_store(str(file)):
+            pass
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert str(refusal.value) == (
+        f"{file} has schema version {version}, written by an unreleased reconciler, and was not changed; releases read "
+        "version 8 and later: keep it and use the reconciler that wrote it, or set RECONCILER_STORE to another path or "
+        "URL and begin with a new store: objects with an owner record are recognized on the platform and nothing is "
+        "created twice; lost are the history and the bindings of kinds without owner records (bot users, event "
+        "sources), which are then adopted by name with your approval"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(1, Unreleased), (schema.VERSION - 1, Unreleased), (schema.VERSION + 1, Unavailable)]
+)
+async def test_the_log_of_a_refused_store_is_unchanged_after_a_kill(
+    tmp_path: Path, folder: Path, version: int, error: type[Exception]
+) -> None:
+    """The log has the version, which is not in the file yet."""
+    file = tmp_path / "prod.db"
+    await write_store(file)
+    with closing(sqlite3.connect(file)) as connection:
+        set_version(connection, version)
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{file}{suffix}", folder)
+    before = read_files(folder)
+    assert len(before["prod.db-wal"]) > 0
+    with pytest.raises(error):
+        async with open_store(str(folder / "prod.db")):
+            pass
+    assert read_files(folder) == before
+
+
+async def test_a_store_is_opened_if_the_log_has_the_present_version(tmp_path: Path, folder: Path) -> None:
+    file = tmp_path / "prod.db"
+    await write_store(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("UPDATE store SET version = 7")
+        connection.commit()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("UPDATE store SET version = ?", (schema.VERSION,))
+        connection.commit()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{file}{suffix}", folder)
+    async with open_store(str(folder / "prod.db")) as store:
+        assert await store.receipts("prod") == {"i1"}
+
+
+async def test_a_changed_place_is_reported_as_damage(tmp_path: Path) -> None:
+    file = tmp_path / "prod.db"
     async with open_store(str(file)) as store:
-        assert await store.receipts("prod") == frozenset({"i1"})
-        await store.drift_history.record("prod", DRIFT_CHECK)
-        assert await store.drift_history.list_drift_checks("prod") == (DRIFT_CHECK,)
-    connection = sqlite3.connect(file)
-    assert connection.execute("SELECT version FROM store").fetchall() == [(schema.VERSION,)]
-    connection.close()
+        async with store.journal("prod", command="apply") as journal:
+            await journal.intend(Intent("i5", AGENT, "prod", "/credentials", place=PLACE))
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("UPDATE intents SET place = replace(place, 'agent', 'other') WHERE id = 'i5'")
+            connection.commit()
+        with pytest.raises(Damaged):
+            await store.find_issued("prod", ("TunnelCredential", "APIKey"))
 
 
 # --- the tables -------------------------------------------------------------------------------------------------------
@@ -167,34 +171,14 @@ async def test_tables_change_only_with_the_schema_version(tmp_path: Path) -> Non
     assert await create(tmp_path / "new.db") == describe(tmp_path / "dumped.db")
 
 
-async def test_an_upgraded_store_has_the_tables_of_a_new_one(written_store: Path, tmp_path: Path) -> None:
-    async with open_store(str(written_store)):
-        pass
-    assert describe(written_store) == await create(tmp_path / "new.db")
-
-
-def test_an_upgrade_does_not_change_existing_tables() -> None:
-    """On a server each opening creates the missing tables before it upgrades the others."""
-    engine = create_engine("sqlite://")
-    with engine.begin() as connection:
-        schema.metadata.create_all(connection)
-        for statements in schema.UPGRADES.values():
-            for statement in statements:
-                if "ADD COLUMN" not in str(statement) and "receipts" not in str(statement):
-                    connection.execute(statement)
-    engine.dispose()
-
-
 def compile_for_server(statement: Any) -> str:
     return str(statement.compile(dialect=create_mock_engine("postgresql+psycopg://", print).dialect)).strip()
 
 
 def test_a_server_has_an_index_of_bindings_by_prefix() -> None:
-    """The index of a server's primary key is sorted by language. An upgrade adds the same index as a new store has."""
+    """The index of a server's primary key is sorted by language."""
     created = list[Any]()
     server = create_mock_engine("postgresql+psycopg://", lambda statement, *_, **__: created.append(statement))
     schema.metadata.create_all(server, checkfirst=False)
     (index,) = (text for text in map(compile_for_server, created) if "ix_bindings_scope" in text)
     assert index == "CREATE INDEX ix_bindings_scope ON bindings (stack varchar_pattern_ops)"
-    (added,) = schema.SERVER_UPGRADES[7]
-    assert compile_for_server(added) == index.replace("INDEX", "INDEX IF NOT EXISTS")

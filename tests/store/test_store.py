@@ -131,7 +131,8 @@ async def test_a_secret_may_have_been_overwritten_by_one_without_a_receipt(
 
 
 async def test_issued_secrets_are_found_with_their_place_and_delivery(file: Path) -> None:
-    """Except those of creates that created no object. A create that is not concluded may have delivered its secret."""
+    """Except those of creates that created no object or deliver nothing. A create that is not concluded may have
+    delivered its secret."""
     place = Place("to_file", "secrets/agent.token", entry="TOKEN", host="here", checkout="there")
     objects = {"object": "cr_1", "object, delivered": "cr_2", "no object": None, "no object, delivered": None}
     async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
@@ -143,7 +144,7 @@ async def test_issued_secrets_are_found_with_their_place_and_delivery(file: Path
                 await journal.record_receipt(id)
         await journal.record_receipt("open, delivered")
         await journal.intend(Intent("other kind", Address("TunnelCredentialX", "a"), "prod", "/x"))
-        await journal.intend(Intent("without place", Address("APIKey", "k"), "prod", "/api_keys"))
+        await journal.intend(Intent("delivers nothing", Address("APIKey", "k"), "prod", "/api_keys"))
         async with store.journal("dev", command="apply") as other:
             await other.intend(Intent("other stack", Address("TunnelCredential", "agent"), "dev", "/credentials"))
         issued = await store.find_issued("prod", ["TunnelCredential", "APIKey"])
@@ -154,10 +155,8 @@ async def test_issued_secrets_are_found_with_their_place_and_delivery(file: Path
         "no object, delivered": True,
         "open": False,
         "open, delivered": True,
-        "without place": False,
     }
-    assert {secret.place for secret in issued if secret.intent != "without place"} == {place}
-    assert [secret.address for secret in issued if secret.place is None] == [Address("APIKey", "k")]
+    assert {secret.place for secret in issued} == {place}
 
 
 async def test_undelivered_secrets_and_open_intents_of_a_stack_are_listed_oldest_first(file: Path) -> None:
@@ -356,24 +355,6 @@ async def test_a_run_without_a_plan_file_stores_no_progress(file: Path) -> None:
         await journal.record(Ended(Call("update", BOT, Verb.UPDATE, "/x"), Outcome.DONE, 1.0))
         await journal.complete_plan()
         assert await store.progress("") == Progress()
-
-
-async def test_receipts_without_a_stored_order_are_ordered_by_time(file: Path) -> None:
-    """Version 2 stored no order: its receipts have place 0."""
-    agent = Address("TunnelCredential", "agent")
-    times = {"i1": 3.0, "i2": 1.0, "i3": 2.0}
-    async with open_store(str(file)) as store, store.journal("prod", command="apply") as journal:
-        for intent in times:
-            await journal.intend(Intent(intent, agent, "prod", "/credentials"))
-            await journal.record_receipt(intent)
-        with sqlite3.connect(file) as connection:
-            for intent, at in times.items():
-                connection.execute("UPDATE receipts SET place = 0, at = ? WHERE intent = ?", (at, intent))
-        connection.close()
-        assert await store.find_overwritten("prod") == {"i2": agent, "i3": agent}
-        await journal.intend(Intent("i4", agent, "prod", "/credentials"))
-        await journal.record_receipt("i4")
-        assert await store.find_overwritten("prod") == {"i1": agent, "i2": agent, "i3": agent}
 
 
 async def test_the_lock_is_checked_by_one_query_and_only_if_not_confirmed_before(file: Path) -> None:

@@ -57,20 +57,12 @@ def find_targets(
         targets[address] = Target(
             delivery.label,
             is_there=bool(exists),
-            is_ours=any(_may_be_at(issued, delivery, place) for issued in explaining),
+            is_ours=any(issued.place.is_same(place) for issued in explaining),
             is_gone=exists is False
             and delivery.way in FILE_WAYS
             and any(issued.arrived and issued.intent in intents and issued.place == place for issued in explaining),
         )
     return targets
-
-
-def _may_be_at(issued: IssuedSecret, delivery: Delivery, place: Place) -> bool:
-    """Whether a secret was, or may have been, delivered to this place. A store that did not record places is from a
-    version that delivered to nothing but files and commands."""
-    if issued.place is None:
-        return delivery.way not in REMOTE_WAYS
-    return issued.place.is_same(place)
 
 
 def _find_owned(snapshot: Snapshot, stack: str, address: Address) -> list[Owner]:

@@ -65,7 +65,7 @@ class TaskRow(Struct, frozen=True):
     shape: str
     actions: Mapping[str, int]
     reason: str
-    tries: int
+    attempts: int
     worker: str
     seconds: float
     requests: int
@@ -262,7 +262,7 @@ def _task(run: Run, task: TaskRecord) -> TaskRow:
         shape=task.shape,
         actions=_sum([task.counts]),
         reason=task.reason,
-        tries=task.attempts,
+        attempts=task.attempts,
         worker=task.worker,
         seconds=task.seconds,
         requests=task.requests,

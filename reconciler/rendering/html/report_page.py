@@ -46,7 +46,7 @@ class RunOutcome(Struct, frozen=True):
     meaning: str
 
 
-# By code. Runs of earlier versions have `ended`; empty: the process was killed or is still running.
+# By code. Empty: the process was killed or is still running.
 _RUN_OUTCOMES = {
     "applied": RunOutcome("applied", "create", "every call succeeded"),
     "unchanged": RunOutcome("no changes", "unchanged", "there was nothing to do"),
@@ -59,15 +59,11 @@ _RUN_OUTCOMES = {
     "interrupted": RunOutcome("interrupted", "update", "the run was stopped; no further call was started"),
     "aborted": RunOutcome("aborted", "delete", "an error ended the run"),
     "": RunOutcome("terminated", "delete", "the process was killed, or is still running"),
-    "ended": RunOutcome("completed", "create", "recorded by an earlier version, without failed calls"),
 }
 
 
 def find_run_outcome(run: Run) -> RunOutcome:
-    """How the run ended; for a run of an earlier version, what its calls show."""
-    if run.outcome == "ended" and run.calls.get(Outcome.FAILED, 0):
-        is_partial = run.calls.get(Outcome.DONE, 0) or run.calls.get(Outcome.ALREADY, 0)
-        return _RUN_OUTCOMES["partial" if is_partial else "failed"]
+    """How the run ended."""
     return _RUN_OUTCOMES.get(run.outcome) or RunOutcome(sanitize(run.outcome), "unchanged", "")
 
 
