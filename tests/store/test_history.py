@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from reconciler.model.change import Action, ChangedBy, Reason
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.history import DriftCheck, DriftedResource, Run
 from reconciler.model.plan import Call, Verb
+from reconciler.store.errors import Damaged
 from reconciler.store.store import open_store
 
 EDGE = Address("TLSEdge", "shop")
@@ -122,3 +125,30 @@ async def test_runs_and_checks_of_other_stacks_are_not_listed(tmp_path: Path) ->
             assert await store.drift_history.list_drift_checks(stack) == (replace(DRIFT_CHECK, commit=stack),)
             (run,) = await store.drift_history.list_runs(stack)
             assert (run.command, run.commit, run.calls) == (stack, stack, {Outcome.DONE: 1})
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "code", "codes"),
+    [
+        ("outcomes", "outcome", "done", "Outcome"),
+        ("drifts", "reason", "fields differ", "Reason"),
+        ("drifts", "mover", "not known", "ChangedBy"),
+    ],
+)
+async def test_an_unknown_code_is_reported_as_damage(
+    tmp_path: Path, table: str, column: str, code: str, codes: str
+) -> None:
+    file = tmp_path / "prod.db"
+    drifted = DriftedResource(EDGE, Action.UPDATE, Reason.FIELDS, ChangedBy.PLATFORM)
+    async with open_store(str(file)) as store:
+        async with store.journal("prod", command="apply") as journal:
+            await journal.record(Ended(Call("create", EDGE, Verb.CREATE, "/edges/tls"), Outcome.DONE, 1.0))
+        await store.drift_history.record("prod", replace(DRIFT_CHECK, moved=(drifted,)))
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute(f"UPDATE {table} SET {column} = ?", (code,))  # noqa: S608
+            connection.commit()
+        history = store.drift_history
+        reads = (history.list_runs, history.find_applied) if table == "outcomes" else (history.list_drift_checks,)
+        for read in reads:
+            with pytest.raises(Damaged, match=f"'{code}' is not a valid {codes}"):
+                await read("prod", 0.0)
