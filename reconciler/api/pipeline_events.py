@@ -98,7 +98,7 @@ def _is_commit(name: object) -> bool:
 def _read_event(environ: Mapping[str, str]) -> dict[str, Any]:
     """The event of a workflow; empty if it cannot be read."""
     path = environ.get("GITHUB_EVENT_PATH")
-    if not path:
+    if not path or not Path(path).is_file():  # a FIFO would block
         return {}
     try:
         with Path(path).open("rb") as file:

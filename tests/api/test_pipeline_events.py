@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +103,9 @@ def test_an_incomplete_request_is_none(tmp_path: Path) -> None:
     assert read_request(github(tmp_path, PUSHED)) is None
     assert read_request({}) is None
     assert read_request({**GITLAB, "CI_MERGE_REQUEST_IID": "x", "CI_COMMIT_SHA": HEAD}) is None
+
+
+def test_an_event_that_is_no_regular_file_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "event.json")
+    for path in (tmp_path / "event.json", tmp_path):
+        assert read_request({**GITHUB, "GITHUB_EVENT_PATH": str(path)}) is None

@@ -26,6 +26,8 @@ _SIGNS = {"+": "added", "-": "removed", "!": "changed", "…": "gap"}
 _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
 _SUMMED_UP = 3  # fields
 
+_MOST_PROBLEMS = 500  # of a page, errors first
+
 
 class Part(Struct, frozen=True):
     """A field of a change."""
@@ -107,6 +109,7 @@ def render_page(
     context    where the plan was created; adds environment, author and links
     """
     rows = build_outline(plan)
+    problems = rows.urgent_problems
     context = context or RunContext()
     is_plan = flavour is Flavour.PLAN
     cards = build_cards(rows, flavour)
@@ -114,6 +117,8 @@ def render_page(
         "plan.html",
         title=f"{'Drift' if flavour is Flavour.DRIFT else 'Plan'} for stack {rows.stack}",
         what="Drift" if flavour is Flavour.DRIFT else "Plan",
+        problems=problems[:_MOST_PROBLEMS],
+        more_problems=_count_more(len(problems) - _MOST_PROBLEMS),
         rows=rows,
         environment=context.environment,
         about=list(_about(plan, rows, digest, context)),
@@ -204,6 +209,10 @@ def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | 
         text = phrases.UNCHANGED.removesuffix(".")
         details.remove(phrases.UNCHANGED)
     return Status(level, text, [detail for detail in details if detail])
+
+
+def _count_more(more: int) -> str:
+    return f"… and {more:,} more problems; --format json lists all of them" if more > 0 else ""
 
 
 def _count_errors(errors: Sequence[Problem]) -> str:

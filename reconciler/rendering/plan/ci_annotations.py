@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from reconciler.rendering.plan.findings import Finding, Level
+from reconciler.rendering.plan.findings import Finding, Level, limit_findings
 from reconciler.rendering.plan.sarif import fingerprint
 
 _MOST_COMMANDS = 200  # most severe first; GitHub does not show more, but prints each to the log
+_MOST_ENTRIES = 5000  # of a code quality report
 _LONGEST = 1000  # characters: GitHub cuts a message at 4 KB
 _COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.NOTE: "notice"}
 _SEVERITIES = {Level.ERROR: "critical", Level.WARNING: "major", Level.NOTE: "info"}
@@ -21,7 +22,7 @@ def render_github(findings: Sequence[Finding]) -> str:
     """Workflow commands, one per line. GitHub shows the first ten of each level and step."""
     more = len(findings) - _MOST_COMMANDS
     text = "".join(f"{_command(finding)}\n" for finding in findings[:_MOST_COMMANDS])
-    return text + (f"… and {more:,} more findings; --format sarif lists all of them\n" if more > 0 else "")
+    return text + (f"… and {more:,} more findings; --format json lists all of them\n" if more > 0 else "")
 
 
 def render_gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
@@ -34,7 +35,7 @@ def render_gitlab(findings: Sequence[Finding], *, fallback: str) -> str:
             "severity": _SEVERITIES[finding.level],
             "location": {"path": finding.file or fallback, "lines": {"begin": finding.line}},
         }
-        for finding in findings
+        for finding in limit_findings(findings, _MOST_ENTRIES)
     ]
     return json.dumps(report, indent=2).replace("##", "#\\u0023") + "\n"
 

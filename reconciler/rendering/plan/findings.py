@@ -6,7 +6,7 @@ what blocks the plan, then deletions, then the other changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -130,6 +130,13 @@ def list_findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = 
         findings += [*_rule_changes(plan), *_approvals(plan)]
     findings = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in findings]
     return sorted(findings, key=_rank)
+
+
+def limit_findings(findings: Sequence[Finding], most: int) -> list[Finding]:
+    """At most so many findings, and a note that counts the others."""
+    if (more := len(findings) - most) <= 0:
+        return [*findings]
+    return [*findings[:most], Finding(NOTE, f"… and {more:,} more findings; --format json lists all of them", "")]
 
 
 def _rank(item: Finding) -> tuple[object, ...]:

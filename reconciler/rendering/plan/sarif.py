@@ -9,14 +9,16 @@ from urllib.parse import quote
 
 from reconciler.model.codes import CODES
 from reconciler.model.value import Json
-from reconciler.rendering.plan.findings import Finding
+from reconciler.rendering.plan.findings import Finding, limit_findings
 
+_MOST = 5000  # results, the most severe first: GitHub shows no more of a run
 _LONGEST = 1000  # characters of a message: viewers show a line or two
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
 def render_sarif(findings: Sequence[Finding], *, version: str, fallback: str) -> str:
     """The whole log. `version`: of this program. `fallback`: the file for subjects that no manifest mentions."""
+    findings = limit_findings(findings, _MOST)
     rules = {finding.id: _rule(finding) for finding in findings}
     numbers = {rule_id: number for number, rule_id in enumerate(rules)}
     log = {
