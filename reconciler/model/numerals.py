@@ -13,51 +13,42 @@ from typing import Any
 _PARTS = re.compile(r"[-+]?0*([0-9]*)(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
-class SpelledFloat(float):
-    """A number with a fraction or an exponent, and its spelling."""
+class _Spelling:
+    """Text, equality and hash of a number by its spelling."""
 
     spelling: str
+
+    def __repr__(self) -> str:
+        return self.spelling
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.spelling == other.spelling
+
+    def __hash__(self) -> int:
+        return hash(self.spelling)
+
+
+class SpelledFloat(_Spelling, float):
+    """A number with a fraction or an exponent, and its spelling."""
 
     def __new__(cls, spelling: str, number: float) -> SpelledFloat:
         made = super().__new__(cls, number)
         made.spelling = spelling
         return made
 
-    def __repr__(self) -> str:
-        return self.spelling
-
-    __str__ = __repr__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SpelledFloat) and self.spelling == other.spelling
-
-    def __hash__(self) -> int:
-        return hash(self.spelling)
-
     def __reduce__(self) -> Any:
         return SpelledFloat, (self.spelling, float(self))
 
 
-class SpelledInteger(int):
+class SpelledInteger(_Spelling, int):
     """A whole number with its spelling, such as `007` or `0x1F`."""
-
-    spelling: str
 
     def __new__(cls, spelling: str, number: int) -> SpelledInteger:
         made = super().__new__(cls, number)
         made.spelling = spelling
         return made
-
-    def __repr__(self) -> str:
-        return self.spelling
-
-    __str__ = __repr__
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SpelledInteger) and self.spelling == other.spelling
-
-    def __hash__(self) -> int:
-        return hash(self.spelling)
 
     def __reduce__(self) -> Any:
         return SpelledInteger, (self.spelling, int(self))
