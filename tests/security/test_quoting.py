@@ -27,6 +27,7 @@ _COMMAND = re.compile(
 )
 
 SAFE = {
+    "_ELSEWHERE",  # a constant text
     # an address, the name of a kind or a number: their syntax has no character that a shell interprets
     "address", "decision.address", "other.address", "self.kind", "self.what", "self.count", "approval.flag", "row.flag",
     "phrases.approval_flag(row)", "of.name", "count", "what", "name", "option", "ctx.command_path", "command", "verb",
