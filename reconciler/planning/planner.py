@@ -260,7 +260,7 @@ class _Planning:
         }
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions)
         selected = (decision for decision in decisions if options.selects(decision.address))
-        # Deletions first, in every output: nobody may overlook them.
+        # Deletions first, in every output, so that they are not overlooked.
         changes = tuple(sorted(self._list_changes(changing), key=lambda change: change.action is not Action.DELETE))
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
         return Plan(
