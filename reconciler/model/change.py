@@ -72,6 +72,8 @@ class Risk(Coded):
     """A property of a change that a reviewer must see. Ordered by weight."""
 
     WIDENS_ACCESS = "widens_access", "widens access"
+    LOCKS_OUT = "locks_out", "locks everyone out"
+    EXPOSES = "exposes", "opens a new way in"
     IRREVERSIBLE = "irreversible", "irreversible: cannot be recovered after deletion"
     INTERRUPTS_TRAFFIC = "interrupts_traffic", "interrupts live traffic"
     RUNS_COMMAND = "runs_command", "runs a command"

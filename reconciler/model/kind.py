@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from reconciler.model.access import Access, Name, PathOf, Upstream, WayIn
 from reconciler.model.fields.field import Field, fields_of
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.value import Json
@@ -115,8 +116,8 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     """The response field of the one-time secret, returned only by the create."""
     irreplaceable: bool = False
     """Irreversible if deleted: another account may then acquire the same name or address."""
-    carries_traffic: bool = False
-    """Traffic passes through the object, so that deleting it interrupts traffic."""
+    access: Access | None = None
+    """What the object means for who can reach what: a way in, a gate, an upstream; None: nothing."""
     host: str | None = None
     """The field or output with the reserved hostname, which values of other resources may mention."""
     modules: Modules = Modules()
@@ -128,6 +129,11 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     @property
     def name(self) -> str:
         return self.spec.__name__
+
+    @property
+    def carries_traffic(self) -> bool:
+        """Whether traffic passes through the objects, so that deleting one interrupts traffic."""
+        return isinstance(self.access, WayIn | PathOf | Upstream | Name)
 
     @cached_property
     def parent(self) -> Parent | None:

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
 from reconciler.model.change import Change
 from reconciler.model.known_drift import IgnoredDifference
@@ -161,6 +162,7 @@ class Plan(Struct, frozen=True):
 
     stack: str
     rule_changes: tuple[RuleChange, ...] = ()  # of the branch, compared with its base
+    access: tuple[AccessChange, ...] = ()  # the entry points whose users change, the gravest first
     changes: tuple[Change, ...] = ()  # deletions first
     calls: tuple[Call, ...] = ()  # in an order that satisfies every `needs`
     problems: tuple[Problem, ...] = ()

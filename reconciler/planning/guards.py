@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem
@@ -51,6 +52,7 @@ def find_required_approvals(
     owned: int,
     options: PlanOptions,
     additions: Sequence[Addition] = (),
+    access: Sequence[AccessChange] = (),
 ) -> tuple[Approval, ...]:
     """The approvals that the plan needs, with `granted` set for those that the options give.
 
@@ -58,6 +60,7 @@ def find_required_approvals(
     parts       live objects that the platform deletes with their parent, without a call
     owned       the number of live objects of this stack
     additions   undeclared children of objects of this stack
+    access      the entry points that the plan changes
     """
     needed = [
         *find_rule_approvals(options),
@@ -70,6 +73,7 @@ def find_required_approvals(
         ),
         *_check_additions(additions),
         *_check_risks(decisions, options),
+        *_check_access(access, options),
     ]
     return tuple(_grant(approval, options) for approval in needed)
 
@@ -205,6 +209,16 @@ def _check_risks(decisions: Sequence[Decision], options: PlanOptions) -> Iterato
     risks = [(decision, find_risks(decision)) for decision in decisions]
     for risk in sorted(required):
         yield from _by_kind(str(risk), risk.text, (decision for decision, found in risks if risk in found))
+
+
+def _check_access(access: Sequence[AccessChange], options: PlanOptions) -> Iterator[Approval]:
+    """The entry points whose change has a risk that needs approval: the approval names each, before and after."""
+    for risk in sorted(options.require_approval):
+        items = tuple(
+            ApprovalItem(change.entry_point, "", change.digest) for change in access if change.verdict.risk is risk
+        )
+        if items:
+            yield Approval(str(risk), "*", len(items), risk.text, items=items)
 
 
 def _is_guarded(live: Live, index: LiveIndex, options: PlanOptions) -> bool:

@@ -20,6 +20,7 @@ from reconciler.model.plan import Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.model.value import references, substitute
+from reconciler.planning.access import find_access_changes, mark_risks
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.deciding import delivery_targets
@@ -258,14 +259,17 @@ class _Planning:
         listed = deleted_with.keys() | {
             addition.decision.live.key for addition in self.additions if addition.decision.live
         }
-        approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions)
+        access = find_access_changes(decisions, deleted_with, index)
+        approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, access)
         selected = (decision for decision in decisions if options.selects(decision.address))
-        # Deletions first, in every output, so that they are not overlooked.
-        changes = tuple(sorted(self._list_changes(changing), key=lambda change: change.action is not Action.DELETE))
+        # Deletions first, in every output: nobody may overlook them.
+        listed_changes = mark_risks(self._list_changes(changing), access)
+        changes = tuple(sorted(listed_changes, key=lambda change: change.action is not Action.DELETE))
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
         return Plan(
             stack=index.stack,
             rule_changes=options.rule_changes or (),
+            access=access,
             changes=changes,
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(

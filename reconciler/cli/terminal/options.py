@@ -128,9 +128,9 @@ _SCOPES = {  # rule: (may be approved for one kind, may be approved for all kind
     "empty": (False, True),
     "account": (False, True),
     # Risks for which a project may require approval; `guards.require_approval` of reconciler.yaml has the same.
+    **dict.fromkeys(("widens_access", "locks_out", "exposes"), (True, True)),  # `*`: of entry points
     **dict.fromkeys(
         (
-            "widens_access",
             "irreversible",
             "interrupts_traffic",
             "runs_command",

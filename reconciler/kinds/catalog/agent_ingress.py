@@ -7,6 +7,7 @@ from typing_extensions import Doc
 from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import CertificateStatus, Deferred, Description, Metadata, PlainHost
 from reconciler.kinds.types.modules import CertificatePolicy
+from reconciler.model.access import Name
 from reconciler.model.fields.annotations import Immutable
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -55,7 +56,7 @@ KIND = Kind(
     identity=("domain",),
     unique=True,
     irreplaceable=True,
-    carries_traffic=True,
+    access=Name(),
     example="""
         domain: connect.example.com
         certificate_management_policy: {private_key_type: ecdsa}

@@ -7,6 +7,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import access, canonical, syntax
 from reconciler.kinds.types.fields import Deferred, check_with
+from reconciler.model.access import Fields, WayIn
 from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Home, Kind, Wire
@@ -116,6 +117,13 @@ class AgentTunnelRead(Read):
     public_url: str = ""
 
 
+def _urls(fields: Fields) -> Iterator[str]:
+    """The URL of a tunnel; none if the platform assigns it."""
+    host = fields["remote_addr"] if fields["proto"] == "tcp" else fields["domain"]
+    if isinstance(host, str):
+        yield f"{'https' if fields['proto'] == 'http' else fields['proto']}://{host}"
+
+
 KIND = Kind(
     spec=AgentTunnel,
     read=AgentTunnelRead,
@@ -126,8 +134,8 @@ KIND = Kind(
     identity=("name",),
     unique=True,
     display_fields=("addr",),
-    carries_traffic=True,
     wire=Wire(untimed=True),
+    access=WayIn(_urls, from_agent=True),
     example="""
         name: orders
         proto: http

@@ -5,6 +5,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import CaPem, Description, Metadata
+from reconciler.model.access import Authority
 from reconciler.model.fields.annotations import Immutable
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -33,6 +34,7 @@ KIND = Kind(
     list_key="certificate_authorities",
     id_prefix="ca_",
     identity=("ca_pem",),
+    access=Authority(),
     example="""
         ca_pem: {from_file: certs/partners.pem}
         description: Partners who may connect

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access, syntax
+from reconciler.kinds.rules import syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import Description, Metadata, NonEmpty, TrafficPolicy, Url, find_repeated, plain
+from reconciler.model.access import WayIn, read_texts
 from reconciler.model.fields.annotations import DefaultBy, ServerDefault, Unordered
 from reconciler.model.fields.spec import Read, Ref, Spec
 from reconciler.model.kind import Endpoint, Kind, Wire
@@ -37,7 +38,6 @@ class CloudEndpoint(Spec):
     ]
     traffic_policy: Annotated[
         TrafficPolicy,
-        access.TRAFFIC_POLICY,
         Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML."),
     ]
     description: Description = ""
@@ -47,7 +47,6 @@ class CloudEndpoint(Spec):
         Unordered,
         ServerDefault,
         DefaultBy("url", _default_bindings),
-        access.BINDINGS,
         Doc(
             "Where the endpoint can be reached: `public`, `internal` or `kubernetes`. Hosts below "
             "`.internal` must have the binding `internal` (their default), and other hosts must not."
@@ -131,9 +130,13 @@ KIND = Kind(
     id_prefix="ep_",
     identity=("url",),
     unique=True,
-    carries_traffic=True,
     endpoint=Endpoint(url="url", shared_while="pooling_enabled"),
     wire=Wire(fixed={"type": "cloud"}),
+    access=WayIn(
+        lambda fields: read_texts([fields["url"]]),
+        lambda fields: read_texts(fields["bindings"]) or _default_bindings(fields["url"]),
+        policy="traffic_policy",
+    ),
     example="""
         url: https://app.example.com
         traffic_policy:

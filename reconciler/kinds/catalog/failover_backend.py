@@ -5,6 +5,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import BackendId, Description, Metadata
+from reconciler.model.access import Upstream, read_texts
 from reconciler.model.fields.annotations import AlwaysSent
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind
@@ -23,7 +24,7 @@ KIND = Kind(
     path="/backends/failover",
     list_key="backends",
     id_prefix="bkdfo_",
-    carries_traffic=True,
+    access=Upstream(lambda fields: [(child, True) for child in read_texts(fields["backends"])]),
     example="""
         backends:
           - {ref: TunnelGroupBackend/payments}

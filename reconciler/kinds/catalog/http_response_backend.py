@@ -7,6 +7,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Headers, Metadata, Text
 from reconciler.kinds.types.route_modules import find_duplicate_headers
+from reconciler.model.access import Upstream
 from reconciler.model.fields.annotations import Between, ServerDefault
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind
@@ -31,7 +32,7 @@ KIND = Kind(
     path="/backends/http_response",
     list_key="backends",
     id_prefix="bkdhr_",
-    carries_traffic=True,
+    access=Upstream(),
     example="""
         status_code: 503
         headers: {content-type: text/plain}

@@ -7,6 +7,7 @@ from typing_extensions import Doc
 from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Description, HttpsHostports, Metadata, TlsVersion
 from reconciler.kinds.types.modules import MutualTLSModule
+from reconciler.model.access import WayIn, read_texts
 from reconciler.model.fields.annotations import Exclusive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Read, Spec
 from reconciler.model.kind import Kind
@@ -46,8 +47,8 @@ KIND = Kind(
     path="/edges/https",
     list_key="https_edges",
     id_prefix="edghts_",
-    carries_traffic=True,
     display_fields=("hostports",),
+    access=WayIn(lambda fields: (f"https://{hostport}" for hostport in read_texts(fields["hostports"]))),
     example="""
         hostports: ["app.example.com:443"]
         tls_termination: {min_version: "1.2"}

@@ -17,6 +17,7 @@ from reconciler.kinds.types.route_modules import (
     WebhookVerificationModule,
     WebsocketModule,
 )
+from reconciler.model.access import PathOf
 from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind, Modules, Parent
@@ -80,8 +81,8 @@ KIND = Kind(
     unique=True,
     part_of=Parent("HTTPSEdge", field="edge_id", embedded="routes"),
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
-    carries_traffic=True,
     modules=Modules(traffic="backend", exclusive=_LOGINS),
+    access=PathOf(),
     example="""
         edge_id: {ref: HTTPSEdge/app}
         match_type: path_prefix

@@ -1,6 +1,7 @@
 """IP policy."""
 
 from reconciler.kinds.types.fields import Description, Metadata
+from reconciler.model.access import NetworkPolicy
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind
 
@@ -17,6 +18,7 @@ KIND = Kind(
     path="/ip_policies",
     list_key="ip_policies",
     id_prefix="ipp_",
+    access=NetworkPolicy(),
     example="""
         description: Networks of the office
     """,

@@ -1,11 +1,11 @@
 """Rule of an IP policy."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Cidr, Deferred, Description, Id, Metadata
+from reconciler.model.access import NetworkRule
 from reconciler.model.fields.annotations import Immutable, ReadAs, RefTo
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind, PartOf
@@ -13,8 +13,6 @@ from reconciler.model.kind import Kind, PartOf
 
 class IPPolicyRule(Spec):
     """Allows or denies one network in an IP policy."""
-
-    raises: ClassVar = (access.NETWORK_RULE,)
 
     ip_policy_id: Annotated[
         Id, RefTo("IPPolicy"), ReadAs("ip_policy.id"), Immutable, Doc("The IP policy that the rule belongs to.")
@@ -42,6 +40,7 @@ KIND = Kind(
     unique=True,
     part_of=PartOf("IPPolicy", field="ip_policy_id"),
     display_fields=("action",),
+    access=NetworkRule(),
     example="""
         ip_policy_id: {ref: IPPolicy/office}
         cidr: 203.0.113.0/24

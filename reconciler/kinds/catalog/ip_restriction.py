@@ -1,12 +1,12 @@
 """IP restriction."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from typing_extensions import Doc
 
-from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Deferred, Description, Id, Metadata
+from reconciler.model.access import Restriction
 from reconciler.model.fields.annotations import Immutable, ReadAs, RefTo, Unordered
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind
@@ -16,8 +16,6 @@ from reconciler.model.problem import Finding
 class IPRestriction(Spec):
     """Restricts the source addresses that may access one part of the account. An account has at most one of each
     type."""
-
-    raises: ClassVar = (access.RESTRICTION,)
 
     type: Annotated[
         Literal["dashboard", "api", "agent", "endpoints"],
@@ -29,7 +27,6 @@ class IPRestriction(Spec):
         list[Annotated[Id, RefTo("IPPolicy")]],
         ReadAs("ip_policies[].id"),
         Unordered,
-        access.UNKNOWN_DIRECTION,
         Doc("The IP policies that decide which source addresses are allowed. At least one."),
     ]
     enforced: Annotated[
@@ -62,6 +59,7 @@ KIND = Kind(
     # A restriction whose IP policies have no rules would block all access, including that of this program.
     part_kinds=("IPPolicyRule",),
     requires_parts=_needs_rules,
+    access=Restriction(),
     example="""
         type: api
         enforced: true

@@ -5,6 +5,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Id, Metadata, Region
+from reconciler.model.access import Name
 from reconciler.model.fields.annotations import Detach, Immutable, InputOnly, ReadAs, ServerDefault, UpdateOnly
 from reconciler.model.fields.spec import Read, Ref, Spec
 from reconciler.model.kind import Kind
@@ -41,7 +42,7 @@ KIND = Kind(
     list_key="reserved_addrs",
     id_prefix="ra_",
     irreplaceable=True,
-    carries_traffic=True,
+    access=Name(),
     host="addr",
     display_fields=("addr",),
     example="""

@@ -8,6 +8,7 @@ from typing_extensions import Doc
 from reconciler.kinds.rules import canonical
 from reconciler.kinds.types.fields import CertificateStatus, Deferred, Description, Host, Id, Metadata, NonEmpty, Region
 from reconciler.kinds.types.modules import CertificatePolicy
+from reconciler.model.access import Name
 from reconciler.model.fields.annotations import (
     Detach,
     EqualAs,
@@ -109,7 +110,7 @@ KIND = Kind(
     identity=("domain",),
     unique=True,
     irreplaceable=True,
-    carries_traffic=True,
+    access=Name(),
     host="domain",
     example="""
         domain: app.example.com

@@ -6,6 +6,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId, SshPublicKey
+from reconciler.model.access import Opener
 from reconciler.model.fields.annotations import Immutable, ServerDefault
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind
@@ -21,7 +22,6 @@ class SSHCredential(Spec):
     metadata: Metadata = ""
     acl: Annotated[
         Acl,
-        access.ACL,
         Doc(
             "Rules that restrict the domains, addresses and labels that the credential can bind, such as "
             "`bind:*.example.com`. No rules, or the rule `*`: no restrictions."
@@ -46,6 +46,7 @@ KIND = Kind(
     identity=("public_key",),
     unique=True,
     display_fields=("acl",),
+    access=Opener(),
     example="""
         public_key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl laptop
         acl: ["bind:demo.example.com", "bind:team=*"]

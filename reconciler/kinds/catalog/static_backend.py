@@ -5,6 +5,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Metadata, Reachable
+from reconciler.model.access import Upstream
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
 
@@ -29,8 +30,8 @@ KIND = Kind(
     path="/backends/static",
     list_key="backends",
     id_prefix="bkdsc_",
-    carries_traffic=True,
     display_fields=("address",),
+    access=Upstream(),
     example="""
         address: origin.example.com:443
         tls: {enabled: true}

@@ -6,6 +6,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Hostports, Metadata
 from reconciler.kinds.types.modules import BackendModule, IPRestrictionModule, TrafficPolicyModule
+from reconciler.model.access import WayIn, read_texts
 from reconciler.model.fields.annotations import Exclusive, Unordered
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -35,7 +36,7 @@ KIND = Kind(
     id_prefix="edgtcp_",
     display_fields=("hostports",),
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
-    carries_traffic=True,
+    access=WayIn(lambda fields: (f"tcp://{hostport}" for hostport in read_texts(fields["hostports"]))),
     example="""
         hostports: ["${{ ReservedAddress/ssh.addr }}"]
         backend: {backend_id: {ref: TunnelGroupBackend/ssh}}

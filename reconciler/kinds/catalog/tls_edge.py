@@ -14,6 +14,7 @@ from reconciler.kinds.types.modules import (
     TrafficPolicyModule,
     check_upstream_modules,
 )
+from reconciler.model.access import WayIn, read_texts
 from reconciler.model.fields.annotations import Exclusive, Unordered
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Endpoint, Kind, Modules
@@ -55,9 +56,9 @@ KIND = Kind(
     id_prefix="edgtls_",
     display_fields=("hostports",),
     part_kinds=("IPPolicyRule",),  # an IP policy without all of its rules may admit any address
-    carries_traffic=True,
     modules=Modules(remove_before={"tls_termination.terminate_at": "upstream"}),
     endpoint=Endpoint(beside_https=True),
+    access=WayIn(lambda fields: (f"tls://{hostport}" for hostport in read_texts(fields["hostports"]))),
     example="""
         hostports: ["payments.example.com:443"]
         backend: {backend_id: {ref: FailoverBackend/payments}}

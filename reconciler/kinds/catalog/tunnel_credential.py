@@ -6,6 +6,7 @@ from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import Acl, Description, Metadata, OwnerId
+from reconciler.model.access import Opener
 from reconciler.model.fields.annotations import Immutable, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Kind
@@ -21,7 +22,6 @@ class TunnelCredential(Spec):
     metadata: Metadata = ""
     acl: Annotated[
         Acl,
-        access.ACL,
         Doc(
             "Rules that restrict the domains, addresses and labels that the credential can bind, such as "
             "`bind:*.example.com`. No rules, or the rule `*`: no restrictions."
@@ -50,6 +50,7 @@ KIND = Kind(
     id_prefix="cr_",
     one_time="token",
     display_fields=("acl",),
+    access=Opener(),
     example="""
         description: Agent of the Berlin site
         acl: ["bind:*.berlin.example.com"]

@@ -5,6 +5,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import Description, Metadata, Text
+from reconciler.model.access import Upstream
 from reconciler.model.fields.spec import Read, Ref, Spec
 from reconciler.model.kind import Kind
 
@@ -27,8 +28,8 @@ KIND = Kind(
     path="/backends/tunnel_group",
     list_key="backends",
     id_prefix="bkdtg_",
-    carries_traffic=True,
     display_fields=("labels",),
+    access=Upstream(),
     example="""
         labels: {service: payments}
     """,

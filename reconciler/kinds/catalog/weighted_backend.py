@@ -6,6 +6,7 @@ from typing import Annotated
 from typing_extensions import Doc
 
 from reconciler.kinds.types.fields import BackendId, Description, Metadata, find_repeated
+from reconciler.model.access import Fields, Upstream, read_list
 from reconciler.model.fields.annotations import AlwaysSent, AsMap, Between, Unordered
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
@@ -34,12 +35,19 @@ class WeightedBackend(Spec):
         yield from find_repeated([backend.backend_id for backend in self.backends], "backends")
 
 
+def _read_children(fields: Fields) -> Iterator[tuple[str, bool]]:
+    """The backends, and whether each surely gets traffic: what weight 0 means is not documented."""
+    for part in read_list(fields["backends"]):
+        if isinstance(part, dict):
+            yield str(part.get("backend_id")), part.get("weight") != 0
+
+
 KIND = Kind(
     spec=WeightedBackend,
     path="/backends/weighted",
     list_key="backends",
     id_prefix="bkdwd_",
-    carries_traffic=True,
+    access=Upstream(_read_children),
     example="""
         backends:
           - {backend_id: {ref: TunnelGroupBackend/stable}, weight: 95}

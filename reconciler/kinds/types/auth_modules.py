@@ -1,17 +1,16 @@
 """Modules of HTTPS routes that authenticate users: SAML, OIDC and OAuth. A route has at most one of them."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
 from reconciler.kinds.types.fields import NonEmpty, SamlMetadata, Text, UInt32
-from reconciler.model.change import Risk
-from reconciler.model.fields.annotations import Raises, Sensitive, ServerDefault, Unordered
+from reconciler.model.fields.annotations import Sensitive, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Part
 from reconciler.model.problem import Finding
-from reconciler.model.value import Json, reveal_text
+from reconciler.model.value import reveal_text
 
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 
@@ -19,11 +18,8 @@ PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 class LoginModule(Module):
     """Settings that saml, oidc and oauth share."""
 
-    raises: ClassVar = (access.RESTRICTS,)
-
     options_passthrough: Annotated[
         bool,
-        access.OPENS,
         Doc("Whether OPTIONS requests pass without authentication, as CORS requires."),
     ] = False
     cookie_prefix: Annotated[Text, ServerDefault, Doc("The prefix of the session cookie's name.")] = ""
@@ -34,26 +30,22 @@ class LoginModule(Module):
 class SAMLModule(LoginModule):
     """Authenticates users with a SAML identity provider."""
 
-    idp_metadata: Annotated[
-        SamlMetadata, Sensitive, access.UNKNOWN_DIRECTION, Doc("The identity provider's EntityDescriptor, as XML.")
-    ]
+    idp_metadata: Annotated[SamlMetadata, Sensitive, Doc("The identity provider's EntityDescriptor, as XML.")]
     force_authn: Annotated[
         bool,
         access.CLOSES,
         Doc("Whether the identity provider must ask for credentials even if a session exists."),
     ] = False
     allow_idp_initiated: Annotated[bool, access.OPENS, Doc("Whether the identity provider may start a login.")] = True
-    authorized_groups: Annotated[
-        list[Text], Unordered, access.ALLOW_LIST, Doc("If set, only members of these groups are allowed.")
-    ] = []
+    authorized_groups: Annotated[list[Text], Unordered, Doc("If set, only members of these groups are allowed.")] = []
     nameid_format: Annotated[Text, Doc("The SAML name identifier format to request.")] = PERSISTENT
 
 
 class OIDCModule(LoginModule):
     """Authenticates users with an OpenID Connect provider."""
 
-    issuer: Annotated[NonEmpty, access.UNKNOWN_DIRECTION, Doc("The URL of the provider.")]
-    client_id: Annotated[NonEmpty, access.UNKNOWN_DIRECTION, Doc("The client id of the application at the provider.")]
+    issuer: Annotated[NonEmpty, Doc("The URL of the provider.")]
+    client_id: Annotated[NonEmpty, Doc("The client id of the application at the provider.")]
     client_secret: Annotated[NonEmpty, Sensitive, Doc("The client secret of the application at the provider.")]
     scopes: Annotated[list[Text], Unordered, Doc("The scopes to request.")] = []
 
@@ -61,16 +53,12 @@ class OIDCModule(LoginModule):
 class Provider(Part):
     """An OAuth provider. Without `client_id` and `client_secret` the platform's own application is used."""
 
-    client_id: Annotated[
-        Text, access.UNKNOWN_DIRECTION, Doc("The client id of your own application at the provider.")
-    ] = ""
+    client_id: Annotated[Text, Doc("The client id of your own application at the provider.")] = ""
     client_secret: Annotated[Text, Sensitive, Doc("The client secret of your own application.")] = ""
     scopes: Annotated[list[Text], Unordered, Doc("The scopes that your own application requests.")] = []
-    email_addresses: Annotated[
-        list[Text], Unordered, access.ALLOW_LIST, Doc("If set, only these email addresses are allowed.")
-    ] = []
+    email_addresses: Annotated[list[Text], Unordered, Doc("If set, only these email addresses are allowed.")] = []
     email_domains: Annotated[
-        list[Text], Unordered, access.ALLOW_LIST, Doc("If set, only email addresses of these domains are allowed.")
+        list[Text], Unordered, Doc("If set, only email addresses of these domains are allowed.")
     ] = []
 
     def findings(self) -> Iterator[Finding]:
@@ -101,11 +89,9 @@ class Provider(Part):
 class GitHub(Provider):
     """GitHub, which can also restrict access to teams and organizations."""
 
-    teams: Annotated[
-        list[Text], Unordered, access.ALLOW_LIST, Doc("If set, only members of these teams are allowed.")
-    ] = []
+    teams: Annotated[list[Text], Unordered, Doc("If set, only members of these teams are allowed.")] = []
     organizations: Annotated[
-        list[Text], Unordered, access.ALLOW_LIST, Doc("If set, only members of these organizations are allowed.")
+        list[Text], Unordered, Doc("If set, only members of these organizations are allowed.")
     ] = []
 
 
@@ -135,17 +121,10 @@ class Providers(Part):
             )
 
 
-def _changes_provider(old: Json, new: Json) -> bool | None:
-    """Whether another provider vouches for users; the fields of the same one have risks of their own."""
-    if not (isinstance(old, dict) and isinstance(new, dict)):
-        return False  # the module as a whole says more
-    return {name for name in old if old[name] is not None} != {name for name in new if new[name] is not None}
-
-
 class OAuthModule(LoginModule):
     """Authenticates users with an OAuth provider."""
 
-    provider: Annotated[Providers, Raises(Risk.WIDENS_ACCESS, _changes_provider)]
+    provider: Providers
     auth_check_interval: Annotated[
         UInt32, Doc("Seconds after which a user's authorization is checked with the provider again.")
     ] = 0

@@ -1,15 +1,14 @@
 """Modules and parts that several kinds share, such as `backend` and `ip_restriction`, and their rules."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.fields import BackendId, Deferred, Id, TlsVersion, TrafficPolicy
-from reconciler.model.change import Risk
-from reconciler.model.fields.annotations import Raises, ReadAs, RefTo, ServerDefault, Unordered
+from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Module, Part
 from reconciler.model.problem import Finding, Severity
 
@@ -23,13 +22,10 @@ class BackendModule(Module):
 class IPRestrictionModule(Module):
     """Restricts the source addresses that may connect."""
 
-    raises: ClassVar = (access.RESTRICTS,)
-
     ip_policy_ids: Annotated[
         list[Annotated[Id, RefTo("IPPolicy")]],
         ReadAs("ip_policies[].id"),
         Unordered,
-        access.UNKNOWN_DIRECTION,  # another policy may allow more, and one less may deny less
         Doc("The IP policies that decide which source addresses may connect."),
     ]
 
@@ -43,13 +39,10 @@ class IPRestrictionModule(Module):
 class MutualTLSModule(Module):
     """Requires a client certificate of one of the listed certificate authorities."""
 
-    raises: ClassVar = (access.RESTRICTS,)
-
     certificate_authority_ids: Annotated[
         list[Annotated[Id, RefTo("CertificateAuthority")]],
         ReadAs("certificate_authorities[].id"),
         Unordered,
-        access.TRUST_LIST,
         Doc("The certificate authorities whose client certificates are accepted."),
     ]
 
@@ -65,7 +58,6 @@ class TLSTerminationModule(Module):
     terminate_at: Annotated[
         Literal["edge", "upstream"],
         Deferred,
-        access.UNKNOWN_DIRECTION,
         Doc("Whether TLS is terminated at the platform's edge or upstream."),
     ] = "edge"
     min_version: Annotated[
@@ -88,19 +80,11 @@ class TLSTerminationModule(Module):
             )
 
 
-def _drops_restrictions(old: Any, new: Any) -> bool | None:
-    """Of the module as a whole: whether it is removed or disabled while its policy restricts access."""
-    return access.is_removed(old, new) and access.restricts_less(old.get("value"), None)
-
-
 class TrafficPolicyModule(Module):
     """Rules that the platform applies to each request and response."""
 
-    raises: ClassVar = (Raises(Risk.WIDENS_ACCESS, _drops_restrictions),)
-
     value: Annotated[
         TrafficPolicy,
-        access.TRAFFIC_POLICY,
         Doc("The traffic policy document: text, `{from_file: PATH}`, or inline YAML."),
     ]
 

@@ -104,12 +104,9 @@ class UserAgentModule(Module):
 class WebhookVerificationModule(Module):
     """Rejects requests that the webhook provider has not signed."""
 
-    raises: ClassVar = (access.RESTRICTS,)
-
     provider: Annotated[
         NonEmpty,
         EqualAs(canonical.word),
-        access.UNKNOWN_DIRECTION,
         Doc("The webhook provider that sends to this route, such as `github`, in upper or lower case."),
     ]
     secret: Annotated[

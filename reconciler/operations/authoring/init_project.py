@@ -234,7 +234,7 @@ def _render_project_file(choices: ProjectChoices) -> str:
     if choices.host in pipelines.HOSTS:
         lines += [
             "guards: # approved in approvals.yaml, which reviewers own",
-            "  require_approval: [widens_access, irreversible, runs_command]",
+            "  require_approval: [widens_access, locks_out, irreversible, runs_command]",
         ]
     return "\n".join([*lines, ""])
 

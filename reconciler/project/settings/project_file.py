@@ -91,6 +91,8 @@ class Guards(StrictModel):
         list[
             Literal[
                 "widens_access",
+                "locks_out",
+                "exposes",
                 "irreversible",
                 "interrupts_traffic",
                 "runs_command",
@@ -99,7 +101,8 @@ class Guards(StrictModel):
             ]
         ],
         Doc(
-            "Risks of which each change needs approval, by risk, kind and count: `--allow widens_access:TLSEdge=1`. "
+            "Risks of which each change needs approval, by risk, kind and count: `--allow disables_agent:BotUser=1`. "
+            "`widens_access`, `locks_out` and `exposes` concern entry points: `--allow locks_out:*=1`. "
             "Irreversible changes always need approval, as `delete`."
         ),
     ] = []

@@ -51,6 +51,8 @@ WARNING = Rule("warning", "The plan has a warning", Level.WARNING)
 APPROVAL = Rule("approval", "The plan is blocked until the change is approved", Level.ERROR)
 RISKS = {
     Risk.WIDENS_ACCESS: Rule("widens-access", "More people, addresses or programs will have access", Level.WARNING),
+    Risk.LOCKS_OUT: Rule("locks-out", "No one will get through an entry point that stays", Level.WARNING),
+    Risk.EXPOSES: Rule("exposes", "A host and port without a way in will have one", Level.WARNING),
     Risk.IRREVERSIBLE: Rule("irreversible", "The deleted object cannot be recovered", Level.WARNING),
     Risk.INTERRUPTS_TRAFFIC: Rule("interrupts-traffic", "Live traffic will be interrupted", Level.WARNING),
     Risk.RUNS_COMMAND: Rule("runs-command", "A command will run and receive a one-time secret", Level.WARNING),

@@ -304,7 +304,9 @@ def group_by_action(rows: Iterable[ChangeRow]) -> dict[Action, list[ChangeRow]]:
     return groups
 
 
-SEVERE = frozenset({Risk.WIDENS_ACCESS, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC})  # shown in bold or red
+SEVERE = frozenset(
+    {Risk.WIDENS_ACCESS, Risk.LOCKS_OUT, Risk.IRREVERSIBLE, Risk.INTERRUPTS_TRAFFIC}
+)  # shown in bold or red
 
 
 class RiskPhrase(Struct, frozen=True):

@@ -1,0 +1,238 @@
+"""Compares two states of an account: which requests get through now and did not, and which no longer do.
+
+before, after = Account(resources, builder), Account(others, builder)
+for change in compare(before, after): print(change.verdict, change.region, change.witness)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+
+from msgspec import Struct
+
+from reconciler.access.account import PARTS, Account, EntryPoint, Resource
+from reconciler.access.conditions import Certificate, Login, Method, Token
+from reconciler.access.places import Door, Region, cut_hosts, cut_paths
+from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program
+from reconciler.access.search import Found, find_gained, passes_any
+from reconciler.access.witness import describe_request
+from reconciler.model.access import read_list
+from reconciler.model.access_change import Verdict
+
+
+class Difference(Struct, frozen=True):
+    """The change of one entry point.
+
+    before, after   who gets through; None: there is no way in
+    witness         a request that shows the difference, in words; empty if there is none to show
+    is_certain      the witness holds whatever the facts are that are not known
+    """
+
+    region: Region
+    verdict: Verdict
+    before: EntryPoint | None
+    after: EntryPoint | None
+    witness: str
+    is_certain: bool
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The names of the resources that decide about the entry point, before or after."""
+        return (self.before.uses if self.before else frozenset()) | (self.after.uses if self.after else frozenset())
+
+    @property
+    def digest(self) -> str:
+        """Identifies the change: the entry point, and who gets through before and after."""
+        parts = [str(self.region), self.verdict, *(_fingerprint(side) for side in (self.before, self.after))]
+        return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def analyze(resources: Iterable[Resource]) -> tuple[EntryPoint, ...]:
+    """Every entry point of an account, with who gets through."""
+    account = Account(resources)
+    return tuple(after for _, _, after in _regions(account, account) if after is not None)
+
+
+def compare(before: Account, after: Account) -> tuple[Difference, ...]:
+    """Each entry point that changes, the gravest first. Both states share one builder."""
+    assert before.builder is after.builder
+    changes = [
+        change
+        for region, one, other in _regions(before, after)
+        if (change := _judge(region, one, other, before, after)) is not None
+    ]
+    return tuple(sorted(_merge(changes), key=lambda change: (tuple(Verdict).index(change.verdict), change.region)))
+
+
+def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:
+    """The regions that the entry points of both states define, with each state's entry point."""
+    hosts: dict[Door, set[str]] = {}
+    for account in (before, after):
+        for door, host in account.hosts():
+            hosts.setdefault(door, set()).add(host)
+    for door, patterns in sorted(hosts.items()):
+        for pattern, depth in cut_hosts(patterns):
+            host = Region(door, pattern, depth).example_host()
+            paths = before.list_paths(door, host) | after.list_paths(door, host)
+            for path, below in cut_paths(paths):
+                region = Region(door, pattern, depth, path, below)
+                yield region, _enter(before, region, paths), _enter(after, region, paths)
+    yield from _parts(before, after)
+    yield from _openers(before, after)
+
+
+def _enter(account: Account, region: Region, paths: Iterable[str]) -> EntryPoint | None:
+    return account.enter(region, paths) if account.has_way_in(region) else None
+
+
+def _parts(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:
+    """The parts of the account that restrictions guard."""
+    for part, words in PARTS.items():
+        region = Region(Door(part, 0, "account"), words)
+        yield region, before.enter_part(region), after.enter_part(region)
+
+
+def _openers(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:
+    """What the holders of each credential may open."""
+    for name in sorted({*before.openers, *after.openers}):
+        sides = before.openers.get(name), after.openers.get(name)
+        universe = {rule for resource in sides if resource is not None for rule in _rules(resource)}
+        region = Region(Door("bind", 0, "credential"), name)
+        one, other = (_open(region, resource, universe, before.builder) for resource in sides)
+        yield region, one, other
+
+
+def _rules(resource: Resource) -> list[str]:
+    rules = [str(rule) for rule in read_list(resource.fields.get("acl"))]
+    return [] if {"*", "bind:*"} & {*rules} else rules
+
+
+def _open(region: Region, resource: Resource | None, universe: set[str], builder: Builder) -> EntryPoint | None:
+    """Who may open what, as tokens: each rule of both states is one."""
+    if resource is None:
+        return None
+    rules = _rules(resource)
+    covered = frozenset(known for known in universe if any(_covers(rule, known) for rule in rules))
+    program = builder.branch(Token("bind", (covered if rules else None,)), PASS)
+    words = (", ".join(rules),) if rules else ("any endpoint, address and label",)
+    return EntryPoint(region, words, frozenset({resource.name}), program)
+
+
+def _covers(rule: str, other: str) -> bool:
+    """Whether a bind rule allows all that another one allows."""
+    if rule == other:
+        return True
+    one, another = rule.removeprefix("bind:"), other.removeprefix("bind:")
+    if "=" in one or "=" in another:
+        return "=" in one and "=" in another and fnmatchcase(another, one)
+    return one.startswith("*.") and another.removeprefix("*").endswith(one[1:])
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+def _judge(
+    region: Region, one: EntryPoint | None, other: EntryPoint | None, before: Account, after: Account
+) -> Difference | None:
+    old, new = _program(one), _program(other)
+    if old is new:
+        return None
+    if (gained := find_gained(old, new)) is not None:
+        verdict = Verdict.EXPOSES if one is None else Verdict.WIDENS
+        return _change(region, verdict, one, other, gained, before, after)
+    if (lost := find_gained(new, old)) is None:
+        return None
+    return _change(region, _judge_loss(other), one, other, lost, before, after)
+
+
+def _judge_loss(after: EntryPoint | None) -> Verdict:
+    if after is None:
+        return Verdict.CLOSES
+    return Verdict.NARROWS if passes_any(after.program) else Verdict.LOCKS_OUT
+
+
+def _program(entry: EntryPoint | None) -> Program:
+    return entry.program if entry is not None else REFUSE
+
+
+def _change(
+    region: Region,
+    verdict: Verdict,
+    one: EntryPoint | None,
+    other: EntryPoint | None,
+    found: Found,
+    before: Account,
+    after: Account,
+) -> Difference:
+    host = region.example_host()
+    paths = before.list_paths(region.door, host) | after.list_paths(region.door, host)
+    witness = describe_request(region, paths, found, _program(one), _program(other))
+    return Difference(region, verdict, one, other, witness, found.is_certain)
+
+
+def _merge(changes: list[Difference]) -> Iterator[Difference]:
+    """Without changes that repeat another: deeper hosts of a wildcard, and a path beside the paths below it."""
+    known = {change.region: change for change in changes}
+    for change in changes:
+        region = change.region
+        wider = [
+            *([Region(region.door, region.host, 1, region.path, region.below)] if region.depth == 2 else []),
+            *([Region(region.door, region.host, region.depth, region.path, True)] if not region.below else []),
+        ]
+        if not any(_says_same(change, known.get(other)) for other in wider):
+            yield change
+
+
+def _says_same(change: Difference, other: Difference | None) -> bool:
+    return other is not None and (change.verdict, _words(change)) == (other.verdict, _words(other))
+
+
+def _words(change: Difference) -> tuple[str, str]:
+    return describe(change.before), describe(change.after)
+
+
+def describe(entry: EntryPoint | None) -> str:
+    """Who gets through, in words."""
+    return entry.admits if entry is not None else "no way in"
+
+
+def _fingerprint(entry: EntryPoint | None) -> str:
+    if entry is None:
+        return ""
+    return program_text(entry.program)
+
+
+def program_text(program: Program) -> str:
+    """A text that two programs share if and only if they are equal."""
+    numbers: dict[int, int] = {id(PASS): 0, id(REFUSE): 1}
+    lines: list[str] = []
+    stack = [program]
+    while stack:
+        node = stack[-1]
+        if id(node) in numbers:
+            stack.pop()
+            continue
+        assert isinstance(node, Branch)
+        missing = [part for part in (node.then, node.otherwise) if id(part) not in numbers]
+        if missing:
+            stack += missing
+            continue
+        lines.append(f"{_condition_text(node.condition)} {numbers[id(node.then)]} {numbers[id(node.otherwise)]}")
+        numbers[id(node)] = len(numbers)
+        stack.pop()
+    return "\n".join([*lines, str(numbers[id(program)])])
+
+
+def _condition_text(condition: object) -> str:
+    match condition:
+        case Certificate(authorities):
+            return f"certificate {sorted(authorities)}"
+        case Login(provider, admitted):
+            return f"login {provider} {sorted(admitted)}"
+        case Method(methods):
+            return f"method {sorted(methods)}"
+        case Token(scheme, accepted):
+            return f"token {scheme} {[sorted(values) if values is not None else None for values in accepted]}"
+    return repr(condition)

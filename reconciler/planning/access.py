@@ -1,0 +1,178 @@
+"""Who can reach what before a plan and after it: both states of the account, and the entry points that change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from reconciler.access.account import Account, Resource
+from reconciler.access.compare import Difference, compare, describe
+from reconciler.access.programs import Builder
+from reconciler.model.access_change import AccessChange
+from reconciler.model.change import Action, Change
+from reconciler.model.kind import Home, Kind
+from reconciler.model.snapshot import Live, LiveKey
+from reconciler.model.value import Ref, Value, substitute
+from reconciler.planning.comparing.canonical_fields import UNREAD
+from reconciler.planning.deciding.decision import Decision
+from reconciler.planning.matching.index import LiveIndex
+
+
+def find_access_changes(
+    decisions: Collection[Decision], deleted_with: Collection[LiveKey], index: LiveIndex
+) -> tuple[AccessChange, ...]:
+    """The entry points of the account that the decisions change.
+
+    decisions      all decisions of the plan
+    deleted_with   the live objects that the platform deletes with their parent
+    """
+    changing = [decision for decision in decisions if decision.action is not None]
+    if not any(decision.kind.access is not None for decision in changing):
+        return ()
+    names = _Names(decisions, index)
+    builder, unread = Builder(), find_unread(index)
+    before = Account(_list_before(index, names), builder, unread)
+    after = Account(_list_after(decisions, deleted_with, index, names), builder, unread)
+    changed = {str(decision.address) for decision in changing}
+    return tuple(_show(difference, changed) for difference in compare(before, after))
+
+
+def find_unread(index: LiveIndex) -> dict[str, str]:
+    """The kinds that decide about access and whose list is incomplete, with the reason."""
+    unread = {}
+    for kind in index.kinds.values():
+        listing = index.snapshot.of(kind.name)
+        is_relevant = kind.access is not None and kind.home is Home.PLATFORM
+        if is_relevant and not listing.complete and listing.is_offered:
+            unread[kind.name] = listing.why or "its list was not read"
+    return unread
+
+
+def mark_risks(changes: Iterable[Change], access: Iterable[AccessChange]) -> Iterator[Change]:
+    """The changes, each with the risks of the entry points that it changes."""
+    by_cause: dict[str, set[Any]] = {}
+    for entry in access:
+        if (risk := entry.verdict.risk) is not None:
+            for cause in entry.causes:
+                by_cause.setdefault(cause, set()).add(risk)
+    for change in changes:
+        found = by_cause.get(str(change.address))
+        if found is None:
+            yield change
+            continue
+        risks = found | {*change.risks}
+        yield replace(change, risks=tuple(risk for risk in type(next(iter(found))) if risk in risks))
+
+
+def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
+    return AccessChange(
+        str(difference.region),
+        difference.verdict,
+        describe(difference.before),
+        describe(difference.after),
+        difference.witness,
+        difference.is_certain,
+        tuple(sorted(difference.uses.intersection(changed))),
+        difference.digest,
+    )
+
+
+# --- the states of the account ----------------------------------------------------------------------------------------
+
+
+class _Names:
+    """What each live object is called in both states: the address that has it after the plan, or its owner's name."""
+
+    def __init__(self, decisions: Iterable[Decision], index: LiveIndex) -> None:
+        self._index = index
+        self._by_key = {
+            decision.live.key: str(decision.address)
+            for decision in decisions
+            if decision.live is not None and not decision.address_reused
+        }
+
+    def of(self, live: Live) -> str:
+        if (name := self._by_key.get(live.key)) is not None:
+            return name
+        if (owner := live.owner) is not None and owner.stack != self._index.stack:
+            return f"{owner.address} (stack {owner.stack})"
+        return f"{live.kind}/{live.locator}"
+
+
+def _list_before(index: LiveIndex, names: _Names) -> Iterator[Resource]:
+    """The account as it is."""
+    return (_read(live, index, names) for live in _list_live(index))
+
+
+def _list_after(
+    decisions: Collection[Decision], deleted_with: Collection[LiveKey], index: LiveIndex, names: _Names
+) -> Iterator[Resource]:
+    """The account as the plan leaves it."""
+    ids = {
+        decision.address: decision.live.id
+        for decision in decisions
+        if decision.live is not None and not decision.is_new and not decision.address_reused
+    }
+    touched = {decision.live.key: decision for decision in decisions if decision.live is not None}
+    for live in _list_live(index):
+        decision = touched.get(live.key)
+        if live.key in deleted_with or (decision is not None and _ends(decision)):
+            continue
+        resource = _read(live, index, names)
+        if decision is not None and decision.differences:
+            resource = replace(resource, fields=_overlay(decision, ids))
+        yield resource
+    for decision in decisions:
+        if decision.is_new and decision.kind.access is not None:
+            fields = _complete(decision.kind, _resolve(decision.want, ids))
+            yield Resource(decision.kind, str(decision.address), str(decision.address), fields)
+
+
+def _list_live(index: LiveIndex) -> Iterator[Live]:
+    """The live objects that decide about access."""
+    for live in index.by_locator.values():
+        kind = index.kinds[live.kind]
+        if kind.access is not None and not kind.is_automatic(live.body):
+            yield live
+
+
+def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
+    kind = index.kinds[live.kind]
+    return Resource(kind, live.id, names.of(live), _complete(kind, index.form(kind, live)))
+
+
+def _ends(decision: Decision) -> bool:
+    """Whether the live object is no way in of its own after the plan: it is deleted, or its successor counts."""
+    return decision.action in (Action.DELETE, Action.REPLACE)
+
+
+def _overlay(decision: Decision, ids: Mapping[Any, str]) -> dict[str, Value]:
+    """The fields of an updated object: what is declared in place of what differs."""
+    fields = dict(decision.have)
+    for difference in decision.differences:
+        name = difference.field.name
+        fields[name] = _merge(fields.get(name), decision.want.get(name))
+    return _complete(decision.kind, _resolve(fields, ids))
+
+
+def _merge(have: Value, want: Value) -> Value:
+    """The declared value, with the parts of the live one that are not declared."""
+    if isinstance(have, dict) and isinstance(want, dict):
+        return {**have, **{key: _merge(have.get(key), value) for key, value in want.items()}}
+    return want
+
+
+def _resolve(fields: Mapping[str, Value], ids: Mapping[Any, str]) -> dict[str, Value]:
+    """The fields with references as keys: the id of an object that stays, or the address of a new one."""
+
+    def resolve(ref: Ref) -> Value:
+        return ids.get(ref.target, str(ref.target)) if ref.output == "id" else f"${{{{ {ref} }}}}"
+
+    return {name: substitute(value, resolve) for name, value in fields.items()}
+
+
+def _complete(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Value]:
+    """All fields of the kind; None for those that are not declared or not shown."""
+    return {field.name: None if (value := fields.get(field.name)) is UNREAD else value for field in kind.fields}
