@@ -135,9 +135,11 @@ class GitLabReviews(GitLabProject, Reviews):
         for found in self._pages(f"{self._project}/repository/commits/{commit}/merge_requests?state=merged"):
             number, target = found.get("iid"), found.get("target_project_id")
             if found.get("state") == "merged" and isinstance(number, int) and self._is_ours(target):
-                commits = (found.get(name) for name in ("merge_commit_sha", "squash_commit_sha", "sha"))
+                created = _texts(found.get("merge_commit_sha"), found.get("squash_commit_sha"))
+                # Without a commit of the merge, the branch was moved to the head. Else a later push of it is no merge.
+                merged_as = created or _texts(found.get("sha"))
                 yield MergedRequest(
-                    f"!{number}", number, str(found.get("target_branch")), str(found.get("sha")), _texts(*commits)
+                    f"!{number}", number, str(found.get("target_branch")), str(found.get("sha")), merged_as
                 )
 
     def read_plans(self, request: MergedRequest, file: str) -> Iterator[bytes | UnusableArchive]:

@@ -69,11 +69,13 @@ def test_open_pull_requests_and_those_of_forks_are_not_found_as_merged(forge: Fo
     assert list(github(forge).find_merged(SQUASH)) == []
 
 
-def test_a_merge_request_is_found_by_each_of_its_three_commits(forge: Forge) -> None:
+def test_a_merge_request_is_merged_as_its_merge_and_its_squashed_commit_or_else_as_its_head(forge: Forge) -> None:
     change = forge.open(HEAD)
     assert list(gitlab(forge).find_merged(HEAD)) == []
     change.state, change.merge, change.squash, change.merged = "merged", MERGE, SQUASH, [MERGE, SQUASH]
-    assert list(gitlab(forge).find_merged(MERGE)) == [MergedRequest("!12", 12, "main", HEAD, (MERGE, SQUASH, HEAD))]
+    assert list(gitlab(forge).find_merged(MERGE)) == [MergedRequest("!12", 12, "main", HEAD, (MERGE, SQUASH))]
+    change.merge, change.squash, change.merged = None, None, [HEAD]
+    assert list(gitlab(forge).find_merged(HEAD)) == [MergedRequest("!12", 12, "main", HEAD, (HEAD,))]
 
 
 @pytest.mark.parametrize(

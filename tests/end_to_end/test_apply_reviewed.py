@@ -179,6 +179,36 @@ def test_a_request_that_was_merged_elsewhere_with_the_same_head_does_not_count(
     assert len(sandbox.get("/reserved_domains")["reserved_domains"]) == 1
 
 
+def test_a_request_that_moves_another_branch_to_the_same_commit_does_not_count(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    repository.git("branch", "release", "main")
+    repository.commit("topic", {"manifests/a.yaml": policy("a")})
+    request, other = repository.open("topic"), repository.open("topic", "release")
+    assert repository.plan(other).code == 0
+    repository.merge(other, how="forward")
+    result = repository.apply(repository.merge(request, how="forward"))
+    assert result.code == 3
+    assert "IPPolicy/a: not reviewed: create\n" in result.err
+    assert list_policies(sandbox) == []
+
+
+def test_a_push_of_the_commits_of_an_earlier_request_is_no_merge_of_it(
+    repository: Repository, sandbox: Sandbox
+) -> None:
+    request = open_reviewed(repository, a=policy("a"))
+    repository.merge(request, how="squash")
+    before = repository.commit("main", {"manifests/a.yaml": None})
+    repository.git("checkout", "--quiet", "topic")
+    repository.git("merge", "--quiet", "--no-edit", "main")
+    repository.git("checkout", "--quiet", "main")
+    repository.git("merge", "--quiet", "--ff-only", "topic")
+    result = repository.apply(Push(before, repository.git("rev-parse", "main")))
+    assert result.code == 3
+    assert "was pushed to main, not merged" in result.err
+    assert list_policies(sandbox) == []
+
+
 def test_the_plan_of_a_retargeted_request_does_not_count_for_its_new_base(
     repository: Repository, sandbox: Sandbox
 ) -> None:

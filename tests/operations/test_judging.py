@@ -173,13 +173,15 @@ async def test_an_entry_for_a_rule_is_no_warning_without_a_base(sandbox: Sandbox
 # --- environments -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("settings", [GUARDS, ""], ids=["rule_of_the_project", "rule_of_the_environment"])
 async def test_an_environment_that_requires_no_approval_any_more_is_judged_by_that_of_the_base(
-    sandbox: Sandbox, repository: Repository
+    sandbox: Sandbox, repository: Repository, settings: str
 ) -> None:
-    write(repository, "environments/prod.yaml", "limits: {concurrency: 4}\n")
-    await begin(sandbox, repository)
-    write(repository, "environments/prod.yaml", "limits: {concurrency: 4}\nguards: {require_approval: []}\n")
-    repository.commit(OFFICE, OPEN_EDGE, settings=GUARDS)
+    write(repository, "environments/prod.yaml", "limits: {concurrency: 4}\n" + ("" if settings else GUARDS))
+    weaker = GUARDS.replace("[widens_access]", "[]")
+    await begin(sandbox, repository, settings=settings)
+    write(repository, "environments/prod.yaml", f"limits: {{concurrency: 4}}\n{weaker}")
+    repository.commit(OFFICE, OPEN_EDGE, settings=settings)
     plan = await plan_on(sandbox, repository, env="prod")
     assert list_loosened(plan) == ["loosens_rule guards.require_approval"]
     assert list_missing(plan) == ["loosens_rule:guards.require_approval=1", "widens_access:TLSEdge=1"]
