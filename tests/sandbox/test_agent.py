@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Database
 from reconciler.sandbox.operations.objects import Objects
 from tests.harness.platform import SandboxProcess
+from tests.sandbox.table import TABLE, Row
 
 TUNNEL = {"name": "orders", "proto": "http", "addr": "8080", "domain": "orders.berlin.example.com"}
 
@@ -62,7 +64,8 @@ def test_a_started_tunnel_is_listed_and_found_and_can_be_stopped(agent: httpx.Cl
     started = start(agent)
     assert started.status_code == 201
     tunnel = started.json()
-    assert tunnel.keys() == {"name", "uri", "public_url", "proto", "config", "metrics"}
+    assert tunnel.keys() == {"ID", "name", "uri", "public_url", "proto", "config", "metrics"}
+    assert ("gauge" in tunnel["metrics"]["conns"], "gauge" in tunnel["metrics"]["http"]) == (True, False)
     assert tunnel["public_url"] == "https://orders.berlin.example.com"
     assert tunnel["config"] == {"addr": "http://localhost:8080", "inspect": True}
     assert agent.get("/api/tunnels").json() == {"tunnels": [tunnel], "uri": "/api/tunnels"}
@@ -218,7 +221,8 @@ def test_a_deleted_credential_opens_no_tunnel(sandbox: SandboxProcess, agent: ht
 
 def test_an_agent_with_an_unknown_token_is_not_ready(sandbox: SandboxProcess, agent: httpx.Client) -> None:
     assert sandbox.refusal("POST", "/_sandbox/agent", {"authtoken": "made-up"})[0] == 400
-    assert agent.get("/api/status").json()["status"] == "connecting"
+    status = agent.get("/api/status").json()
+    assert (status["status"], status["session"]) == ("connecting", {"legs": []})
     assert refusal(start(agent))[:2] == (503, 104)
     sign_in(sandbox)
     assert start(agent).status_code == 201
@@ -339,11 +343,61 @@ def test_a_body_of_another_type_is_refused(agent: httpx.Client) -> None:
     assert agent.post("/api/tunnels", data={"name": "x"}).status_code == 415
 
 
-def test_the_list_of_captured_requests_is_empty(agent: httpx.Client) -> None:
-    assert agent.get("/api/requests/http").json()["requests"] == []
-    assert agent.delete("/api/requests/http").status_code == 204
-    assert agent.get("/api/").json()["uri"] == "/api"
-    assert agent.get("/api/surprise").status_code == 404
+# --- the table of operations ------------------------------------------------------------------------------------------
+
+AGENT_ROWS = [Row.parse(text) for text in TABLE["agent"]]
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("POST", "/api/tunnels"): {**TUNNEL, "name": "another", "domain": "another.berlin.example.com"},
+    ("POST", "/api/endpoints"): {"name": "second", "upstream": {"url": "8080"}},
+    ("PUT", "/api/endpoints/shop"): {"upstream": {"url": "9090"}},
+}
+
+
+def fill_agent(sandbox: SandboxProcess, agent: httpx.Client) -> dict[str, str]:
+    """Starts an endpoint and a tunnel, and captures a request: the names and the id, by path."""
+    start(agent).raise_for_status()
+    agent.post("/api/endpoints", json={"name": "shop", "upstream": {"url": "8080"}}).raise_for_status()
+    sandbox.post("/_sandbox/agent/requests", {"tunnel_name": "shop"})
+    (captured,) = agent.get("/api/requests/http").json()["requests"]
+    return {"/api/endpoints": "shop", "/api/tunnels": "orders", "/api/requests/http": captured["id"]}
+
+
+@pytest.mark.parametrize("row", AGENT_ROWS, ids=lambda row: f"{row.method} {row.path}")
+def test_an_operation_of_the_agent_responds_as_the_table_states(
+    sandbox: SandboxProcess, agent: httpx.Client, row: Row
+) -> None:
+    known = fill_agent(sandbox, agent)
+    collection, brace, _ = row.path.partition("/{")
+    path = f"{collection}/{known[collection]}" if brace else collection
+    replayed = {"id": known["/api/requests/http"]}
+    answer = agent.request(row.method, path, json=BODIES.get((row.method, path), replayed))
+    assert answer.status_code == row.status, answer.text
+    if not row.shape:
+        assert answer.content == b""
+        return
+    found = answer.json()
+    if row.list_key:
+        assert found.keys() - {"uri"} == {row.list_key}
+        found = found[row.list_key][0]
+    assert found.keys() == set(TABLE["agent_shapes"][row.shape])
+
+
+def test_the_agent_has_no_operation_that_the_table_lacks(sandbox: SandboxProcess, agent: httpx.Client) -> None:
+    known = fill_agent(sandbox, agent)
+    paths = {row.path for row in AGENT_ROWS} | {"/api/surprise", "/api/endpoints/{name}/surprise"}
+    listed = {(row.method, row.path) for row in AGENT_ROWS}
+    grid = {(method, path) for method in ("GET", "POST", "PUT", "PATCH", "DELETE") for path in paths} - listed
+    for method, path in sorted(grid):
+        collection, brace, rest = path.partition("/{")
+        concrete = f"{collection}/{known[collection]}{rest.partition('}')[2]}" if brace else path
+        assert agent.request(method, concrete, json={}).status_code == 404, (method, path)
+
+
+def test_the_status_has_the_version_and_the_legs_of_the_session(agent: httpx.Client) -> None:
+    status = agent.get("/api/status").json()
+    assert status["status"] == "online"
+    assert re.fullmatch(r"3\.[0-9]+\.[0-9]+", status["agent_version"])
+    assert [leg.keys() for leg in status["session"]["legs"]] == [{"region", "latency"}]
 
 
 def test_the_start_and_stop_of_a_session_are_events(sandbox: SandboxProcess) -> None:

@@ -1,7 +1,7 @@
 """The HTTP server of the emulated agent's local API: no key, JSON bodies of up to 1 MiB, the agent's error format.
 
-GET `/api`, GET `/api/status`, GET and POST `/api/tunnels`, GET and DELETE `/api/tunnels/{name}`, and GET and DELETE
-`/api/requests/http`, whose list is always empty.
+GET `/api` and `/api/status`; GET and POST `/api/endpoints` and, the older API, `/api/tunnels`; GET and DELETE of one by
+its name, and PUT of an endpoint; GET, POST (replay) and DELETE `/api/requests/http`, GET of one captured request.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from reconciler.model.value import Json
-from reconciler.sandbox.agent.process import Agent
+from reconciler.sandbox.agent import exchanges
+from reconciler.sandbox.agent.process import ENDPOINTS, TUNNELS, Agent
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.server.browsers import find_foreign
 
-_TUNNELS, _REQUESTS = "/api/tunnels", "/api/requests/http"
+_ENDPOINTS, _TUNNELS = "/api/endpoints", "/api/tunnels"
 _LARGEST = 2**20  # bytes of a body
 
 
@@ -47,27 +48,63 @@ class AgentApp:
         foreign = find_foreign(request.headers)
         if foreign is not None:
             raise AgentError(100, 403, "forbidden", f"the header {foreign[0]} names another site: {foreign[1]!r}")
+        agent = self._agent
         path = request.scope["raw_path"].decode("latin-1").rstrip("/")  # not decoded: names may contain a slash
         match request.method, path:
             case "GET", "/api":
-                return 200, {"uri": "/api", "tunnels_uri": _TUNNELS, "requests_uri": _REQUESTS}
+                uris = {"endpoints_uri": _ENDPOINTS, "tunnels_uri": _TUNNELS, "requests_uri": exchanges.PATH}
+                return 200, {"uri": "/api", **uris}
             case "GET", "/api/status":
-                return 200, {"status": "online" if self._agent.is_ready else "connecting", "uri": "/api/status"}
+                return 200, agent.describe()
+            case "GET", "/api/endpoints":
+                return 200, {"endpoints": agent.list_running(ENDPOINTS)}
+            case "POST", "/api/endpoints":
+                return 201, agent.open_endpoint(await _body(request))
             case "GET", "/api/tunnels":
-                return 200, {"tunnels": self._agent.list_tunnels(), "uri": _TUNNELS}
+                return 200, {"tunnels": agent.list_tunnels(), "uri": _TUNNELS}
             case "POST", "/api/tunnels":
-                return 201, self._agent.open(await _body(request))
-            case "GET", "/api/requests/http":
-                return 200, {"uri": _REQUESTS, "requests": []}
-            case "DELETE", "/api/requests/http":
+                return 201, agent.open(await _body(request))
+        for collection, of in ((ENDPOINTS, _ENDPOINTS), (TUNNELS, _TUNNELS)):
+            name = path.removeprefix(f"{of}/") if path.startswith(f"{of}/") else ""
+            if name and "/" not in name:
+                return await self._answer_one(request, collection, unquote(name), path)
+        if path == exchanges.PATH or path.startswith(f"{exchanges.PATH}/"):
+            return await self._answer_captured(request, path)
+        raise _not_supported(request.method, path)
+
+    async def _answer_one(self, request: Request, collection: str, name: str, path: str) -> tuple[int, Json]:
+        """The response of an operation on one endpoint or tunnel."""
+        match request.method, collection:
+            case "GET", _:
+                return 200, self._agent.find(collection, name)
+            case "DELETE", _:
+                self._agent.close(collection, name)
                 return 204, None
-        name = unquote(path.removeprefix(f"{_TUNNELS}/")) if path.startswith(f"{_TUNNELS}/") else ""
-        if name and request.method == "GET":
-            return 200, self._agent.find(name).body["shown"]
-        if name and request.method == "DELETE":
-            self._agent.close(name)
-            return 204, None
-        raise AgentError(100, 404, "not found", f"{request.method} {path} is not supported")
+            case "PUT", "AgentEndpoint":
+                answer, is_new = self._agent.put_endpoint(name, await _body(request))
+                return 201 if is_new else 200, answer
+        raise _not_supported(request.method, path)
+
+    async def _answer_captured(self, request: Request, path: str) -> tuple[int, Json]:
+        """The response of an operation on captured requests."""
+        requests, identity, query = self._agent.captured, path.removeprefix(exchanges.PATH)[1:], request.query_params
+        match request.method, identity:
+            case "GET", "":
+                found = requests.list(limit=query.get("limit"), tunnel_name=query.get("tunnel_name"))
+                return 200, {"uri": exchanges.PATH, "requests": found}
+            case "POST", "":
+                requests.replay(await _body(request))
+                return 204, None
+            case "DELETE", "":
+                requests.clear()
+                return 204, None
+            case "GET", _:
+                return 200, requests.find(unquote(identity))
+        raise _not_supported(request.method, path)
+
+
+def _not_supported(method: str, path: str) -> AgentError:
+    return AgentError(100, 404, "not found", f"{method} {path} is not supported")
 
 
 async def _body(request: Request) -> dict[str, Json]:

@@ -1,8 +1,9 @@
-"""The emulated agent: authenticates with an authtoken, opens and closes tunnels. Its HTTP API is in `api`.
+"""The emulated agent: authenticates with an authtoken, opens and closes endpoints and tunnels. `api` is its HTTP API.
 
-Running tunnels are stored in the database, so that the management API lists them: an ephemeral endpoint, a tunnel and a
+Whatever runs is stored in the database, so that the management API lists it: an ephemeral endpoint, a tunnel and a
 tunnel session, as objects of the collections `CloudEndpoint`, `Tunnel` and `TunnelSession`. They are deleted when the
-agent ends.
+agent ends. An endpoint of the agent's API and a tunnel of its older API differ in form only: no two of them have one
+name, and each list has those that were started in its form.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.value import Json
-from reconciler.sandbox.agent import tunnels
+from reconciler.sandbox.agent import endpoints, tunnels
+from reconciler.sandbox.agent.exchanges import CapturedRequests
 from reconciler.sandbox.base import certificates, derive, vocabulary
 from reconciler.sandbox.base.database import Document, Stored
 from reconciler.sandbox.operations import events
@@ -23,8 +25,11 @@ from reconciler.sandbox.operations.objects import PLATFORM_DOMAIN, Objects
 from reconciler.sandbox.wire import parsing
 from reconciler.sandbox.wire.responses import ref
 
-_RUNNING, _ENDPOINT, _TUNNEL, _SESSION = "AgentTunnel", "CloudEndpoint", "Tunnel", "TunnelSession"
+TUNNELS, ENDPOINTS = "AgentTunnel", "AgentEndpoint"
+"""The collections of what runs: started as a tunnel of the older API, or as an endpoint."""
+_ENDPOINT, _TUNNEL, _SESSION = "CloudEndpoint", "Tunnel", "TunnelSession"
 _VERSION = "3.30.0"
+_WHAT = {TUNNELS: "tunnel", ENDPOINTS: "endpoint"}
 
 
 class Agent:
@@ -39,12 +44,13 @@ class Agent:
         self._configs = configs
         self._token: str | None = None
         self.is_ready = False
+        self.captured = CapturedRequests()
         objects.run_command = self.run_command
 
     # --- life cycle ---------------------------------------------------------------------------------------------------
 
     def start(self, authtoken: str | None = None) -> None:
-        """Starts or restarts the agent, and closes all tunnels. None keeps the present token, "" removes it.
+        """Starts or restarts the agent, and closes whatever runs. None keeps the present token, "" removes it.
 
         Raises AgentError for an unknown token and for an invalid configuration file; the agent is then not ready. Also
         raises AgentError if some configured tunnels cannot be opened, after all others were opened.
@@ -71,10 +77,12 @@ class Agent:
             raise tunnels.settings_error("\n".join(errors))
 
     def forget(self) -> None:
-        """Deletes all tunnels and sessions of the agent, including those of an earlier process."""
+        """Deletes everything that runs, and the sessions of the agent, including those of an earlier process."""
+        self.captured.clear()
         with self._database.transaction():
-            for running in self._database.page(_RUNNING):
-                self._end(running)
+            for collection in (TUNNELS, ENDPOINTS):
+                for running in self._database.page(collection):
+                    self._end(running)
             for session in self._sessions():
                 self._database.delete(session)
                 self._objects.events.record(events.SESSION_STOP, self._describe_session(session))
@@ -91,35 +99,121 @@ class Agent:
                 self.start()
         return True
 
-    # --- tunnels ------------------------------------------------------------------------------------------------------
+    def describe(self) -> Document:
+        """The status of the agent and of its session."""
+        legs: list[Json] = [{"region": "us", "latency": "10ms"}] if self.is_ready else []
+        status = "online" if self.is_ready else "connecting"
+        return {"status": status, "agent_version": _VERSION, "session": {"legs": legs}, "uri": "/api/status"}
+
+    # --- what runs ----------------------------------------------------------------------------------------------------
+
+    def list_running(self, collection: str) -> list[Document]:
+        """What was started as `TUNNELS` or `ENDPOINTS`, as the agent's API returns it, oldest first."""
+        return [stored.body["status"] for stored in reversed(self._database.page(collection))]
 
     def list_tunnels(self) -> list[Document]:
-        """The running tunnels, as the agent's API returns them, oldest first."""
-        return [stored.body["shown"] for stored in reversed(self._database.page(_RUNNING))]
+        return self.list_running(TUNNELS)
 
-    def find(self, name: str) -> Stored:
-        found = self._database.find(_RUNNING, name)
-        if found is None:
-            raise tunnels.AgentError(100, 404, "tunnel not found", f"there is no tunnel {name!r}")
-        return found
+    def find(self, collection: str, name: str) -> Document:
+        return dict(self._find(collection, name).body["status"])
+
+    def close(self, collection: str, name: str) -> None:
+        with self._database.transaction():
+            self._end(self._find(collection, name))
 
     def open(self, settings: Mapping[str, Any]) -> Document:
+        """Opens a tunnel with the settings of the older API."""
+        self._require_session()
+        with self._database.transaction():
+            name, proto, addr = tunnels.parse_settings(settings)
+            self._require_free(name)
+            session = self._session()
+            place = self._place(proto, settings)
+            self._permit(place, is_named=tunnels.names_place(settings))
+            upstream = tunnels.upstream(proto, addr)
+            variants = self._objects.variants
+            inspect = tunnels.inspects(proto, settings, tls=variants.agent_tls_inspected)
+            short = variants.agent_examples and "://localhost" in upstream
+            answered = upstream.rpartition("://")[2] if short else upstream
+            status = tunnels.build_status(name, place, answered, inspect=inspect)
+            if not variants.agent_examples:
+                status["ID"] = secrets.token_hex(16)
+            opened = tunnels.Opened(name, place, upstream, metadata=str(settings.get("metadata") or ""))
+            self._run(TUNNELS, opened, session, status)
+            return {**status, "name": "", "uri": "/api/tunnels/"} if variants.agent_examples else status
+
+    def open_endpoint(self, definition: Mapping[str, Any]) -> Document:
+        """Opens an endpoint."""
+        self._require_session()
+        with self._database.transaction():
+            parsed = endpoints.parse_definition(definition)
+            self._require_free(parsed.name)
+            return self._open_endpoint(parsed)
+
+    def put_endpoint(self, name: str, definition: Mapping[str, Any]) -> tuple[Document, bool]:
+        """Updates an endpoint in place, or opens it: the endpoint, and whether it is new."""
+        self._require_session()
+        with self._database.transaction():
+            found = self._database.find(ENDPOINTS, name)
+            lasting = self._find_lasting(found) if found is not None else {}
+            parsed = endpoints.parse_definition({**lasting, "name": name, **definition})
+            if parsed.name != name:
+                raise tunnels.settings_error(f"the name {parsed.name!r} is not the one in the path, {name!r}")
+            if found is None:
+                self._require_free(name)
+                return self._open_endpoint(parsed), True
+            self._update_endpoint(found, parsed)
+            return self.find(ENDPOINTS, name), False
+
+    def _find_lasting(self, running: Stored) -> Document:
+        """What a PUT does not change if its body omits it."""
+        definition = running.body["definition"]
+        lasting = {key: definition[key] for key in ("bindings", "pooling_enabled")}
+        others = definition if self._objects.variants.agent_put_keeps else {}
+        return {**others, **lasting, "url": running.body["status"]["url"]}
+
+    def _open_endpoint(self, parsed: endpoints.Definition) -> Document:
+        session = self._session()
+        place = self._endpoint_place(parsed)
+        self._permit(place, is_named=parsed.is_named)
+        status = self._show_endpoint(parsed, place)
+        self._run(ENDPOINTS, parsed.open_at(place), session, status, definition=parsed.to_json())
+        return status
+
+    def _update_endpoint(self, running: Stored, parsed: endpoints.Definition) -> None:
+        stored = self._database.find(_ENDPOINT, running.body["endpoint"])
+        assert stored is not None
+        raw = stored.body["_raw"]
+        place = tunnels.Place(raw["scheme"], raw["host"], raw["port"])
+        endpoints.check_unchanged(parsed, place, raw["bindings"], pooling=raw["pooling_enabled"])
+        moment = certificates.stamp(derive.now())
+        described = tunnels.describe_endpoint(parsed.open_at(place), moment)
+        self._database.replace(stored, {"_raw": {**raw, **described, "created_at": raw["created_at"]}})
+        status = self._show_endpoint(parsed, place)
+        self._database.replace(running, {**running.body, "status": status, "definition": parsed.to_json()})
+
+    def _show_endpoint(self, parsed: endpoints.Definition, place: tunnels.Place) -> Document:
+        variants = self._objects.variants
+        status = endpoints.build_status(parsed, place, tls_inspected=variants.agent_tls_inspected)
+        return endpoints.shorten(status) if variants.agent_examples else status
+
+    def _require_session(self) -> None:
         if not self.is_ready:
             raise tunnels.AgentError(
                 104, 503, "the agent is not ready to start tunnels", "a tunnel session has not yet been established"
             )
-        with self._database.transaction():
-            name, proto, addr = tunnels.parse_settings(settings)
-            if self._database.find(_RUNNING, name) is not None:
-                raise tunnels.settings_error(f"tunnel {name!r} already exists")
-            session = self._session()
-            place = self._place(proto, settings)
-            self._permit(place, settings)
-            return self._run(name, proto, place, tunnels.upstream(proto, addr), settings, session)
 
-    def close(self, name: str) -> None:
-        with self._database.transaction():
-            self._end(self.find(name))
+    def _require_free(self, name: str) -> None:
+        for collection, what in _WHAT.items():
+            if self._database.find(collection, name) is not None:
+                raise tunnels.settings_error(f"{what} {name!r} already exists")
+
+    def _find(self, collection: str, name: str) -> Stored:
+        found = self._database.find(collection, name)
+        if found is None:
+            what = _WHAT[collection]
+            raise tunnels.AgentError(100, 404, f"{what} not found", f"there is no {what} {name!r}")
+        return found
 
     def _end(self, running: Stored) -> None:
         for collection, key in ((_ENDPOINT, "endpoint"), (_TUNNEL, "tunnel")):
@@ -129,16 +223,16 @@ class Agent:
         self._database.delete(running)
 
     def _run(
-        self, name: str, proto: str, place: tunnels.Place, upstream: str, settings: Mapping[str, Any], session: Stored
-    ) -> Document:
-        named, pooled = self._database.find_by_name, self._database.has_name_of_other("pool", f"{place.url} ", "")
-        if pooled or named("url", place.url) or named("hostport", place.hostport):
-            raise tunnels.start_error(334, f"The endpoint {place.url!r} is already online.")
-        moment, metadata = certificates.stamp(derive.now()), str(settings.get("metadata") or "")
+        self, collection: str, opened: tunnels.Opened, session: Stored, status: Document, **kept: Document
+    ) -> None:
+        """Stores what runs, with the objects of the management API. Raises AgentError if the address is taken."""
+        place = opened.place
+        self._check_free(place, pooling=opened.pooling_enabled)
+        moment = certificates.stamp(derive.now())
         endpoint_id, tunnel_id = self._database.new_id("ep_"), self._database.new_id("tn_")
         domain, address = self._objects.world.domain_of(place.host), self._objects.world.address_of(place.hostport)
         endpoint = {
-            **tunnels.build_endpoint(name, place, upstream, metadata, moment),
+            **tunnels.describe_endpoint(opened, moment),
             "domain": ref(domain.id) if domain else None,
             "tcp_addr": ref(address.id) if address else None,
             "tunnel": ref(tunnel_id),
@@ -146,19 +240,23 @@ class Agent:
             "principal": session.body["_principal"],
         }
         tunnel = {
-            **tunnels.build_tunnel(place, upstream, metadata, moment),
+            **tunnels.describe_tunnel(opened, moment),
             "tunnel_session": ref(session.id),
             "endpoint": ref(endpoint_id),
         }
-        kept = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
-        self._database.take(kept, [("url", place.url)])
+        stored = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
+        name = ("pool", f"{place.url} {endpoint_id}") if opened.pooling_enabled else ("url", place.url)
+        self._database.take(stored, [name])
         self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
-        variants = self._objects.variants
-        inspect = tunnels.inspects(proto, settings, tls=variants.agent_tls_inspected)
-        answered = upstream.rpartition("://")[2] if variants.agent_examples and "://localhost" in upstream else upstream
-        status = tunnels.build_status(name, place, answered, inspect=inspect)
-        self._database.insert(_RUNNING, name, {"shown": status, "endpoint": endpoint_id, "tunnel": tunnel_id})
-        return {**status, "name": "", "uri": "/api/tunnels/"} if variants.agent_examples else status
+        running = {"status": status, "endpoint": endpoint_id, "tunnel": tunnel_id, **kept}
+        self._database.insert(collection, opened.name, running)
+
+    def _check_free(self, place: tunnels.Place, *, pooling: bool) -> None:
+        """Raises AgentError if something serves the address, unless it and the new endpoint use pooling."""
+        named = self._database.find_by_name
+        pooled = not pooling and self._database.has_name_of_other("pool", f"{place.url} ", "")
+        if pooled or named("url", place.url) or named("hostport", place.hostport):
+            raise tunnels.start_error(334, f"The endpoint {place.url!r} is already online.")
 
     # --- authentication and permissions -------------------------------------------------------------------------------
 
@@ -174,9 +272,9 @@ class Agent:
                 return stored
         raise tunnels.start_error(107, "The authtoken is properly formed, but it is invalid.")
 
-    def _permit(self, place: tunnels.Place, settings: Mapping[str, Any]) -> None:
+    def _permit(self, place: tunnels.Place, *, is_named: bool) -> None:
         credential = self._credential()
-        if credential is not None and not tunnels.allows(credential.body["acl"], settings, place):
+        if credential is not None and not tunnels.allows(credential.body["acl"], place, is_named=is_named):
             raise tunnels.start_error(308, f"The ACL of {credential.id} does not permit binding {place.host}.")
 
     def _place(self, proto: str, settings: Mapping[str, Any]) -> tunnels.Place:
@@ -187,13 +285,32 @@ class Agent:
         subdomain = settings.get("subdomain")
         host = settings.get("domain") or settings.get("hostname") or (subdomain and f"{subdomain}.{PLATFORM_DOMAIN}")
         if not host:
-            return tunnels.Place(scheme, f"{secrets.token_hex(6)}.{PLATFORM_DOMAIN}", 443)
-        host = str(host).strip().lower().rstrip(".")
+            return self._random_place(scheme)
+        host = vocabulary.host(str(host))
         if not vocabulary.is_hostport(f"{host.removeprefix('*.')}:443"):
             raise tunnels.settings_error(f"{host!r} is not a host name")
+        self._require_reserved(host)
+        return tunnels.Place(scheme, host, 443)
+
+    def _endpoint_place(self, parsed: endpoints.Definition) -> tunnels.Place:
+        """The address of an endpoint: the one in its URL, which is reserved if it is public, or assigned."""
+        url = parsed.url
+        if not url.host:
+            return self._random_place(url.scheme)
+        if "public" in parsed.bindings and url.scheme == "tcp":
+            return self._address(f"{url.host}:{url.port}")
+        if "public" in parsed.bindings:
+            self._require_reserved(url.host)
+        return tunnels.Place(url.scheme, url.host, url.port)
+
+    def _random_place(self, scheme: str) -> tunnels.Place:
+        if scheme == "tcp":
+            return self._address(None)
+        return tunnels.Place(scheme, f"{secrets.token_hex(6)}.{PLATFORM_DOMAIN}", derive.DEFAULT_PORTS[scheme])
+
+    def _require_reserved(self, host: str) -> None:
         if self._objects.world.domain_of(host) is None:
             raise tunnels.start_error(319, f"You must reserve the hostname {host!r} before it can be used.")
-        return tunnels.Place(scheme, host, 443)
 
     def _address(self, remote: Json) -> tunnels.Place:
         if remote is None:

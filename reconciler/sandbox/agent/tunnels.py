@@ -1,4 +1,5 @@
-"""Settings, addresses, permissions and JSON forms of the emulated agent's tunnels. `process` opens and closes them."""
+"""Settings, addresses, permissions and JSON forms of the emulated agent's tunnels. `process` opens and closes them,
+`endpoints` has the form of endpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from reconciler.sandbox.base import vocabulary
+from reconciler.sandbox.base import derive, vocabulary
 from reconciler.sandbox.base.database import Document
 
 _KEYS = frozenset(
@@ -17,6 +18,7 @@ _KEYS = frozenset(
     """.split()  # noqa: SIM905 - a paragraph is easier to read
 )
 _QUIET = {"count": 0, "rate1": 0, "rate5": 0, "rate15": 0, "p50": 0, "p90": 0, "p95": 0, "p99": 0}
+METRICS: Document = {"conns": {**_QUIET, "gauge": 0}, "http": _QUIET}
 _TYPES: dict[str, tuple[type, ...]] = {
     "inspect": (bool,),
     "addr": (str, int),
@@ -45,7 +47,7 @@ def start_error(code: int, why: str) -> AgentError:
 
 
 class Place(Struct, frozen=True):
-    """The public address of a tunnel."""
+    """The public address of a tunnel or endpoint."""
 
     scheme: str
     host: str
@@ -57,7 +59,22 @@ class Place(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return f"{self.scheme}://{self.hostport if self.scheme == 'tcp' else self.host}"
+        has_default_port = derive.DEFAULT_PORTS.get(self.scheme) == self.port
+        return f"{self.scheme}://{self.host if has_default_port else self.hostport}"
+
+
+class Opened(Struct, frozen=True):
+    """A tunnel or endpoint at its public address, as the management API describes it."""
+
+    name: str
+    place: Place
+    upstream: str
+    upstream_proto: str = "http1"
+    metadata: str = ""
+    description: str = ""
+    bindings: tuple[str, ...] = ("public",)
+    pooling_enabled: bool = False
+    traffic_policy: str = ""
 
 
 def parse_settings(settings: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -76,7 +93,8 @@ def parse_settings(settings: Mapping[str, Any]) -> tuple[str, str, str]:
     return str(settings["name"]), str(settings["proto"]), str(settings["addr"])
 
 
-def _names_place(settings: Mapping[str, Any]) -> bool:
+def names_place(settings: Mapping[str, Any]) -> bool:
+    """Whether the settings name the public address."""
     return any(settings.get(key) for key in ("domain", "hostname", "subdomain", "remote_addr"))
 
 
@@ -92,12 +110,15 @@ def inspects(proto: str, settings: Mapping[str, Any], *, tls: bool = False) -> b
     return records and settings.get("inspect") is not False
 
 
-def allows(acl: Sequence[str], settings: Mapping[str, Any], place: Place) -> bool:
-    """Whether a credential with these ACL rules may open the tunnel. No rules, or the rule `*`, allow everything."""
+def allows(acl: Sequence[str], place: Place, *, is_named: bool) -> bool:
+    """Whether a credential with these ACL rules may bind the address. No rules, or the rule `*`, allow everything.
+
+    `is_named`: the request names the address, so that it is not a random one.
+    """
     if not acl or "*" in acl:
         return True
     bound = [rule.removeprefix("bind:") for rule in acl if "=" not in rule]
-    return _names_place(settings) and any(_covers(rule, place) for rule in bound)
+    return is_named and any(_covers(rule, place) for rule in bound)
 
 
 def _covers(rule: str, place: Place) -> bool:
@@ -108,17 +129,18 @@ def _covers(rule: str, place: Place) -> bool:
     return rule in (place.host, place.hostport)
 
 
-# --- JSON forms of a running tunnel -----------------------------------------------------------------------------------
+# --- JSON forms of what runs ------------------------------------------------------------------------------------------
 
 
-def build_endpoint(name: str, place: Place, upstream: str, metadata: str, moment: str) -> Document:
+def describe_endpoint(opened: Opened, moment: str) -> Document:
     """The endpoint in the management API, without its references."""
+    place = opened.place
     return {
         "created_at": moment,
         "updated_at": moment,
         "region": "us",
         "type": "ephemeral",
-        "name": name,
+        "name": opened.name,
         "url": place.url,
         "public_url": place.url,
         "proto": place.scheme,
@@ -126,24 +148,28 @@ def build_endpoint(name: str, place: Place, upstream: str, metadata: str, moment
         "host": place.host,
         "port": place.port,
         "hostport": place.hostport,
-        "bindings": ["public"],
-        "metadata": metadata,
-        "upstream_url": upstream,
-        "upstream_proto": "http1" if place.scheme == "https" else "",
+        "bindings": list(opened.bindings),
+        "metadata": opened.metadata,
+        "description": opened.description,
+        "pooling_enabled": opened.pooling_enabled,
+        "traffic_policy": opened.traffic_policy,
+        "upstream_url": opened.upstream,
+        "upstream_proto": opened.upstream_proto if place.scheme in ("http", "https") else "",
     }
 
 
-def build_tunnel(place: Place, upstream: str, metadata: str, moment: str) -> Document:
+def describe_tunnel(opened: Opened, moment: str) -> Document:
     """The tunnel in the management API, without its references."""
+    place = opened.place
     return {
         "public_url": place.url,
         "started_at": moment,
         "proto": place.scheme,
         "region": "us",
-        "metadata": metadata,
+        "metadata": opened.metadata,
         "labels": {},
         "backends": [],
-        "forwards_to": upstream,
+        "forwards_to": opened.upstream,
     }
 
 
@@ -155,5 +181,5 @@ def build_status(name: str, place: Place, upstream: str, *, inspect: bool) -> Do
         "public_url": place.url,
         "proto": place.scheme,
         "config": {"addr": upstream, "inspect": inspect},
-        "metrics": {"conns": _QUIET, "http": _QUIET},
+        "metrics": METRICS,
     }

@@ -12,9 +12,11 @@ class Variants(BaseModel):
 
     patch_empties   a PATCH empties the fields that it must always contain (`ALWAYS_SENT`) but does not
     sparse          responses omit text fields that are not set, instead of returning empty texts
-    agent_examples  an agent answers as in its documentation's examples: the start of a tunnel without the name, and
-                    upstream addresses of http and tls without the scheme
-    agent_tls_inspected   an agent answers that it inspects tls tunnels, on which its documentation is silent
+    agent_examples  an agent answers as in its documentation's examples: the start of a tunnel without the name, tunnels
+                    without ID, upstream addresses of http and tls without the scheme; endpoints without bindings,
+                    description and metadata, with the upstream protocol `https`
+    agent_tls_inspected   an agent inspects tls tunnels and endpoints, on which its documentation is silent
+    agent_put_keeps       an agent keeps what the PUT of an endpoint omits, on which its documentation is silent
     """
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -23,3 +25,4 @@ class Variants(BaseModel):
     sparse: bool = False
     agent_examples: bool = False
     agent_tls_inspected: bool = False
+    agent_put_keeps: bool = False

@@ -3,8 +3,9 @@
 `objects` executes the operations. The control API needs no key and no version header: GET `requests?since=N` and DELETE
 `requests` (the log), GET, POST and DELETE `faults`, PUT `budget` and `variants`, POST and DELETE `objects` (store
 without validation, delete all), DELETE `/_sandbox` (reset), GET `accounts`, GET `deliveries?destination=ed_…` (see
-`events`), POST `agent` (restart, with `authtoken` if it is in the body), GET `openapi.json`. It rejects requests of web
-pages. `?account=NAME` selects an account for requests, budget, objects and deliveries.
+`events`), POST `agent` (restart, with `authtoken` if it is in the body) and `agent/requests` (store captured requests),
+GET `openapi.json`. It rejects requests of web pages. `?account=NAME` selects an account for requests, budget, objects
+and deliveries.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from starlette.types import Message, Receive, Scope, Send
 from reconciler.engine.ports import Clock
 from reconciler.model import dialect
 from reconciler.model.value import Json
+from reconciler.sandbox.agent.exchanges import Exchange
 from reconciler.sandbox.agent.process import Agent
 from reconciler.sandbox.agent.tunnels import AgentError
 from reconciler.sandbox.base.database import Document
@@ -362,6 +364,9 @@ class App:
                     self.agent.start(start.authtoken)
                 except AgentError as failed:
                     raise refusal.CONTROL(why=" ".join(str(failed).split())) from failed
+            case "POST", "agent/requests" if self.agent is not None:
+                for exchange in await _read_items(request, Exchange):
+                    self.agent.captured.add(exchange)
             case "GET", "deliveries":
                 with database.in_account(selected or ""):
                     found = self.objects.events.deliveries(request.query_params.get("destination", ""))
