@@ -37,12 +37,12 @@ test: install ## every promise once, in minutes (ARGS="…" for pytest; ARGS=--d
 
 .PHONY: test-full
 test-full: install ## every case of every promise: all points of a kill, 10,000 histories, more examples (ARGS as above)
-	@$(pytest) -m "not soak and not postgres and not editor" --hypothesis-profile=full $(ARGS)
+	@$(pytest) -m "not soak and not postgres and not editor and not clients" --hypothesis-profile=full $(ARGS)
 
 .PHONY: soak
 soak: install ## the long tests: a million histories, real kills at each point, new examples (ARGS as above)
 	@$(pytest) -m soak $(ARGS)
-	@$(pytest) -m "not soak and not postgres and not editor" --hypothesis-profile=roam \
+	@$(pytest) -m "not soak and not postgres and not editor and not clients" --hypothesis-profile=roam \
 	  tests/kinds tests/languages tests/laws tests/planning tests/project tests/rendering
 
 .PHONY: test-postgres
@@ -56,6 +56,10 @@ test-browser: install ## test the HTML pages in Chromium (installed if root runs
 .PHONY: test-editor
 test-editor: install ## check the schemas in the YAML language server of editors (needs Node.js and npm; ARGS as above)
 	@scripts/test-editor $(ARGS)
+
+.PHONY: test-clients
+test-clients: install ## run the public service's own clients on the sandbox (needs Node.js, npm, Java and Maven; ARGS as above)
+	@scripts/test-clients $(ARGS)
 
 .PHONY: mutants
 mutants: install ## inject known bugs, one after the other, and check that the tests detect each

@@ -40,7 +40,7 @@ WAITING = (
 # Without the variables that are options of the tests themselves.
 READ_BY_THE_PRODUCT = re.compile(
     r"(CI|GITHUB|GITLAB|VAULT|OTEL)(_|$)|(NO_COLOR|FORCE_COLOR|TRACEPARENT|PYTHONUNBUFFERED)$"
-    r"|RECONCILER_(?!TEST_|YAML_SERVER$|SCREENSHOTS$)"
+    r"|RECONCILER_(?!TEST_|YAML_SERVER$|CLIENTS$|SCREENSHOTS$)"
 )
 
 MEMORY, ENOUGH = Path("/dev/shm"), 1 << 30  # bytes  # noqa: S108 - pytest makes a folder of its own user there

@@ -1,4 +1,4 @@
-"""README and docs/reliability.md give the sizes that the tests have."""
+"""README, docs/reliability.md and docs/sandbox.md give the sizes that the tests have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test
 
+from tests.clients import test_management
 from tests.faults.kills import test_points
 from tests.faults.kills.crashing import Known
 from tests.faults.matrix.test_matrix import CELLS
@@ -39,6 +40,11 @@ def count_pairs() -> int:
     return sum(len(list(test_points.pairs(kill, part))) for kill in known for part in range(test_points.SLICES))
 
 
+def count_successes(client: str) -> str:
+    calls = [call for call in test_management.CALLS if call.client == client]
+    return f"{sum(str(call) not in test_management.REFUSED for call in calls)} of {len(calls)}"
+
+
 @pytest.mark.parametrize(
     ("row", "size", "pages"),
     [
@@ -55,6 +61,8 @@ def count_pairs() -> int:
         ("drift and pending changes", lambda: f"{len(ROWS)} rows", RELIABILITY),
         ("next pages and redirects", lambda: f"{EACH:,} of each", RELIABILITY),
         ("injected bugs", lambda: str(len(BUGS)), BOTH),
+        ("`@ngrok/ngrok-api`", lambda: count_successes("typescript"), ("docs/sandbox.md",)),
+        ("`com.ngrok:ngrok-api-java`", lambda: count_successes("java"), ("docs/sandbox.md",)),
     ],
 )
 def test_a_page_states_the_size_of_the_tests(row: str, size: Callable[[], str], pages: tuple[str, ...]) -> None:

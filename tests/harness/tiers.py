@@ -1,7 +1,8 @@
 """The tiers of the tests: which cases `make test` leaves to `make test-full`, and how many examples each gives a law.
 
 `make test` proves every promise once. What it leaves out has the marker `full`; `make test-full` runs all tests but
-those with a marker of their own (`soak`, `postgres`, `editor`). Cases of a table are chosen by a rule, not by name.
+those with a marker of their own (`soak`, `postgres`, `editor`, `clients`). Cases of a table are chosen by a rule, not
+by name.
 """
 
 from __future__ import annotations

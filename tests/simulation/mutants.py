@@ -19,7 +19,12 @@ from tests.simulation.planted import BUGS, Bug
 
 ROOT = Path(__file__).resolve().parents[2]
 # All cases of `make test-full`: what `make test` leaves out may be what catches a bug.
-FULL = ("-m", "not soak and not postgres and not editor", "--hypothesis-profile=full", "--hypothesis-seed=0")
+FULL = (
+    "-m",
+    "not soak and not postgres and not editor and not clients",
+    "--hypothesis-profile=full",
+    "--hypothesis-seed=0",
+)
 PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *FULL)
 DETECTORS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("simulation", ("-m", "tests.simulation", "0:2000", "1")),
