@@ -146,6 +146,12 @@ _VALUES: Final = {
         "The field belongs to another kind, type or mode of the object.",
         "Remove the field, or change the value that it depends on.",
     ),
+    "deprecated-field": Code(
+        "A field is deprecated.",
+        "It still works, and a later release of the platform or agent may refuse it.",
+        "Use the field that the message names.",
+        _WARNING,
+    ),
     "key-mismatch": Code(
         "A private key does not belong to its certificate.",
         "The certificate was issued for another key.",
@@ -163,7 +169,7 @@ _VALUES: Final = {
     ),
     "conflicting-agent-configs": Code(
         "Agent configurations that are rendered into one file contradict each other.",
-        "Two of the manifests set one setting to different values.",
+        "Two of the manifests set one setting to different values, or an endpoint and a tunnel have one name.",
         "Set it to the same value, or in one of the manifests only.",
     ),
     "known-after-apply": Code(

@@ -179,7 +179,7 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def keeps_owner(self) -> bool:
         """Whether objects have `metadata`, which holds the owner record."""
-        return "metadata" in self.by_name
+        return self.home is Home.PLATFORM and "metadata" in self.by_name
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """Renders the configuration file of an agent as YAML, merged from declarations of the kind AgentConfig.
 
-Pure: the caller passes the token and the live agent ingress. Declarations with different values are a problem.
+Pure: the caller passes the token and the live agent ingress. Declarations with different values are a problem. The
+table of both versions of the file is in `kinds.types.agent_files`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from msgspec import Struct, field
 
 from reconciler import kinds
 from reconciler.kinds.rules import syntax
+from reconciler.kinds.rules import traffic_policy as policies
+from reconciler.kinds.types.agent_files import LAYOUTS, check_version, choose_version
 from reconciler.model.address import Address
+from reconciler.model.canonical import canonicalize
+from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Declaration, Path
-from reconciler.model.problem import Position, Problem
-from reconciler.model.value import Json, Ref, Secret, Value
+from reconciler.model.numerals import to_plain
+from reconciler.model.problem import Position, Problem, Severity
+from reconciler.model.value import JsonTemplate, Ref, Secret, Template, Value
 
-VERSION = "2"  # of the file's format
 FIRST_WORDS = "# Written by `reconciler agent config "  # by which such a file is recognized
-_HIDDEN = "# The authtoken is not printed; --out FILE writes it.\n"
+_SIGN_IN: tuple[Path, ...] = (("authtoken",), ("credential",))
+_CONNECTION: tuple[Path, ...] = (("server_addr",), ("connect_url",), ("ingress",))
 
 
 class Setting(Struct, frozen=True):
@@ -29,24 +35,32 @@ class Setting(Struct, frozen=True):
 
     value: Value
     declared_by: Address
+    path: Path
     position: Position
+
+    @property
+    def subject(self) -> str:
+        return f"{self.declared_by}.{'.'.join(map(str, self.path))}"
 
 
 class Merged(Struct, frozen=True):
     """Several declarations, merged.
 
-    version      of the file's format
+    version      of the file
     signs_in     a Secret, or the Ref of the credential
     connects_to  text, or the Ref or id of the ingress; None: the agent's default
     region       of the ingress
+    options      the other settings of the agent
     """
 
     names: tuple[str, ...]
-    version: str = VERSION
+    version: str = "2"
     signs_in: Setting | None = None
     connects_to: Setting | None = None
     region: str | None = None
-    tunnels: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
+    options: Mapping[str, Value] = field(default_factory=dict)
+    tunnels: Mapping[str, Value] = field(default_factory=dict)
+    endpoints: Mapping[str, Value] = field(default_factory=dict)
 
 
 def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> tuple[Merged, list[Problem]]:
@@ -54,40 +68,32 @@ def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> 
     wanted = [declared[address] for address in _with_extended(names, declared)]
     problems: list[Problem] = []
 
-    def find_setting(*paths: Path) -> Setting | None:
-        settings = [
-            setting for declaration in wanted for path in paths for setting in _find_settings(declaration, path)
-        ]
-        problems.extend(_report_conflicts(settings, paths[0]))
-        return settings[0] if settings else None
+    def settle(settings: Iterable[Setting]) -> Setting | None:
+        found = [*settings]
+        problems.extend(_report_conflicts(found))
+        return found[0] if found else None
 
-    version, region = find_setting(("version",)), find_setting(("region",))
-    signs_in = find_setting(("authtoken",), ("credential",))
-    connects_to = find_setting(("server_addr",), ("ingress",))
-    tunnels: dict[str, Mapping[str, Json]] = {}
-    for name in dict.fromkeys(name for declaration in wanted for name in declaration.spec.get("tunnels") or {}):
-        setting = find_setting(("tunnels", name))
-        if setting is not None:
-            tunnels[name] = setting.value
-    problems += _report_unknown_values(wanted)
+    def find(*paths: Path) -> Setting | None:
+        return settle(setting for declaration in wanted for path in paths for setting in _find(declaration, path))
+
+    signs_in, connects_to = find(*_SIGN_IN), find(*_CONNECTION)
+    settings = {name: found for name in _OPTIONS if (found := find((name,))) is not None}
+    tunnels = {name: settle(found) for name, found in _group(wanted, "tunnels").items()}
+    endpoints = {name: settle(found) for name, found in _group(wanted, "endpoints").items()}
+    problems += [*_report_unknown_values(wanted), *_report_version(wanted)]
     if signs_in is None:
-        text = "the configuration has no authtoken"
-        problems.append(
-            Problem(
-                text,
-                "set credential or authtoken",
-                str(names[0]),
-                declared[names[0]].position,
-                code="missing-field",
-            )
-        )
+        text, remedy = "the configuration has no authtoken", "set credential or authtoken"
+        problems.append(Problem(text, remedy, str(names[0]), declared[names[0]].position, code="missing-field"))
+    values = {name: found.value for name, found in settings.items()}
     merged = Merged(
         names=tuple(address.name for address in names),
-        version=str(version.value) if version else VERSION,
+        version=choose_version(_all_settings(wanted)),
         signs_in=signs_in,
         connects_to=connects_to,
-        region=str(region.value) if region else None,
-        tunnels=tunnels,
+        region=values.pop("region", None),
+        options={name: value for name, value in values.items() if name != "version"},
+        tunnels={name: found.value for name, found in tunnels.items() if found is not None},
+        endpoints={name: found.value for name, found in endpoints.items() if found is not None},
     )
     return merged, problems
 
@@ -102,19 +108,71 @@ def find_regional_domain(region_domains: Iterable[str], domain: str, region: str
     return matches[0] if len(matches) == 1 else None
 
 
-def render_file(merged: Merged, server_addr: str | None, token: str | None) -> str:
-    """The text of the file. Without a token, a comment says how to write one."""
+def render_file(merged: Merged, server: str | None, token: str | None) -> str:
+    """The text of the file. Without a token, no secret is in it, and a comment lists what is missing."""
+    layout = LAYOUTS[merged.version]
+    values = {**merged.options, "authtoken": token and Secret(token, "authtoken"), layout.server: server}
+    hidden = [] if token is not None else ["authtoken"]
+    fields = kinds.get("AgentConfig").by_name
+
+    def write(field: Field, value: Value, *at: str) -> Any:
+        return _write(field, value, at, None if token is not None else hidden)
+
+    options = {name: write(fields[name], values[name], name) for name in layout.options if values.get(name) is not None}
     document: dict[str, Any] = {"version": merged.version}
-    if token is not None:
-        document["authtoken"] = token
-    if server_addr is not None:
-        document["server_addr"] = server_addr
+    document |= {layout.below: options} if layout.below else options
+    if merged.endpoints:
+        document["endpoints"] = [
+            write(_item(fields["endpoints"]), value, "endpoints", name) for name, value in merged.endpoints.items()
+        ]
     if merged.tunnels:
-        document["tunnels"] = {name: _tunnel(settings) for name, settings in merged.tunnels.items()}
+        tunnel = _item(fields["tunnels"])
+        document["tunnels"] = {name: write(tunnel, value, "tunnels", name) for name, value in merged.tunnels.items()}
     named = " ".join(merged.names)
     head = f"{FIRST_WORDS}{named}`: change the manifests, and write it again.\n"
-    body = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1000)
-    return f"{head}{_HIDDEN if token is None else ''}{body}"
+    if hidden:
+        head += f"# Secrets are not printed; --out FILE writes them: {', '.join(hidden)}.\n"
+    return head + yaml.safe_dump(
+        _without_hidden(document), sort_keys=False, allow_unicode=True, default_flow_style=False, width=1000
+    )
+
+
+_HIDDEN = object()
+
+
+def _write(field: Field | None, value: Value, at: tuple[str, ...], hidden: list[str] | None) -> Any:
+    """The value as it is written. `hidden`: gets the place of each secret, which is then not written; None: all are."""
+    match value:
+        case Secret() if hidden is not None:
+            hidden.append(".".join(at))
+            return _HIDDEN
+        case Secret():
+            return _write(field, value.reveal(), at, hidden)
+        case str() if field is not None and field.shape is Shape.ANY and field.conceals is not None:
+            return _write(None, policies.parse(value), at, hidden)
+        case dict() if field is not None and field.shape is Shape.OBJECT:
+            present = [inner for inner in field.fields if value.get(inner.name) is not None]
+            return {inner.name: _write(inner, value[inner.name], (*at, inner.name), hidden) for inner in present}
+        case dict():
+            return {key: _write(None, item, (*at, key), hidden) for key, item in value.items()}
+        case list():
+            item_field = field.item if field is not None else None
+            return [_write(item_field, item, (*at, str(index)), hidden) for index, item in enumerate(value)]
+    return to_plain(value)
+
+
+def _without_hidden(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _without_hidden(item) for key, item in value.items() if item is not _HIDDEN}
+        case list():
+            return [_without_hidden(item) for item in value if item is not _HIDDEN]
+    return value
+
+
+def _item(field: Field) -> Field:
+    assert field.item is not None
+    return field.item
 
 
 def _with_extended(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> list[Address]:
@@ -130,44 +188,79 @@ def _with_extended(names: Sequence[Address], declared: Mapping[Address, Declarat
     return list(found)
 
 
-def _find_settings(declaration: Declaration, path: Path) -> Iterator[Setting]:
+_OPTIONS = tuple(
+    name
+    for name in dict.fromkeys(["version", "region", *(name for at in LAYOUTS.values() for name in at.options)])
+    if (name,) not in (*_SIGN_IN, *_CONNECTION)
+)
+
+
+def _find(declaration: Declaration, path: Path) -> Iterator[Setting]:
     value: Value = declaration.spec
     for step in path:
         value = value.get(step) if isinstance(value, Mapping) else None
     if value is not None:
-        yield Setting(value, declaration.address, declaration.at(*path))
+        yield Setting(value, declaration.address, path, declaration.at(*path))
 
 
-def _report_conflicts(settings: Sequence[Setting], path: Path) -> Iterator[Problem]:
+def _group(wanted: Iterable[Declaration], name: str) -> dict[str, list[Setting]]:
+    """The tunnels or endpoints of all declarations, by their names."""
+    groups: dict[str, list[Setting]] = {}
+    for declaration in wanted:
+        for key, item in _items(declaration.spec.get(name) or ()):
+            found = str(item.get("name")) if isinstance(key, int) else key
+            setting = Setting(item, declaration.address, (name, key), declaration.at(name, key))
+            groups.setdefault(found, []).append(setting)
+    return groups
+
+
+def _items(value: Value) -> Iterable[tuple[str | int, Any]]:
+    return value.items() if isinstance(value, Mapping) else enumerate(value)
+
+
+def _all_settings(wanted: Iterable[Declaration]) -> dict[str, Value]:
+    """The settings of all declarations, without an order between different values."""
+    found: dict[str, Value] = {}
+    for declaration in wanted:
+        for name, value in declaration.spec.items():
+            earlier = found.get(name)
+            found[name] = {**value, **earlier} if isinstance(earlier, dict) and isinstance(value, dict) else value
+    return found
+
+
+def _report_version(wanted: Sequence[Declaration]) -> Iterator[Problem]:
+    """Finds settings that the version of the file does not have, and names that an endpoint and a tunnel share."""
+    for finding in check_version(_all_settings(wanted)):
+        path = finding.path
+        holder = next(declaration for declaration in wanted if next(_find(declaration, path), None) is not None)
+        where = ".".join(map(str, path))
+        if finding.severity is Severity.ERROR:
+            subject, position = f"{holder.address}.{where}", holder.at(*path)
+            yield Problem(finding.text, finding.remedy, subject, position, code=finding.code)
+    tunnels = _group(wanted, "tunnels")
+    for name, (setting, *_) in _group(wanted, "endpoints").items():
+        if name in tunnels:
+            text, remedy = f"{name!r} is also the name of a tunnel ({tunnels[name][0].position})", "use another name"
+            yield Problem(text, remedy, setting.subject, setting.position, code="conflicting-agent-configs")
+
+
+def _report_conflicts(settings: Sequence[Setting]) -> Iterator[Problem]:
     for setting in settings[1:]:
         first = settings[0]
-        if _canonicalize(setting.value) != _canonicalize(first.value):
-            where = ".".join(str(step) for step in path)
+        if _canonicalize(setting) != _canonicalize(first):
             yield Problem(
                 f"differs from {first.declared_by} ({first.position})",
                 "remove one of the two values",
-                f"{setting.declared_by}.{where}",
+                setting.subject,
                 setting.position,
                 code="conflicting-agent-configs",
             )
 
 
-def _canonicalize(value: Value) -> Value:
-    """The value for a comparison: the settings of a tunnel in canonical form."""
-    if not isinstance(value, Mapping):
-        return value
-    fields = {field.name: field for field in _tunnel_fields()}
-    return {
-        name: canonical(item) if (canonical := fields[name].canonical) and isinstance(item, str) else item
-        for name, item in value.items()
-        if item is not None
-    }
-
-
-def _tunnel_fields() -> tuple[Any, ...]:
-    item = kinds.get("AgentConfig").by_name["tunnels"].item
-    assert item is not None
-    return item.fields
+def _canonicalize(setting: Setting) -> Value:
+    name, *inside = setting.path
+    field = kinds.get("AgentConfig").by_name[str(name)]
+    return canonicalize(_item(field) if inside else field, setting.value)
 
 
 def _report_unknown_values(wanted: Iterable[Declaration]) -> Iterator[Problem]:
@@ -184,8 +277,8 @@ def _report_unknown_values(wanted: Iterable[Declaration]) -> Iterator[Problem]:
                         declaration.at(name),
                         code="wrong-type",
                     )
-        for path, value in _texts(declaration.spec, ()):
-            if not isinstance(value, (str, bool, Secret)) and path[0] not in _REFERENCES:
+        for path, value in _leaves(declaration.spec, ()):
+            if isinstance(value, (Ref, Template, JsonTemplate)) and path[0] not in _REFERENCES:
                 where = ".".join(str(step) for step in path)
                 yield Problem(
                     "is known only after an apply",
@@ -203,10 +296,10 @@ _REFERENCES = {
 }
 
 
-def _texts(value: Value, path: Path) -> Iterator[tuple[Path, Value]]:
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield from _texts(item, (*path, name))
+def _leaves(value: Value, path: Path) -> Iterator[tuple[Path, Value]]:
+    if isinstance(value, (Mapping, list)):
+        for name, item in _items(value):
+            yield from _leaves(item, (*path, name))
     elif value is not None:
         yield path, value
 
@@ -214,8 +307,3 @@ def _texts(value: Value, path: Path) -> Iterator[tuple[Path, Value]]:
 def _labels(domain: str, base: str) -> list[str]:
     """The labels before the base: `["eu"]` of `eu.connect.example.com`."""
     return re.split(r"[.-]", domain.lower().removesuffix(f".{base}"))
-
-
-def _tunnel(settings: Mapping[str, Json]) -> dict[str, Json]:
-    order = ("proto", "domain", "remote_addr", "addr", "inspect")
-    return {name: settings[name] for name in order if settings.get(name) is not None}

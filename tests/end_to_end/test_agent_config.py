@@ -55,7 +55,7 @@ def test_a_printed_configuration_contains_no_token(on_sandbox: Project) -> None:
     result = on_sandbox("agent", "config", "berlin")
     assert result.code == 0
     assert "authtoken" not in yaml.safe_load(result.out)
-    assert "# The authtoken is not printed" in result.out
+    assert "# Secrets are not printed; --out FILE writes them: authtoken." in result.out
 
 
 def test_a_token_is_read_from_its_dotenv_entry(on_sandbox: Project) -> None:

@@ -389,3 +389,196 @@ def test_an_unknown_event_type_is_a_warning() -> None:
 def test_a_duplicate_event_type_of_a_subscription_is_an_error() -> None:
     (only,) = check_spec("EventSubscription", {"sources": [{"type": "vault_created.v0"}, {"type": "vault_created.v0"}]})
     assert only.path == ("sources", 1)
+
+
+# --- configuration files of agents ------------------------------------------------------------------------------------
+
+HTTP: dict[str, Any] = {"proto": "http", "addr": "80"}
+WEB: dict[str, Any] = {"name": "web", "upstream": {"url": "8080"}}
+
+
+def check_tunnel(**settings: Any) -> list[str]:
+    return [format_finding(finding) for finding in check_spec("AgentConfig", {"tunnels": {"t": settings}})]
+
+
+def check_endpoint(**settings: Any) -> list[str]:
+    return [format_finding(finding) for finding in check_spec("AgentConfig", {"endpoints": [{**WEB, **settings}]})]
+
+
+def format_finding(finding: Finding) -> str:
+    return f"{'.'.join(map(str, finding.path))}: {finding.text}"
+
+
+def test_every_setting_of_a_tunnel_and_of_an_endpoint_can_be_declared() -> None:
+    policy = {"on_http_request": [{"actions": [{"type": "deny"}]}]}
+    http = {
+        **HTTP,
+        "name": "web",
+        "description": "d",
+        "metadata": "m",
+        "url": "https://a.example.com",
+        "domain": "a.example.com",
+        "subdomain": "a",
+        "hostname": "a.example.com",
+        "schemes": ["http", "https"],
+        "inspect": True,
+        "basic_auth": ["berlin:long-enough"],
+        "circuit_breaker": 0.5,
+        "compression": True,
+        "websocket_tcp_converter": True,
+        "host_header": "rewrite",
+        "ip_restriction": {"allow_cidrs": ["192.0.2.0/24"], "deny_cidrs": ["198.51.100.0/24"]},
+        "proxy_proto": "2",
+        "mutual_tls_cas": "/etc/ca.pem",
+        "oauth": {"provider": "google", "allow_domains": ["example.com"], "allow_emails": ["a@b.c"], "scopes": ["s"]},
+        "oidc": {"issuer_url": "https://id.example.com", "client_id": "a", "client_secret": "b", "scopes": ["s"]},
+        "request_header": {"add": ["x:y"], "remove": ["z"]},
+        "response_header": {"add": ["x:y"], "remove": ["z"]},
+        "user_agent_filter": {"allow": ["a.*"], "deny": ["b.*"]},
+        "verify_webhook": {"provider": "github", "secret": "s"},
+        "traffic_policy": policy,
+    }
+    tls = {"proto": "tls", "addr": "443", "crt": "a", "key": "b", "mutual_tls_cas": "c", "terminate_at": "agent"}
+    labeled = {"labels": ["service=a"], "addr": "80", "inspect": True, "crt": "a", "key": "b", "metadata": "m"}
+    tcp = {"proto": "tcp", "addr": "22", "remote_addr": "1.tcp.example.com:20000", "inspect": False}
+    assert [check_tunnel(**settings) for settings in (http, tls, labeled, tcp)] == [[], [], [], []]
+    endpoint = {
+        "url": "tls://a.example.com",
+        "upstream": {"url": "8443", "protocol": "http2", "proxy_protocol": "1"},
+        "bindings": ["public"],
+        "description": "d",
+        "metadata": "m",
+        "traffic_policy": {"on_tcp_connect": []},
+        "pooling_enabled": True,
+        "inspect": False,
+        "agent_tls_termination": {
+            "server_certificate": "a",
+            "server_private_key": "b",
+            "mutual_tls_certificate_authorities": ["c"],
+        },
+    }
+    assert check_endpoint(**endpoint) == check_endpoint(traffic_policy_file="policy.yml") == []
+    declared = kinds.get("AgentConfig").by_name
+    for fields, written in ((declared["tunnels"], [http, tls, labeled, tcp]), (declared["endpoints"], [endpoint])):
+        assert fields.item is not None
+        known = {field.name for field in fields.item.fields}
+        assert known - {"traffic_policy_file"} == {key for one in written for key in one} | {"name"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        ({"addr": "80"}, "tunnels.t: has no proto"),
+        ({**HTTP, "labels": ["a=b"]}, "tunnels.t: has both proto and labels"),
+        ({"labels": ["a=b"], "addr": "80", "domain": "a.example.com"}, "tunnels.t.domain: does not apply to a tunnel"),
+        ({**HTTP, "proto": "tcp", "domain": "a.example.com"}, "tunnels.t.domain: does not apply to a tcp tunnel"),
+        ({**HTTP, "remote_addr": "a.example.com:1"}, "tunnels.t.remote_addr: applies only to tcp tunnels"),
+        ({"proto": "tls", "addr": "web"}, "tunnels.t.addr: 'web' has no port"),
+        ({**HTTP, "terminate_at": "edge"}, "tunnels.t.terminate_at: does not apply to a http tunnel"),
+        ({**HTTP, "proto": "tcp", "compression": True}, "tunnels.t.compression: does not apply to a tcp tunnel"),
+        ({**HTTP, "proto": "tls", "crt": "a"}, "tunnels.t.crt: is set without key"),
+        ({**HTTP, "proto": "tls", "key": "a"}, "tunnels.t.key: is set without crt"),
+        ({**HTTP, "proto": "tls", "mutual_tls_cas": "a"}, "tunnels.t.mutual_tls_cas: is set without crt and key"),
+    ],
+)
+def test_settings_of_a_tunnel_that_an_agent_refuses_are_errors(settings: dict[str, Any], finding: str) -> None:
+    (found,) = check_tunnel(**settings)
+    assert found.startswith(finding)
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        ({"bindings": ["public", "internal"]}, "endpoints.0.bindings: has 2 items"),
+        ({"url": "https://a.internal", "bindings": ["public"]}, "endpoints.0.bindings: https://a.internal requires"),
+        ({"url": "https://a.example.com", "bindings": ["internal"]}, "endpoints.0.bindings: https://a.example.com can"),
+        ({"url": "https://a.b", "bindings": ["kubernetes"]}, "endpoints.0.bindings: the binding kubernetes is not"),
+        ({"url": "http://a.b.c", "bindings": ["kubernetes"]}, "endpoints.0.bindings: a.b.c is not a service"),
+        ({"url": "tcp://", "upstream": {"url": "web"}}, "endpoints.0.upstream.url: 'web' has no port"),
+        ({"url": "tls://a.example.com", "upstream": {"url": "web"}}, "endpoints.0.upstream.url: 'web' has no port"),
+        ({"agent_tls_termination": {}}, "endpoints.0.agent_tls_termination: does not apply to an endpoint of https"),
+        (
+            {"traffic_policy": {"on_tcp_connect": []}, "traffic_policy_file": "a"},
+            "endpoints.0.traffic_policy_file: cannot be combined",
+        ),
+    ],
+)
+def test_settings_of_an_endpoint_that_an_agent_refuses_are_errors(settings: dict[str, Any], finding: str) -> None:
+    assert [found for found in check_endpoint(**settings) if found.startswith(finding)]
+
+
+@pytest.mark.parametrize(
+    ("spec", "findings"),
+    [
+        ({"version": "2", "endpoints": [WEB]}, ["endpoints: is a setting of version 3"]),
+        ({"version": "2", "connect_url": "a:1"}, ["connect_url: is a setting of version 3"]),
+        ({"version": "2", "connect_cas": "host"}, ["connect_cas: is a setting of version 3"]),
+        ({"version": "3", "server_addr": "a:1"}, ["server_addr: is a setting of version 2"]),
+        ({"version": "3", "root_cas": "host"}, ["root_cas: is a setting of version 2"]),
+        ({"endpoints": [WEB], "server_addr": "a:1"}, ["server_addr: is a setting of version 2"]),
+        ({"endpoints": [WEB], "connect_url": "a:1"}, []),
+        ({"tunnels": {"a": HTTP}, "server_addr": "a:1"}, []),
+        ({"version": "3", "tunnels": {"a": HTTP}}, ["tunnels: are deprecated in version 3"]),
+        (
+            {"version": "3", "tunnels": {"a": {"labels": ["a=b"], "addr": "80"}}},
+            ["tunnels.a.labels: do not exist in version 3", "tunnels: are deprecated in version 3"],
+        ),
+        ({"endpoints": [WEB, WEB]}, ["endpoints.1.name: 'web' is the name of another"]),
+        (
+            {"endpoints": [WEB], "tunnels": {"web": HTTP}},
+            ["endpoints.0.name: 'web' is the name of another", "tunnels: are deprecated in version 3"],
+        ),
+        ({"ingress": "agin_1", "connect_url": "a:1"}, ["connect_url: cannot be combined with ingress"]),
+    ],
+)
+def test_a_configuration_has_settings_of_one_version(spec: dict[str, Any], findings: list[str]) -> None:
+    found = [format_finding(finding) for finding in check_spec("AgentConfig", spec)]
+    assert len(found) == len(findings)
+    assert all(text.startswith(start) for text, start in zip(found, findings, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("path", "more"),
+    [
+        ("version", {"version": "4"}),
+        ("web_addr", {"web_addr": True}),
+        ("log", {"log": True}),
+        ("console_ui", {"console_ui": "no"}),
+        ("log_level", {"log_level": "trace"}),
+        ("heartbeat_interval", {"heartbeat_interval": "10"}),
+        ("connect_url", {"connect_url": "tls://a.example.com:443"}),
+        ("metadata", {"metadata": "x" * 4097}),
+        ("endpoints.0.upstream", {"endpoints": [{"name": "a"}]}),
+        ("endpoints.0.name", {"endpoints": [{"upstream": {"url": "80"}}]}),
+        ("endpoints.0.url", {"endpoints": [{**WEB, "url": "https://a.example.com:8443"}]}),
+        ("endpoints.0.url", {"endpoints": [{**WEB, "url": "https://a.example.com/path"}]}),
+        ("endpoints.0.url", {"endpoints": [{**WEB, "url": "tcp://a.example.com"}]}),
+        ("endpoints.0.upstream.url", {"endpoints": [{**WEB, "upstream": {"url": "tcp://localhost:22"}}]}),
+        ("endpoints.0.upstream.protocol", {"endpoints": [{**WEB, "upstream": {"url": "80", "protocol": "https"}}]}),
+        ("endpoints.0.bindings", {"endpoints": [{**WEB, "bindings": ["private"]}]}),
+        ("tunnels.t.terminate_at", {"tunnels": {"t": {**HTTP, "terminate_at": "home"}}}),
+        ("tunnels.t.basic_auth", {"tunnels": {"t": {**HTTP, "basic_auth": ["berlin:short"]}}}),
+        ("tunnels.t.basic_auth", {"tunnels": {"t": {**HTTP, "basic_auth": [f"{'x' * 129}:long-enough"]}}}),
+        ("tunnels.t.oidc.client_secret", {"tunnels": {"t": {**HTTP, "oidc": {"issuer_url": "u", "client_id": "i"}}}}),
+        ("tunnels.t.policy", {"tunnels": {"t": {**HTTP, "policy": {}}}}),
+    ],
+)
+def test_a_value_that_no_agent_reads_is_refused_at_its_place(path: str, more: dict[str, Any]) -> None:
+    assert refuses("AgentConfig", path, **more)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "tcp://",
+        "https://",
+        "a.example.com",
+        "https://a.example.com:443",
+        "https://a.internal:8443",
+        "tcp://a.internal:5",
+    ],
+)
+def test_the_url_of_an_endpoint_has_every_documented_form(url: str) -> None:
+    upstream = {"url": "localhost:80"}
+    assert check_endpoint(url=url, upstream=upstream) == []

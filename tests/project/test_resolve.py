@@ -294,6 +294,31 @@ def test_an_environment_variable_in_a_visible_field_has_a_warning(name: str, war
     assert resolve("AgentConfig", {"region": {"from_env": name}}, {name: "x"})[1] == []
 
 
+@pytest.mark.parametrize(
+    ("field", "plain", "secret"),
+    [
+        ("proxy_url", "http://proxy.example.com:3128", "http://user:made-up@proxy.example.com"),
+        ("server_private_key", "/etc/tls/key.pem", "-----BEGIN PRIVATE KEY-----\nmade-up\n-----END PRIVATE KEY-----"),
+    ],
+)
+def test_a_path_or_url_in_a_sensitive_field_is_a_secret_only_if_it_contains_one(
+    field: str, plain: str, secret: str
+) -> None:
+    def declare(text: Any) -> tuple[Any, list[str]]:
+        if field == "proxy_url":
+            found, problems = resolve("AgentConfig", {field: text}, {"V": secret})
+            return found[field], problems
+        endpoint = {"name": "a", "upstream": {"url": "80"}, "agent_tls_termination": {field: text}}
+        found, problems = resolve("AgentConfig", {"endpoints": [endpoint]}, {"V": secret})
+        return found["endpoints"][0]["agent_tls_termination"][field], problems
+
+    assert declare(plain) == (plain, [])
+    found, (problem,) = declare(secret)
+    assert isinstance(found, Secret)
+    assert "the secret is written here in plain text" in problem
+    assert declare({"from_env": "V"}) == (Secret(secret, "env:V"), [])
+
+
 def test_an_address_in_a_field_for_ids_is_reported() -> None:
     def backend(text: str) -> list[str]:
         return resolve("TLSEdge", {"backend": {"backend_id": text}})[1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from reconciler.model.address import Address
 from reconciler.model.manifest import Declaration
 from reconciler.model.problem import Position
-from reconciler.model.value import Secret
+from reconciler.model.value import Ref, Secret
 from reconciler.rendering.agent_config import find_regional_domain, merge, render_file
 
 NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
@@ -22,6 +24,32 @@ TUNNELS = st.dictionaries(
         optional={"domain": st.sampled_from(["a.example.com", "b.example.com"]), "inspect": st.booleans()},
     ),
     max_size=4,
+)
+ENDPOINTS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": NAMES,
+            "upstream": st.sampled_from([{"url": "80"}, {"url": "web:8080", "protocol": "http2"}, {"url": "no"}]),
+        },
+        optional={
+            "url": st.sampled_from(["https://a.example.com", "tcp://", "a.example.com"]),
+            "pooling_enabled": st.booleans(),
+            "bindings": st.sampled_from([["public"], ["internal"]]),
+            "traffic_policy": st.just({"on_http_request": [{"actions": [{"type": "deny"}]}]}),
+        },
+    ),
+    max_size=4,
+    unique_by=lambda endpoint: endpoint["name"],
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "console_ui": st.sampled_from([True, False, "iftty"]),
+        "dns_resolver_ips": st.just(["192.0.2.1"]),
+        "inspect_db_size": st.sampled_from([0, -1]),
+        "log": st.sampled_from([False, "stdout"]),
+        "web_addr": st.sampled_from([False, "127.0.0.1:4041"]),
+    },
 )
 TOKEN = Secret("made-up: \"token\" # 'x'", "test")
 
@@ -41,12 +69,27 @@ def whole(declarations: dict[Address, Declaration], *names: str) -> Any:
     return yaml.safe_load(render_file(merged, "eu.example.com:443", merged.signs_in.value.reveal()))
 
 
-@given(TUNNELS, st.sampled_from([None, "2", "3"]))
-def test_a_file_is_read_back_as_the_declaration(tunnels: dict[str, Any], version: str | None) -> None:
-    spec = {"authtoken": TOKEN, "tunnels": tunnels, **({"version": version} if version else {})}
+@given(TUNNELS, OPTIONS, st.sampled_from([None, "2"]))
+def test_a_file_of_version_2_is_read_back_as_the_declaration(
+    tunnels: dict[str, Any], options: dict[str, Any], version: str | None
+) -> None:
+    spec = {"authtoken": TOKEN, "tunnels": tunnels, **options, **({"version": version} if version else {})}
     read = whole(declare(berlin=spec), "berlin")
     assert read.pop("tunnels", {}) == tunnels
-    assert read == {"version": version or "2", "authtoken": TOKEN.reveal(), "server_addr": "eu.example.com:443"}
+    server = {"authtoken": TOKEN.reveal(), "server_addr": "eu.example.com:443"}
+    assert read == {"version": "2", **server, **options}
+
+
+@given(ENDPOINTS, TUNNELS, OPTIONS, st.booleans())
+def test_a_file_of_version_3_has_its_settings_below_agent_and_a_list_of_endpoints(
+    endpoints: list[dict[str, Any]], tunnels: dict[str, Any], options: dict[str, Any], is_explicit: bool
+) -> None:
+    tunnels = {f"t-{name}": tunnel for name, tunnel in tunnels.items()}
+    spec = {"authtoken": TOKEN, "endpoints": endpoints, "tunnels": tunnels, **options}
+    read = whole(declare(berlin={**spec, "version": "3"} if is_explicit or not endpoints else spec), "berlin")
+    assert (read.pop("endpoints", []), read.pop("tunnels", {})) == (endpoints, tunnels)
+    server = {"authtoken": TOKEN.reveal(), "connect_url": "eu.example.com:443"}
+    assert read == {"version": "3", "agent": {**server, **options}}
 
 
 @given(TUNNELS)
@@ -63,6 +106,110 @@ def test_merging_two_files_reports_each_tunnel_that_differs(some: dict[str, Any]
     differing = {name for name in some.keys() & others.keys() if _plain(some[name]) != _plain(others[name])}
     assert {problem.subject.partition(".tunnels.")[2] for problem in problems} == differing
     assert merged.tunnels.keys() == some.keys() | others.keys()
+
+
+@given(ENDPOINTS, ENDPOINTS)
+def test_a_merge_of_two_files_has_every_endpoint_and_reports_those_that_differ(
+    some: list[dict[str, Any]], others: list[dict[str, Any]]
+) -> None:
+    both = declare(one={"authtoken": TOKEN, "version": "3", "endpoints": some}, other={"endpoints": others})
+    merged, problems = merge(list(both), both)
+    first = {endpoint["name"]: endpoint for endpoint in some}
+    differing = [index for index, endpoint in enumerate(others) if first.get(endpoint["name"], endpoint) != endpoint]
+    assert {problem.subject for problem in problems} == {f"AgentConfig/other.endpoints.{index}" for index in differing}
+    assert merged.endpoints.keys() == {endpoint["name"] for endpoint in [*some, *others]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "subject", "text"),
+    [
+        ({"version": "2"}, {"version": "3"}, "other.version", "differs from AgentConfig/one"),
+        ({"version": "2"}, {"endpoints": [{"name": "a"}]}, "other.endpoints", "is a setting of version 3"),
+        ({"version": "3"}, {"server_addr": "a:1"}, "other.server_addr", "set connect_url"),
+        ({"root_cas": "host"}, {"connect_cas": "host"}, "one.root_cas", "set connect_cas"),
+        (
+            {"version": "3"},
+            {"tunnels": {"a": {"labels": ["a=b"]}}},
+            "other.tunnels.a.labels",
+            "do not exist in version 3",
+        ),
+        (
+            {"endpoints": [{"name": "a"}]},
+            {"tunnels": {"a": {"proto": "http", "addr": "80"}}},
+            "one.endpoints.0",
+            "also the name of a tunnel",
+        ),
+        (
+            {},
+            {"tunnels": {"a": {"domain": Ref(Address("ReservedDomain", "x"), "domain")}}},
+            "other.tunnels.a.domain",
+            "is known only after",
+        ),
+    ],
+)
+def test_configurations_that_make_no_valid_file_together_are_refused_with_the_place(
+    one: dict[str, Any], other: dict[str, Any], subject: str, text: str
+) -> None:
+    both = declare(one={"authtoken": TOKEN, **one}, other=other)
+    (problem,) = merge(list(both), both)[1]
+    assert problem.subject == f"AgentConfig/{subject}"
+    assert text in str(problem)
+
+
+SECRET_SPEC = {
+    "authtoken": TOKEN,
+    "api_key": Secret("made-up-api-key", "test"),
+    "proxy_url": Secret("http://user:made-up@proxy.example.com", "test"),
+    "tunnels": {
+        "web": {
+            "proto": "http",
+            "addr": "80",
+            "basic_auth": [Secret("berlin:made-up-password", "test"), Secret("oslo:made-up-password", "test")],
+            "oidc": {
+                "issuer_url": "https://id.example.com",
+                "client_id": "web",
+                "client_secret": Secret("made-up-client", "test"),
+            },
+            "verify_webhook": {"provider": "github", "secret": Secret("made-up-webhook", "test")},
+            "traffic_policy": {"on_http_request": [{"config": {"password": Secret("made-up-policy", "test")}}]},
+        }
+    },
+}
+
+
+def test_a_printed_file_has_no_secret_and_lists_those_that_are_missing() -> None:
+    merged, problems = merge([Address("AgentConfig", "one")], declare(one=SECRET_SPEC))
+    assert problems == []
+    text = render_file(merged, None, None)
+    assert "made-up" not in text
+    missing = re.search("--out FILE writes them: (.*)[.]", text)
+    assert missing is not None
+    assert missing[1].split(", ") == [
+        "authtoken",
+        "api_key",
+        "proxy_url",
+        "tunnels.web.basic_auth.0",
+        "tunnels.web.basic_auth.1",
+        "tunnels.web.oidc.client_secret",
+        "tunnels.web.verify_webhook.secret",
+        "tunnels.web.traffic_policy.on_http_request.0.config.password",
+    ]
+    written = yaml.safe_load(render_file(merged, None, "made-up-token"))
+    assert written["tunnels"]["web"]["basic_auth"] == ["berlin:made-up-password", "oslo:made-up-password"]
+    assert written["tunnels"]["web"]["traffic_policy"]["on_http_request"][0]["config"] == {"password": "made-up-policy"}
+    assert (written["authtoken"], written["api_key"]) == ("made-up-token", "made-up-api-key")
+
+
+@pytest.mark.parametrize("secret", [True, False])
+def test_a_traffic_policy_declared_as_text_is_written_as_a_map(secret: bool) -> None:
+    text = '{"on_http_request": [{"actions": [{"type": "deny", "config": {"status_code": 404}}]}]}'
+    endpoint = {
+        "name": "a",
+        "upstream": {"url": "80"},
+        "traffic_policy": Secret(text, "test") if secret else text,
+    }
+    read = whole(declare(one={"authtoken": TOKEN, "endpoints": [endpoint]}), "one")
+    assert read["endpoints"][0]["traffic_policy"] == yaml.safe_load(text)
 
 
 def _plain(tunnel: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar, Literal
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import access, canonical, syntax
+from reconciler.kinds.types.agent_files import check_address_fields, check_upstream
 from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.access import Fields, WayIn
 from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Home, Kind, Wire
 from reconciler.model.problem import Finding
-from reconciler.model.value import Json
 
 
 class AgentTunnel(Spec):
@@ -81,36 +81,6 @@ class AgentTunnel(Spec):
                 "remove it",
                 code="field-not-applicable",
             )
-
-
-def check_address_fields(proto: str, domain: Json, remote_addr: Json) -> Iterator[Finding]:
-    """Finds an address field that does not apply to the protocol: `domain` of tcp, `remote_addr` of http and tls."""
-    if proto == "tcp" and domain is not None:
-        yield Finding(
-            ("domain",),
-            "does not apply to a tcp tunnel",
-            "remove it, or set remote_addr to a reserved address",
-            code="field-not-applicable",
-        )
-    if proto in ("http", "tls") and remote_addr is not None:
-        yield Finding(
-            ("remote_addr",),
-            f"applies only to tcp tunnels, not to {proto}",
-            "remove it, or set domain to a reserved domain",
-            code="field-not-applicable",
-        )
-
-
-def check_upstream(proto: str, addr: Json) -> Iterator[Finding]:
-    """Finds an upstream address that lacks the port that tcp and tls need; http has the default port 80."""
-    where = addr.strip().rpartition("://")[2] if isinstance(addr, str) else ""
-    if proto in ("tcp", "tls") and where and not where.isdigit() and ":" not in where.rpartition("]")[2]:
-        yield Finding(
-            ("addr",),
-            f"{addr!r} has no port, which a {proto} tunnel needs",
-            f"write {where}:PORT",
-            code="invalid-value",
-        )
 
 
 class AgentTunnelRead(Read):

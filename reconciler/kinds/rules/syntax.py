@@ -203,6 +203,49 @@ def upstream(text: str) -> str | None:
     return None
 
 
+def agent_endpoint_url(text: str) -> str | None:
+    """The URL of an agent's endpoint: `<scheme>://<host>[:<port>]`, a host, a scheme alone, or nothing."""
+    where = text.strip()
+    scheme, rest = _split_agent_url(where)
+    if not where or (scheme in _SCHEMES and not rest and "://" in where):
+        return None
+    if scheme in ("http", "https") and "://" in where and ":" in rest:
+        port = rest.rpartition(":")[2]
+        if port not in ("80", "443") and not host_of_agent_url(where).endswith(".internal"):
+            return f"{text!r} has the port {port}; endpoints of http and https have port 80 or 443"
+    return url(where if "://" in where else f"{scheme}://{rest}")
+
+
+def scheme_of_agent_url(text: str) -> str:
+    """The scheme of an agent's endpoint, which a URL without one gets by its port."""
+    return _split_agent_url(text.strip())[0]
+
+
+def host_of_agent_url(text: str) -> str:
+    return _split_agent_url(text.strip())[1].partition(":")[0].lower()
+
+
+def _split_agent_url(text: str) -> tuple[str, str]:
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        return scheme.lower(), rest
+    name, colon, port = text.rpartition(":")
+    if not colon:
+        return "https", text
+    return {"443": "https", "80": "http"}.get(port, "tcp"), text if name else ""
+
+
+def agent_upstream(text: str) -> str | None:
+    """The upstream of an agent's endpoint: as of a tunnel, but never with the scheme tcp."""
+    scheme, separator, rest = text.strip().partition("://")
+    if separator and scheme.lower() == "tcp":
+        remedy = f"write {rest}" if rest else "write host:port"
+        return f"{text!r} begins with tcp://, which agents refuse; {remedy}"
+    if separator and not rest and scheme.lower() in ("http", "https"):
+        return None
+    return upstream(text)
+
+
 def tunnel_name(text: str) -> str | None:
     if _TUNNEL_NAME.fullmatch(text):
         return None

@@ -52,6 +52,11 @@ SECRET_NAME: Final = re.compile(
 )
 
 
+def _is_secret(text: str, slot: Slot) -> bool:
+    """Whether a text in a sensitive field is a secret. A field that may hold a path or URL tells secrets apart."""
+    return slot.conceals is None or any(True for _ in slot.conceals.find(text))
+
+
 class VisibleValue(Struct, frozen=True):
     """A value from outside the manifests in a field that plans and reports show. `text`: None if it does not exist."""
 
@@ -128,7 +133,7 @@ class Resolver:
                 return self._resolve_or_report(self._text, item, slot, path)
             if slot.refs:
                 return self._resolve_or_report(self._literal_id, item, slot, path)
-            if slot.sensitive:
+            if slot.sensitive and _is_secret(item, slot):
                 return self._literal(item, path)
             self._warn_of_terraform(item, path)
             return item

@@ -110,7 +110,7 @@ def findings_of(spec: BaseModel) -> list[Finding]:
 
 @cache
 def _with_parts(shape: type[BaseModel]) -> tuple[str, ...]:
-    """Names of the fields that contain parts or lists of parts."""
+    """Names of the fields that contain parts, or lists or maps of parts."""
     return tuple(
         field.name for field in fields_of(shape) if Shape.OBJECT in (field.shape, field.item and field.item.shape)
     )
@@ -129,6 +129,9 @@ def _inner(item: Any, path: Path) -> Iterator[Finding]:
         case list():
             for index, inner in enumerate(item):
                 yield from _inner(inner, (*path, index))
+        case dict():
+            for key, inner in item.items():
+                yield from _inner(inner, (*path, key))
 
 
 def field_at(fields: Sequence[Field], path: Path) -> tuple[Field | None, bool]:
