@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tracemalloc
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -272,6 +273,13 @@ def test_a_file_that_is_too_large_is_not_read(repository: Repository) -> None:
     included = repository.commit(project({b"a.yaml": FROM_FILE % b"large"}, large=large))
     assert "large is larger than 1 MiB" in why(included)
     assert "manifests/b.yaml" not in why(repository.commit(project({b"a.yaml": large, b"b.yaml": POLICY})))
+    huge = repository.commit(project({b"a.yaml": b"#" * (40 * 1024 * 1024)}))
+    tracemalloc.start()
+    try:
+        assert "manifests/a.yaml is larger than 5 MiB" in why(huge)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
 
 
 def test_trees_that_contain_each_other_end_in_an_error(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

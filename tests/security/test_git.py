@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.operations.errors import UnusableBase
 from reconciler.operations.opening.commits import Commit, read_commit
-from reconciler.operations.opening.git import find_worktree, open_git
+from reconciler.operations.opening.git import find_worktree, open_git, open_own_git
 from reconciler.testing import Sandbox
 from tests.harness.workspaces import open_on, policy, write_project
 
@@ -180,6 +180,21 @@ async def test_settings_of_the_repository_run_no_program(
     with open_git(worktree, os.environ, 30.0) as opened:
         opened.run("status", "--porcelain", "--ignore-submodules=all")
         opened.run("diff", "HEAD^", "HEAD")
+    assert not has_run(program)
+
+
+def test_hooks_and_settings_of_an_own_repository_run_no_program(repository: Path, program: Path) -> None:
+    """Workers of fleets fetch into a repository of their own, whose folder others may be able to write."""
+    git(repository, "config", "core.fsmonitor", str(program))
+    git(repository, "config", "core.pager", str(program))
+    hooks = repository / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    for hook in ("reference-transaction", "post-checkout", "post-index-change"):
+        shutil.copy(program, hooks / hook)
+    opened = open_own_git(repository, {"PATH": os.environ["PATH"]}, 30.0, ())
+    opened.run("status", "--porcelain")
+    opened.run("checkout", "--quiet", "-b", "other")
+    opened.run("log", "-1")
     assert not has_run(program)
 
 
