@@ -13,11 +13,11 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 
 from reconciler.access.account import PARTS, Account, EntryPoint, Resource
-from reconciler.access.conditions import Certificate, Login, Method, Token
+from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
 from reconciler.access.places import Door, Region, cut_hosts, cut_paths
-from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program
+from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
 from reconciler.access.search import Found, find_gained, passes_any
-from reconciler.access.witness import describe_request
+from reconciler.access.witness import TOO_LARGE, describe_request
 from reconciler.model.access import read_list
 from reconciler.model.access_change import Verdict
 
@@ -28,6 +28,7 @@ class Difference(Struct, frozen=True):
     before, after   who gets through; None: there is no way in
     witness         a request that shows the difference, in words; empty if there is none to show
     is_certain      the witness holds whatever the facts are that are not known
+    depends_on      if it is not certain: these facts
     """
 
     region: Region
@@ -36,6 +37,7 @@ class Difference(Struct, frozen=True):
     after: EntryPoint | None
     witness: str
     is_certain: bool
+    depends_on: tuple[str, ...] = ()
 
     @property
     def uses(self) -> frozenset[str]:
@@ -169,7 +171,16 @@ def _change(
     host = region.example_host()
     paths = before.list_paths(region.door, host) | after.list_paths(region.door, host)
     witness = describe_request(region, paths, found, _program(one), _program(other))
-    return Difference(region, verdict, one, other, witness, found.is_certain)
+    depends_on = () if found.is_certain else tuple(_list_open(found, _program(one), _program(other)))
+    return Difference(region, verdict, one, other, witness, found.is_certain, depends_on)
+
+
+def _list_open(found: Found, *programs: Program) -> Iterator[str]:
+    """What is not known, and decides whether the example shows a difference."""
+    if found.request is None:
+        yield TOO_LARGE
+    claims = (part for part in conditions_of(*programs) if isinstance(part, Claim) and part.is_open)
+    yield from sorted({claim.text for claim in claims})
 
 
 def _merge(changes: list[Difference]) -> Iterator[Difference]:

@@ -13,10 +13,13 @@ TOO_LARGE = "the rules have too many conditions to compare"
 
 
 def describe_request(region: Region, paths: Iterable[str], found: Found, *programs: Program) -> str:
-    """One request of the region: "`GET https://shop.example.com/admin/x` from 192.0.2.1, not signed in"."""
+    """One request of the region: "`GET https://shop.example.com/admin/x` from 192.0.2.1, not signed in".
+
+    Empty if the programs were too large to find one. What is not known is left out: `Difference.depends_on` has it.
+    """
     request = found.request
     if request is None:
-        return TOO_LARGE
+        return ""
     if region.door.binding == "credential":
         return _describe_bind(request)
     where = _describe_place(region, paths, request)
@@ -54,9 +57,8 @@ def _properties(request: Request, *programs: Program) -> Iterator[str]:
     for claim in dict.fromkeys(claims):
         holds = request.claims.get(claim)
         if claim.is_open:
-            if holds:
-                yield f"if {claim.text}"
-        elif claim.text.startswith("signed by "):
+            continue
+        if claim.text.startswith("signed by "):
             yield claim.text if holds else f"not {claim.text}"
         elif holds is not None:
             yield f"where `{claim.text}` is {'true' if holds else 'false'}"

@@ -34,8 +34,9 @@ class AccessChange(Struct, frozen=True):
 
     entry_point    `https://shop.example.com/admin…`
     before, after  who gets through, in words; of an object of another stack only that it changes
-    witness        one request that shows the difference
+    witness        one request that shows the difference; empty if none can be shown
     is_certain     the witness holds whatever the facts are that are not documented or not known
+    depends_on     if it is not certain: these facts
     causes         the addresses of the changed resources that decide about the entry point
     digest         of the entry point and of exactly who gets through before and after
     """
@@ -48,4 +49,5 @@ class AccessChange(Struct, frozen=True):
     is_certain: bool
     causes: tuple[str, ...]
     digest: str
+    depends_on: tuple[str, ...] = ()
     cause: Cause | None = None  # None: the plan was not compared with a base

@@ -11,7 +11,7 @@ class ApprovedItem(Struct, frozen=True):
     """An entry of `approvals.yaml`: the approval of what will happen to one object, until a day.
 
     what     the rule, as in `--allow`: `delete`, `adopt`, `widens_access`
-    subject  `Kind/name`; `*` for a guard over the whole plan
+    subject  `Kind/name`, or an entry point; `*` for a guard over the whole plan
     id       of the live object; empty if there is none yet
     digest   as of the `ApprovalItem` that it approves
     until    the last day on which the entry is in effect, such as 2026-12-31, in UTC

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from reconciler.model.access_change import AccessChange
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Change
 from reconciler.model.known_drift import IgnoredDifference
@@ -87,7 +87,8 @@ class Observed(Struct, frozen=True):
 class ApprovalItem(Struct, frozen=True):
     """One object that an approval is about.
 
-    subject  `Kind/name`, or `Kind/id` if it is not declared; `*` stands for all that a guard over the plan is about
+    subject  `Kind/name`, or `Kind/id` if it is not declared; an entry point, such as `https://shop.example.com/admin…`;
+             `*` stands for all that a guard over the plan is about
     id       of the live object; empty if there is none yet
     digest   of what will happen to it: another change needs another approval. Time and commit are not part of it
     """
@@ -111,8 +112,16 @@ class Approval(Struct, frozen=True):
     is_pending: bool = False  # the plan of the base needs it too: it is not for the reviewed commits
 
     @property
+    def is_of_access(self) -> bool:
+        """Whether the items are entry points, which are no objects."""
+        return self.kind == "*" and self.what in _ACCESS_RISKS
+
+    @property
     def flag(self) -> str:
         return f"--allow {self.what}:{self.kind}={self.count}"
+
+
+_ACCESS_RISKS = frozenset(str(verdict.risk) for verdict in Verdict if verdict.risk is not None)
 
 
 class Forecast(Struct, frozen=True):

@@ -76,6 +76,7 @@ def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
         difference.is_certain,
         tuple(sorted(difference.uses.intersection(changed))),
         difference.digest,
+        difference.depends_on,
     )
 
 

@@ -6,10 +6,11 @@ What neither plan explains alone counts as caused by the reviewed commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Reason
 from reconciler.model.plan import Approval, Base, Plan
 
@@ -19,7 +20,7 @@ _OUTSIDE_GIT_OR_UNKNOWN = frozenset({ChangedBy.PLATFORM, ChangedBy.BOTH, Changed
 
 
 def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
-    """The plan `head` with a cause for each change, addition and field.
+    """The plan `head` with a cause for each change, addition, field and entry point.
 
     head, base_plan  plans of one snapshot with the same options, of the reviewed and of the base manifests
     """
@@ -32,10 +33,27 @@ def attribute(head: Plan, base_plan: Plan, base: Base) -> Plan:
         head,
         changes=changes,
         additions=additions,
+        access=_attribute_access(head, base_plan),
         approvals=_attribute_approvals(head.approvals, base_plan.approvals),
         base=base,
         names={**base_plan.names, **head.names},
     )
+
+
+def _attribute_access(head: Plan, base_plan: Plan) -> tuple[AccessChange, ...]:
+    """The entry points with a cause. Those that the base changes in the same way are pending, or had drifted."""
+    before = {(entry.entry_point, entry.digest): entry for entry in base_plan.access}
+    pending = {str(change.address) for change in base_plan.changes if change.is_pending}
+    return tuple(
+        replace(entry, cause=_find_access_cause(before.get((entry.entry_point, entry.digest)), pending))
+        for entry in head.access
+    )
+
+
+def _find_access_cause(former: AccessChange | None, pending: Collection[str]) -> Cause:
+    if former is None:
+        return Cause.THIS_CHANGE
+    return Cause.PENDING if all(cause in pending for cause in former.causes) else Cause.DRIFT
 
 
 def _attribute_approvals(approvals: Iterable[Approval], former: Iterable[Approval]) -> tuple[Approval, ...]:

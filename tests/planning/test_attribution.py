@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.plan import Approval, ApprovalItem, Base, Plan
 from reconciler.planning.attribution import attribute
@@ -161,3 +162,22 @@ def test_approvals_of_pending_changes_are_listed_last_and_marked() -> None:
     assert [phrases.approval(row) for row in build_outline(plan).approvals][-1] == (
         "Approval required for a pending change, not of this branch: pass --allow adopt:BotUser=1"
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "is_pending", "cause"),
+    [
+        (None, True, Cause.THIS_CHANGE),
+        ("another digest", True, Cause.THIS_CHANGE),
+        ("digest", True, Cause.PENDING),
+        ("digest", False, Cause.DRIFT),
+    ],
+)
+def test_an_entry_point_that_the_base_changes_in_the_same_way_is_pending_or_drift(
+    before: str | None, is_pending: bool, cause: Cause
+) -> None:
+    entry = AccessChange("https://a.example.com", Verdict.WIDENS, "", "", "", True, ("IPPolicy/a",), "digest")
+    changes = (change(field(), is_pending=is_pending),)
+    head = Plan("s", changes=changes, access=(entry,))
+    base = Plan("s", changes=changes, access=(replace(entry, digest=before),) if before else ())
+    assert [found.cause for found in attribute(head, base, BASE).access] == [cause]

@@ -51,3 +51,11 @@ def test_a_file_that_cannot_be_read_is_an_error_and_not_a_file_without_entries(t
     with pytest.raises(Rejected) as rejected:
         read_approvals(tmp_path, None)
     assert str(rejected.value) == "approvals.yaml:1:1: approvals.yaml is not a regular file; name a file"
+
+
+def test_an_entry_may_name_an_entry_point(tmp_path: Path) -> None:
+    (item,) = read(
+        tmp_path,
+        "approvals:\n  - widens_access: https://shop.example.com/admin…\n    until: 2030-12-31\n    digest: d1\n",
+    )
+    assert (item.what, item.subject, item.id) == ("widens_access", "https://shop.example.com/admin…", "")

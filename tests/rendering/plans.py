@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.address import Address
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.manifest import Delivery
@@ -206,8 +207,48 @@ _IP_POLICY_ID = "ipp_2ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _COMMIT = "abc1234def5678abc1234def5678abc1234def56"
 _DRIFTED = FieldChange("description", "pay", "Payments", ChangedBy.PLATFORM, cause=Cause.DRIFT)
 
+_PAY = "https://pay.example.com"
+_PAYMENTS_OPEN = {
+    "verdict": Verdict.WIDENS,
+    "before": "203.0.113.0/24",
+    "after": "everyone",
+    "is_certain": True,
+    "causes": ("TLSEdge/payments",),
+    "cause": Cause.THIS_CHANGE,
+}
+ACCESS = (
+    AccessChange(_PAY, witness=f"`GET {_PAY}/` from 192.0.2.1", digest="0123456789abcdef", **_PAYMENTS_OPEN),
+    *(
+        AccessChange(f"https://{name}.pay.example.com", witness="", digest="", **_PAYMENTS_OPEN)
+        for name in ("eu", "us", "jp", "au", "za")
+    ),
+    AccessChange(
+        "https://*.example.com",
+        Verdict.WIDENS,
+        "sign-in at google (example.com)",
+        "everyone",
+        "`GET https://deep.any.example.com/` from 192.0.2.1, not signed in",
+        False,
+        ("FailoverBackend/payments",),
+        "89abcdef01234567",
+        ("a wildcard serves all depths",),
+        Cause.DRIFT,
+    ),
+    AccessChange(
+        "what TunnelCredential/rome may open",
+        Verdict.EXPOSES,
+        "no way in",
+        "any endpoint, address and label",
+        "an agent may open any endpoint, address or label",
+        True,
+        ("TunnelCredential/rome",),
+        "",
+        cause=Cause.PENDING,
+    ),
+)
 REVIEWED = Plan(
     "prod",
+    access=ACCESS,
     changes=(
         Change(
             PAYMENTS,
@@ -264,10 +305,10 @@ REVIEWED = Plan(
     approvals=(
         Approval(
             "widens_access",
-            "TLSEdge",
+            "*",
             1,
             "widens access",
-            items=(ApprovalItem("TLSEdge/payments", EDGE_ID, "0123456789abcdef"),),
+            items=(ApprovalItem(_PAY, "", "0123456789abcdef"),),
         ),
     ),
     created=1767225600.0,
@@ -280,7 +321,7 @@ REVIEWED = Plan(
     names={_IP_POLICY_ID: "IPPolicy/office", "ipp_9": "IPPolicy/partners of stack web"},
     environment="prod",
 )
-NOTHING_BY_BRANCH = replace(REVIEWED, changes=REVIEWED.changes[2:], additions=(), base=Base("main", _COMMIT))
+NOTHING_BY_BRANCH = replace(REVIEWED, access=(), changes=REVIEWED.changes[2:], additions=(), base=Base("main", _COMMIT))
 BEHIND = replace(REVIEWED, base=Base("origin/main", _COMMIT, behind=2))
 INVALID_BASE = replace(
     REVIEWED,
@@ -338,6 +379,19 @@ changes = st.builds(
     st.none() | addresses,
     st.booleans(),
 )
+access_changes = st.builds(
+    AccessChange,
+    texts,
+    st.sampled_from(Verdict),
+    texts,
+    texts,
+    texts,
+    st.booleans(),
+    some(addresses.map(str)),
+    texts,
+    some(texts),
+    st.none() | st.sampled_from(Cause),
+)
 drafts = st.builds(
     OwnerDraft,
     address=addresses,
@@ -369,6 +423,7 @@ calls = st.builds(
 plans = st.builds(
     Plan,
     stack=st.sampled_from(["prod", "test"]),
+    access=some(access_changes),
     changes=some(changes),
     calls=some(calls),
     problems=some(st.builds(Problem, sentences, texts, texts, maybe_position, st.sampled_from(Severity))),

@@ -16,7 +16,7 @@ from reconciler.model.problem import Problem, merge_repeated
 from reconciler.rendering.html import diagram, environment
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.approval_entries import render_entries
-from reconciler.rendering.plan.outline import CallRow, ChangeRow, DiffLine, Outline, build_outline
+from reconciler.rendering.plan.outline import AccessRow, CallRow, ChangeRow, DiffLine, Outline, build_outline
 from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.run_context import Link, RunContext
 from reconciler.rendering.terminal_text import cut
@@ -27,6 +27,7 @@ _LONGEST_SUMMARY = 160  # cells of the line that sums up a change
 _SUMMED_UP = 3  # fields
 
 _MOST_PROBLEMS = 500  # of a page, errors first
+_MOST_ACCESS = 500  # rows of a page, the gravest first
 
 
 class Part(Struct, frozen=True):
@@ -85,6 +86,16 @@ class Group(Struct, frozen=True):
     cards: list[Card]
 
 
+class AccessItem(Struct, frozen=True):
+    """The change of one entry point, or of several in the same way."""
+
+    row: AccessRow
+    level: str  # the CSS class of its badge
+    verdict: str
+    cause: str
+    details: list[str]
+
+
 class Status(Struct, frozen=True):
     """`level` is the CSS class: blocked, waiting, ready or quiet."""
 
@@ -123,6 +134,8 @@ def render_page(
         environment=context.environment,
         about=list(_about(plan, rows, digest, context)),
         is_plan=is_plan,
+        access=[_access(row) for row in rows.access[:_MOST_ACCESS]] if is_plan else [],
+        more_access=max(len(rows.access) - _MOST_ACCESS, 0) if is_plan else 0,
         status=_status(plan, rows, flavour, resources, budget),
         rule_changes=[
             (phrases.describe_rule_change(row), row) for row in phrases.group_rule_changes(rows.rule_changes)
@@ -183,6 +196,8 @@ def _about(plan: Plan, rows: Outline, digest: str, context: RunContext) -> Itera
 def _status(plan: Plan, rows: Outline, flavour: Flavour, resources: Resources | None, budget: int) -> Status:
     is_counted = flavour is Flavour.PLAN and bool(plan.changes)  # the page shows the totals as badges
     details = [] if is_counted else [phrases.verdict(rows, flavour, resources)]
+    if flavour is Flavour.PLAN:
+        details.insert(0, phrases.count_access(rows))
     if flavour is Flavour.DRIFT:
         is_drift = plan.has_drift
         level, text = ("waiting", "Drift") if is_drift else ("ready", "No drift")
@@ -226,6 +241,12 @@ def _base_warnings(rows: Outline) -> Iterator[str]:
         yield from rows.base.problems
 
 
+def _access(row: AccessRow) -> AccessItem:
+    level = "severe" if phrases.is_grave(row) else "mild"
+    verdict, cause = phrases.describe_verdict(row), phrases.describe_access_cause(row)
+    return AccessItem(row, level, verdict, cause, [*phrases.explain_access(row)])
+
+
 # --- changes ----------------------------------------------------------------------------------------------------------
 
 
@@ -249,7 +270,7 @@ def _group_by_risks(rows: Outline, cards: Sequence[Card]) -> Iterator[RiskGroup]
     for group in phrases.group_by_risks(rows.changes):
         actions = phrases.group_by_action(group).items()
         yield RiskGroup(
-            phrases.weigh_risks(group[0]),
+            phrases.weigh_unexplained(group[0]),
             [(action, [card_of[id(row)] for row in same]) for action, same in actions],
             tuple(line for row in group for line in row.deliveries),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from reconciler.model.plan import Approval, ApprovalItem, Plan
@@ -27,9 +28,20 @@ def render_entries(plan: Plan, environment: str | None = None) -> str:
 
 
 def _write_id(approval: Approval, item: ApprovalItem) -> str:
-    """The line of the live object, which a rule does not have."""
-    return "" if approval.what in map(str, RuleRisk) else f'    id: "{item.id}"\n'
+    """The line of the live object, which rules and entry points do not have."""
+    has_object = approval.what not in map(str, RuleRisk) and not approval.is_of_access
+    return f'    id: "{item.id}"\n' if has_object else ""
 
 
 def _quote(subject: str) -> str:
-    return '"*"' if subject == "*" else subject
+    """The subject as a YAML scalar: plain if it is an address, an id or a URL."""
+    return subject if _PLAIN.fullmatch(subject) else f'"{"".join(map(_escape, subject))}"'
+
+
+def _escape(character: str) -> str:
+    if character in '"\\' or not character.isprintable():
+        return f"\\U{ord(character):08x}"
+    return character
+
+
+_PLAIN = re.compile(r"[A-Za-z](?:[\w ./*@…()\[\]-]|:(?=[\w/]))*[\w/…)*\]-]")

@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.change import Action, Cause, Risk
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Position, Severity, merge_repeated
@@ -62,6 +63,10 @@ RISKS = {
         "added-on-platform", "A child of a managed object was added on the platform and is not declared", Level.WARNING
     ),
 }
+ACCESS = {
+    Verdict.NARROWS: Rule("narrows-access", "An entry point will refuse requests that it let through", Level.NOTE),
+    Verdict.CLOSES: Rule("closes", "An entry point will be no way in any more", Level.NOTE),
+}
 PROTECTED = Rule("protected", "A protected resource will be changed", Level.WARNING)
 BASE = Rule("base", "The changes are not attributed to the reviewed commits", Level.WARNING)
 BEFORE = {
@@ -83,6 +88,7 @@ RULES = (
     WARNING,
     BASE,
     DRIFT,
+    *ACCESS.values(),
     CHANGE,
     *BEFORE.values(),
     NOTE,
@@ -129,7 +135,7 @@ def list_findings(plan: Plan, *, flavour: Flavour = Flavour.PLAN, prefix: str = 
     """All findings, the most severe first. `prefix`: the project's folder below the repository's root."""
     findings = [*_base(plan), *_problems(plan), *_changes(plan, flavour)]
     if flavour is Flavour.PLAN:
-        findings += [*_rule_changes(plan), *_approvals(plan)]
+        findings += [*_rule_changes(plan), *_access(plan), *_approvals(plan)]
     findings = [replace(finding, file=f"{prefix}{finding.file}") if finding.file else finding for finding in findings]
     return sorted(findings, key=_rank)
 
@@ -177,6 +183,22 @@ def _approvals(plan: Plan) -> Iterator[Finding]:
         yield Finding(APPROVAL, sanitize(text), sanitize(approval.kind))
 
 
+def _access(plan: Plan) -> Iterator[Finding]:
+    """The entry points that let other requests through, at the first of the resources that cause it."""
+    positions = {sanitize(str(change.address)): change.position for change in plan.changes}
+    for row in build_outline(plan).access:
+        rule = RISKS[row.verdict.risk] if row.verdict.risk is not None else ACCESS[row.verdict]
+        if row.cause in BEFORE:
+            rule = BEFORE[row.cause]
+        more = f"; also {len(row.more):,} more entry points" if len(row.more) > 1 else f"; also {''.join(row.more)}"
+        text = "; ".join([phrases.describe_verdict(row), *phrases.explain_access(row)]) + more * bool(row.more)
+        short = replace(row, before=cut(row.before, _LONGEST), after=cut(row.after, _LONGEST))
+        brief = "; ".join([phrases.describe_verdict(row), *phrases.explain_access(short)]) + more * bool(row.more)
+        places = (positions.get(address) for address in row.causes)
+        finding = Finding(rule, text, row.entry_point, brief=brief, cause=row.cause)
+        yield _place(finding, next(filter(None, places), None))
+
+
 def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
     rows = build_outline(plan)
     for change, row in zip(plan.additions, rows.additions, strict=True):
@@ -192,7 +214,7 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
             finding = Finding(rule, text, row.address, brief=brief, is_deletion=change.action is Action.DELETE)
             yield _place(finding, change.position)
             continue
-        rules = [RISKS[risk] for risk in Risk if risk in row.risks] + ([PROTECTED] if row.protected else [])
+        rules = [RISKS[risk] for risk in row.unexplained] + ([PROTECTED] if row.protected else [])
         if row.cause in BEFORE:
             rules = [BEFORE[row.cause]]
         for rule in rules or [CHANGE]:

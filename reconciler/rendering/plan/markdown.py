@@ -22,8 +22,16 @@ from reconciler.model.plan import Plan
 from reconciler.rendering.plan import phrases
 from reconciler.rendering.plan.approval_entries import render_entries
 from reconciler.rendering.plan.excerpts import excerpts
-from reconciler.rendering.plan.outline import ApprovalRow, BaseRow, ChangeRow, FieldRow, Outline, build_outline
-from reconciler.rendering.plan.phrases import Flavour, Resources
+from reconciler.rendering.plan.outline import (
+    AccessRow,
+    ApprovalRow,
+    BaseRow,
+    ChangeRow,
+    FieldRow,
+    Outline,
+    build_outline,
+)
+from reconciler.rendering.plan.phrases import Flavour, Resources, RiskPhrase
 from reconciler.rendering.terminal_text import ELLIPSIS, sanitize
 from reconciler.rendering.text_tools import count
 
@@ -183,10 +191,14 @@ class _Page:
         yield ""
         yield from self.rule_changes()
         yield from self.base()
+        if self.flavour is Flavour.PLAN and (access := phrases.count_access(rows)):
+            yield f"**{access}**"
+            yield ""
         yield from self.groups_summary() if self.is_attributed else self.summary()
         yield from self.scope()
         yield from self.problems()
         yield from self.approvals()
+        yield from self.access()
         yield from self.risks()
         yield from self.additions([row for row in self.rows.additions if self.is_of_branch(row)])
 
@@ -290,6 +302,14 @@ class _Page:
         elif self.entries:
             yield "For the entries of `approvals.yaml`: `reconciler plan --fail-on approvals`."
             yield ""
+
+    def access(self) -> Iterator[str]:
+        """The entry points that let other requests through."""
+        rows = self.rows.access if self.flavour is Flavour.PLAN else ()
+        if rows:
+            yield f"### {phrases.ACCESS}"
+            yield ""
+            yield from self.first((_access(row, self.listed) for row in rows), len(rows), "group of entry points")
 
     def risks(self) -> Iterator[str]:
         groups = phrases.group_by_risks(filter(self.is_of_branch, self.rows.changes))
@@ -498,8 +518,32 @@ def _risk(rows: Sequence[ChangeRow], listed: int) -> str:
     """Changes with equal risks: `**irreversible**: delete `ReservedDomain/a`, `ReservedDomain/b``"""
     changes = "; ".join(f"{action} {_names(group, listed)}" for action, group in phrases.group_by_action(rows).items())
     lines = (line for row in rows for line in row.deliveries)
-    head = f"- {_risks(rows[0])}: {changes}"
+    head = f"- {_join_risks(phrases.weigh_unexplained(rows[0]))}: {changes}"
     return "\n".join([head, *(f"  - {code(_cut_visibly(line, _LONGEST_LINE))}" for line in lines)])
+
+
+def _access(row: AccessRow, listed: int) -> str:
+    """`- ⚠️ `https://shop.example.com/admin…` **lets in requests that were refused**`, and an example below it."""
+    bold = (lambda text: f"**{text}**") if phrases.is_grave(row) else str
+    sign = "⚠️ " if row.verdict.risk is not None else ""
+    lines = [f"- {sign}{phrases.describe_access(row, _short_code, bold)}"]
+    lines += [f"  - {line}" for line in phrases.explain_access(row, _short_code)]
+    if row.more:
+        names = row.more[: max(listed, 1) * phrases.FEW_ENTRY_POINTS]
+        rest = f" and {len(row.more) - len(names):,} more" if len(row.more) > len(names) else ""
+        fold = f"and {count(len(row.more), 'more entry point')}"
+        lines += [
+            f"  - <details><summary>{fold}</summary>",
+            "",
+            f"    {', '.join(code(_cut(name, 160)) for name in names)}{rest}",
+            "",
+            "    </details>",
+        ]
+    return "\n".join(lines)
+
+
+def _short_code(text: str) -> str:
+    return code(_cut(text, _LONGEST_LINE))
 
 
 def _names(rows: Sequence[ChangeRow], listed: int) -> str:
@@ -521,7 +565,11 @@ def _addition(row: ChangeRow) -> str:
 
 
 def _risks(row: ChangeRow) -> str:
-    return ", ".join(f"**{risk.text}**" if risk.is_severe else risk.text for risk in phrases.weigh_risks(row))
+    return _join_risks(phrases.weigh_risks(row))
+
+
+def _join_risks(risks: Iterable[RiskPhrase]) -> str:
+    return ", ".join(f"**{risk.text}**" if risk.is_severe else risk.text for risk in risks)
 
 
 def _cut_base(base: BaseRow) -> BaseRow:

@@ -14,6 +14,7 @@ from copy import copy
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.change import Action, Cause, Change, ChangedBy, FieldChange, Order, Reason, Risk
 from reconciler.model.plan import Approval, Base, Call, Forecast, Plan
 from reconciler.model.problem import Problem, Severity, merge_repeated
@@ -79,6 +80,32 @@ class ChangeRow(Struct, frozen=True):
     parent: str = ""  # of an addition
     is_pending: bool = False
     cause: Cause | None = None  # as of a field
+    explained: tuple[Risk, ...] = ()  # those of `risks` that changes of entry points show
+
+    @property
+    def unexplained(self) -> tuple[Risk, ...]:
+        """The risks that only the change itself shows."""
+        return tuple(risk for risk in self.risks if risk not in self.explained)
+
+
+class AccessRow(Struct, frozen=True):
+    """The entry points that change in the same way, by the same resources. The first of them has the example.
+
+    more     the other ones
+    causes   the addresses of the resources
+    others   as of `AccessChange`
+    """
+
+    entry_point: str
+    verdict: Verdict
+    before: str
+    after: str
+    witness: str
+    is_certain: bool
+    depends_on: tuple[str, ...]
+    causes: tuple[str, ...]
+    cause: Cause | None
+    more: tuple[str, ...] = ()
 
 
 class BaseRow(Struct, frozen=True):
@@ -150,6 +177,7 @@ class Outline(Struct, frozen=True):
     ignored_until: tuple[str, ...] = ()  # the last days on which they are ignored, in order
     base: BaseRow | None = None
     environment: str = ""
+    access: tuple[AccessRow, ...] = ()  # those of the reviewed commits first, the gravest first
 
     @property
     def is_attributed(self) -> bool:
@@ -201,7 +229,40 @@ def build_outline(plan: Plan) -> Outline:
         ),
         base=_base(plan.base, words) if plan.base is not None else None,
         environment=sanitize(plan.environment),
+        access=tuple(_list_access(plan)),
     )
+
+
+def _list_access(plan: Plan) -> Iterator[AccessRow]:
+    """The entry points that change; those that one cause changes in the same way as one row."""
+    groups: dict[object, list[AccessChange]] = {}
+    for entry in plan.access:
+        same = entry.verdict, entry.before, entry.after, entry.is_certain, entry.depends_on, entry.causes, entry.cause
+        groups.setdefault(same, []).append(entry)
+    order = [*Cause, None]
+    for first, *more in sorted(groups.values(), key=lambda group: order.index(group[0].cause)):
+        yield AccessRow(
+            sanitize(first.entry_point),
+            first.verdict,
+            sanitize(first.before),
+            sanitize(first.after),
+            sanitize(first.witness),
+            first.is_certain,
+            tuple(map(sanitize, first.depends_on)),
+            tuple(map(sanitize, first.causes)),
+            first.cause,
+            tuple(sanitize(entry.entry_point) for entry in more),
+        )
+
+
+def _explain_risks(plan: Plan) -> dict[str, set[Risk]]:
+    """By address: the risks that changes of entry points show."""
+    found: dict[str, set[Risk]] = {}
+    for entry in plan.access:
+        if (risk := entry.verdict.risk) is not None:
+            for address in entry.causes:
+                found.setdefault(address, set()).add(risk)
+    return found
 
 
 def _list_rule_changes(plan: Plan, words: _Words) -> Iterator[RuleRow]:
@@ -232,14 +293,16 @@ def symbol(action: Action, order: Order | None) -> str:
 def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
     """The changes, each with the deliveries of its calls."""
     by_address = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
-    rows = (_change(change, words) for change in plan.changes)
-    if not by_address:
-        return tuple(rows)
-    creating = (Action.CREATE, Action.REPLACE)
-    return tuple(
-        replace(row, deliveries=by_address.get(change.address, ())) if change.action in creating else row
-        for change, row in zip(plan.changes, rows, strict=True)
-    )
+    explained = _explain_risks(plan)
+    rows = []
+    for change in plan.changes:
+        row = _change(change, words)
+        if change.address in by_address and change.action in (Action.CREATE, Action.REPLACE):
+            row = replace(row, deliveries=by_address[change.address])
+        if row.risks and (shown := explained.get(str(change.address))):
+            row = replace(row, explained=tuple(risk for risk in row.risks if risk in shown))
+        rows.append(row)
+    return tuple(rows)
 
 
 def _change(change: Change, words: _Words) -> ChangeRow:

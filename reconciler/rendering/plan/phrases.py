@@ -5,18 +5,20 @@ No layout: no width, color or markup. All text is sanitized, since rows of an ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.model.access_change import Verdict
 from reconciler.model.change import Action, Cause, ChangedBy, Reason, Risk
 from reconciler.model.plan import Forecast
 from reconciler.rendering.plan.outline import (
     SENSITIVE,
     SENSITIVE_CHANGED,
     UNSET,
+    AccessRow,
     ApprovalRow,
     BaseRow,
     ChangeRow,
@@ -288,11 +290,12 @@ def sort_deletions_first(rows: Iterable[ChangeRow]) -> list[ChangeRow]:
 def group_by_risks(rows: Iterable[ChangeRow]) -> list[list[ChangeRow]]:
     """Changes that have risks, as `sort_by_severity` orders them, those with equal risks together.
 
+    The risks that changes of entry points show do not count.
     A change that delivers a secret stands alone, since its commands have to be read.
     """
     groups: dict[object, list[ChangeRow]] = {}
-    for row in sort_by_severity(row for row in rows if row.risks or row.protected):
-        groups.setdefault(row.address if row.deliveries else (row.risks, row.protected), []).append(row)
+    for row in sort_by_severity(row for row in rows if row.unexplained or row.protected):
+        groups.setdefault(row.address if row.deliveries else (row.unexplained, row.protected), []).append(row)
     return list(groups.values())
 
 
@@ -316,8 +319,87 @@ class RiskPhrase(Struct, frozen=True):
 
 def weigh_risks(row: ChangeRow) -> list[RiskPhrase]:
     """What a reviewer must see, a phrase each, the most severe first."""
-    phrases = [RiskPhrase(risk.text, risk in SEVERE) for risk in Risk if risk in row.risks]
+    return _weigh(row, row.risks)
+
+
+def weigh_unexplained(row: ChangeRow) -> list[RiskPhrase]:
+    """The same without the risks that changes of entry points show."""
+    return _weigh(row, row.unexplained)
+
+
+def _weigh(row: ChangeRow, risks: Collection[Risk]) -> list[RiskPhrase]:
+    phrases = [RiskPhrase(risk.text, risk in SEVERE) for risk in Risk if risk in risks]
     return [*phrases, *([RiskPhrase(PROTECTED, False)] if row.protected else [])]
+
+
+# --- access
+
+ACCESS = "Access"
+_COUNTED: Mapping[Verdict, tuple[str, str]] = {
+    Verdict.WIDENS: ("widens", "widen"),
+    Verdict.EXPOSES: ("exposed", "exposed"),
+    Verdict.LOCKS_OUT: ("locked out", "locked out"),
+    Verdict.NARROWS: ("narrows", "narrow"),
+    Verdict.CLOSES: ("closed", "closed"),
+}
+_FEW_CAUSES = 3
+FEW_ENTRY_POINTS = 3
+
+
+def count_access(rows: Outline) -> str:
+    """`Access: 2 entry points widen, 1 exposed, 1 unknown.`; empty if no entry point changes.
+
+    After a comparison with a base, what this branch does not cause is counted last.
+    """
+    own = [row for row in rows.access if row.cause in (None, Cause.THIS_CHANGE)]
+    counts = [
+        (sum(1 + len(row.more) for row in own if row.is_certain and row.verdict is verdict), words)
+        for verdict, words in _COUNTED.items()
+    ]
+    counts.append((sum(1 + len(row.more) for row in own if not row.is_certain), ("unknown", "unknown")))
+    counts.append(
+        (sum(1 + len(row.more) for row in rows.access if row not in own), ("not by this branch", "not by this branch"))
+    )
+    parts = [(number, one if number == 1 else many) for number, (one, many) in counts if number]
+    if not parts:
+        return ""
+    (number, word), *others = parts
+    listed = [f"{count(number, 'entry point')} {word}", *(f"{number} {word}" for number, word in others)]
+    return f"{ACCESS}: {', '.join(listed)}."
+
+
+def describe_access(row: AccessRow, quote: Callable[[str], str] = str, emphasize: Callable[[str], str] = str) -> str:
+    """`https://shop.example.com/admin… lets in requests that were refused`"""
+    text, cause = describe_verdict(row), describe_access_cause(row)
+    return f"{quote(row.entry_point)}{'' if row.is_certain else ':'} {emphasize(text)}{cause and f' ({cause})'}"
+
+
+def describe_verdict(row: AccessRow) -> str:
+    """`lets in requests that were refused`"""
+    return row.verdict.text if row.is_certain else f"unknown whether it {row.verdict.text}"
+
+
+def describe_access_cause(row: AccessRow) -> str:
+    """`pending before this branch`; empty if the reviewed commits cause it."""
+    return "" if row.cause in (None, Cause.THIS_CHANGE) else _FOREIGN[row.cause]
+
+
+def explain_access(row: AccessRow, quote: Callable[[str], str] = str) -> Iterator[str]:
+    """Who gets through before and after, an example, what is not known, and the resources that cause the change."""
+    yield f"{quote(row.before)} → {quote(row.after)}"
+    if row.witness:
+        yield f"for example: {quote(row.witness.replace('`', ''))}"
+    if row.depends_on:
+        yield f"depends on: {quote('; '.join(row.depends_on))}"
+    if row.causes:
+        more = len(row.causes) - _FEW_CAUSES
+        listed = ", ".join(map(quote, row.causes[:_FEW_CAUSES]))
+        yield f"caused by {listed}" + (f" and {more} more" if more > 0 else "")
+
+
+def is_grave(row: AccessRow) -> bool:
+    """Whether the change is shown in bold or red."""
+    return row.verdict.risk in SEVERE
 
 
 def reason(row: ChangeRow, flavour: Flavour, quote: Callable[[str], str] = str) -> str:

@@ -22,6 +22,7 @@ from reconciler.rendering.text_tools import count
 NARROWEST = 40
 _MOST_PROBLEMS = 100  # more would push the changes off the screen
 _FIELD_INDENT = 6
+_MOST_ACCESS = 50  # rows; more would push the changes off the screen
 _FEW = 8  # lines of a value that is added or removed as a whole; its file has the rest
 
 
@@ -78,6 +79,7 @@ class _Page:
         yield self.rule_changes()
         yield self.base()
         yield self.problems()
+        yield self.access()
         yield self.legend()
         if self.flavour is Flavour.PLAN and self.rows.is_attributed:
             yield from self.groups()
@@ -144,6 +146,27 @@ class _Page:
         if len(rows) > _MOST_PROBLEMS:
             more = f"… and {len(rows) - _MOST_PROBLEMS:,} more problems; --format json lists all of them"
             yield from self.block(more, 2, Paint.ALARM)
+
+    def access(self) -> Iterator[str]:
+        """The entry points that let other requests through."""
+        rows = self.rows.access if self.flavour is Flavour.PLAN else ()
+        if not rows:
+            return
+        yield self.paint(Paint.STRONG, f"{phrases.ACCESS}:")
+        for row in rows[:_MOST_ACCESS]:
+            paint = Paint.ALARM if phrases.is_grave(row) else Paint.CHANGED
+            sign = "  !" if row.verdict.risk is not None else ""
+            yield from self.block(phrases.describe_access(row), 4, paint, sign)
+            for line in phrases.explain_access(row):
+                yield from self.block(line, _FIELD_INDENT)
+            if row.more:
+                first = ", ".join(row.more[: phrases.FEW_ENTRY_POINTS])
+                more = len(row.more) - phrases.FEW_ENTRY_POINTS
+                rest = f" and {more:,} more (--format json lists all of them)" if more > 0 else ""
+                yield from self.block(f"also {first}{rest}", _FIELD_INDENT, Paint.FAINT)
+        if len(rows) > _MOST_ACCESS:
+            left = f"… and {len(rows) - _MOST_ACCESS:,} more rows; --format json lists all of them"
+            yield from self.block(left, 2, Paint.ALARM)
 
     def legend(self) -> Iterator[str]:
         if self.flavour is Flavour.DRIFT and (self.rows.changes or self.rows.additions):
@@ -253,6 +276,8 @@ class _Page:
 
     def summary(self) -> Iterator[str]:
         rows = self.rows
+        if self.flavour is Flavour.PLAN and (access := phrases.count_access(rows)):
+            yield from self.block(access, 0, Paint.STRONG)
         if self.flavour is Flavour.PLAN and rows.is_attributed:
             for group in phrases.list_groups(rows):
                 yield from self.block(phrases.summarize_group(group), 0, Paint.STRONG)

@@ -1,0 +1,186 @@
+"""The section Access of a plan in each format: the entry points that change, an example of each, and their causes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from reconciler.languages.yaml.reader import read
+from reconciler.model.access_change import AccessChange, Verdict
+from reconciler.model.change import Risk
+from reconciler.model.plan import Approval, ApprovalItem, Plan
+from reconciler.model.value import Secret
+from reconciler.rendering.html.plan_page import render_page
+from reconciler.rendering.plan.approval_entries import render_entries
+from reconciler.rendering.plan.ci_annotations import render_github, render_gitlab
+from reconciler.rendering.plan.findings import list_findings
+from reconciler.rendering.plan.markdown import render_markdown
+from reconciler.rendering.plan.outline import build_outline
+from reconciler.rendering.plan.phrases import Flavour, count_access
+from reconciler.rendering.plan.sarif import render_sarif
+from reconciler.rendering.plan.text import render_text
+from reconciler.rendering.wire.plan_json import read_plan, write_plan
+from tests.planning.builders import at
+from tests.rendering.plans import ACCESS, REVIEWED
+
+WIDENED, UNKNOWN = ACCESS[0], ACCESS[-2]
+OWN = replace(REVIEWED, access=(WIDENED,), base=None)
+
+
+def count_verdicts(*verdicts: Verdict) -> str:
+    entries = (replace(WIDENED, verdict=verdict, entry_point=str(n)) for n, verdict in enumerate(verdicts))
+    return count_access(build_outline(Plan("prod", access=tuple(entries))))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "text"),
+    [
+        ((), ""),
+        ((Verdict.WIDENS, Verdict.WIDENS, Verdict.EXPOSES), "Access: 2 entry points widen, 1 exposed."),
+        ((Verdict.WIDENS, Verdict.LOCKS_OUT), "Access: 1 entry point widens, 1 locked out."),
+        ((Verdict.NARROWS, Verdict.CLOSES, Verdict.CLOSES), "Access: 1 entry point narrows, 2 closed."),
+    ],
+)
+def test_the_summary_counts_the_entry_points_by_verdict(verdicts: tuple[Verdict, ...], text: str) -> None:
+    assert count_verdicts(*verdicts) == text
+
+
+def test_the_summary_counts_unknown_entry_points_and_those_of_other_commits_apart() -> None:
+    own = replace(UNKNOWN, cause=WIDENED.cause)
+    rows = build_outline(replace(REVIEWED, access=(*ACCESS, own)))
+    assert count_access(rows) == "Access: 6 entry points widen, 1 unknown, 2 not by this branch."
+
+
+def test_the_summary_begins_with_the_number_of_entry_points() -> None:
+    summary = render_text(OWN).split("\n\n")[-1]
+    assert summary.startswith("Access: 1 entry point widens.\n")
+
+
+@pytest.mark.parametrize("page", [render_text(OWN), render_markdown(OWN), render_page(OWN)])
+def test_a_row_has_the_entry_point_both_states_an_example_and_the_cause(page: str) -> None:
+    section = page[page.index("Access") :]
+    parts = [
+        "https://pay.example.com",
+        "lets in requests that were refused",
+        "203.0.113.0/24",
+        "everyone",
+        "GET https://pay.example.com/ from 192.0.2.1",
+        "TLSEdge/payments",
+    ]
+    assert [part for part in parts if part not in section] == []
+
+
+def test_an_uncertain_row_says_that_it_is_unknown_and_what_it_depends_on() -> None:
+    text = render_text(replace(REVIEWED, access=(UNKNOWN,), base=None), width=200)
+    assert "https://*.example.com: unknown whether it lets in requests that were refused" in text
+    assert "depends on: a wildcard serves all depths" in text
+
+
+def test_entry_points_that_one_cause_changes_in_the_same_way_are_one_row() -> None:
+    (row, *_) = build_outline(REVIEWED).access
+    assert (row.entry_point, len(row.more)) == ("https://pay.example.com", 5)
+    assert "and 2 more (--format json lists all of them)" in render_text(REVIEWED)
+    for page in (render_markdown(REVIEWED), render_page(REVIEWED)):
+        assert "<details><summary>and 5 more" in page
+        assert "https://za.pay.example.com" in page
+    assert [entry["entry_point"] for entry in json.loads(write_plan(REVIEWED))["access"]] == [
+        entry.entry_point for entry in ACCESS
+    ]
+
+
+def test_rows_of_other_commits_come_last_and_say_so() -> None:
+    text = render_text(REVIEWED, width=200)
+    lines = [line.strip() for line in text.splitlines() if line.startswith("  ! http") or "may open is" in line]
+    assert lines == [
+        "! https://pay.example.com lets in requests that were refused",
+        "! what TunnelCredential/rome may open is a new way in (pending before this branch)",
+        "! https://*.example.com: unknown whether it lets in requests that were refused (drift)",
+    ]
+
+
+def test_the_risks_do_not_repeat_what_an_entry_point_shows() -> None:
+    assert "**widens access**: update" not in render_markdown(OWN)
+    assert "**widens access**: update `TLSEdge/payments`" in render_markdown(replace(OWN, access=()))
+    ids = [(finding.id, finding.subject) for finding in list_findings(OWN)]
+    assert ("widens-access", "https://pay.example.com") in ids
+    assert ("widens-access", "TLSEdge/payments") not in ids
+
+
+def test_a_risk_that_no_entry_point_explains_is_still_a_risk() -> None:
+    changes = tuple(
+        replace(change, risks=(Risk.WIDENS_ACCESS, Risk.DISABLES_AGENT))
+        if change.address == at("TLSEdge/payments")
+        else change
+        for change in OWN.changes
+    )
+    assert "disables agents: update `TLSEdge/payments`" in render_markdown(replace(OWN, changes=changes))
+
+
+def test_annotations_stand_at_the_line_of_the_resource_that_causes_the_change() -> None:
+    findings = list_findings(OWN)
+    (finding,) = (finding for finding in findings if finding.subject == "https://pay.example.com")
+    assert (finding.file, finding.line) == ("manifests/payments.yaml", 12)
+    for text in (
+        render_sarif(findings, version="1", fallback="a.yaml"),
+        render_gitlab(findings, fallback="a.yaml"),
+        render_github(findings),
+    ):
+        assert "lets in requests that were refused" in text
+
+
+def test_drift_has_no_section_access() -> None:
+    assert "Access" not in render_text(OWN, flavour=Flavour.DRIFT)
+    assert "### Access" not in render_markdown(OWN, flavour=Flavour.DRIFT)
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_section_fits_the_width(width: int) -> None:
+    text = render_text(replace(REVIEWED, access=(replace(WIDENED, before="10.0.0.0/8 " * 30), UNKNOWN)), width=width)
+    section = text[text.index("Access:") : text.index("Changes by")]
+    assert max(map(len, section.splitlines())) <= width
+
+
+def test_a_plan_file_keeps_the_section() -> None:
+    assert read_plan(write_plan(REVIEWED), refuse).access == ACCESS
+
+
+def refuse(digest: str, source: str) -> Secret:
+    raise AssertionError("this plan has no secrets")
+
+
+def write_entry(subject: str) -> str:
+    items = (ApprovalItem(subject, "", "abcd"),)
+    return render_entries(Plan("s", approvals=(Approval("widens_access", "*", 1, "", items=items),)))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "https://shop.example.com/admin…",
+        "https://*.example.com",
+        "tcp://1.tcp.example.com:12345",
+        "https://api.internal:8080 (internal)",
+        "what TunnelCredential/ci may open",
+        "the dashboard",
+    ],
+)
+def test_an_entry_of_approvals_yaml_names_the_entry_point_as_it_is(subject: str) -> None:
+    assert f"  - widens_access: {subject}\n    until:" in write_entry(subject)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+def test_every_entry_point_can_be_read_back_from_its_entry(text: str) -> None:
+    entry = write_entry(f"https://shop.example.com/{text}")
+    (document,) = read(entry.encode(), "approvals.yaml").documents
+    assert document.value["approvals"][0]["widens_access"] == f"https://shop.example.com/{text}"
+
+
+def test_hostile_text_of_an_entry_point_does_not_leave_its_line() -> None:
+    hostile = AccessChange("https://a/\n::error ::x\x1b[31m", Verdict.WIDENS, "a\nb", "c", "d\n", True, (), "")
+    text = render_text(Plan("s", access=(hostile,)))
+    assert "\x1b" not in text
+    assert not any(line.lstrip().startswith("::error") for line in text.splitlines())
