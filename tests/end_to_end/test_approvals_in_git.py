@@ -10,9 +10,12 @@ from tests.harness.platform import Sandbox
 from tests.harness.project import Project, policies, resource
 
 OFFICE = policies("office")[0]
-EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
-OPEN_EDGE = resource("TLSEdge", "pay")
 DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")
+BACKEND = resource("TunnelGroupBackend", "pay", labels={"app": "pay"})
+OPEN = {"hostports": ["pay.example.com:443"], "backend": {"backend_id": {"ref": "TunnelGroupBackend/pay"}}}
+EDGE = resource("TLSEdge", "pay", **OPEN, ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
+OPEN_EDGE = resource("TLSEdge", "pay", **OPEN)
+SERVED = (OFFICE, DOMAIN, BACKEND)
 SETTINGS = "version: 1\nstack: prod\nlimits: {requests_per_minute: 100000}\n"
 
 
@@ -37,14 +40,14 @@ def guarded(on_sandbox: Project) -> Project:
 
 
 def test_a_change_that_widens_access_passes_with_the_entries_that_the_plan_prints(guarded: Project) -> None:
-    apply(guarded, OFFICE, EDGE)
-    guarded.declare(OFFICE, OPEN_EDGE)
+    apply(guarded, *SERVED, EDGE)
+    guarded.declare(*SERVED, OPEN_EDGE)
     assert guarded("apply", "-y", "--quiet").code == 4
     guarded.write("approvals.yaml", print_required_entries(guarded))
     assert guarded("plan", "--fail-on", "approvals").code == 0
     assert guarded("apply", "-y", "--quiet").out == "Applied: 1 updated.\n"
     unused = guarded("plan")
-    note = "note: widens_access: TLSEdge/pay: this plan has no such change; it can stay until "
+    note = "note: widens_access: tls://pay.example.com: this plan has no such change; it can stay until "
     assert note in " ".join(unused.out.partition("match the manifests.\n")[2].split())
     assert (unused.code, unused.err) == (0, "")
     quiet = guarded("apply", "-y", "--quiet")
@@ -82,12 +85,17 @@ def test_an_entry_for_something_else_approves_nothing(
     assert '"code": "unused-approval"' in answer.out
 
 
-def test_another_change_of_the_same_object_needs_another_approval(guarded: Project) -> None:
-    apply(guarded, OFFICE, EDGE)
-    guarded.declare(OFFICE, OPEN_EDGE)
+def test_another_change_of_the_same_entry_point_needs_another_approval(guarded: Project) -> None:
+    apply(guarded, *SERVED, EDGE)
+    guarded.declare(*SERVED, OPEN_EDGE)
     guarded.write("approvals.yaml", print_required_entries(guarded))
-    guarded.declare(OFFICE, resource("TLSEdge", "pay", description="open to everyone"))
+    rule = resource(
+        "IPPolicyRule", "home", ip_policy_id={"ref": "IPPolicy/office"}, cidr="192.0.2.0/24", action="allow"
+    )
+    guarded.declare(*SERVED, EDGE, rule)
     assert guarded("plan", "--fail-on", "approvals").code == 4
+    guarded.declare(*SERVED, OPEN_EDGE)
+    assert guarded("plan", "--fail-on", "approvals").code == 0
 
 
 def test_a_guard_over_the_whole_plan_is_approved_for_exactly_its_changes(on_sandbox: Project) -> None:

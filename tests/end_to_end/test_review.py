@@ -12,7 +12,11 @@ from tests.harness.platform import Sandbox
 from tests.harness.project import Project, policies, resource
 
 OFFICE, OTHER = policies("office", "other")
-EDGE = resource("TLSEdge", "pay", ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
+DOMAIN = resource("ReservedDomain", "pay", domain="pay.example.com")
+BACKEND = resource("TunnelGroupBackend", "pay", labels={"app": "pay"})
+OPEN = {"hostports": ["pay.example.com:443"], "backend": {"backend_id": {"ref": "TunnelGroupBackend/pay"}}}
+EDGE = resource("TLSEdge", "pay", **OPEN, ip_restriction={"ip_policy_ids": [{"ref": "IPPolicy/office"}]})
+SERVED = (OFFICE, OTHER, DOMAIN, BACKEND)
 SETTINGS = """\
 version: 1
 stack: prod
@@ -49,7 +53,7 @@ def merged(on_sandbox: Project, host: CodeHost, sandbox: Sandbox, monkeypatch: p
         "GITHUB_TOKEN": TOKEN,
     }
     on_sandbox.write("reconciler.yaml", SETTINGS)
-    on_sandbox.declare(OFFICE, OTHER, EDGE)
+    on_sandbox.declare(*SERVED, EDGE)
     run_git(on_sandbox, "init", "--quiet", "--initial-branch=main")
     commit(on_sandbox)
     assert on_sandbox("apply", "-y", "--quiet").code == 0
@@ -68,15 +72,17 @@ def comment(project: Project, host: CodeHost) -> str:
 
 
 def test_a_pull_request_that_removes_an_ip_restriction_widens_access(merged: Project, host: CodeHost) -> None:
-    merged.declare(OFFICE, OTHER, resource("TLSEdge", "pay"))
+    merged.declare(*SERVED, resource("TLSEdge", "pay", **OPEN))
     commit(merged)
     body = comment(merged, host)
     top, _, rest = body.partition("### Changes by this branch")
     assert "**Changes by this branch: 1 to update.** Compared with `main`" in top
     assert "- Drift: 1 to update." in top
-    assert "- **widens access**: update `TLSEdge/pay`" in top
-    assert "pass `--allow widens_access:TLSEdge=1`" in top
-    assert "```yaml\napprovals:\n  - widens_access: TLSEdge/pay\n" in top
+    assert "**Access: 1 entry point widens.**" in top
+    assert "- ⚠️ `tls://pay.example.com` **lets in requests that were refused**\n  - `no one` → `everyone`\n" in top
+    assert "  - caused by `TLSEdge/pay`\n" in top
+    assert "pass `--allow widens_access:*=1`" in top
+    assert "```yaml\napprovals:\n  - widens_access: tls://pay.example.com\n    until:" in top
     assert "IPPolicy/office (ipp_" in rest
     assert rest.index("TLSEdge/pay") < rest.index("<summary><b>Drift: changed on the platform")
     assert rest.index("<summary><b>Drift: changed on the platform") < rest.index("IPPolicy/other")
@@ -98,7 +104,7 @@ def test_a_pull_request_that_only_edits_a_comment_has_no_changes_beside_drift(me
 
 def test_a_branch_behind_its_base_is_reported_with_what_to_merge(merged: Project) -> None:
     run_git(merged, "checkout", "--quiet", "main")
-    merged.declare(OFFICE, OTHER, EDGE, *policies("newer"))
+    merged.declare(*SERVED, EDGE, *policies("newer"))
     commit(merged)
     run_git(merged, "checkout", "--quiet", "review")
     text = merged("plan", "--base", "main").out

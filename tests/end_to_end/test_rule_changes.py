@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.end_to_end.test_review import EDGE, OFFICE, OTHER, SETTINGS, run_git
+from tests.end_to_end.test_review import EDGE, OPEN, SERVED, SETTINGS, run_git
 from tests.harness.platform import Sandbox
 from tests.harness.project import Project, policies, resource
 
@@ -17,13 +17,13 @@ LOOSE = SETTINGS.replace("[widens_access]", "[]")
 def loosened(on_sandbox: Project, sandbox: Sandbox) -> Project:
     """A branch that removes a restriction together with the guard that would ask for approval."""
     on_sandbox.write("reconciler.yaml", SETTINGS)
-    on_sandbox.declare(OFFICE, OTHER, EDGE)
+    on_sandbox.declare(*SERVED, EDGE)
     run_git(on_sandbox, "init", "--quiet", "--initial-branch=main")
     commit(on_sandbox)
     assert on_sandbox("apply", "-y", "--quiet").code == 0
     run_git(on_sandbox, "checkout", "--quiet", "-b", "review")
     on_sandbox.write("reconciler.yaml", LOOSE)
-    on_sandbox.declare(OFFICE, OTHER, resource("TLSEdge", "pay"))
+    on_sandbox.declare(*SERVED, resource("TLSEdge", "pay", **OPEN))
     commit(on_sandbox)
     return on_sandbox
 
@@ -38,7 +38,7 @@ def test_a_branch_that_removes_the_rule_that_judges_it_is_blocked(loosened: Proj
     assert result.code == 4
     assert result.out.startswith("! This branch loosens a rule: guards.require_approval: ")
     assert "blocked: loosens_rule:guards.require_approval=1: this branch loosens a rule\n" in result.err
-    assert "blocked: widens_access:TLSEdge=1: widens access\n" in result.err
+    assert "blocked: widens_access:*=1: widens access\n" in result.err
     assert "  - loosens_rule: guards.require_approval\n    until:" in result.err.replace("note: ", "")
 
 
@@ -87,7 +87,7 @@ def test_a_flag_approves_a_rule_by_its_name(loosened: Project) -> None:
 
 def test_a_branch_that_loosens_no_rule_shows_no_rules(loosened: Project) -> None:
     loosened.write("reconciler.yaml", SETTINGS)
-    loosened.declare(OFFICE, OTHER, EDGE, *policies("more"))
+    loosened.declare(*SERVED, EDGE, *policies("more"))
     commit(loosened)
     result = loosened(
         "plan", "--base", "main", "--fail-on", "approvals", "--format", "text", "--format", "html=out.html"

@@ -16,12 +16,16 @@ from tests.harness.workspaces import Document, domain, policy
 from tests.operations.test_base_plan import Repository
 
 OFFICE = policy("office")
-EDGE: Document = {
-    "kind": "TLSEdge",
-    "name": "pay",
-    "spec": {"description": "pay", "ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/office"}]}},
+BACKEND: Document = {"kind": "TunnelGroupBackend", "name": "pay", "spec": {"labels": {"app": "pay"}}}
+OPEN: dict[str, Any] = {
+    "description": "pay",
+    "hostports": ["pay.example.com:443"],
+    "backend": {"backend_id": {"ref": "TunnelGroupBackend/pay"}},
 }
-OPEN_EDGE: Document = {"kind": "TLSEdge", "name": "pay", "spec": {"description": "pay"}}
+RESTRICTED = {**OPEN, "ip_restriction": {"ip_policy_ids": [{"ref": "IPPolicy/office"}]}}
+EDGE: Document = {"kind": "TLSEdge", "name": "pay", "spec": RESTRICTED}
+OPEN_EDGE: Document = {"kind": "TLSEdge", "name": "pay", "spec": OPEN}
+SERVED = (OFFICE, domain("pay"), BACKEND)
 GUARDS = "guards: {require_approval: [widens_access], max_delete_percent: 10, max_update_percent: 20}\n"
 POLICY = """\
 policy: restricted
@@ -78,7 +82,7 @@ def list_violated(plan: Plan) -> list[str]:
 
 async def begin(sandbox: Sandbox, repository: Repository, *documents: Document, settings: str = GUARDS) -> None:
     """The project on main, applied, and a branch that is checked out."""
-    repository.commit(*(documents or (OFFICE, EDGE)), settings=settings)
+    repository.commit(*(documents or (*SERVED, EDGE)), settings=settings)
     env = "prod" if (repository.root / "environments/prod.yaml").exists() else None
     result = await open_on(sandbox, repository, env).apply()
     assert not result.problems, result
@@ -101,11 +105,11 @@ async def test_a_branch_that_no_longer_requires_an_approval_still_needs_it(
     sandbox: Sandbox, repository: Repository, settings: str, subject: str
 ) -> None:
     await begin(sandbox, repository)
-    repository.commit(OFFICE, OPEN_EDGE, settings=settings)
+    repository.commit(*SERVED, OPEN_EDGE, settings=settings)
     plan = await plan_on(sandbox, repository)
     assert f"loosens_rule {subject}" in list_loosened(plan)
     assert f"loosens_rule:{subject}=1" in list_missing(plan)
-    assert "widens_access:TLSEdge=1" in list_missing(plan)
+    assert "widens_access:*=1" in list_missing(plan)
 
 
 @pytest.mark.parametrize("name", ["max_delete_percent", "max_update_percent"])
@@ -128,14 +132,14 @@ async def test_a_branch_with_a_stricter_rule_is_judged_by_it_and_loosens_nothing
     sandbox: Sandbox, repository: Repository
 ) -> None:
     await begin(sandbox, repository, settings="")
-    repository.commit(OFFICE, OPEN_EDGE, settings=GUARDS)
+    repository.commit(*SERVED, OPEN_EDGE, settings=GUARDS)
     plan = await plan_on(sandbox, repository)
-    assert (list_loosened(plan), list_missing(plan)) == ([], ["widens_access:TLSEdge=1"])
+    assert (list_loosened(plan), list_missing(plan)) == ([], ["widens_access:*=1"])
 
 
 async def test_an_approved_rule_is_the_only_one_that_judges(sandbox: Sandbox, repository: Repository) -> None:
     await begin(sandbox, repository)
-    repository.commit(OFFICE, OPEN_EDGE, settings="")
+    repository.commit(*SERVED, OPEN_EDGE, settings="")
     subjects = ("guards.max_delete_percent", "guards.max_update_percent", "guards.require_approval")
     plan = await plan_on(sandbox, repository, allow={("loosens_rule", subject): 1 for subject in subjects})
     assert list_loosened(plan) == [f"loosens_rule {subject}" for subject in subjects]
@@ -147,7 +151,7 @@ async def test_an_entry_of_approvals_yaml_approves_this_loosening_and_no_other(
 ) -> None:
     await begin(sandbox, repository)
     only = "guards: {max_delete_percent: 10, max_update_percent: 20}\n"
-    repository.commit(OFFICE, OPEN_EDGE, settings=only)
+    repository.commit(*SERVED, OPEN_EDGE, settings=only)
     (change,) = (await plan_on(sandbox, repository)).rule_changes
     entry = f"- loosens_rule: guards.require_approval\n  until: '2030-01-01'\n  digest: {change.digest}\n"
     write(repository, "approvals.yaml", f"approvals:\n{entry}")
@@ -157,7 +161,7 @@ async def test_an_entry_of_approvals_yaml_approves_this_loosening_and_no_other(
     write(repository, "approvals.yaml", f"approvals:\n{entry.replace('2030', '2020')}")
     assert "loosens_rule:guards.require_approval=1" in list_missing(await plan_on(sandbox, repository))
     repository.git("checkout", "--quiet", "--force", "main")
-    repository.commit(OFFICE, EDGE, settings=GUARDS.replace("[widens_access]", "[widens_access, runs_command]"))
+    repository.commit(*SERVED, EDGE, settings=GUARDS.replace("[widens_access]", "[widens_access, runs_command]"))
     repository.git("checkout", "--quiet", "review")
     write(repository, "approvals.yaml", f"approvals:\n{entry}")
     assert "loosens_rule:guards.require_approval=1" in list_missing(await plan_on(sandbox, repository))
@@ -181,10 +185,10 @@ async def test_an_environment_that_requires_no_approval_any_more_is_judged_by_th
     weaker = GUARDS.replace("[widens_access]", "[]")
     await begin(sandbox, repository, settings=settings)
     write(repository, "environments/prod.yaml", f"limits: {{concurrency: 4}}\n{weaker}")
-    repository.commit(OFFICE, OPEN_EDGE, settings=settings)
+    repository.commit(*SERVED, OPEN_EDGE, settings=settings)
     plan = await plan_on(sandbox, repository, env="prod")
     assert list_loosened(plan) == ["loosens_rule guards.require_approval"]
-    assert list_missing(plan) == ["loosens_rule:guards.require_approval=1", "widens_access:TLSEdge=1"]
+    assert list_missing(plan) == ["loosens_rule:guards.require_approval=1", "widens_access:*=1"]
     (change,) = plan.rule_changes
     assert str(change.position).startswith("environments/prod.yaml:2")
     assert list_loosened(await plan_on(sandbox, repository)) == []  # elsewhere, nothing is loosened
@@ -195,7 +199,7 @@ async def test_a_renamed_environment_has_unknown_rules(sandbox: Sandbox, reposit
     await begin(sandbox, repository, settings="")
     repository.git("mv", "infra/tunnels/environments/prod.yaml", "infra/tunnels/environments/live.yaml")
     write(repository, "environments/live.yaml", "stack: prod\n")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     plan = await plan_on(sandbox, repository, env="live")
     assert (list_loosened(plan), list_missing(plan)) == (["loosens_rule base/settings"], ["loosens_rule:base=1"])
 
@@ -260,7 +264,7 @@ async def test_a_branch_that_weakens_a_policy_is_judged_by_that_of_the_base(
 ) -> None:
     write(repository, "policies/access.yaml", POLICY)
     await begin(sandbox, repository, settings="")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     attack(repository)
     commit(repository)
     plan = await plan_on(sandbox, repository)
@@ -287,7 +291,7 @@ async def test_a_policy_that_is_as_strict_as_before_loosens_nothing(
 ) -> None:
     write(repository, "policies/access.yaml", POLICY)
     await begin(sandbox, repository, settings="")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     repair(repository)
     commit(repository)
     plan = await plan_on(sandbox, repository)
@@ -299,7 +303,7 @@ async def test_an_exemption_of_both_sides_counts_and_one_that_the_base_ended_doe
 ) -> None:
     write(repository, "policies/access.yaml", POLICY + EXEMPTION)
     await begin(sandbox, repository, settings="")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     assert list_violated(await plan_on(sandbox, repository)) == []
     repository.git("checkout", "--quiet", "main")
     write(repository, "policies/access.yaml", POLICY)
@@ -332,14 +336,14 @@ async def test_a_wrong_policy_can_be_repaired(sandbox: Sandbox, repository: Repo
 
 async def test_a_branch_behind_its_base_is_judged_by_it(sandbox: Sandbox, repository: Repository) -> None:
     await begin(sandbox, repository, settings="")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     repository.git("checkout", "--quiet", "main")
-    repository.commit(OFFICE, EDGE, settings=GUARDS)
+    repository.commit(*SERVED, EDGE, settings=GUARDS)
     repository.git("checkout", "--quiet", "review")
     plan = await plan_on(sandbox, repository)
     assert plan.base is not None
     assert plan.base.behind == 1
-    assert "widens_access:TLSEdge=1" in list_missing(plan)
+    assert "widens_access:*=1" in list_missing(plan)
     assert "loosens_rule:guards.require_approval=1" in list_missing(plan)
 
 
@@ -351,10 +355,10 @@ async def test_invalid_manifests_of_the_base_need_approval_and_leave_its_setting
     repository.commit({"kind": "IPPolicy", "name": "a", "spec": {"descripton": "a"}}, settings=GUARDS)
     repository.git("checkout", "--quiet", "review")
     repository.git("merge", "--quiet", "--no-edit", "main")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     plan = await plan_on(sandbox, repository)
     assert list_missing(plan)[:2] == ["loosens_rule:base=1", "loosens_rule:guards.max_delete_percent=1"]
-    assert "widens_access:TLSEdge=1" in list_missing(plan)
+    assert "widens_access:*=1" in list_missing(plan)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +378,7 @@ async def test_unreadable_rules_of_the_base_need_approval(
     repository.git("checkout", "--quiet", "review")
     repository.git("merge", "--quiet", "--no-edit", "main")
     (repository.root / "policies/wrong.yaml").unlink(missing_ok=True)
-    repository.commit(OFFICE, EDGE)
+    repository.commit(*SERVED, EDGE)
     plan = await plan_on(sandbox, repository)
     assert (list_loosened(plan), list_missing(plan)) == ([f"loosens_rule base/{part}"], ["loosens_rule:base=1"])
     assert list_missing(await plan_on(sandbox, repository, allow={("loosens_rule", "base"): 1})) == []
@@ -384,7 +388,7 @@ async def test_the_first_pull_request_has_no_rules_to_loosen(sandbox: Sandbox, r
     (repository.folder / "README").write_text("no project yet\n")
     commit(repository)
     repository.git("checkout", "--quiet", "-b", "review")
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     plan = await plan_on(sandbox, repository)
     assert (list_loosened(plan), list_missing(plan)) == ([], [])
 
@@ -395,7 +399,7 @@ async def test_a_project_that_was_moved_to_another_folder_has_unknown_rules(
     await begin(sandbox, repository)
     repository.git("mv", "infra/tunnels", "infra/other")
     repository.root = repository.folder / "infra" / "other"
-    repository.commit(OFFICE, OPEN_EDGE)
+    repository.commit(*SERVED, OPEN_EDGE)
     plan = await plan_on(sandbox, repository)
     assert (list_loosened(plan), list_missing(plan)) == (["loosens_rule base/settings"], ["loosens_rule:base=1"])
     assert "infra/tunnels/reconciler.yaml" in str(plan.rule_changes[0].before)

@@ -208,20 +208,25 @@ _COMMIT = "abc1234def5678abc1234def5678abc1234def56"
 _DRIFTED = FieldChange("description", "pay", "Payments", ChangedBy.PLATFORM, cause=Cause.DRIFT)
 
 _PAY = "https://pay.example.com"
-_PAYMENTS_OPEN = {
-    "verdict": Verdict.WIDENS,
-    "before": "203.0.113.0/24",
-    "after": "everyone",
-    "is_certain": True,
-    "causes": ("TLSEdge/payments",),
-    "cause": Cause.THIS_CHANGE,
-}
+
+
+def open_payments(host: str, witness: str, digest: str) -> AccessChange:
+    return AccessChange(
+        f"https://{host}",
+        Verdict.WIDENS,
+        "203.0.113.0/24",
+        "everyone",
+        witness,
+        is_certain=True,
+        causes=("TLSEdge/payments",),
+        digest=digest,
+        cause=Cause.THIS_CHANGE,
+    )
+
+
 ACCESS = (
-    AccessChange(_PAY, witness=f"`GET {_PAY}/` from 192.0.2.1", digest="0123456789abcdef", **_PAYMENTS_OPEN),
-    *(
-        AccessChange(f"https://{name}.pay.example.com", witness="", digest="", **_PAYMENTS_OPEN)
-        for name in ("eu", "us", "jp", "au", "za")
-    ),
+    open_payments("pay.example.com", f"`GET {_PAY}/` from 192.0.2.1", "0123456789abcdef"),
+    *(open_payments(f"{name}.pay.example.com", "", "") for name in ("eu", "us", "jp", "au", "za")),
     AccessChange(
         "https://*.example.com",
         Verdict.WIDENS,

@@ -74,7 +74,7 @@ def test_a_row_has_the_entry_point_both_states_an_example_and_the_cause(page: st
     assert [part for part in parts if part not in section] == []
 
 
-def test_an_uncertain_row_says_that_it_is_unknown_and_what_it_depends_on() -> None:
+def test_an_uncertain_row_is_reported_as_unknown_with_what_it_depends_on() -> None:
     text = render_text(replace(REVIEWED, access=(UNKNOWN,), base=None), width=200)
     assert "https://*.example.com: unknown whether it lets in requests that were refused" in text
     assert "depends on: a wildcard serves all depths" in text
@@ -92,7 +92,7 @@ def test_entry_points_that_one_cause_changes_in_the_same_way_are_one_row() -> No
     ]
 
 
-def test_rows_of_other_commits_come_last_and_say_so() -> None:
+def test_rows_of_other_commits_come_last_with_their_cause() -> None:
     text = render_text(REVIEWED, width=200)
     lines = [line.strip() for line in text.splitlines() if line.startswith("  ! http") or "may open is" in line]
     assert lines == [
@@ -144,7 +144,7 @@ def test_the_section_fits_the_width(width: int) -> None:
     assert max(map(len, section.splitlines())) <= width
 
 
-def test_a_plan_file_keeps_the_section() -> None:
+def test_a_plan_file_contains_the_section() -> None:
     assert read_plan(write_plan(REVIEWED), refuse).access == ACCESS
 
 

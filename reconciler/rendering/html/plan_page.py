@@ -270,7 +270,7 @@ def _group_by_risks(rows: Outline, cards: Sequence[Card]) -> Iterator[RiskGroup]
     for group in phrases.group_by_risks(rows.changes):
         actions = phrases.group_by_action(group).items()
         yield RiskGroup(
-            phrases.weigh_unexplained(group[0]),
+            phrases.weigh_other_risks(group[0]),
             [(action, [card_of[id(row)] for row in same]) for action, same in actions],
             tuple(line for row in group for line in row.deliveries),
         )

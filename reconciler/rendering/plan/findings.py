@@ -214,7 +214,7 @@ def _changes(plan: Plan, flavour: Flavour) -> Iterator[Finding]:
             finding = Finding(rule, text, row.address, brief=brief, is_deletion=change.action is Action.DELETE)
             yield _place(finding, change.position)
             continue
-        rules = [RISKS[risk] for risk in row.unexplained] + ([PROTECTED] if row.protected else [])
+        rules = [RISKS[risk] for risk in row.other_risks] + ([PROTECTED] if row.protected else [])
         if row.cause in BEFORE:
             rules = [BEFORE[row.cause]]
         for rule in rules or [CHANGE]:

@@ -518,7 +518,7 @@ def _risk(rows: Sequence[ChangeRow], listed: int) -> str:
     """Changes with equal risks: `**irreversible**: delete `ReservedDomain/a`, `ReservedDomain/b``"""
     changes = "; ".join(f"{action} {_names(group, listed)}" for action, group in phrases.group_by_action(rows).items())
     lines = (line for row in rows for line in row.deliveries)
-    head = f"- {_join_risks(phrases.weigh_unexplained(rows[0]))}: {changes}"
+    head = f"- {_join_risks(phrases.weigh_other_risks(rows[0]))}: {changes}"
     return "\n".join([head, *(f"  - {code(_cut_visibly(line, _LONGEST_LINE))}" for line in lines)])
 
 

@@ -80,12 +80,12 @@ class ChangeRow(Struct, frozen=True):
     parent: str = ""  # of an addition
     is_pending: bool = False
     cause: Cause | None = None  # as of a field
-    explained: tuple[Risk, ...] = ()  # those of `risks` that changes of entry points show
+    access_risks: tuple[Risk, ...] = ()  # those of `risks` that changes of entry points show
 
     @property
-    def unexplained(self) -> tuple[Risk, ...]:
+    def other_risks(self) -> tuple[Risk, ...]:
         """The risks that only the change itself shows."""
-        return tuple(risk for risk in self.risks if risk not in self.explained)
+        return tuple(risk for risk in self.risks if risk not in self.access_risks)
 
 
 class AccessRow(Struct, frozen=True):
@@ -293,14 +293,14 @@ def symbol(action: Action, order: Order | None) -> str:
 def _changes(plan: Plan, words: _Words) -> tuple[ChangeRow, ...]:
     """The changes, each with the deliveries of its calls."""
     by_address = {call.address: tuple(deliveries.describe(call.deliver)) for call in plan.calls if call.deliver}
-    explained = _explain_risks(plan)
+    by_cause = _explain_risks(plan)
     rows = []
     for change in plan.changes:
         row = _change(change, words)
         if change.address in by_address and change.action in (Action.CREATE, Action.REPLACE):
             row = replace(row, deliveries=by_address[change.address])
-        if row.risks and (shown := explained.get(str(change.address))):
-            row = replace(row, explained=tuple(risk for risk in row.risks if risk in shown))
+        if row.risks and (by_entry := by_cause.get(str(change.address))):
+            row = replace(row, access_risks=tuple(risk for risk in row.risks if risk in by_entry))
         rows.append(row)
     return tuple(rows)
 

@@ -294,8 +294,8 @@ def group_by_risks(rows: Iterable[ChangeRow]) -> list[list[ChangeRow]]:
     A change that delivers a secret stands alone, since its commands have to be read.
     """
     groups: dict[object, list[ChangeRow]] = {}
-    for row in sort_by_severity(row for row in rows if row.unexplained or row.protected):
-        groups.setdefault(row.address if row.deliveries else (row.unexplained, row.protected), []).append(row)
+    for row in sort_by_severity(row for row in rows if row.other_risks or row.protected):
+        groups.setdefault(row.address if row.deliveries else (row.other_risks, row.protected), []).append(row)
     return list(groups.values())
 
 
@@ -322,9 +322,9 @@ def weigh_risks(row: ChangeRow) -> list[RiskPhrase]:
     return _weigh(row, row.risks)
 
 
-def weigh_unexplained(row: ChangeRow) -> list[RiskPhrase]:
+def weigh_other_risks(row: ChangeRow) -> list[RiskPhrase]:
     """The same without the risks that changes of entry points show."""
-    return _weigh(row, row.unexplained)
+    return _weigh(row, row.other_risks)
 
 
 def _weigh(row: ChangeRow, risks: Collection[Risk]) -> list[RiskPhrase]:
