@@ -161,20 +161,50 @@ def test_nothing_refers_to_a_configuration(project: Project) -> None:
     assert "refers to AgentConfig/berlin, which is rendered to a file and has no outputs" in result.err
 
 
-def test_the_agent_starts_with_the_file_that_was_written_for_it(project: Project, tmp_path: Path) -> None:
+ENDPOINT = {"name": "agent-api", "url": "https://agent.berlin.example.com", "upstream": {"url": "4040"}}
+BERLIN_3 = resource(
+    "AgentConfig",
+    "berlin",
+    credential={"ref": "TunnelCredential/berlin"},
+    ingress={"ref": "AgentIngress/connect"},
+    region="eu",
+    metadata="berlin",
+    endpoints=[ENDPOINT],
+)
+
+
+def test_the_file_of_version_3_has_the_delivered_token_and_the_ingress_below_agent(on_sandbox: Project) -> None:
+    on_sandbox.declare(CREDENTIAL, INGRESS, BERLIN_3)
+    assert on_sandbox("apply", "-y").code == 0
+    assert on_sandbox("agent", "config", "berlin", "--out", "agent.yml").code == 0
+    token = (on_sandbox.root / "secrets/berlin.token").read_text()
+    assert read_config(on_sandbox) == {
+        "version": "3",
+        "agent": {"authtoken": token, "connect_url": "eu.connect.example.com", "metadata": "berlin"},
+        "endpoints": [ENDPOINT],
+    }
+
+
+@pytest.mark.parametrize(("config", "opened"), [(BERLIN, "tunnels"), (BERLIN_3, "endpoints")], ids=["2", "3"])
+def test_the_agent_starts_with_the_file_that_was_written_for_it(
+    project: Project, tmp_path: Path, config: dict[str, Any], opened: str
+) -> None:
     file = tmp_path / "agent.yml"
     with SandboxProcess(agent_config=file) as sandbox:
         agent = httpx.Client(base_url=sandbox.agent_url, trust_env=False)
         tunnel = {"name": "late", "proto": "http", "addr": "80", "domain": "late.berlin.example.com"}
         assert agent.post("/api/tunnels", json=tunnel).status_code == 503
         project.use(sandbox)
-        project.declare(CREDENTIAL, DOMAIN, INGRESS, BERLIN)
+        project.declare(CREDENTIAL, DOMAIN, INGRESS, config)
         assert project("apply", "-y").code == 0
         assert project("agent", "config", "berlin", "--out", str(file)).code == 0
         sandbox.post("/_sandbox/agent", {})
-        (running,) = agent.get("/api/tunnels").json()["tunnels"]
+        (running,) = agent.get(f"/api/{opened}").json()[opened]
         agent.close()
         (session,) = sandbox.get("/tunnel_sessions")["tunnel_sessions"]
         (credential,) = sandbox.get("/credentials")["credentials"]
-    assert running["public_url"] == "https://agent.berlin.example.com"
+        (endpoint,) = sandbox.get("/endpoints")["endpoints"]
+    assert running["name"] == "agent-api"
+    assert endpoint["url"] == "https://agent.berlin.example.com"
     assert session["credential"]["id"] == credential["id"]
+    assert session["metadata"] == config["spec"].get("metadata", "")

@@ -10,11 +10,6 @@ from typing import Any
 import httpx
 import pytest
 
-from reconciler.kinds import read_only
-from reconciler.sandbox.agent.process import Agent
-from reconciler.sandbox.agent.tunnels import AgentError
-from reconciler.sandbox.base.database import Database
-from reconciler.sandbox.operations.objects import Objects
 from tests.harness.platform import SandboxProcess
 from tests.sandbox.table import TABLE, Row
 
@@ -279,50 +274,6 @@ def test_an_address_that_a_tunnel_serves_is_taken(sandbox: SandboxProcess, agent
     assert sandbox.refusal("POST", "/endpoints", endpoint) == (400, "18009")
     agent.delete("/api/tunnels/orders")
     sandbox.post("/edges/https", {"hostports": [f"{host}:443"]})
-
-
-def test_configuration_files_are_merged_before_tunnels_start(tmp_path: Path) -> None:
-    """Key by key, and the later file wins; within a tunnel too."""
-    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
-    first.write_text("authtoken: unknown\ntunnels: {orders: {proto: http, addr: 8080, inspect: false}}\n")
-    second.write_text("authtoken: ''\ntunnels: {orders: {addr: 9090}, shop: {proto: http, addr: 80}}\n")
-    database = Database(":memory:")
-    agent = Agent(Objects(database, read_only.list_served()), [first, second])
-    agent.start()
-    assert {tunnel["name"]: tunnel["config"] for tunnel in agent.list_tunnels()} == {
-        "orders": {"addr": "http://localhost:9090", "inspect": False},
-        "shop": {"addr": "http://localhost:80", "inspect": True},
-    }
-    database.close()
-
-
-def test_a_refused_tunnel_does_not_prevent_others_from_starting(tmp_path: Path) -> None:
-    file = tmp_path / "agent.yml"
-    file.write_text(
-        "tunnels: {a: {proto: gopher, addr: 1}, b: {proto: http, addr: 80}, c: {proto: http, addr: 1, domain: c.test}}"
-    )
-    database = Database(":memory:")
-    agent = Agent(Objects(database, read_only.list_served()), [file])
-    with pytest.raises(AgentError) as failed:
-        agent.start()
-    assert str(failed.value).splitlines() == [
-        "agent.yml: cannot open the tunnel 'a': unknown proto 'gopher'",
-        "agent.yml: cannot open the tunnel 'c': You must reserve the hostname 'c.test' before it can be used. "
-        "ERR_NGROK_319",
-    ]
-    assert agent.is_ready
-    assert [tunnel["name"] for tunnel in agent.list_tunnels()] == ["b"]
-    database.close()
-
-
-@pytest.mark.parametrize("text", ["[" * 5000, "tunnels: [", "tunnels: !!int x", "tunnels: 5", "5"])
-def test_an_invalid_configuration_file_is_named(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "agent.yml"
-    file.write_text(text)
-    database = Database(":memory:")
-    with pytest.raises(AgentError, match=r"agent\.yml"):
-        Agent(Objects(database, read_only.list_served()), [file]).start()
-    database.close()
 
 
 def test_a_reserved_address_serves_a_tcp_tunnel(sandbox: SandboxProcess, agent: httpx.Client) -> None:

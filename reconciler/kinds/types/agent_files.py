@@ -440,15 +440,20 @@ class ConfiguredEndpoint(Part):
 
 
 def check_endpoint(endpoint: Mapping[str, Any]) -> Iterator[Finding]:
-    """The rules between the settings of an endpoint: bindings, what its protocol needs, and its policy."""
+    """The rules between the settings of an endpoint: those of its file, its binding, and what its upstream needs."""
+    yield from check_endpoint_settings(endpoint)
     url, bindings = endpoint.get("url"), endpoint.get("bindings") or []
-    scheme = syntax.scheme_of_agent_url(url or "") if isinstance(url, str | None) else ""
+    if len(bindings) == 1 and isinstance(url, str):
+        yield from _check_binding(url, syntax.scheme_of_agent_url(url), bindings[0])
+    yield from check_upstream(_scheme(url), endpoint["upstream"].get("url"), "upstream", "url")
+
+
+def check_endpoint_settings(endpoint: Mapping[str, Any]) -> Iterator[Finding]:
+    """Finds several bindings, two policies, and termination of TLS that the endpoint does not have."""
+    bindings, scheme = endpoint.get("bindings") or [], _scheme(endpoint.get("url"))
     if len(bindings) > 1:
         text = f"has {len(bindings)} items, and an endpoint of an agent at most one binding"
         yield Finding(("bindings",), text, "keep one", code="binding-mismatch")
-    elif bindings and isinstance(url, str):
-        yield from _check_binding(url, scheme, bindings[0])
-    yield from check_upstream(scheme, endpoint["upstream"].get("url"), "upstream", "url")
     if endpoint.get("agent_tls_termination") is not None and scheme not in ("tls", ""):
         yield Finding(
             ("agent_tls_termination",),
@@ -463,6 +468,11 @@ def check_endpoint(endpoint: Mapping[str, Any]) -> Iterator[Finding]:
             "remove traffic_policy_file or traffic_policy",
             code="conflicting-fields",
         )
+
+
+def _scheme(url: object) -> str:
+    """The scheme of the URL of an endpoint; empty if it is not known."""
+    return syntax.scheme_of_agent_url(url or "") if isinstance(url, str | None) else ""
 
 
 def _check_binding(url: str, scheme: str, binding: object) -> Iterator[Finding]:

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from reconciler.model.value import Json
-from reconciler.sandbox.agent import endpoints, tunnels
+from reconciler.sandbox.agent import config_files, endpoints, tunnels
 from reconciler.sandbox.agent.exchanges import CapturedRequests
 from reconciler.sandbox.base import certificates, derive, vocabulary
 from reconciler.sandbox.base.database import Document, Stored
 from reconciler.sandbox.operations import events
 from reconciler.sandbox.operations.objects import PLATFORM_DOMAIN, Objects
-from reconciler.sandbox.wire import parsing
 from reconciler.sandbox.wire.responses import ref
 
 TUNNELS, ENDPOINTS = "AgentTunnel", "AgentEndpoint"
@@ -43,6 +42,7 @@ class Agent:
         self._database = objects.database
         self._configs = configs
         self._token: str | None = None
+        self._metadata = ""
         self.is_ready = False
         self.captured = CapturedRequests()
         objects.run_command = self.run_command
@@ -53,28 +53,34 @@ class Agent:
         """Starts or restarts the agent, and closes whatever runs. None keeps the present token, "" removes it.
 
         Raises AgentError for an unknown token and for an invalid configuration file; the agent is then not ready. Also
-        raises AgentError if some configured tunnels cannot be opened, after all others were opened.
+        raises AgentError if some configured tunnels or endpoints cannot be opened, after all others were opened.
         """
         self.is_ready = False
         self.forget()
         if not all(path.exists() for path in self._configs):
             return
-        files = {path: _read_config(path) for path in self._configs}
-        configured = _merge_configs(files.values())
-        token = configured.get("authtoken")
+        configured = config_files.read(self._configs)
+        token = configured.options.get("authtoken")
         self._token = authtoken or (str(token) if token else None if authtoken == "" else self._token)
+        self._metadata = str(configured.options.get("metadata") or "")
         with self._database.transaction():
             self._session()
         self.is_ready = True
-        errors = []
-        for name, settings in configured["tunnels"].items():
-            try:
-                self.open({**settings, "name": name})
-            except tunnels.AgentError as failed:
-                where = " and ".join(path.name for path, read in files.items() if name in (read.get("tunnels") or {}))
-                errors.append(f"{where}: cannot open the tunnel {name!r}: {' '.join(str(failed).split())}")
+        errors = [*self._open_configured(configured)]
         if errors:
             raise tunnels.settings_error("\n".join(errors))
+
+    def _open_configured(self, configured: config_files.Configuration) -> Iterator[str]:
+        """Opens the tunnels and endpoints of the configuration files. Yields what cannot be opened, and why."""
+        opened = [("tunnel", {**tunnel, "name": name}) for name, tunnel in configured.tunnels.items()]
+        opened += [("endpoint", endpoint) for endpoint in configured.endpoints]
+        for what, settings in opened:
+            try:
+                self.open(settings) if what == "tunnel" else self.open_endpoint(settings)
+            except tunnels.AgentError as failed:
+                name = settings["name"]
+                why = " ".join(str(failed).split())
+                yield f"{configured.sources[name]}: cannot open the {what} {name!r}: {why}"
 
     def forget(self) -> None:
         """Deletes everything that runs, and the sessions of the agent, including those of an earlier process."""
@@ -333,7 +339,7 @@ class Agent:
             "agent_version": _VERSION,
             "credential": ref(credential.id) if credential is not None else None,
             "ip": "127.0.0.1",
-            "metadata": "",
+            "metadata": self._metadata,
             "os": "linux",
             "region": "us",
             "started_at": moment,
@@ -351,25 +357,3 @@ class Agent:
     def _describe_session(self, session: Stored) -> Document:
         raw = session.body["_raw"]
         return {"id": session.id, **{name: value for name, value in raw.items() if name != "credential"}}
-
-
-def _merge_configs(files: Iterable[Document]) -> Document:
-    """One configuration from several files: later values take precedence, for the keys of each tunnel too."""
-    merged: Document = {}
-    tunnels: dict[str, Document] = {}
-    for file in files:
-        merged |= file
-        for name, settings in (file.get("tunnels") or {}).items():
-            tunnels[name] = {**tunnels.get(name, {}), **settings}
-    return {**merged, "tunnels": tunnels}
-
-
-def _read_config(path: Path) -> Document:
-    try:
-        config = parsing.document(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise tunnels.settings_error(f"{path.name}: {error}") from error
-    configured = config.get("tunnels") or {} if isinstance(config, dict) else None
-    if not isinstance(configured, dict) or not all(isinstance(settings, dict) for settings in configured.values()):
-        raise tunnels.settings_error(f"{path.name} is not an agent configuration")
-    return dict(config)
