@@ -494,7 +494,6 @@ LIVES = (
         {
             **_OTHER_TEXTS,
             "domain": "elsewhere.example.com",
-            "region": "us",
             "resolves_to": [{"value": "ap"}],
             "certificate_management_policy.private_key_type": "ecdsa",
             "http_endpoint_configuration_id": _CONFIGURATIONS[1],

@@ -20,6 +20,7 @@ from reconciler.model import owner_record as owners
 from reconciler.model.address import Address
 from reconciler.model.fields.annotations import (
     AlwaysSent,
+    CreateOnly,
     Immutable,
     InputOnly,
     PathOnly,
@@ -57,6 +58,11 @@ class Leaf:
     def is_hidden(self) -> bool:
         """Whether the field is missing in lists."""
         return InputOnly in self.field or InputOnly in self.top
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether another value is a change."""
+        return CreateOnly not in self.field
 
     @property
     def is_platforms(self) -> bool:

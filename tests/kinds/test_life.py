@@ -184,7 +184,7 @@ def test_the_lives_of_a_kind_declare_and_change_every_field(kind: Kind) -> None:
     declared = {path for path in known for life in its_lives if value_at(life.spec, path) is not None}
     changed = {path for life in its_lives for path in life.others}
     assert declared == known.keys()
-    assert changed == {path for path, leaf in known.items() if len(leaf.field.choices) != 1}
+    assert changed == {path for path, leaf in known.items() if len(leaf.field.choices) != 1 and leaf.has_effect}
     parts = {path for life in its_lives for path in life.replaced}
     assert parts == {field.name for field in kind.fields if field.immutable_part is not None}
 
@@ -466,7 +466,7 @@ def may_stay(leaf: Leaf, before: Any) -> bool:
     is_default = before == {} or same(leaf, before, leaf.field.default)
     says_nothing = not may_be_missing and is_default
     stays = leaf.is_platforms and not leaf.is_given_back
-    return stays or says_nothing or (leaf.is_fixed and leaf.is_hidden)
+    return stays or says_nothing or not leaf.has_effect or (leaf.is_fixed and leaf.is_hidden)
 
 
 def fullest(project: LivingProject) -> Document:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from reconciler.model.canonical import digests
 from reconciler.model.change import Action, ChangedBy, FieldChange
 from reconciler.model.snapshot import Binding
 from reconciler.model.value import Hidden
 from reconciler.planning.planner import PlanOptions
 from reconciler.rendering.wire.plan_json import write_plan
+from tests.harness.tiers import examples
 from tests.planning.builders import (
     LENIENT,
     actions,
@@ -320,16 +324,34 @@ def test_another_port_of_an_endpoint_is_updated_in_place_and_another_scheme_is_n
     assert (port["url"].forces_replacement, scheme["url"].forces_replacement) == (False, True)
 
 
-def test_an_undeclared_region_of_a_domain_does_not_replace_the_domain() -> None:
-    was = {"domain": "a.x", "region": "eu"}
-    domain = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": ""}, owner=record("ReservedDomain/a", was))
-    assert make_plan(declare("ReservedDomain/a", {"domain": "a.x"}), seen=snapshot(domain)).changes == ()
+regions = st.sampled_from([{}, *({"region": region} for region in ("au", "eu", "ap", "us", "jp", "in", "sa"))])
 
 
-def test_another_region_of_a_domain_replaces_it() -> None:
-    was = {"domain": "a.x", "region": "eu"}
-    changes = find_changes("ReservedDomain", was, {"domain": "a.x", "region": ""}, {"domain": "a.x", "region": "us"})
-    assert changes["region"].forces_replacement
+@settings(max_examples=examples(60))
+@given(was=regions, declared=regions, shown=regions | st.sampled_from([{"region": ""}, {"region": None}]))
+def test_the_region_of_a_domain_is_neither_drift_nor_a_reason_to_replace_it(
+    was: Spec, declared: Spec, shown: Spec
+) -> None:
+    """Whatever was applied, is declared and is returned: domains are served in all regions."""
+    # An earlier version recorded the region as it records any field.
+    owner = record("ReservedDomain/a", {"domain": "a.x"})
+    older = owner._replace(applied={**owner.applied, **digests(was, owner.intent)})
+    for known in (owner, older):
+        domain = live("ReservedDomain", "rd_1", {"domain": "a.x", **shown}, owner=known)
+        plan = make_plan(declare("ReservedDomain/a", {"domain": "a.x", **declared}), seen=snapshot(domain))
+        assert (plan.changes, plan.calls, plan.errors) == ((), (), ())
+    unmanaged = live("ReservedDomain", "rd_1", {"domain": "a.x", **shown})
+    adopting = make_plan(
+        declare("ReservedDomain/a", {"domain": "a.x", **declared}, adopt=True), seen=snapshot(unmanaged)
+    )
+    assert requests(adopting) == ["PATCH /reserved_domains/rd_1"]
+    assert set(adopting.calls[0].body or ()) <= {"metadata"}
+
+
+def test_the_region_of_a_new_domain_is_shown_and_sent() -> None:
+    plan = make_plan(declare("ReservedDomain/a", {"domain": "a.x", "region": "eu"}))
+    assert fields(plan)["region"].new == "eu"
+    assert plan.calls[0].body == {"domain": "a.x", "region": "eu"}
 
 
 def test_an_unreadable_field_that_is_no_longer_declared_is_removed() -> None:

@@ -201,8 +201,9 @@ def test_another_notation_of_the_same_values_is_accepted(
     assert is_accepted(declare(f"{kind}/a", declared), live_object)
 
 
-@pytest.mark.parametrize(("region", "is_same"), [("eu", True), ("us", False)])
-def test_a_write_only_value_is_accepted_by_the_owner_record(region: str, is_same: bool) -> None:
-    was = {"domain": "a.x", "region": region}
-    domain = live("ReservedDomain", "rd_1", {"domain": "a.x", "region": "eu"}, owner=record("ReservedDomain/d", was))
-    assert is_accepted(declare("ReservedDomain/d", {"domain": "a.x", "region": "eu"}), domain) is is_same
+@pytest.mark.parametrize(("size", "is_same"), [(2048, True), (4096, False)])
+def test_a_write_only_value_is_accepted_by_the_owner_record(size: int, is_same: bool) -> None:
+    declared, was = ({"private_key_type": "rsa", "key_size": given} for given in (2048, size))
+    owner = record("SSHCertificateAuthority/a", was)
+    authority = live("SSHCertificateAuthority", "sshca_1", {"key_type": "rsa"}, owner=owner)
+    assert is_accepted(declare("SSHCertificateAuthority/a", declared), authority) is is_same

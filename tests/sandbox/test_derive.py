@@ -150,8 +150,8 @@ def test_only_custom_domains_have_dns_targets(sandbox: Sandbox, domain: str, cna
 
 
 def test_a_domain_is_normalized(sandbox: Sandbox) -> None:
-    made = sandbox.post("/reserved_domains", {"domain": " App.Example.COM. ", "region": "eu"})
-    assert (made["domain"], made["region"]) == ("app.example.com", "eu")
+    made = sandbox.post("/reserved_domains", {"domain": " App.Example.COM. "})
+    assert made["domain"] == "app.example.com"
 
 
 def test_a_managed_certificate_exists_at_the_second_read(sandbox: Sandbox) -> None:

@@ -10,6 +10,7 @@ from reconciler.kinds.types.fields import CertificateStatus, Deferred, Descripti
 from reconciler.kinds.types.modules import CertificatePolicy
 from reconciler.model.access import Name
 from reconciler.model.fields.annotations import (
+    CreateOnly,
     Detach,
     EqualAs,
     Immutable,
@@ -43,7 +44,10 @@ class ReservedDomain(Spec):
 
     domain: Annotated[Host, Immutable, Doc("The hostname. A wildcard is allowed as the first label only.")]
     region: Annotated[
-        Region | None, Immutable, InputOnly, Doc("Deprecated by the platform: domains are served in all regions.")
+        Region | None,
+        InputOnly,
+        CreateOnly,
+        Doc("Deprecated by the platform: domains are served in all regions."),
     ] = None
     description: Description = ""
     metadata: Metadata = ""

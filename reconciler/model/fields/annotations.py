@@ -29,6 +29,7 @@ class Behavior(Enum):
     PATH_ONLY = "part of the object's path, not of its body"
     EXCLUSIVE = "only one object may have an item: it is removed from one object before another gets it"
     UPDATE_ONLY = "accepted by PATCH but not by POST: a create is followed by an update"
+    CREATE_ONLY = "sent when the object is created, and never compared: a later change has no effect"
     ALWAYS_SENT = "sent in every PATCH: the public platform empties it if it is omitted"
 
     __hash__ = object.__hash__  # faster than Enum's own, which is written in Python
@@ -49,6 +50,8 @@ PathOnly = Behavior.PATH_ONLY
 Exclusive = Behavior.EXCLUSIVE
 
 UpdateOnly = Behavior.UPDATE_ONLY
+
+CreateOnly = Behavior.CREATE_ONLY
 
 AlwaysSent = Behavior.ALWAYS_SENT
 

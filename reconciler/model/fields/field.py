@@ -154,6 +154,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
     def last(word: type[Any]) -> Any:
         return next((item for item in reversed(words) if isinstance(item, word)), None)
 
+    behaviors = frozenset(item for item in words if isinstance(item, Behavior))
     refs, read_as, equal, doc, detach = last(RefTo), last(ReadAs), last(EqualAs), last(Doc), last(Detach)
     name_of = last(NameOf)
     size, between, described = last(MaxBytes), last(Between), last(Described)
@@ -164,10 +165,10 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         required=required,
         default=default,
         default_by=last(DefaultBy),
-        behaviors=frozenset(item for item in words if isinstance(item, Behavior)),
+        behaviors=behaviors,
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
-        canonical=equal.canonical if equal else None,
+        canonical=_nothing if Behavior.CREATE_ONLY in behaviors else equal.canonical if equal else None,
         conceals=last(Conceals),
         immutable_part=last(ImmutablePart),
         mentions=last(Mentions),
@@ -183,6 +184,11 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         described=described.words if described else "",
         raises=(*(word for word in words if isinstance(word, Raises)), *getattr(inner, "raises", ())),
     )
+
+
+def _nothing(value: Json) -> Json:
+    """The canonical form of a value that is never compared: all are equal."""
+    return None
 
 
 def _first_line(shape: type[BaseModel]) -> str:

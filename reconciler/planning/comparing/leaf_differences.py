@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.model.canonical import canonicalize, leaves
 from reconciler.model.change import ChangedBy
-from reconciler.model.fields.annotations import InputOnly
+from reconciler.model.fields.annotations import CreateOnly, InputOnly
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.value import Ref, Secret, Value, is_known, value_at
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
@@ -64,7 +64,7 @@ def compare_leaves(field: Field, want: Value, have: Value, last_applied: LastApp
 def compare_hidden_leaves(field: Field, want: Value, last_applied: LastApplied) -> Iterator[LeafDifference]:
     """The leaves that responses never show and whose declared value is not the one last applied."""
     for path, leaf, new in leaves(field, want):
-        if InputOnly not in leaf and InputOnly not in field:
+        if CreateOnly in leaf or (InputOnly not in leaf and InputOnly not in field):
             continue
         recorded = last_applied.digest_at(path, leaf, field)
         if not is_known(new):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from reconciler.model.address import Address
 from reconciler.model.canonical import CanonicalFields, collect_applied
 from reconciler.model.change import ChangedBy, FieldChange
-from reconciler.model.fields.annotations import PathOnly
+from reconciler.model.fields.annotations import CreateOnly, PathOnly
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Hidden, Secret, Value, digest, has_secret
@@ -46,7 +46,7 @@ def show_fields(kind: Kind, form: CanonicalFields, address: Address) -> dict[str
 
 
 def list_created_fields(kind: Kind, want: CanonicalFields, declaration: Declaration) -> tuple[FieldChange, ...]:
-    """The field changes of a create: every leaf that differs from its default."""
+    """The field changes of a create: every leaf that differs from its default, and values that only a create sends."""
     return tuple(
         FieldChange(
             path,
@@ -55,11 +55,14 @@ def list_created_fields(kind: Kind, want: CanonicalFields, declaration: Declarat
             ChangedBy.GIT,
             position=declaration.at(*path.split(".")),
         )
-        for path, value in _list_created(kind, want)
+        for path, value in _list_created(kind, want, declaration.spec)
     )
 
 
-def _list_created(kind: Kind, want: CanonicalFields) -> Iterator[tuple[str, Value]]:
-    """The place of the object, which no owner record holds, then what one would record."""
+def _list_created(kind: Kind, want: CanonicalFields, spec: Mapping[str, Value]) -> Iterator[tuple[str, Value]]:
+    """The place of the object, which no owner record holds, then what one would record, then what is never compared."""
     yield from ((field.name, want[field.name]) for field in kind.fields if PathOnly in field and field.name in want)
     yield from collect_applied(kind, want).items()
+    for field in kind.fields:
+        if CreateOnly in field and spec.get(field.name) is not None:
+            yield field.name, spec[field.name]

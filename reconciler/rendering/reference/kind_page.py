@@ -20,6 +20,7 @@ _PLAIN = {
 }
 _TRAITS = {
     Behavior.IMMUTABLE: "a change replaces the resource",
+    Behavior.CREATE_ONLY: "sent only by the create: a later change has no effect",
     Behavior.INPUT_ONLY: "not returned by the platform; a change there is not detected",
     Behavior.SERVER_DEFAULT: "chosen by the platform if not declared",
     Behavior.UNORDERED: "the order is not significant",

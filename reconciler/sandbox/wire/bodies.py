@@ -136,12 +136,12 @@ def _apply_map_shape(field: Field) -> Field:
 @cache
 def list_accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     """The fields that the body of a create or an update may have."""
-    unsupported = Behavior.IMMUTABLE if update else Behavior.UPDATE_ONLY
+    unsupported = {Behavior.IMMUTABLE, Behavior.CREATE_ONLY} if update else {Behavior.UPDATE_ONLY}
     fixed = () if update else tuple(Field(name, Shape.TEXT) for name in kind.wire.fixed if name not in kind.by_name)
     aside = () if update else _ASIDE.get(kind.name, ())
     return (
         *fixed,
-        *(_add_ignored_fields(kind.name, field) for field in fields(kind) if unsupported not in field),
+        *(_add_ignored_fields(kind.name, field) for field in fields(kind) if not unsupported & field.behaviors),
         *aside,
     )
 

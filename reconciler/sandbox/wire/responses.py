@@ -30,6 +30,7 @@ _WRITE_ONLY = {
 # Fields that are returned as an empty text.
 _REDACTED = {
     "EventDestination": {"api_key", "client_secret", "cloud_secret_access_key"},
+    "ReservedDomain": {"region"},  # domains are served in all regions
 }
 # Fields that are returned as null if they are empty.
 _NULL_WHEN_EMPTY = {
