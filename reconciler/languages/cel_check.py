@@ -18,11 +18,17 @@ from reconciler.model.problem import Severity
 from reconciler.model.suggestions import closest
 
 _UNCLEAR: Final = "check the spelling"
+_LANGUAGE: Final = "expressions are written in CEL (https://cel.dev)"
 _SELECT_ERROR: Final = re.compile(r"expression of type '(.*?)' cannot be the operand of a select operation")
 _OVERLOAD_ERROR: Final = re.compile(r"found no matching overload for '(.*?)' applied to '\((.*)\)'")
 _HAS: Final = re.compile(r"\bhas\(\s*([A-Za-z_][\w.]*)(\[\s*(?:'[^'\\]*'|\"[^\"\\]*\")\s*\])?\s*\)")
 _SORT_BY: Final = ".sortBy("  # a macro that the implementation lacks
 _SPLIT: Final = (".split()", ".SPLIT()")  # the implementation requires a separator, and no second declaration
+_TEXTS: Final = frozenset({"string", "list(string)"})
+_QUOTED: Final = r"""(?:'\d+(?:\.\d+)?'|"\d+(?:\.\d+)?")"""
+_QUOTED_BEFORE: Final = re.compile(rf"{_QUOTED}\s*$")
+_QUOTED_AFTER: Final = re.compile(rf"(?:[<>=!]=|[<>])\s*{_QUOTED}|in\s*\[\s*{_QUOTED}(?:\s*,\s*{_QUOTED})*\s*\]")
+_SORT: Final = re.compile(r"\.sort\(\s*([A-Za-z_]\w*)\s*,\s*([A-Za-z_]\w*)\s*,")  # names that guides bind so
 _NUMBERS: Final = frozenset({"int", "uint", "double"})
 _KNOWN_TYPES: Final = frozenset("BOOL BYTES DOUBLE DURATION INT LIST MAP STRING TIMESTAMP UINT".split())  # noqa: SIM905
 
@@ -47,7 +53,7 @@ def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
         return (
             Flaw(
                 what,
-                "expressions are written in CEL (https://cel.dev)",
+                _LANGUAGE,
                 Severity.ERROR,
                 "traffic-syntax",
                 wrong.line,
@@ -68,7 +74,8 @@ def find_flaws(text: str, *, is_condition: bool = True) -> tuple[Flaw, ...]:
                 "traffic-condition",
             ),
         )
-    return tuple(found[place] for place in sorted(found))
+    bound = {f"unknown variable {name!r}" for names in _SORT.findall(checked) for name in names}
+    return tuple(found[place] for place in sorted(found) if found[place].text not in bound)
 
 
 @cache
@@ -148,7 +155,10 @@ def _check_call(line: str, problem: cel.TypeProblem) -> Flaw:
         return Flaw(what, _usage(f"{before}.{name}"), Severity.WARNING, "traffic-types", problem.line, begin)
     if name in traffic_catalog.methods():
         what = f"{name} is called with arguments of the wrong type"
-        return Flaw(what, _usage(name), Severity.ERROR, "traffic-method", problem.line, begin)
+        remedy = f"{_usage(name)}, or list<dyn>.sortBy(x, key)" if name == "sort" else _usage(name)
+        # Of a method that is the platform's own, it may have forms that it does not document.
+        severity = Severity.ERROR if name in traffic_catalog.OWN_METHODS else Severity.WARNING
+        return Flaw(what, remedy, severity, "traffic-method", problem.line, begin)
     spaces = [full for full in traffic_catalog.functions() if full.startswith(f"{before}.")]
     if spaces:
         known = frozenset(full.rpartition(".")[2] for full in spaces)
@@ -225,14 +235,11 @@ def _check_type_problem(line: str, problem: cel.TypeProblem) -> Iterator[Flaw]:
     elif (mismatch := _OVERLOAD_ERROR.match(problem.text)) is not None:
         types = mismatch[2].split(", ")
         is_uncertain = "null_type" in types or (len(set(types)) > 1 and _NUMBERS.issuperset(types))
+        what, remedy = f"the expression {cel.rewrite_error(problem.text)}", _LANGUAGE
+        if _TEXTS.intersection(types) and _NUMBERS.intersection(types) and _is_quoted_number(line, problem.column - 1):
+            is_uncertain, remedy = True, "write the number without quotes"
         severity = Severity.WARNING if is_uncertain else Severity.ERROR
-        yield Flaw(
-            f"the expression {cel.rewrite_error(problem.text)}", (
-                "expressions are written in CEL "
-                "(https://cel.dev)"
-            ), severity, "traffic-types",
-            problem.line, problem.column,
-        )  # fmt: skip
+        yield Flaw(what, remedy, severity, "traffic-types", problem.line, problem.column)
     else:
         what = f"the expression could not be checked: {cel.rewrite_error(problem.text)}"
         yield Flaw(
@@ -243,6 +250,11 @@ def _check_type_problem(line: str, problem: cel.TypeProblem) -> Iterator[Flaw]:
             max(1, problem.line),
             max(1, problem.column),
         )
+
+
+def _is_quoted_number(line: str, at: int) -> bool:
+    """Whether the comparison at an offset has a number in quotes on one side, as guides of the platform show it."""
+    return bool(_QUOTED_AFTER.match(line, at) or _QUOTED_BEFORE.search(line[:at]))
 
 
 def _report_unknown_member(owner: str, member: str, line: int, column: int) -> Flaw:

@@ -66,6 +66,10 @@ user-agent-filter R *
 verify-webhook R provider! secret!$# enforce
 """
 OLD_ACTIONS: Final = {"oidc": "openid-connect", "webhook-validation": "verify-webhook"}
+DEPRECATED_ACTIONS: Final = {
+    "ai-gateway": "an endpoint that has it keeps it, and a new one may be refused; set up a gateway in the platform's "
+    "AI gateway service, which is outside this API, and remove the action once its clients use that"
+}
 OLD_SETTINGS: Final = {
     ("custom-response", "content"): "body",
     ("openid-connect", "scope"): "scopes",

@@ -241,6 +241,18 @@ _TRAFFIC: Final = {
         "Check the spelling. A new name of the platform needs no change: this is a warning only.",
         _WARNING,
     ),
+    "traffic-deprecated": Code(
+        "A traffic policy has an action that the platform is giving up.",
+        "The platform deprecated the action. It may refuse it in a new endpoint.",
+        "Use what the message names. This is a warning only.",
+        _WARNING,
+    ),
+    "traffic-empty": Code(
+        "A traffic policy is an empty map.",
+        "No phase has rules. The platform accepts it, but may require that a cloud endpoint answers its traffic.",
+        "Write rules below a phase, such as `on_http_request`. This is a warning only.",
+        _WARNING,
+    ),
     "traffic-function": Code(
         "An expression of a traffic policy calls an unknown function.",
         "The name is misspelled (an error), or the platform added it later (a warning).",
@@ -286,7 +298,7 @@ _TRAFFIC: Final = {
     ),
     "traffic-types": Code(
         "An expression compares or passes values of types that do not fit together.",
-        "The operator or function is not defined for these types; null and mixed numbers are a warning.",
+        "The operator or function is not defined for these types; null, mixed or quoted numbers are a warning.",
         "Correct the expression.",
         _EITHER,
     ),

@@ -408,3 +408,19 @@ def test_only_selected_objects_are_named_as_skipped(on_sandbox: Project, sandbox
     identity = next(item["id"] for item in sandbox.get("/ip_policies")["ip_policies"] if item["description"] == "b")
     result = on_sandbox("import", "--target", f"IPPolicy/{identity}")
     assert ("as IPPolicy/b\n" in result.err, "IPPolicy/a" in result.err) == (True, False)
+
+
+def test_an_empty_traffic_policy_is_imported_with_a_warning(on_sandbox: Project, sandbox: Sandbox) -> None:
+    account = Account(sandbox)
+    account.make("/reserved_domains", domain="shop.example.com")
+    account.make("/endpoints", url="https://shop.example.com", traffic_policy="{}")
+    account.make("/edges/tls", hostports=[], traffic_policy={"value": "{}"})
+    result = on_sandbox("import")
+    assert result.code == 0
+    written = "\n".join(path.read_text() for path in sorted((on_sandbox.root / "manifests").rglob("*.yaml")))
+    assert "  traffic_policy: {}\n" in written
+    validated = on_sandbox("validate")
+    assert validated.code == 0
+    assert (validated.out + validated.err).count("the policy is empty: no rule applies to the traffic") == 2
+    assert on_sandbox("apply", "--adopt", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0

@@ -77,7 +77,6 @@ BOMB = "a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
     [
         ("", "empty"),
         (" \n", "empty"),
-        ("{}", "not a policy document"),
         ("- a", "not a policy document"),
         ("hello", "not a policy document"),
         ("a: [", "neither valid JSON nor valid YAML at line 2, column 1: missing value; add a value"),
@@ -255,6 +254,20 @@ def test_a_name_unknown_to_this_version_is_a_warning_with_a_code(
 ) -> None:
     (only,) = check_action(type_, config, phase)
     assert (only.severity, only.code) == (Severity.WARNING, code)
+
+
+@pytest.mark.parametrize("document", ["{}", " {}\n", {}])
+def test_an_empty_policy_is_accepted_with_a_warning(document: Any) -> None:
+    (only,) = traffic_policy.findings(document, "traffic_policy")
+    assert (only.severity, only.code, only.path) == (Severity.WARNING, "traffic-empty", ("traffic_policy",))
+    assert only.text == "the policy is empty: no rule applies to the traffic"
+
+
+def test_a_deprecated_action_is_a_warning_with_its_remedy() -> None:
+    (only,) = check_action("ai-gateway", {"on_error": "halt"}, "on_http_request")
+    assert (only.severity, only.code) == (Severity.WARNING, "traffic-deprecated")
+    assert only.path == ("on_http_request", 0, "actions", 0, "type")
+    assert "the platform's AI gateway service" in only.remedy
 
 
 def test_a_rule_outside_a_list_is_reported_and_checked() -> None:

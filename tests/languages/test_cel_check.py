@@ -37,9 +37,13 @@ ERROR, WARNING = Severity.ERROR, Severity.WARNING
          "compare it with a value, as in `conn.client_ip == '192.0.2.1'`", (1, 1)),
         ("size(req.method)", "the condition evaluates to a number, not to true or false",
          "compare it with a value, as in `conn.client_ip == '192.0.2.1'`", (1, 1)),
-        ("res.status_code == '200'", (
+        ("res.status_code == 'ok'", (
             "the expression applies the operator "
             "'==' to int, string"
+        ), "expressions are written in CEL (https://cel.dev)", (1, 17)),
+        ("res.status_code in ['300', 'ok']", (
+            "the expression uses 'in' with int and "
+            "list(string)"
         ), "expressions are written in CEL (https://cel.dev)", (1, 17)),
         ("'a' in req.url.path", "the expression uses 'in' with string and string", (
             "expressions are written in CEL "
@@ -87,6 +91,29 @@ def test_a_certain_mistake_is_an_error_at_its_place(
 def test_a_name_unknown_to_this_version_is_a_warning(text: str, code: str, remedy: str) -> None:
     (only,) = cel_check.find_flaws(text)
     assert (only.code, only.remedy, only.severity) == (code, remedy, WARNING)
+
+
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [
+        ("res.status_code >= '300'", 17),
+        ('res.status_code == "200"', 17),
+        ("'4' <= conn.server_port", 5),
+        ("res.status_code in ['300', '301']", 17),
+    ],
+)
+def test_a_number_in_quotes_as_guides_show_it_is_a_warning(text: str, column: int) -> None:
+    (only,) = cel_check.find_flaws(text)
+    assert (only.code, only.severity, only.column) == ("traffic-types", WARNING, column)
+    assert only.remedy == "write the number without quotes"
+
+
+def test_a_sort_with_a_comparison_as_guides_show_it_is_one_warning() -> None:
+    (only,) = cel_check.find_flaws("vars.list.sort(x, y, x.age < y.age)[0].name == 'a'")
+    assert (only.code, only.severity, only.column) == ("traffic-method", WARNING, 11)
+    assert only.remedy == "write list<dyn>.sort(), or list<dyn>.sortBy(x, key)"
+    unknown = cel_check.find_flaws("vars.list.sort(x, y, x.age < z.age) == []")
+    assert [flaw.text for flaw in unknown][1:] == ["unknown variable 'z'"]
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,7 @@ def test_a_child_refers_to_its_parent(parent: str | None, expected: Value) -> No
         ('{"on_tcp_connect": [[{"<<": 1}]]}', "json", None),
         ('{"on_tcp_connect": {"${{ x }}": 1}}', "json", None),
         ('{"on_tcp_connect": "${{ x }}"}', "json", {"on_tcp_connect": "${{ x }}"}),
-        ("{}", "json", None),
+        ("{}", "json", {}),
         ("no policy", "policy", None),
     ],
 )

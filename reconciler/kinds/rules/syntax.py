@@ -465,10 +465,8 @@ def _load(text: str) -> tuple[list[Any], str | None]:
 
 
 def traffic_policy(value: str | dict[str, Any]) -> str | None:
-    """A readable, non-empty policy document. `policy.findings` checks its content."""
-    if isinstance(value, dict):
-        return None if value else "the policy is empty; write rules below on_http_request or on_http_response"
-    return policy.why_not(value)
+    """A readable policy document. `policy.findings` checks its content."""
+    return None if isinstance(value, dict) else policy.why_not(value)
 
 
 # --- hosts that a value mentions --------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def _read(text: str) -> dict[str, Any] | str:
         document = _limit_size(_decode(text), [_NODES])
     except _Unreadable as why:
         return str(why)
-    if not isinstance(document, dict) or not document:
+    if not isinstance(document, dict):
         return "this is not a policy document; write a mapping of phases, such as on_http_request, to rules"
     return document
 
@@ -163,12 +163,16 @@ def findings(value: Any, *at: str | int) -> Iterator[Finding]:
         case Sealed():
             return
         case str() | Secret():
-            for finding in _document(parse(value if isinstance(value, str) else value.reveal()) or {}):
-                text = f"{_format_path(finding.path)}: {finding.text}"
+            document = parse(value if isinstance(value, str) else value.reveal())
+            for finding in _document(document) if document is not None else ():
+                text = f"{_format_path(finding.path)}: {finding.text}" if finding.path else finding.text
                 yield replace(finding, path=at, text=text, within=finding.path)
 
 
 def _document(document: dict[str, Any]) -> Iterator[Finding]:
+    if not document:
+        what = "the policy is empty: no rule applies to the traffic"
+        yield _doubt((), what, "write rules below on_http_request or on_http_response", "traffic-empty")
     for phase, rules in document.items():
         if (now := traffic_catalog.OLD_PHASES.get(phase)) is not None:
             yield _doubt((phase,), f"{phase} is a deprecated name of a phase", f"use {now}", "traffic-renamed")
@@ -286,7 +290,9 @@ def _action(action: Any, at: Path, phase: str) -> Iterator[Finding]:
             yield _doubt((*at, "type"), f"{type_} is a deprecated name of an action", f"use {now}", "traffic-renamed")
         elif (known := traffic_catalog.actions().get(type_)) is None:
             yield _unknown((*at, "type"), "action", type_, sorted(traffic_catalog.actions()), "traffic-action")
-        elif phase and phase not in known.phases:
+        if (remedy := traffic_catalog.DEPRECATED_ACTIONS.get(type_)) is not None:
+            yield _doubt((*at, "type"), f"the action {type_} is deprecated", remedy, "traffic-deprecated")
+        if known is not None and phase and phase not in known.phases:
             phases = [name for name, letter in traffic_catalog.PHASES.items() if letter in known.phases]
             what = f"the action {type_} is not documented for this phase"
             yield _doubt((*at, "type"), what, f"move it to {' or '.join(phases)}", "traffic-phase")

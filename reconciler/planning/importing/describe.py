@@ -36,7 +36,7 @@ class Attachment(Struct, frozen=True):
     def document(self) -> dict[str, Any] | None:
         """The traffic policy in the text, if a manifest can hold it as YAML; None otherwise."""
         document = None if self.ending == "pem" else traffic.parse(self.text)
-        return document if document and _is_writable(document) else None
+        return document if document is not None and _is_writable(document) else None
 
 
 def _is_writable(value: Json) -> bool:

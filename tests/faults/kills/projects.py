@@ -110,7 +110,7 @@ def create_all() -> CrashProject:
 
 @cache
 def replace_all() -> CrashProject:
-    """Five resources that change: both orders of replacement, PATCH, PUT and DELETE of modules, a delete."""
+    """Five resources that change, and one that does not: all sorts of replacement and of calls for modules."""
     partners = pems.certificate("partners", ca=True), pems.certificate("new partners", ca=True)
 
     def edge(authority: str, policy: Document) -> tuple[Document, ...]:
@@ -128,13 +128,15 @@ def replace_all() -> CrashProject:
         "rebuilding",
         (
             *edge(partners[0], {"traffic_policy": _deny(404)}),
-            _of("ReservedDomain", "pay", domain="pay.example.com", region="eu"),
+            _of("IPPolicy", "pay"),
+            _of("IPPolicyRule", "pay", ip_policy_id=_ref("IPPolicy", "pay"), cidr="10.0.0.0/8", action="allow"),
             _of("TCPEdge", "db", traffic_policy=_deny(404)),
             _of("BotUser", "old", name="old"),
         ),
         (
             *edge(partners[1], {"description": "without its policy"}),
-            _of("ReservedDomain", "pay", domain="pay.example.com", region="us"),
+            _of("IPPolicy", "pay"),
+            _of("IPPolicyRule", "pay", ip_policy_id=_ref("IPPolicy", "pay"), cidr="10.0.0.0/8", action="deny"),
             _of("TCPEdge", "db", traffic_policy=_deny(404)),
         ),
         (("TCPEdge", "db", "traffic_policy"),),
@@ -200,7 +202,7 @@ def _fifty_before(pem: Mapping[str, str], key: Mapping[str, str]) -> tuple[Docum
         _of("IPRestriction", "api", type="api", enforced=False, **_policies("office")),
         _of("CertificateAuthority", "partners", ca_pem=pem["one"]),
         _of("ReservedDomain", "shop", domain="shop.example.com"),
-        _of("ReservedDomain", "moved", domain="moved.example.com", region="eu"),
+        _of("ReservedDomain", "same", domain="same.example.com"),
         _of(
             "ReservedDomain",
             "managed",
@@ -251,7 +253,7 @@ def _fifty_after(pem: Mapping[str, str], key: Mapping[str, str]) -> tuple[Docume
         _of("IPPolicy", "office", description="The office"),
         _of("IPPolicy", "partners"),
         _of("IPPolicy", "new"),
-        _of("IPPolicyRule", "lan", ip_policy_id=_ref("IPPolicy", "office"), cidr="10.0.0.0/8", action="allow"),
+        _of("IPPolicyRule", "lan", ip_policy_id=_ref("IPPolicy", "office"), cidr="10.0.0.0/8", action="deny"),
         _of("IPPolicyRule", "vpn", ip_policy_id=_ref("IPPolicy", "office"), cidr="10.1.0.0/16", action="deny"),
         _of("IPPolicyRule", "new", ip_policy_id=_ref("IPPolicy", "new"), cidr="10.3.0.0/16", action="deny"),
         _of("IPPolicyRule", "newer", ip_policy_id=_ref("IPPolicy", "new"), cidr="10.4.0.0/16", action="allow"),
@@ -260,7 +262,7 @@ def _fifty_after(pem: Mapping[str, str], key: Mapping[str, str]) -> tuple[Docume
         _of("CertificateAuthority", "partners", ca_pem=pem["two"]),
         _of("CertificateAuthority", "new", ca_pem=pem["three"]),
         _of("ReservedDomain", "shop", domain="shop.example.com"),
-        _of("ReservedDomain", "moved", domain="moved.example.com", region="us"),
+        _of("ReservedDomain", "same", domain="same.example.com"),
         _of("ReservedDomain", "managed", domain="managed.example.com"),
         _of("ReservedDomain", "new", domain="new.example.com"),
         _of("ReservedAddress", "kept", region="eu"),

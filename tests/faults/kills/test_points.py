@@ -139,7 +139,7 @@ def test_the_projects_contain_each_special_case() -> None:
     assert {"BotUser", "EventSource", "TunnelCredential"} <= created_kinds
     assert {change.order for change in plan.changes} >= {"create_first", "delete_first"}
     assert FIFTY.project.resources >= 50
-    assert [change.project.resources for change in (BUILDING, REBUILDING)] == [5, 5]
+    assert [change.project.resources for change in (BUILDING, REBUILDING)] == [5, 6]  # one stays as it is
 
 
 def test_runs_that_start_from_the_same_state_are_the_same() -> None:
