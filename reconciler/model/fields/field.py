@@ -168,7 +168,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         behaviors=behaviors,
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
-        canonical=_nothing if Behavior.CREATE_ONLY in behaviors else equal.canonical if equal else None,
+        canonical=_leave_out if Behavior.CREATE_ONLY in behaviors else equal.canonical if equal else None,
         conceals=last(Conceals),
         immutable_part=last(ImmutablePart),
         mentions=last(Mentions),
@@ -186,7 +186,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
     )
 
 
-def _nothing(value: Json) -> Json:
+def _leave_out(value: Json) -> Json:
     """The canonical form of a value that is never compared: all are equal."""
     return None
 
