@@ -146,7 +146,11 @@ def _canon_text(field: Field, text: str) -> Value:
 
 
 def _canon_list(field: Field, items: list[Value]) -> Value:
-    items = field.canonical(items) if field.canonical else items
+    return sort_items(field, field.canonical(items) if field.canonical else items)
+
+
+def sort_items(field: Field, items: list[Value]) -> list[Value]:
+    """The items of a list in canonical order, each once if the order does not matter."""
     if Unordered not in field:
         return items
     return [item for _, item in sorted({_sort_key(item): item for item in items}.items())]
@@ -200,6 +204,13 @@ def read(field: Field, body: Mapping[str, Json]) -> Json:
     if path[0][0] not in body:
         return body.get(field.name)  # some responses return the form of the request
     return _follow(body, path)
+
+
+def is_shown(field: Field, body: Mapping[str, Json]) -> bool:
+    """Whether a response shows the value of a field. A few responses have the place (`ReadAs`) of input-only values."""
+    if InputOnly not in field:
+        return True
+    return field.read_as is not None and (_steps(field.read_as.path)[0][0] in body or field.name in body)
 
 
 @cache

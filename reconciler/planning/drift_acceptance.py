@@ -11,9 +11,9 @@ from typing import Any
 from msgspec import Struct
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonicalize
+from reconciler.model.canonical import canonicalize, is_shown
 from reconciler.model.change import Action, Change, ChangedBy, FieldChange, Reason
-from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, Unordered
+from reconciler.model.fields.annotations import PathOnly, Sensitive, Unordered
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
@@ -112,7 +112,7 @@ class _OfferCollector:
         spec, _ = describe(kind, live, self._find_owner)
         for field in change.fields:
             if field.changed_by in self._accepted:
-                self._offer(change.address, kind, spec, field)
+                self._offer(change.address, live, spec, field)
             elif field.changed_by in (ChangedBy.BOTH, ChangedBy.UNKNOWN):
                 cause = "Git changed it too" if field.changed_by is ChangedBy.BOTH else "what changed it is unknown"
                 self._decline(f"{change.address}.{field.path}", f"{cause}; --both takes the platform's value")
@@ -127,9 +127,9 @@ class _OfferCollector:
     def _decline(self, subject: object, why: str) -> None:
         self.declined.append(Declined(str(subject), why))
 
-    def _offer(self, address: Address, kind: Kind, spec: Mapping[str, Value], change: FieldChange) -> None:
-        path, leaf = _find_leaf(kind, change.path)
-        if leaf is None or leaf.is_sensitive or Sensitive in leaf or InputOnly in leaf:
+    def _offer(self, address: Address, live: Live, spec: Mapping[str, Value], change: FieldChange) -> None:
+        path, leaf = _find_leaf(self._kinds[address.kind], change.path)
+        if leaf is None or leaf.is_sensitive or Sensitive in leaf or not is_shown(leaf, live.body):
             self._decline(f"{address}.{change.path}", "it is secret or write-only, and cannot be written to a manifest")
             return
         if leaf.conceals is not None and _holds_secret(leaf, value_at(spec, path)):

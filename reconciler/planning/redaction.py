@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonicalize, canonicalize_live, read
+from reconciler.model.canonical import canonicalize, canonicalize_live, is_shown, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
@@ -131,7 +131,7 @@ def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) ->
         if name in live.body and _is_plain(live.body[name]):
             body[name] = live.body[name]
     for field in kind.fields:
-        if PathOnly not in field and InputOnly not in field and field.name != "metadata":
+        if PathOnly not in field and is_shown(field, live.body) and field.name != "metadata":
             body[field.name] = sealer.write_field(field, live.body, field.name)
     return live.with_body(body)
 

@@ -424,3 +424,27 @@ def test_an_empty_traffic_policy_is_imported_with_a_warning(on_sandbox: Project,
     assert (validated.out + validated.err).count("the policy is empty: no rule applies to the traffic") == 2
     assert on_sandbox("apply", "--adopt", "-y").code == 0
     assert on_sandbox("plan", "--detailed-exitcode").code == 0
+
+
+def test_the_fields_and_filter_of_event_sources_are_imported_and_survive_an_added_source(
+    on_sandbox: Project, sandbox: Sandbox
+) -> None:
+    source = {"type": "http_request_complete.v0", "fields": ["http.request.method", "conn.client_ip"], "filter": "true"}
+    made = sandbox.post("/event_subscriptions", {"description": "audit", "sources": [source]})
+    assert on_sandbox("import").code == 0
+    (manifest,) = (on_sandbox.root / "manifests").rglob("*.yaml")
+    written = manifest.read_text()
+    assert "fields: [http.request.method, conn.client_ip]" in written or "- http.request.method\n" in written
+    assert 'filter: "true"' in written
+    assert on_sandbox("apply", "--adopt", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0
+    # Somebody who declares only the types keeps what the platform has besides.
+    spec = "description: audit\n  sources: [{type: http_request_complete.v0}, {type: vault_created.v0}]\n"
+    manifest.write_text(written.partition("spec:\n")[0] + f"spec:\n  {spec}")
+    assert on_sandbox("apply", "-y").code == 0
+    sources = sandbox.get(f"/event_subscriptions/{made['id']}")["sources"]
+    assert [{name: value for name, value in found.items() if name != "uri"} for found in sources] == [
+        source,
+        {"type": "vault_created.v0"},
+    ]
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0

@@ -288,20 +288,36 @@ LIVES = (
     _destination_by_keys("logs", "log_group_arn"),
     Life(
         "EventSource",
-        {"subscription_id": _ref("EventSubscription", "a"), "type": "ip_policy_created.v0"},
-        {"subscription_id": _ref("EventSubscription", "b"), "type": "ip_policy_updated.v0"},
+        {
+            "subscription_id": _ref("EventSubscription", "a"),
+            "type": "http_request_complete.v0",
+            "fields": ["http.request.method", "conn.client_ip"],
+            "filter": "true",
+        },
+        {
+            "subscription_id": _ref("EventSubscription", "b"),
+            "type": "tcp_connection_closed.v0",
+            "fields": ["conn.client_ip"],
+            "filter": "false",
+        },
         beside=_two_of("EventSubscription"),
     ),
     Life(
         "EventSubscription",
         {
             **_TEXTS,
-            "sources": [{"type": "ip_policy_updated.v0"}, {"type": "ip_policy_created.v0"}],
+            "sources": [
+                {"type": "ip_policy_updated.v0"},
+                {"type": "http_request_complete.v0", "fields": ["conn.client_ip"], "filter": "true"},
+            ],
             "destination_ids": [_ref("EventDestination", "a")],
         },
         {
             **_OTHER_TEXTS,
-            "sources": [{"type": "ip_policy_created.v0"}, {"type": "ip_policy_deleted.v0"}],
+            "sources": [
+                {"type": "http_request_complete.v0", "fields": ["http.request.method"], "filter": "true"},
+                {"type": "ip_policy_deleted.v0"},
+            ],
             "destination_ids": [_ref("EventDestination", "b"), _ref("EventDestination", "a")],
         },
         beside=_two_of("EventDestination", target={"metrics": {"api_key": "vendor key"}}),

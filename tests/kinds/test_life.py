@@ -297,7 +297,8 @@ def test_a_change_of_an_immutable_field_replaces_the_object(created: LivingProje
             top_field(created.kind, path)
         }
         assert change.order is order_of(created.kind, path)
-        assert new.path != old.path
+        # The path of an event source has its type, which a replacement for other fields does not change.
+        assert new.path != old.path or created.kind.key != "id"
         create = applied.calls.index(f"POST {new.path.rpartition('/')[0]}")
         delete = applied.calls.index(f"DELETE {old.path}")
         assert (create < delete) is (change.order is Order.CREATE_FIRST)

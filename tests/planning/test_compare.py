@@ -328,19 +328,19 @@ regions = st.sampled_from([{}, *({"region": region} for region in ("au", "eu", "
 
 
 @settings(max_examples=examples(60))
-@given(was=regions, declared=regions, shown=regions | st.sampled_from([{"region": ""}, {"region": None}]))
+@given(was=regions, declared=regions, response=regions | st.sampled_from([{"region": ""}, {"region": None}]))
 def test_the_region_of_a_domain_is_neither_drift_nor_a_reason_to_replace_it(
-    was: Spec, declared: Spec, shown: Spec
+    was: Spec, declared: Spec, response: Spec
 ) -> None:
     """Whatever was applied, is declared and is returned: domains are served in all regions."""
     # An earlier version recorded the region as it records any field.
     owner = record("ReservedDomain/a", {"domain": "a.x"})
     older = owner._replace(applied={**owner.applied, **digests(was, owner.intent)})
     for known in (owner, older):
-        domain = live("ReservedDomain", "rd_1", {"domain": "a.x", **shown}, owner=known)
+        domain = live("ReservedDomain", "rd_1", {"domain": "a.x", **response}, owner=known)
         plan = make_plan(declare("ReservedDomain/a", {"domain": "a.x", **declared}), seen=snapshot(domain))
         assert (plan.changes, plan.calls, plan.errors) == ((), (), ())
-    unmanaged = live("ReservedDomain", "rd_1", {"domain": "a.x", **shown})
+    unmanaged = live("ReservedDomain", "rd_1", {"domain": "a.x", **response})
     adopting = make_plan(
         declare("ReservedDomain/a", {"domain": "a.x", **declared}, adopt=True), seen=snapshot(unmanaged)
     )
@@ -360,6 +360,38 @@ def test_an_unreadable_field_that_is_no_longer_declared_is_removed() -> None:
     plan = make_plan(declare("ReservedAddress/a"), seen=snapshot(reserved_address))
     # The owner record is updated last: without the digest, the next plan could not detect the field.
     assert requests(plan) == ["DELETE /reserved_addrs/ra_1/endpoint_configuration", "PATCH /reserved_addrs/ra_1"]
+
+
+@pytest.mark.parametrize(
+    ("was", "response", "declared", "calls", "cause"),
+    [
+        ("ec_1", {"id": "ec_2", "uri": ""}, "ec_1", ["PATCH /reserved_addrs/ra_1"], ChangedBy.PLATFORM),
+        ("ec_1", None, "ec_1", ["PATCH /reserved_addrs/ra_1"], ChangedBy.PLATFORM),
+        ("ec_1", {"id": "ec_1", "uri": ""}, "ec_2", ["PATCH /reserved_addrs/ra_1"], ChangedBy.GIT),
+        ("ec_1", {"id": "ec_1", "uri": ""}, "ec_1", [], None),
+        (
+            None,
+            {"id": "ec_2", "uri": ""},
+            None,
+            ["DELETE /reserved_addrs/ra_1/endpoint_configuration"],
+            ChangedBy.PLATFORM,
+        ),
+        (None, None, None, [], None),
+    ],
+)
+def test_an_input_only_field_is_compared_where_a_response_shows_it(
+    was: str | None, response: Any, declared: str | None, calls: list[str], cause: ChangedBy | None
+) -> None:
+    def of(value: str | None) -> Spec:
+        return {"endpoint_configuration_id": value} if value else {}
+
+    body = {"region": "us", "endpoint_configuration": response}
+    address = live("ReservedAddress", "ra_1", body, owner=record("ReservedAddress/a", of(was)))
+    plan = make_plan(declare("ReservedAddress/a", of(declared)), seen=snapshot(address))
+    assert requests(plan) == calls
+    if cause is not None:
+        change = fields(plan)["endpoint_configuration_id"]
+        assert (change.changed_by, change.old) == (cause, response["id"] if response else None)
 
 
 def test_a_create_lists_each_value_that_differs_from_its_default() -> None:

@@ -216,3 +216,8 @@ def test_a_traffic_policy_is_a_document_where_a_manifest_can_contain_it(
 def test_a_certificate_is_never_a_document() -> None:
     text = json.dumps({"on_tcp_connect": []})
     assert Attachment(text, "pem").document is None
+
+
+def test_an_input_only_value_is_described_where_a_response_shows_it() -> None:
+    response = {"region": "us", "endpoint_configuration": {"id": "ec_1", "uri": ""}}
+    assert read("ReservedAddress", response) == ({"endpoint_configuration_id": "ec_1"}, [])

@@ -73,7 +73,7 @@ LIVE_AUTHORITY = live(
 )
 WAS = {"description": "was"}
 BY_HAND = {"description": "by hand"}
-POLICY = {"traffic_policy": {"value": "{}"}}
+POLICY = {"traffic_policy": {"value": '{"on_tcp_connect": [{"actions": [{"type": "deny"}]}]}'}}
 
 
 def trust(*ids: object, **more: object) -> dict[str, Any]:
@@ -236,6 +236,16 @@ def test_a_write_only_value_is_declined_even_if_it_is_no_secret() -> None:
     offers, declined = accept(None, {"region": "eu"}, declared, both=True, kind="ReservedAddress")
     why = "it is secret or write-only, and cannot be written to a manifest"
     assert (offers, declined) == ([], [Declined("ReservedAddress/e.endpoint_configuration_id", why)])
+
+
+def test_an_input_only_value_is_offered_where_a_response_shows_it() -> None:
+    response = {"region": "us", "endpoint_configuration": {"id": "ec_2", "uri": ""}}
+    was = {"endpoint_configuration_id": "ec_1"}
+    offers, declined = accept(was, response, was, kind="ReservedAddress")
+    assert ([(offer.path, offer.value) for offer in offers], declined) == (
+        [(("endpoint_configuration_id",), "ec_2")],
+        [],
+    )
 
 
 def test_a_secret_changed_on_the_platform_is_declined() -> None:

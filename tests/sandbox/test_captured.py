@@ -113,11 +113,16 @@ def _empty_match(a: Account) -> None:
 
 def _fields(a: Account) -> None:
     path = a.place("/event_subscriptions/{id}")
-    source = {"type": "http_request_complete.v0", "fields": ["conn.client_ip"]}
-    assert a.sandbox.post(f"{path}/sources", source)["fields"] == source["fields"]
-    a.sandbox.patch(path, {"sources": [{"type": source["type"]}, {"type": "vault_created.v0"}]})
-    sources = a.sandbox.get(path)["sources"]
-    assert [source.get("fields") for source in sources] == [["conn.client_ip"], None]
+    source: dict[str, Any] = {"type": "http_request_complete.v0", "fields": ["conn.client_ip"], "filter": "true"}
+    made = a.sandbox.post(f"{path}/sources", source)
+    assert {**source, "uri": made["uri"]} == made
+    updated = a.sandbox.patch(path, {"sources": [{"type": "vault_created.v0"}, source]})["sources"]
+    assert {source["type"]: set(source) for source in updated} == {
+        "vault_created.v0": {"type", "uri"},
+        source["type"]: {"type", "uri", "fields", "filter"},
+    }
+    replaced = a.sandbox.patch(path, {"sources": [{"type": source["type"]}]})["sources"]
+    assert [set(source) for source in replaced] == [{"type", "uri"}]
 
 
 def _edge_endpoints(a: Account) -> None:
@@ -170,7 +175,7 @@ CAPTURED: dict[str, Behavior] = {
     "event sources are listed in the order of creation": _order_of_sources,
     "a certificate policy has no status at first": _no_status_yet,
     "an empty match of a route's update is not supplied": _empty_match,
-    "the fields of an event source are kept": _fields,
+    "the fields and the filter of an event source are replaced with the list of sources": _fields,
     "an abuse report is pending, and is not listed": _abuse_report,
     "a Kubernetes operator registers itself": _operators,
     "what an edge serves is an endpoint of type edge": _edge_endpoints,

@@ -87,8 +87,9 @@ def test_sources_with_fields_and_a_filter_are_accepted(sandbox: Sandbox) -> None
     made = sandbox.post("/event_subscriptions", {"sources": [source]})
     sandbox.post(f"{made['uri']}/sources", source | {"type": "tcp_connection_closed.v0"})
     found = sandbox.get(made["uri"])["sources"]
-    assert [set(source) for source in found] == [{"type", "uri", "fields"}] * 2
+    assert [set(source) for source in found] == [{"type", "uri", "fields", "filter"}] * 2
     assert [source["fields"] for source in found] == [["http.request.method"]] * 2
+    assert [source["filter"] for source in found] == ["true"] * 2
 
 
 @pytest.mark.parametrize("path", ["/edges/tcp", "/edges/tls", "/edges/https"])

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.catalog.event_subscription import unknown_type
+from reconciler.kinds.catalog.event_subscription import EventFields, EventFilter, unknown_type
 from reconciler.kinds.types.fields import EventType, Id
-from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo
+from reconciler.model.fields.annotations import Immutable, PathOnly, RefTo, ServerDefault
 from reconciler.model.fields.spec import Spec
 from reconciler.model.kind import Kind, Parent, Wire
 from reconciler.model.problem import Finding
@@ -20,6 +20,8 @@ class EventSource(Spec):
         Id, PathOnly, Immutable, RefTo("EventSubscription"), Doc("The event subscription that the source belongs to.")
     ]
     type: Annotated[EventType, Immutable, Doc("The event type with its version, such as `ip_policy_created.v0`.")]
+    fields: Annotated[EventFields, Immutable, ServerDefault] = []
+    filter: Annotated[EventFilter, Immutable, ServerDefault] = ""
 
     def findings(self) -> Iterator[Finding]:
         yield from unknown_type(self.type)

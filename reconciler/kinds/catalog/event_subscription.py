@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typing_extensions import Doc
 
-from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, find_repeated
+from reconciler.kinds.types.fields import Description, EventType, Id, Metadata, NonEmpty, find_repeated
 from reconciler.model.fields.annotations import ReadAs, RefTo, ServerDefault, Unordered
 from reconciler.model.fields.spec import Part, Spec
 from reconciler.model.kind import Kind
@@ -31,10 +31,16 @@ def unknown_type(value: object) -> Iterator[Finding]:
         yield Finding(("type",), f"unknown event type {value!r}", remedy, Severity.WARNING, code="unknown-event-type")
 
 
+EventFields = Annotated[list[NonEmpty], Doc("The fields that each event contains, which event types of traffic need.")]
+EventFilter = Annotated[str, Doc("An expression that selects the events to send.")]
+
+
 class Source(Part):
     """One event type."""
 
     type: Annotated[EventType, Doc("The event type with its version, such as `ip_policy_created.v0`.")]
+    fields: Annotated[EventFields, ServerDefault] = []
+    filter: Annotated[EventFilter, ServerDefault] = ""
 
     def findings(self) -> Iterator[Finding]:
         yield from unknown_type(self.type)

@@ -23,7 +23,7 @@ class ReservedAddress(Spec):
     endpoint_configuration_id: Annotated[
         Id | None,
         UpdateOnly,
-        InputOnly,  # lists do not show it
+        InputOnly,  # lists are not documented to show it
         ReadAs("endpoint_configuration.id"),
         Detach("endpoint_configuration"),
         Doc("The id of the endpoint configuration for the address."),

@@ -84,7 +84,8 @@ def _live_value(
 ) -> LiveValue | None:
     path = value_trace.path_of(trace.path)
     field, _ = validation.field_at(kinds.get(address.kind).fields, path)
-    if held and field is not None and InputOnly in field:
+    is_hidden = field is not None and InputOnly in field and tuple(path) not in {(name,) for name in held}
+    if held and is_hidden:
         return None
     about = (
         field_change

@@ -6,11 +6,11 @@ The canonical form itself is in `model.canonical`; which object belongs to which
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from reconciler.model.canonical import CanonicalFields, absences, canonicalize_live, read
+from reconciler.model.canonical import CanonicalFields, absences, canonicalize_live, empty, is_shown, read, sort_items
 from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
@@ -41,7 +41,7 @@ def canonical_live_value(column: Column, live: Live) -> Value:
     field = column.field
     if PathOnly in field:
         return live.parent_id
-    if InputOnly in field or (column.is_lasting and read(field, live.body) is None):
+    if not is_shown(field, live.body) or (column.is_lasting and read(field, live.body) is None):
         return UNREAD  # a response without a lasting value is incomplete, and no reason to replace the object
     return live.metadata if field.name == "metadata" else canonicalize_live(field, read(field, live.body))
 
@@ -53,7 +53,7 @@ class Column(NamedTuple):
     name: str
     is_lasting: bool  # required and immutable: an existing object always has a value
     is_optional: bool  # the platform chooses the value if none is declared
-    is_unread: bool  # responses never show the value
+    is_unread: bool  # most responses do not show the value
     is_direct: bool  # responses carry the value unchanged, under the name of the field
     blanks: frozenset[type]  # types whose empty value in a response means "not set"
 
@@ -82,6 +82,8 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
     """
     if have is UNREAD:
         return True
+    if have is None and not want and ServerDefault in field:
+        return True  # declared as empty, and not in the response
     if field.shape is Shape.OBJECT and isinstance(want, dict) and isinstance(have, dict):
         return all(
             agrees(sub, want[sub.name], have.get(sub.name))
@@ -91,6 +93,46 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
     if field.shape is Shape.ANY and is_known(want):
         return is_identical(want, have)
     return bool(want == have)
+
+
+def drop_choices(field: Field, want: Value, have: Value) -> Value:
+    """The live list `have` without the parts of items that the declared list does not have.
+
+    An item is declared if the list has one with the same required parts. Of any other, empty parts are dropped.
+    """
+    item = field.item
+    if item is None or not _choices(item) or not isinstance(want, list) or not isinstance(have, list):
+        return have
+    return sort_items(field, [_drop_choices_of(item, want, part) for part in have])
+
+
+def _drop_choices_of(item: Field, want: list[Value], part: Value) -> Value:
+    if not isinstance(part, dict):
+        return part
+    declared = find_item(item, want, part)
+    kept = dict(part)
+    for sub in _choices(item):
+        value = empty(sub) if kept.get(sub.name) is None else kept[sub.name]
+        if sub.name in declared if declared is not None else value != empty(sub):
+            kept[sub.name] = value
+        else:
+            kept.pop(sub.name, None)
+    return kept
+
+
+@cache
+def _choices(item: Field) -> tuple[Field, ...]:
+    """The parts of the items of a list whose value the platform chooses, or another client, if none is declared."""
+    return tuple(sub for sub in item.fields if ServerDefault in sub)
+
+
+def find_item(item: Field, items: Iterable[Value], part: Mapping[str, Value]) -> Mapping[str, Value] | None:
+    """The item of a list that has the same required parts, in canonical form."""
+    keys = [sub.name for sub in item.fields if sub.required]
+    for other in items:
+        if isinstance(other, dict) and all(other.get(name) == part.get(name) for name in keys):
+            return other
+    return None
 
 
 def is_identical(one: Value, other: Value) -> bool:

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from reconciler.model.canonical import CanonicalFields, canonicalize
 from reconciler.model.change import ChangedBy, FieldChange
-from reconciler.model.fields.annotations import Immutable
+from reconciler.model.fields.annotations import Immutable, InputOnly
 from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Declaration
 from reconciler.model.value import Value, is_known
-from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
+from reconciler.planning.comparing.canonical_fields import UNREAD, agrees, drop_choices
 from reconciler.planning.comparing.last_applied import LastApplied
 from reconciler.planning.comparing.leaf_differences import compare_hidden_leaves, compare_leaves, leaf_value
 from reconciler.planning.comparing.plan_fields import hide_secrets
@@ -94,8 +94,10 @@ def _compare_reverted(
 def _compare_field(
     field: Field, want: Value, have: Value, last_applied: LastApplied, declaration: Declaration
 ) -> Iterator[FieldChange]:
+    have = drop_choices(field, want, have)
     is_visible = not agrees(field, want, have)
-    hidden = list(compare_hidden_leaves(field, want, last_applied))
+    is_read = InputOnly in field and have is not UNREAD
+    hidden = [] if is_read else list(compare_hidden_leaves(field, want, last_applied))
     if not is_visible and not hidden:
         return
     immutable = Immutable in field or _immutable_part_differs(field, want, have)

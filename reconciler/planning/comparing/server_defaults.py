@@ -15,7 +15,7 @@ from reconciler.model.fields.annotations import Immutable, ServerDefault
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.value import Json, Value
-from reconciler.planning.comparing.canonical_fields import UNREAD
+from reconciler.planning.comparing.canonical_fields import UNREAD, find_item
 
 
 class ServerChoice(NamedTuple):
@@ -94,3 +94,35 @@ def keep_live_defaults(field: Field, value: Value, live: Value, reverted: Collec
         elif ServerDefault in sub and chosen not in (None, UNREAD) and path + sub.name not in reverted:
             whole[sub.name] = chosen
     return whole
+
+
+_PLATFORMS = frozenset({"id", "uri", "created_at", "updated_at"})
+"""The parts of items that every response of the platform may have, and no request."""
+
+
+def keep_live_parts(field: Field, value: Value, live: Json) -> Value:
+    """A declared list of objects, each completed with what the live object of the same key has besides.
+
+    They are needed because the platform replaces the list as a whole: parts that are not declared, and those that this
+    version does not know. `live` is the list as a response has it.
+    """
+    item = field.item
+    if item is None or not item.fields or not isinstance(value, list) or not isinstance(live, list):
+        return value
+    by_name = {sub.name: sub for sub in item.fields}
+
+    def complete(part: Value) -> Value:
+        kept = find_item(item, live, part) if isinstance(part, dict) else None
+        if not isinstance(part, dict) or kept is None:
+            return part
+        others = {
+            name: found
+            for name, found in kept.items()
+            if name not in _PLATFORMS
+            and part.get(name) is None
+            and found not in (None, "", [], {})
+            and (name not in by_name or ServerDefault in by_name[name])
+        }
+        return {**part, **others}
+
+    return [complete(part) for part in value]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from reconciler.model.canonical import absences, canonical_value, read
+from reconciler.model.canonical import absences, canonical_value, is_shown, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, ServerDefault
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
@@ -74,7 +74,8 @@ def _read_value(field: Field, live: Live) -> Json:
 def _is_different(column: Column, declaration: Declaration, live: Live, resolve: Resolve, record: LastApplied) -> bool:
     """Whether a field differs, by canonical forms, and by the last applied value if responses do not show it."""
     field, declared = column.field, declaration.spec.get(column.name)
-    if declared is None and column.is_unread and not record.holds(field.name):
+    is_hidden = column.is_unread and not is_shown(field, live.body)
+    if declared is None and is_hidden and not record.holds(field.name):
         return False
     return differs(
         field,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from reconciler.kinds.rules import traffic_policy as traffic
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonicalize, leaf_at, read
+from reconciler.model.canonical import canonicalize, is_shown, leaf_at, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, ServerDefault
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.fields.spec import Part, Spec
@@ -82,7 +82,7 @@ def _describe_field(live: Live, field: Field, find_owner: OwnerLookup) -> Value:
 
 def _describe_value(field: Field, value: Json, find_owner: OwnerLookup) -> Value:
     """The value for a manifest; None for defaults, secrets and values that responses do not show."""
-    if value is None or InputOnly in field or Sensitive in field:
+    if value is None or (InputOnly in field and field.read_as is None) or Sensitive in field:
         return None
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict) and not (field.default and _is_default(field, value)):
@@ -173,7 +173,7 @@ def _find_hidden_paths(
     for field in fields:
         here = f"{path}{field.name}"
         value = read(field, body)
-        if Sensitive in field or InputOnly in field:
+        if Sensitive in field or not is_shown(field, body):
             if (Sensitive in field and (value or InputOnly in field)) or field.required or here in applied:
                 yield here
         elif field.shape is Shape.OBJECT and isinstance(value, dict):

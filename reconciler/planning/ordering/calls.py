@@ -12,16 +12,16 @@ from urllib.parse import quote
 from msgspec.structs import replace
 
 from reconciler.model.address import Address
-from reconciler.model.canonical import canonicalize, collect_applied
+from reconciler.model.canonical import canonicalize, collect_applied, read
 from reconciler.model.change import Action, Order
-from reconciler.model.fields.annotations import InputOnly, PathOnly, ServerDefault, UpdateOnly
+from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.plan import Call, OwnerDraft, Verb, create_id
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
 from reconciler.planning.comparing.canonical_fields import agrees, body_value
-from reconciler.planning.comparing.server_defaults import keep_live_defaults
+from reconciler.planning.comparing.server_defaults import keep_live_defaults, keep_live_parts
 from reconciler.planning.deciding.decision import Decision
 
 
@@ -119,6 +119,7 @@ def _build_create(decision: Decision) -> Iterator[Call]:
         if spec.get(field.name) is None or PathOnly in field:
             continue
         (later if UpdateOnly in field else body)[field.name] = body_value(field, spec[field.name])
+    body.update(_keep_choices(decision))
     one_time = kind.one_time is not None
     create = Call(
         id=create_id(decision.address),
@@ -143,6 +144,18 @@ def _build_create(decision: Decision) -> Iterator[Call]:
             needs=(create.id,),
             owner=_draft_record(decision),
         )
+
+
+def _keep_choices(decision: Decision) -> Iterator[tuple[str, Value]]:
+    """Undeclared values of an object that another with the same identity replaces, such as the filter of a source."""
+    kind, live = decision.kind, decision.live
+    is_same = live is not None and all(decision.want.get(name) == decision.have.get(name) for name in kind.identity)
+    for field in kind.fields if live is not None and kind.identity and is_same else ():
+        is_choice = ServerDefault in field and Immutable in field and not field.refs and field.name_of is None
+        if live is not None and is_choice and decision.spec.get(field.name) is None:
+            value = read(field, live.body)
+            if value not in (None, "", [], {}):
+                yield field.name, value
 
 
 def _build_patch(decision: Decision, body: Mapping[str, Value], owner: OwnerDraft | None = None) -> Call:
@@ -289,7 +302,7 @@ def _build_value(decision: Decision, field: Field) -> Value:
         value = _fill_defaults(field, value, decision.want.get(field.name), decision.have.get(field.name))
         if not _excludes_choices(decision.kind, field, value):
             value = keep_live_defaults(field, value, decision.have.get(field.name), differing)
-        return body_value(field, value)
+        return body_value(field, keep_live_parts(field, value, read(field, _require_live(decision).body)))
     empty = canonicalize(field, None)
     return "" if empty is None and field.shape is Shape.TEXT else empty
 

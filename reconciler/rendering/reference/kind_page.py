@@ -245,6 +245,8 @@ def describe_type(field: Field) -> str:
 def describe_field(field: Field) -> str:
     """The purpose and behavior of a field, in sentences."""
     traits = [text for behaviour, text in _TRAITS.items() if behaviour in field]
+    if Behavior.INPUT_ONLY in field and field.read_as is not None:
+        traits[traits.index(_TRAITS[Behavior.INPUT_ONLY])] = "a change there is detected only if lists show the field"
     if field.immutable_part is not None:
         traits.append(f"a change of its {field.immutable_part.called} replaces the resource")
     if field.mentions is not None:

@@ -189,8 +189,6 @@ class Objects:
         bodies.check(bodies.list_accepted(kind, update=False), body)
         supplied = {name: value for name, value in body.items() if value is not None}
         doc = bodies.complete(kind.name, bodies.fields(kind), supplied)
-        if kind.name == "EventSource" and supplied.get("fields"):
-            doc["fields"] = supplied["fields"]
         identity = self.database.new_id(kind.id_prefix) if kind.id_prefix else ""
         draft = Draft(kind, identity, supplied, doc, parent=parent)
         stored = self._settle(draft, None)
@@ -253,11 +251,11 @@ class Objects:
         for removed in existing.keys() - {source["type"] for source in sources}:
             self.database.delete(existing[removed])
         for source in sources:
-            type_, fields = source["type"], {"fields": source["fields"]} if source.get("fields") else {}
-            if type_ not in existing:
-                self.database.insert(below.name, type_, {"type": type_, **fields}, subscription.id)
-            elif fields:
-                self.database.replace(existing[type_], {**existing[type_].body, **fields})
+            doc = bodies.complete(below.name, bodies.fields(below), source)
+            if source["type"] not in existing:
+                self.database.insert(below.name, source["type"], doc, subscription.id)
+            elif doc != existing[source["type"]].body:
+                self.database.replace(existing[source["type"]], doc)
 
     def _serve_hostports(self, edge: Stored, before: Sequence[str]) -> None:
         """Creates, updates and deletes the endpoints of an edge; `before` are its former hostports."""

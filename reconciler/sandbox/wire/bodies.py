@@ -20,14 +20,8 @@ from reconciler.model.value import Json
 from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.wire import refusal
 
-_OF_SOURCES = (
-    Field("fields", Shape.LIST, "The fields to include in each event.", item=Field("", Shape.TEXT)),
-    Field("filter", Shape.TEXT, "An expression that selects events."),
-)
 # Fields that a create accepts besides those of the kind.
 _ASIDE: dict[str, tuple[Field, ...]] = {
-    "EventSource": _OF_SOURCES,
-    "EventSubscription.sources": _OF_SOURCES,
     "EventDestination": (
         Field("verify_with_test_event", Shape.FLAG, "Whether to send a test event to the new destination."),
     ),
@@ -141,16 +135,8 @@ def list_accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     aside = () if update else _ASIDE.get(kind.name, ())
     return (
         *fixed,
-        *(_add_ignored_fields(kind.name, field) for field in fields(kind) if not unsupported & field.behaviors),
+        *(field for field in fields(kind) if not unsupported & field.behaviors),
         *aside,
-    )
-
-
-def _add_ignored_fields(kind: str, field: Field) -> Field:
-    """The field, with the additional fields that a create accepts for each item."""
-    aside = _ASIDE.get(f"{kind}.{field.name}")
-    return (
-        replace(field, item=replace(field.item, fields=(*field.item.fields, *aside))) if aside and field.item else field
     )
 
 

@@ -40,6 +40,8 @@ _NULL_WHEN_EMPTY = {
     "HTTPResponseBackend": {"headers"},
     "ReservedDomain": {"resolves_to"},
 }
+# Fields that responses do not have while they are empty.
+_OMITTED_WHEN_EMPTY = {"EventSource": {"fields", "filter"}}
 # Fields that lists, and the response to a create, omit.
 _NOT_LISTED = {"ReservedAddress": {"endpoint_configuration"}}
 
@@ -122,6 +124,9 @@ class View:
             if name not in response and not name.startswith("_") and name not in kind.by_name:
                 response[name] = self.resolve_refs(value)
         response.update(children)
+        for name in _OMITTED_WHEN_EMPTY.get(kind.name, ()):
+            if not response[name]:
+                del response[name]
         if listed:
             for name in not_listed(kind):
                 response.pop(name, None)
