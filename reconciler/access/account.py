@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.access.conditions import Certificate, Claim
 from reconciler.access.modules import MODULES, is_enabled
@@ -128,6 +129,18 @@ class Account:
         patterns = find_patterns(region.example_host(), hosts)
         return any(self._is_served(resource) for pattern in patterns for resource in hosts[pattern])
 
+    def enter_publicly(self, region: Region) -> EntryPoint | None:
+        """Who gets through at the host and port of a region from everywhere, if it is not public itself."""
+        public = replace(region, door=replace(region.door, binding="public"))
+        is_other = region.door.binding in ("internal", "kubernetes")
+        return self.enter(public) if is_other and self.has_way_in(public) else None
+
+    def has_other_binding(self, region: Region) -> bool:
+        """Whether the host and port of a region had a way in that could be reached from elsewhere."""
+        door = region.door
+        others = (other for other in self.doors if (other.scheme, other.port) == (door.scheme, door.port))
+        return any(self.has_way_in(replace(region, door=other)) for other in others)
+
     def _is_served(self, resource: Resource) -> bool:
         role = _role(resource)
         if _is_served_by_children(resource):
@@ -155,6 +168,10 @@ def _has_upstream(fields: Mapping[str, Any]) -> bool:
 
 
 def _split(url: str, bindings: Iterable[str]) -> Iterator[tuple[Door, str]]:
+    if "${{" in url:  # known after apply
+        scheme, _, host = url.partition("://")
+        yield from ((Door(scheme, 0, binding), host) for binding in bindings)
+        return
     parts = urlsplit(url)
     try:
         port = parts.port

@@ -138,11 +138,12 @@ def _covers(rule: str, other: str) -> bool:
 def _judge(
     region: Region, one: EntryPoint | None, other: EntryPoint | None, before: Account, after: Account
 ) -> Difference | None:
-    old, new = _program(one), _program(other)
+    old, new = _program(one or before.enter_publicly(region)), _program(other)
     if old is new:
         return None
     if (gained := find_gained(old, new)) is not None:
-        verdict = Verdict.EXPOSES if one is None else Verdict.WIDENS
+        is_new = one is None and not before.has_other_binding(region)
+        verdict = Verdict.EXPOSES if is_new else Verdict.WIDENS
         return _change(region, verdict, one, other, gained, before, after)
     if (lost := find_gained(new, old)) is None:
         return None

@@ -12,6 +12,7 @@ from reconciler.access.compare import Difference, compare, describe
 from reconciler.access.programs import Builder
 from reconciler.model.access_change import AccessChange
 from reconciler.model.change import Action, Change
+from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
 from reconciler.model.snapshot import Live, LiveKey
 from reconciler.model.value import Ref, Value, substitute
@@ -31,12 +32,18 @@ def find_access_changes(
     changing = [decision for decision in decisions if decision.action is not None]
     if not any(decision.kind.access is not None for decision in changing):
         return ()
-    names = _Names(decisions, index)
     builder, unread = Builder(), find_unread(index)
-    before = Account(_list_before(index, names), builder, unread)
-    after = Account(_list_after(decisions, deleted_with, index, names), builder, unread)
+    before, after = (Account(resources, builder, unread) for resources in list_states(decisions, deleted_with, index))
     changed = {str(decision.address) for decision in changing}
     return tuple(_show(difference, changed) for difference in compare(before, after))
+
+
+def list_states(
+    decisions: Collection[Decision], deleted_with: Collection[LiveKey], index: LiveIndex
+) -> tuple[Iterable[Resource], Iterable[Resource]]:
+    """The objects of the account that decide about access, as they are, and as the decisions leave them."""
+    names = _Names(decisions, index)
+    return _list_before(index, names), _list_after(decisions, deleted_with, index, names)
 
 
 def find_unread(index: LiveIndex) -> dict[str, str]:
@@ -97,9 +104,11 @@ class _Names:
     def of(self, live: Live) -> str:
         if (name := self._by_key.get(live.key)) is not None:
             return name
-        if (owner := live.owner) is not None and owner.stack != self._index.stack:
-            return f"{owner.address} (stack {owner.stack})"
-        return f"{live.kind}/{live.locator}"
+        if (owner := live.owner) is not None:
+            is_ours = owner.stack == self._index.stack and live.key not in self._index.duplicates
+            return str(owner.address) if is_ours else f"{owner.address} (stack {owner.stack}, {live.id})"
+        bound = self._index.find_bound_addresses(live)
+        return str(bound[0]) if bound else f"{live.kind}/{live.locator}"
 
 
 def _list_before(index: LiveIndex, names: _Names) -> Iterator[Resource]:
@@ -154,15 +163,17 @@ def _overlay(decision: Decision, ids: Mapping[Any, str]) -> dict[str, Value]:
     fields = dict(decision.have)
     for difference in decision.differences:
         name = difference.field.name
-        fields[name] = _merge(fields.get(name), decision.want.get(name))
+        fields[name] = _merge(difference.field, fields.get(name), decision.want.get(name))
     return _complete(decision.kind, _resolve(fields, ids))
 
 
-def _merge(have: Value, want: Value) -> Value:
+def _merge(field: Field, have: Value, want: Value) -> Value:
     """The declared value, with the parts of the live one that are not declared."""
-    if isinstance(have, dict) and isinstance(want, dict):
-        return {**have, **{key: _merge(have.get(key), value) for key, value in want.items()}}
-    return want
+    if field.shape is not Shape.OBJECT or not isinstance(have, dict) or not isinstance(want, dict):
+        return want
+    parts = {part.name: part for part in field.fields}
+    merged = {key: _merge(parts[key], have.get(key), value) if key in parts else value for key, value in want.items()}
+    return {**have, **merged}
 
 
 def _resolve(fields: Mapping[str, Value], ids: Mapping[Any, str]) -> dict[str, Value]:

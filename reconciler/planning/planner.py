@@ -11,6 +11,7 @@ from graphlib import CycleError
 
 from msgspec.structs import replace
 
+from reconciler.access.account import Resource
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonical_spec
 from reconciler.model.change import Action, Change
@@ -20,7 +21,7 @@ from reconciler.model.plan import Observed, Plan
 from reconciler.model.problem import Problem
 from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.model.value import references, substitute
-from reconciler.planning.access import find_access_changes, mark_risks
+from reconciler.planning import access
 from reconciler.planning.comparing.name_references import resolve_names
 from reconciler.planning.comparing.plan_fields import show_fields
 from reconciler.planning.deciding import delivery_targets
@@ -80,6 +81,21 @@ def match_all(manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind]) -> 
     except CycleError:
         return {}
     return planning.assignments.by_key
+
+
+def list_states(
+    manifest: Manifest, snapshot: Snapshot, kinds: Sequence[Kind], options: PlanOptions
+) -> tuple[tuple[Resource, ...], tuple[Resource, ...]]:
+    """The objects that decide about access, now and after the plan was applied."""
+    held: dict[Address, Problem] = {}
+    while True:
+        planning = _Planning(manifest, snapshot, kinds, options, held)
+        if not (more := planning.decide()):
+            break
+        held |= more
+    decisions, (_, _, deleted_with) = planning.decisions, planning.sequenced
+    before, after = access.list_states(decisions, deleted_with, planning.index)
+    return tuple(before), tuple(after)
 
 
 class _Planning:
@@ -259,17 +275,17 @@ class _Planning:
         listed = deleted_with.keys() | {
             addition.decision.live.key for addition in self.additions if addition.decision.live
         }
-        access = find_access_changes(decisions, deleted_with, index)
-        approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, access)
+        entries = access.find_access_changes(decisions, deleted_with, index)
+        approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
         selected = (decision for decision in decisions if options.selects(decision.address))
         # Deletions first, in every output: nobody may overlook them.
-        listed_changes = mark_risks(self._list_changes(changing), access)
+        listed_changes = access.mark_risks(self._list_changes(changing), entries)
         changes = tuple(sorted(listed_changes, key=lambda change: change.action is not Action.DELETE))
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)
         return Plan(
             stack=index.stack,
             rule_changes=options.rule_changes or (),
-            access=access,
+            access=entries,
             changes=changes,
             calls=tuple(delivery_targets.mark_overwrite(call, snapshot) for call in calls),
             problems=(

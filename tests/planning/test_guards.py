@@ -20,7 +20,7 @@ from reconciler.planning.deciding.decision import Decision
 from reconciler.planning.guards import find_required_approvals, find_unused, is_protected
 from reconciler.planning.matching.index import LiveIndex
 from reconciler.planning.planner import PlanOptions
-from tests.planning.builders import KINDS, at, change_of, declare, live, make_plan, manifest, record, ref, snapshot
+from tests.planning.builders import KINDS, at, change_of, declare, live, make_plan, manifest, record, snapshot
 
 DOMAIN_SPEC = {"domain": "a.x"}
 
@@ -251,28 +251,26 @@ def test_an_entry_is_valid_to_the_end_of_its_last_day(moment: str, granted: bool
 
 @pytest.mark.parametrize(
     ("entry_id", "text"),
-    [("", None), ("ipr_1", "approves ipr_1, but the object is new")],
+    [("", None), ("cr_1", "approves cr_1, but the object is new")],
 )
 def test_an_entry_for_a_new_object_has_no_id(entry_id: str, text: str | None) -> None:
-    policy = live("IPPolicy", "ipp_1", owner=record("IPPolicy/office", {}))
-    spec = {"ip_policy_id": ref("IPPolicy/office"), "cidr": "10.0.0.0/8", "action": "allow"}
-    declared = [declare("IPPolicy/office"), declare("IPPolicyRule/r", spec)]
-    options = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
-    (approval,) = make_plan(*declared, seen=snapshot(policy), options=options).approvals
+    declared = [declare("TunnelCredential/c")]
+    options = PlanOptions(require_approval=frozenset({Risk.ISSUES_CREDENTIAL}))
+    (approval,) = make_plan(*declared, options=options).approvals
     (item,) = approval.items
-    entry = ApprovedItem("widens_access", item.subject, entry_id, item.digest, "1970-01-02")
-    plan = make_plan(*declared, seen=snapshot(policy), options=replace(options, approved=(entry,)))
+    entry = ApprovedItem("issues_credential", item.subject, entry_id, item.digest, "1970-01-02")
+    plan = make_plan(*declared, options=replace(options, approved=(entry,)))
     assert [problem.text for problem in plan.problems] == ([text] if text else [])
     assert [approval.granted for approval in plan.approvals] == [text is None]
 
 
 def test_only_changes_with_the_named_risk_require_its_approval() -> None:
-    """Deleting a domain is irreversible, deleting a restriction widens access: each counts for its own risk only."""
+    """Deleting a domain interrupts traffic, deleting a credential disables agents: each counts for its risk only."""
     domain = live("ReservedDomain", "rd_1", DOMAIN_SPEC, owner=record("ReservedDomain/a"))
-    rule = live("IPPolicyRule", "ipr_1", {"cidr": "10.0.0.0/8", "action": "deny"}, owner=record("IPPolicyRule/r"))
-    for risk in (Risk.INTERRUPTS_TRAFFIC, Risk.WIDENS_ACCESS):
+    credential = live("TunnelCredential", "cr_1", {}, owner=record("TunnelCredential/c"))
+    for risk in (Risk.INTERRUPTS_TRAFFIC, Risk.DISABLES_AGENT):
         options = PlanOptions(require_approval=frozenset({risk}), allow={("delete", "ReservedDomain"): 1})
-        plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, rule), options=options)
+        plan = make_plan(declare("IPPolicy/p"), seen=snapshot(domain, credential), options=options)
         kind_names = [approval.kind for approval in plan.missing_approvals]
         assert kind_names == [change.address.kind for change in plan.changes if risk in change.risks]
         assert len(kind_names) == 1

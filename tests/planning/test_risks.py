@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from typing import Any, get_args
 
@@ -42,18 +41,37 @@ POLICY = declare("IPPolicy/p")
 OTHER = declare("IPPolicy/q")
 AUTHORITY = declare("CertificateAuthority/c", {"ca_pem": "-----BEGIN CERTIFICATE-----"})
 SECOND = declare("CertificateAuthority/d", {"ca_pem": "-----BEGIN CERTIFICATE----- 2"})
-HTTPS = declare("HTTPSEdge/e")
-CONTEXT = (POLICY, OTHER, AUTHORITY, SECOND, HTTPS)
-ROUTE: Spec = {"edge_id": ref("HTTPSEdge/e"), "match_type": "path_prefix", "match": "/"}
+HTTPS = declare("HTTPSEdge/e", {"hostports": ["e.example.com:443"]})
 RESTRICTED: Spec = {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p")]}}
+SERVED: Spec = {"backend": {"backend_id": ref("TunnelGroupBackend/b")}}
+CONTEXT = (
+    POLICY,
+    OTHER,
+    AUTHORITY,
+    SECOND,
+    HTTPS,
+    declare("IPPolicyRule/p", {"ip_policy_id": ref("IPPolicy/p"), "cidr": "192.168.0.0/16", "action": "allow"}),
+    declare("IPPolicyRule/q", {"ip_policy_id": ref("IPPolicy/q"), "cidr": "172.16.0.0/12", "action": "allow"}),
+    declare("TunnelGroupBackend/b", {"labels": {"app": "b"}}),
+    declare("TLSEdge/user", {"hostports": ["user.example.com:443"], **SERVED, **RESTRICTED}),
+)
+ROUTE: Spec = {"edge_id": ref("HTTPSEdge/e"), "match_type": "path_prefix", "match": "/", **SERVED}
 MUTUAL: Spec = {"mutual_tls": {"certificate_authority_ids": [ref("CertificateAuthority/c")]}}
 DENY = {"actions": [{"type": "deny"}], "expressions": ["conn.client_ip != '1.2.3.4'"]}
+ANSWER = {"actions": [{"type": "custom-response", "config": {"status_code": 200}}]}
 LOG = {"actions": [{"type": "log", "config": {"metadata": {"a": "b"}}}]}
+DENIED: Spec = {"ip_policy_id": ref("IPPolicy/p"), "cidr": "192.168.1.0/24", "action": "deny"}
 RULE: Spec = {"ip_policy_id": ref("IPPolicy/p"), "cidr": "10.0.0.0/24", "action": "allow"}
 
 
 def policy(*rules: Spec) -> Spec:
     return {"on_http_request": list(rules)}
+
+
+def set_policy(kind: str, *rules: Spec) -> Spec:
+    """A traffic policy as a module, with the phase of the kind's protocol."""
+    phase = "on_http_request" if kind == "HTTPSEdgeRoute" else "on_tcp_connect"
+    return {"traffic_policy": {"value": {phase: list(rules)}}}
 
 
 def github(**fields: Any) -> Spec:
@@ -73,7 +91,7 @@ def webhook(provider: str = "github") -> Spec:
 
 
 def endpoint(*rules: Spec, **fields: Any) -> Spec:
-    return {"url": "https://a.example.com", "traffic_policy": policy(*rules), **fields}
+    return {"url": "https://a.example.com", "traffic_policy": policy(*rules, ANSWER), **fields}
 
 
 # Kind, before, after, and whether that widens access. `None` stands for a resource that is not declared.
@@ -87,15 +105,11 @@ WIDER: list[tuple[str, Spec | None, Spec | None, bool]] = [
             (RESTRICTED, {"ip_restriction": {**RESTRICTED["ip_restriction"], "enabled": False}}, True),
             ({"ip_restriction": {**RESTRICTED["ip_restriction"], "enabled": False}}, RESTRICTED, False),
             (RESTRICTED, {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/p"), ref("IPPolicy/q")]}}, True),
-            ({"traffic_policy": {"value": policy(DENY)}}, {"traffic_policy": {"value": policy()}}, True),
-            (
-                {"traffic_policy": {"value": policy(DENY)}},
-                {"traffic_policy": {"value": policy(LOG, DENY)}},
-                False,
-            ),
-            ({"traffic_policy": {"value": policy(DENY)}}, {}, True),
-            ({"traffic_policy": {"value": policy(LOG)}}, {}, False),
-            ({}, {"traffic_policy": {"value": policy(DENY)}}, False),
+            (set_policy(kind, DENY), set_policy(kind), True),
+            (set_policy(kind, DENY), set_policy(kind, LOG, DENY), False),
+            (set_policy(kind, DENY), {}, True),
+            (set_policy(kind, LOG), {}, False),
+            ({}, set_policy(kind, DENY), False),
             ({"description": "a"}, {"description": "b"}, False),
         )
     ),
@@ -111,7 +125,12 @@ WIDER: list[tuple[str, Spec | None, Spec | None, bool]] = [
             ({"tls_termination": {"min_version": "1.3"}}, {"tls_termination": {}}, True),  # the platform's choice
         )
     ),
-    ("TLSEdge", {"tls_termination": {}}, {"tls_termination": {"terminate_at": "upstream"}}, True),
+    (
+        "TLSEdge",
+        {**set_policy("TLSEdge", DENY), "tls_termination": {}},
+        {**set_policy("TLSEdge", DENY), "tls_termination": {"terminate_at": "upstream"}},
+        True,
+    ),
     ("HTTPSEdgeRoute", github(email_domains=["a.com"]), github(email_domains=["a.com", "b.com"]), True),
     ("HTTPSEdgeRoute", github(email_domains=["a.com", "b.com"]), github(email_domains=["a.com"]), False),
     ("HTTPSEdgeRoute", github(email_domains=["a.com"]), github(), True),
@@ -138,25 +157,33 @@ WIDER: list[tuple[str, Spec | None, Spec | None, bool]] = [
     ("HTTPSEdgeRoute", {"user_agent_filter": {"deny": ["a"]}}, {"user_agent_filter": {"deny": ["a", "b"]}}, False),
     ("CloudEndpoint", endpoint(DENY), endpoint(), True),
     ("CloudEndpoint", endpoint(), endpoint(DENY), False),
-    ("CloudEndpoint", endpoint(DENY), endpoint({**DENY, "expressions": []}), True),
+    ("CloudEndpoint", endpoint(DENY), endpoint({**DENY, "expressions": []}), False),  # denies all
     ("CloudEndpoint", endpoint(bindings=["kubernetes"]), endpoint(bindings=["public"]), True),
     ("CloudEndpoint", endpoint(bindings=["kubernetes"]), endpoint(), True),  # public by default
     ("CloudEndpoint", endpoint(), endpoint(bindings=["kubernetes"]), False),
     ("IPPolicyRule", None, RULE, True),
     ("IPPolicyRule", RULE, None, False),
-    ("IPPolicyRule", None, {**RULE, "action": "deny"}, False),
-    ("IPPolicyRule", {**RULE, "action": "deny"}, None, True),
-    ("IPPolicyRule", {**RULE, "action": "deny"}, RULE, True),  # replaces the rule
+    ("IPPolicyRule", None, DENIED, False),
+    ("IPPolicyRule", DENIED, None, True),
+    ("IPPolicyRule", {**RULE, "action": "deny"}, None, False),  # no rule allows the network
+    ("IPPolicyRule", DENIED, {**DENIED, "action": "allow"}, True),  # replaces the rule
     ("IPPolicyRule", RULE, {**RULE, "action": "deny"}, False),
     ("IPPolicyRule", RULE, {**RULE, "cidr": "10.0.0.0/16"}, True),
     ("IPPolicyRule", RULE, {**RULE, "cidr": "10.0.0.0/25"}, False),
     ("IPPolicyRule", RULE, {**RULE, "cidr": "2001:db8::/64"}, True),
-    ("IPPolicyRule", {**RULE, "action": "deny"}, {**RULE, "action": "deny", "cidr": "10.0.0.0/25"}, True),
+    ("IPPolicyRule", DENIED, {**DENIED, "cidr": "192.168.1.0/25"}, True),
+    ("IPPolicyRule", None, {**RULE, "cidr": "192.168.1.0/24"}, False),  # another rule allows the network already
     ("IPRestriction", {"type": "api", "enforced": True}, {"type": "api", "enforced": False}, True),
     ("IPRestriction", {"type": "api", "enforced": False}, {"type": "api", "enforced": True}, False),
     ("IPRestriction", {"type": "agent", "enforced": True}, None, True),
     ("IPRestriction", {"type": "agent"}, None, False),
-    ("IPRestriction", {"type": "api"}, {"type": "api", "ip_policy_ids": [ref("IPPolicy/q")]}, True),
+    ("IPRestriction", {"type": "api"}, {"type": "api", "ip_policy_ids": [ref("IPPolicy/q")]}, False),  # not enforced
+    (
+        "IPRestriction",
+        {"type": "api", "enforced": True},
+        {"type": "api", "enforced": True, "ip_policy_ids": [ref("IPPolicy/q")]},
+        True,
+    ),
     ("TunnelCredential", {"acl": ["bind:a.example.com"]}, {"acl": ["bind:*.example.com"]}, True),
     ("TunnelCredential", {"acl": ["bind:a.example.com"]}, {}, True),
     ("TunnelCredential", {}, {"acl": ["bind:a.example.com"]}, False),
@@ -164,7 +191,10 @@ WIDER: list[tuple[str, Spec | None, Spec | None, bool]] = [
     ("BotUser", {"name": "b", "active": False}, {"name": "b"}, True),
 ]
 BASE: dict[str, Spec] = {
+    "HTTPSEdge": {"hostports": ["x.example.com:443"]},
     "HTTPSEdgeRoute": ROUTE,
+    "TCPEdge": {"hostports": ["x.example.com:20000"], **SERVED},
+    "TLSEdge": {"hostports": ["x.example.com:443"], **SERVED},
     "IPRestriction": {"ip_policy_ids": [ref("IPPolicy/p")]},
     "SSHCredential": {"public_key": "ssh-ed25519 AAAA a"},
 }
@@ -173,7 +203,9 @@ ALLOWED = PlanOptions(allow={**LENIENT.allow, **{("delete", kind.name): 99 for k
 
 def risks(kind: str, before: Spec | None, after: Spec | None) -> set[Risk]:
     def declare_all(spec: Spec | None) -> list[Any]:
-        return [] if spec is None else [declare(f"{kind}/x", {**BASE.get(kind, {}), **spec})]
+        below = [declare("HTTPSEdgeRoute/below", {**ROUTE, "edge_id": ref("HTTPSEdge/x")})]
+        declared = [] if spec is None else [declare(f"{kind}/x", {**BASE.get(kind, {}), **spec})]
+        return [*declared, *(below if kind == "HTTPSEdge" else [])]
 
     world = build_account(*CONTEXT, *declare_all(before))
     plan = make_plan(*CONTEXT, *declare_all(after), seen=world.snapshot(), options=ALLOWED)
@@ -221,10 +253,11 @@ def test_a_secret_delivered_to_a_command_is_a_risk(way: str, runs: bool) -> None
 
 
 def test_a_reference_to_a_new_policy_widens_access() -> None:
-    """A reference does not show the rules of its target."""
-    world = build_account(*CONTEXT, declare("TLSEdge/x", RESTRICTED))
-    other = declare("TLSEdge/x", {"ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}})
-    plan = make_plan(*CONTEXT, declare("IPPolicy/new"), other, seen=world.snapshot())
+    edge = {**BASE["TLSEdge"], **RESTRICTED}
+    world = build_account(*CONTEXT, declare("TLSEdge/x", edge))
+    other = declare("TLSEdge/x", {**edge, "ip_restriction": {"ip_policy_ids": [ref("IPPolicy/new")]}})
+    rule = declare("IPPolicyRule/new", {**RULE, "ip_policy_id": ref("IPPolicy/new")})
+    plan = make_plan(*CONTEXT, declare("IPPolicy/new"), rule, other, seen=world.snapshot())
     assert Risk.WIDENS_ACCESS in change_of(plan, "TLSEdge/x").risks
 
 
@@ -235,23 +268,31 @@ def test_a_rule_with_an_unreadable_live_network_widens_access(action: str, cidr:
     body = {"ip_policy": {"id": "ipp_1"}, "cidr": cidr, "action": action}
     rule = live("IPPolicyRule", "ipr_1", body, owner=record("IPPolicyRule/x", {}))
     declared = declare("IPPolicyRule/x", {**RULE, "action": action, "ip_policy_id": "ipp_1"})
-    plan = make_plan(declared, seen=snapshot(live("IPPolicy", "ipp_1"), rule), options=LENIENT)
+    backend = live("TunnelGroupBackend", "bkdtg_1", {"labels": {"a": "b"}})
+    modules = {
+        "backend": {"enabled": True, "backend": {"id": "bkdtg_1"}},
+        "ip_restriction": {"enabled": True, "ip_policies": [{"id": "ipp_1"}]},
+    }
+    edge = live("TLSEdge", "edgtls_1", {"hostports": ["x.example.com:443"], **modules})
+    allowed = {"ip_policy": {"id": "ipp_1"}, "cidr": "0.0.0.0/0", "action": "allow"}
+    others = (live("IPPolicy", "ipp_1"), live("IPPolicyRule", "ipr_2", allowed), backend, edge)
+    plan = make_plan(declared, seen=snapshot(*others, rule), options=LENIENT)
     assert Risk.WIDENS_ACCESS in change_of(plan, "IPPolicyRule/x").risks
 
 
 def test_a_restriction_removed_on_the_platform_and_restored_does_not_widen_access() -> None:
-    edge = declare("TLSEdge/x", RESTRICTED)
+    edge = declare("TLSEdge/x", {**BASE["TLSEdge"], **RESTRICTED})
     world = build_account(*CONTEXT, edge)
-    (key,) = (key for key in world.objects if key[0] == "TLSEdge")
+    (key,) = (key for key, body in world.objects.items() if body.get("hostports") == ["x.example.com:443"])
     world.objects[key]["ip_restriction"] = None
     (change,) = make_plan(*CONTEXT, edge, seen=world.snapshot()).changes
     assert change.risks == ()
 
 
 def test_an_adopted_object_is_compared_with_its_live_fields() -> None:
-    world = build_account(*CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
-    after = declare("TLSEdge/x", {"hostports": ["a.example.com:443"]})
-    apply_to(world, *CONTEXT, declare("TLSEdge/x", {**RESTRICTED, "hostports": ["a.example.com:443"]}))
+    world = build_account(*CONTEXT, declare("TLSEdge/x", {**BASE["TLSEdge"], **RESTRICTED}))
+    after = declare("TLSEdge/x", BASE["TLSEdge"])
+    apply_to(world, *CONTEXT, declare("TLSEdge/x", {**BASE["TLSEdge"], **RESTRICTED}))
     (change,) = make_plan(*CONTEXT, after, seen=world.snapshot()).changes
     assert Risk.WIDENS_ACCESS in change.risks
 
@@ -303,12 +344,14 @@ def find_marked_fields(fields: tuple[Field, ...], prefix: str = "") -> set[str]:
 
 
 def test_a_project_may_require_approval_for_a_risk() -> None:
-    world = build_account(*CONTEXT, declare("TLSEdge/x", RESTRICTED), declare("TLSEdge/y", RESTRICTED))
-    after = (*CONTEXT, declare("TLSEdge/x"), declare("TLSEdge/y", RESTRICTED))
+    edge = {**BASE["TLSEdge"], **RESTRICTED}
+    world = build_account(*CONTEXT, declare("TLSEdge/x", edge))
+    after = (*CONTEXT, declare("TLSEdge/x", BASE["TLSEdge"]))
     required = PlanOptions(require_approval=frozenset({Risk.WIDENS_ACCESS}))
     (approval,) = make_plan(*after, seen=world.snapshot(), options=required).missing_approvals
-    assert approval.flag == "--allow widens_access:TLSEdge=1"
-    allowed = PlanOptions(require_approval=required.require_approval, allow={("widens_access", "TLSEdge"): 1})
+    assert approval.flag == "--allow widens_access:*=1"
+    assert [item.subject for item in approval.items] == ["tls://x.example.com"]
+    allowed = PlanOptions(require_approval=required.require_approval, allow={("widens_access", "*"): 1})
     assert make_plan(*after, seen=world.snapshot(), options=allowed).missing_approvals == ()
     assert make_plan(*after, seen=world.snapshot()).missing_approvals == ()
 
@@ -352,29 +395,21 @@ def test_each_action_has_the_risks_of_its_kind(kind: str) -> None:
         assert (Risk.DISABLES_AGENT in found) is disables, decision
 
 
-RULE_FORM = {"ip_policy_id": "p", "cidr": "10.0.0.0/8", "action": "allow"}
-
-
 @pytest.mark.parametrize(
-    ("action", "old", "new", "widens"),
+    ("action", "disables"),
     [
-        (Action.UPDATE, {"action": "deny"}, {"action": "allow"}, True),
-        (Action.UPDATE, {"action": "allow"}, {"action": "deny"}, False),
-        (Action.CREATE, None, {"action": "allow"}, True),
-        (Action.CREATE, None, {"action": "deny"}, False),
-        (Action.DELETE, {"action": "deny"}, {"action": "deny"}, True),
-        (Action.DELETE, {"action": "allow"}, {"action": "allow"}, False),
-        (Action.FORGET, {"action": "deny"}, {"action": "allow"}, False),
-        (None, {"action": "deny"}, {"action": "allow"}, False),
+        (Action.UPDATE, False),
+        (Action.CREATE, False),
+        (Action.DELETE, True),
+        (Action.REPLACE, True),
+        (Action.FORGET, False),
+        (None, False),
     ],
 )
-def test_a_kind_judges_its_object_as_a_whole(
-    action: Action | None, old: Mapping[str, Any] | None, new: Mapping[str, Any], widens: bool
-) -> None:
-    live_object = None if old is None else live("IPPolicyRule", "ipr_1")
-    forms = {"have": {**RULE_FORM, **(old or {})}, "want": {**RULE_FORM, **new}}
-    found = find_risks(decide("IPPolicyRule", action, live=live_object, **forms))
-    assert found == ((Risk.WIDENS_ACCESS,) if widens else ())
+def test_a_kind_judges_its_object_as_a_whole(action: Action | None, disables: bool) -> None:
+    live_object = None if action is Action.CREATE else live("TunnelCredential", "cr_1")
+    found = find_risks(decide("TunnelCredential", action, live=live_object, have={"acl": []}, want={"acl": []}))
+    assert (Risk.DISABLES_AGENT in found) is disables
 
 
 def differ(kind: str, top: str, *paths: str) -> tuple[Difference, ...]:
@@ -382,20 +417,19 @@ def differ(kind: str, top: str, *paths: str) -> tuple[Difference, ...]:
     return (Difference(kinds.get(kind).by_name[top], changes),)
 
 
-OIDC = {"issuer": "https://a", "client_id": "c", "options_passthrough": False}
+SAML = {"force_authn": True, "allow_idp_initiated": False}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "paths", "widens"),
     [
-        (OIDC, {**OIDC, "issuer": "https://b"}, ["oidc.issuer"], True),
-        (OIDC, {**OIDC, "options_passthrough": True}, ["oidc.options_passthrough"], True),
-        ({**OIDC, "options_passthrough": True}, OIDC, ["oidc.options_passthrough"], False),
-        (OIDC, {**OIDC, "issuer": ref("Vault/v", "name")}, ["oidc.issuer"], True),
-        (OIDC, None, ["oidc"], True),
-        (None, OIDC, ["oidc.issuer", "oidc.client_id"], False),
+        (SAML, {**SAML, "force_authn": False}, ["saml.force_authn"], True),
+        (SAML, {**SAML, "allow_idp_initiated": True}, ["saml.allow_idp_initiated"], True),
+        ({**SAML, "allow_idp_initiated": True}, SAML, ["saml.allow_idp_initiated"], False),
+        (SAML, {**SAML, "force_authn": ref("Vault/v", "name")}, ["saml.force_authn"], True),
+        (None, SAML, ["saml.force_authn", "saml.allow_idp_initiated"], False),
         # Only what differs is judged.
-        (OIDC, {**OIDC, "issuer": "https://b"}, ["oidc.maximum_duration"], False),
+        (SAML, {**SAML, "force_authn": False}, ["saml.maximum_duration"], False),
     ],
 )
 def test_a_field_judges_its_change(old: Any, new: Any, paths: list[str], widens: bool) -> None:
@@ -403,9 +437,9 @@ def test_a_field_judges_its_change(old: Any, new: Any, paths: list[str], widens:
         "HTTPSEdgeRoute",
         Action.UPDATE,
         live=live("HTTPSEdgeRoute", "rt_1"),
-        have={"oidc": old},
-        want={"oidc": new},
-        differences=differ("HTTPSEdgeRoute", "oidc", *paths),
+        have={"saml": old},
+        want={"saml": new},
+        differences=differ("HTTPSEdgeRoute", "saml", *paths),
     )
     assert (Risk.WIDENS_ACCESS in find_risks(decision)) is widens
 
@@ -417,9 +451,6 @@ def test_risks_are_sorted_by_weight() -> None:
         Action.REPLACE,
         live=live("TunnelCredential", "cr_1"),
         declaration=declared,
-        have={"acl": ["bind:a"]},
-        want={"acl": []},
-        differences=differ("TunnelCredential", "acl", "acl"),
     )
     found = find_risks(decision)
-    assert found == (Risk.WIDENS_ACCESS, Risk.RUNS_COMMAND, Risk.ISSUES_CREDENTIAL, Risk.DISABLES_AGENT)
+    assert found == (Risk.RUNS_COMMAND, Risk.ISSUES_CREDENTIAL, Risk.DISABLES_AGENT)
