@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from reconciler.access.conditions import Certificate, Claim
 from reconciler.access.modules import MODULES, is_enabled
+from reconciler.access.networks import Networks
 from reconciler.access.places import Door, Region, depth_below, find_patterns
 from reconciler.access.policies import compile_policy, digest, is_computed, may_answer, networks_of
 from reconciler.access.programs import PASS, REFUSE, Builder, Program
@@ -51,7 +52,7 @@ class EntryPoint(Struct, frozen=True):
     """
 
     region: Region
-    gates: tuple[str, ...]
+    gates: tuple[object, ...]
     uses: frozenset[str]
     program: Program
 
@@ -62,7 +63,7 @@ class EntryPoint(Struct, frozen=True):
             return "no one"
         if self.program is PASS:
             return "everyone"
-        return " · ".join(dict.fromkeys(self.gates)) or "some requests"
+        return " · ".join(dict.fromkeys(map(str, self.gates))) or "some requests"
 
 
 class Account:
@@ -122,6 +123,27 @@ class Account:
             for resource in self.doors[door][pattern]
             for route in self.routes.get(resource.key, ())
         }
+
+    def choose_routes(self, region: Region, path: str) -> tuple[str, ...]:
+        """What decides about a path: the routes that serve it, of each edge that covers the host."""
+        hosts = self.doors.get(region.door, {})
+        chosen = [
+            self.find_route(resource, path)
+            for pattern in find_patterns(region.example_host(), hosts)
+            for resource in hosts[pattern]
+        ]
+        return tuple(route.key if route is not None else "" for route in chosen)
+
+    def find_route(self, edge: Resource, path: str) -> Resource | None:
+        """The route of an edge with the longest match; an exact one before a prefix."""
+        best: tuple[int, bool] = (-1, False)
+        found = None
+        for route in self.routes.get(edge.key, ()):
+            match = str(route.fields.get("match") or "")
+            is_prefix = route.fields.get("match_type") == "path_prefix"
+            if (path.startswith(match) if is_prefix else path == match) and (len(match), not is_prefix) > best:
+                best, found = (len(match), not is_prefix), route
+        return found
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
@@ -195,11 +217,12 @@ class _Compiler:
     def __init__(self, account: Account) -> None:
         self.account = account
         self.builder = account.builder
-        self.words: list[str] = []
+        self.words: list[object] = []
         self.uses: set[str] = set()
         self._chain: list[str] = []
 
-    def say(self, text: str) -> None:
+    def say(self, text: object) -> None:
+        """Notes a gate, in words."""
         self.words.append(text)
 
     # --- which object serves ------------------------------------------------------------------------------------------
@@ -291,23 +314,12 @@ class _Compiler:
         return self.builder.branch(what, ended, passed_on)
 
     def _enter_routes(self, edge: Resource, path: str) -> Program:
-        route = self._find_route(self.account.routes.get(edge.key, ()), path)
+        route = self.account.find_route(edge, path)
         if route is None:
             return self._doubt_unread(REFUSE, "HTTPSEdgeRoute")
         self.uses.add(route.name)
         program = self._pass_modules(route.fields, "http")
         return self._pass_gates(edge.fields, program)
-
-    def _find_route(self, routes: Iterable[Resource], path: str) -> Resource | None:
-        """The route with the longest match; an exact one before a prefix."""
-        best: tuple[int, bool] = (-1, False)
-        found = None
-        for route in routes:
-            match = str(route.fields.get("match") or "")
-            is_prefix = route.fields.get("match_type") == "path_prefix"
-            if (path.startswith(match) if is_prefix else path == match) and (len(match), not is_prefix) > best:
-                best, found = (len(match), not is_prefix), route
-        return found
 
     # --- what an object does ------------------------------------------------------------------------------------------
 
@@ -382,7 +394,7 @@ class _Compiler:
         except ValueError:
             what = Claim("networks that cannot be read", digest([allow, deny]), is_open=True)
             return self.builder.branch(what, passed, refused)
-        self.say(_spell_networks(condition.networks))
+        self.say(_NetworksInWords(condition.networks))
         program = self.builder.branch(condition, passed, refused)
         for key in missing:
             what = Claim(f"the IP policy {key} exists", is_open=True)
@@ -470,8 +482,13 @@ def _passes_tls_on(fields: Mapping[str, Any]) -> bool:
     return isinstance(termination, Mapping) and termination.get("terminate_at") == "upstream"
 
 
-def _spell_networks(networks: Any) -> str:
-    texts = [str(network) for network in networks.networks()]
-    if not texts:
-        return "no address"
-    return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more networks" if len(texts) > 4 else "")
+class _NetworksInWords(Struct, frozen=True):
+    """A few networks and the number of the others. Converted to text only if it is shown."""
+
+    networks: Networks
+
+    def __str__(self) -> str:
+        texts = [str(network) for network in self.networks.networks()]
+        if not texts:
+            return "no address"
+        return ", ".join(texts[:4]) + (f" and {len(texts) - 4} more networks" if len(texts) > 4 else "")

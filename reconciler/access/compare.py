@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reconciler.access.account import PARTS, Account, EntryPoint, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
@@ -60,12 +61,17 @@ def analyze(resources: Iterable[Resource]) -> tuple[EntryPoint, ...]:
 def compare(before: Account, after: Account) -> tuple[Difference, ...]:
     """Each entry point that changes, the gravest first. Both states share one builder."""
     assert before.builder is after.builder
-    changes = [
-        change
+    judge = _Judge(before, after)
+    judged = [
+        found
         for region, one, other in _regions(before, after)
-        if (change := _judge(region, one, other, before, after)) is not None
+        if (found := judge.decide(region, one, other)) is not None
     ]
-    return tuple(sorted(_merge(changes), key=lambda change: (tuple(Verdict).index(change.verdict), change.region)))
+    changes = [judge.describe(found) for found in _merge(judged)]
+    return tuple(sorted(changes, key=lambda change: (_ORDER[change.verdict], change.region)))
+
+
+_ORDER = {verdict: number for number, verdict in enumerate(Verdict)}
 
 
 def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoint | None, EntryPoint | None]]:
@@ -78,9 +84,14 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
         for pattern, depth in cut_hosts(patterns):
             host = Region(door, pattern, depth).example_host()
             paths = before.list_paths(door, host) | after.list_paths(door, host)
+            known: dict[object, tuple[EntryPoint | None, EntryPoint | None]] = {}
             for path, below in cut_paths(paths):
                 region = Region(door, pattern, depth, path, below)
-                yield region, _enter(before, region, paths), _enter(after, region, paths)
+                example = region.example_path(paths)
+                routes = before.choose_routes(region, example), after.choose_routes(region, example)
+                if routes not in known:  # other paths of the same routes are served in the same way
+                    known[routes] = _enter(before, region, paths), _enter(after, region, paths)
+                yield region, *known[routes]
     yield from _parts(before, after)
     yield from _openers(before, after)
 
@@ -135,19 +146,48 @@ def _covers(rule: str, other: str) -> bool:
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 
-def _judge(
-    region: Region, one: EntryPoint | None, other: EntryPoint | None, before: Account, after: Account
-) -> Difference | None:
-    old, new = _program(one or before.enter_publicly(region)), _program(other)
-    if old is new:
-        return None
-    if (gained := find_gained(old, new)) is not None:
-        is_new = one is None and not before.has_other_binding(region)
-        verdict = Verdict.EXPOSES if is_new else Verdict.WIDENS
-        return _change(region, verdict, one, other, gained, before, after)
-    if (lost := find_gained(new, old)) is None:
-        return None
-    return _change(region, _judge_loss(other), one, other, lost, before, after)
+class _Judged(Struct, frozen=True):
+    """A verdict with its example, not yet in words."""
+
+    region: Region
+    verdict: Verdict
+    before: EntryPoint | None
+    after: EntryPoint | None
+    found: Found
+
+
+class _Judge:
+    """Decides about entry points; those of equal programs once."""
+
+    def __init__(self, before: Account, after: Account) -> None:
+        self._before = before
+        self._after = after
+        self._gained: dict[tuple[int, int], Found | None] = {}
+
+    def decide(self, region: Region, one: EntryPoint | None, other: EntryPoint | None) -> _Judged | None:
+        old, new = _program(one or self._before.enter_publicly(region)), _program(other)
+        if old is new:
+            return None
+        if (gained := self._find_gained(old, new)) is not None:
+            is_new = one is None and not self._before.has_other_binding(region)
+            return _Judged(region, Verdict.EXPOSES if is_new else Verdict.WIDENS, one, other, gained)
+        lost = self._find_gained(new, old)
+        return _Judged(region, _judge_loss(other), one, other, lost) if lost is not None else None
+
+    def _find_gained(self, old: Program, new: Program) -> Found | None:
+        key = id(old), id(new)
+        if key not in self._gained:
+            self._gained[key] = find_gained(old, new)
+        return self._gained[key]
+
+    def describe(self, judged: _Judged) -> Difference:
+        region, found = judged.region, judged.found
+        host = region.example_host()
+        paths = self._before.list_paths(region.door, host) | self._after.list_paths(region.door, host)
+        programs = _program(judged.before), _program(judged.after)
+        witness = describe_request(region, paths, found, *programs)
+        depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
+        return Difference(region, judged.verdict, judged.before, judged.after, witness, found.is_certain, depends_on)
 
 
 def _judge_loss(after: EntryPoint | None) -> Verdict:
@@ -160,22 +200,6 @@ def _program(entry: EntryPoint | None) -> Program:
     return entry.program if entry is not None else REFUSE
 
 
-def _change(
-    region: Region,
-    verdict: Verdict,
-    one: EntryPoint | None,
-    other: EntryPoint | None,
-    found: Found,
-    before: Account,
-    after: Account,
-) -> Difference:
-    host = region.example_host()
-    paths = before.list_paths(region.door, host) | after.list_paths(region.door, host)
-    witness = describe_request(region, paths, found, _program(one), _program(other))
-    depends_on = () if found.is_certain else tuple(_list_open(found, _program(one), _program(other)))
-    return Difference(region, verdict, one, other, witness, found.is_certain, depends_on)
-
-
 def _list_open(found: Found, *programs: Program) -> Iterator[str]:
     """What is not known, and decides whether the example shows a difference."""
     if found.request is None:
@@ -184,25 +208,28 @@ def _list_open(found: Found, *programs: Program) -> Iterator[str]:
     yield from sorted({claim.text for claim in claims})
 
 
-def _merge(changes: list[Difference]) -> Iterator[Difference]:
-    """Without changes that repeat another: deeper hosts of a wildcard, and a path beside the paths below it."""
-    known = {change.region: change for change in changes}
-    for change in changes:
-        region = change.region
+def _merge(judged: list[_Judged]) -> Iterator[_Judged]:
+    """Without those that repeat another: deeper hosts of a wildcard, and a path beside the paths below it."""
+    known = {found.region: found for found in judged}
+    for found in judged:
+        region = found.region
         wider = [
-            *([Region(region.door, region.host, 1, region.path, region.below)] if region.depth == 2 else []),
-            *([Region(region.door, region.host, region.depth, region.path, True)] if not region.below else []),
+            *([replace(region, depth=1)] if region.depth == 2 else []),
+            *([replace(region, below=True)] if not region.below else []),
         ]
-        if not any(_says_same(change, known.get(other)) for other in wider):
-            yield change
+        if not any(_says_same(found, known.get(other)) for other in wider):
+            yield found
 
 
-def _says_same(change: Difference, other: Difference | None) -> bool:
-    return other is not None and (change.verdict, _words(change)) == (other.verdict, _words(other))
+def _says_same(one: _Judged, other: _Judged | None) -> bool:
+    if other is None or one.verdict != other.verdict:
+        return False
+    same = one.before is other.before and one.after is other.after
+    return same or _words(one) == _words(other)
 
 
-def _words(change: Difference) -> tuple[str, str]:
-    return describe(change.before), describe(change.after)
+def _words(judged: _Judged) -> tuple[str, str]:
+    return describe(judged.before), describe(judged.after)
 
 
 def describe(entry: EntryPoint | None) -> str:

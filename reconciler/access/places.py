@@ -6,7 +6,7 @@ hosts below that no longer name covers. A path region is one path, or all paths 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -78,14 +78,13 @@ def _tails(path: str) -> Iterator[str]:
         number += 1
 
 
-def find_patterns(host: str, patterns: Iterable[str]) -> list[str]:
+def find_patterns(host: str, patterns: Container[str]) -> list[str]:
     """The patterns that cover a host, the most specific first."""
-    have = set(patterns)
-    found = [host] if host in have else []
+    found = [host] if host in patterns else []
     rest = host
     while (dot := rest.find(".")) >= 0:
         rest = rest[dot + 1 :]
-        if (pattern := f"*.{rest}") in have:
+        if (pattern := f"*.{rest}") in patterns:
             found.append(pattern)
     return found
 
