@@ -19,6 +19,7 @@ from reconciler.project.settings import environments
 from reconciler.project.settings.approvals import read_approvals
 from reconciler.project.settings.config import load_config
 from reconciler.project.settings.variables import NO_VALUE
+from reconciler.rendering import agent_config
 
 if TYPE_CHECKING:
     from reconciler.model.manifest import Declaration
@@ -73,7 +74,12 @@ def _check(source: ProjectSource, name: str | None) -> _Checked:
     found = policy_checks.check_manifest(rules, loaded.manifest, source.runtime.now())
     result = ValidationResult(
         name,
-        (*loaded.warnings, *found, *_find_deliveries_to_runner(environ, loaded.manifest.declarations.values())),
+        (
+            *loaded.warnings,
+            *agent_config.find_conflicts(loaded.rendered),
+            *found,
+            *_find_deliveries_to_runner(environ, loaded.manifest.declarations.values()),
+        ),
         resources=len(loaded.manifest.declarations) + len(loaded.rendered),
         files=len(loaded.files),
         policies=len(rules),

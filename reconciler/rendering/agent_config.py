@@ -23,7 +23,7 @@ from reconciler.model.fields.field import Field, Shape
 from reconciler.model.manifest import Declaration, Path
 from reconciler.model.numerals import to_plain
 from reconciler.model.problem import Position, Problem, Severity
-from reconciler.model.value import JsonTemplate, Ref, Secret, Template, Value
+from reconciler.model.value import JsonTemplate, Ref, Sealed, Secret, Template, Value
 
 FIRST_WORDS = "# Written by `reconciler agent config "  # by which such a file is recognized
 _SIGN_IN: tuple[Path, ...] = (("authtoken",), ("credential",))
@@ -96,6 +96,19 @@ def merge(names: Sequence[Address], declared: Mapping[Address, Declaration]) -> 
         endpoints={name: found.value for name, found in endpoints.items() if found is not None},
     )
     return merged, problems
+
+
+def find_conflicts(declared: Mapping[Address, Declaration]) -> list[Problem]:
+    """Problems of each configuration with all that it extends, which no manifest shows by itself."""
+    extended = {address for own in declared.values() for address in _with_extended(_extends(own), declared)}
+    found: dict[Problem, None] = {}
+    for address in declared:
+        if address not in extended:
+            found |= dict.fromkeys(problem for problem in merge([address], declared)[1] if problem.code in _OF_SEVERAL)
+    return list(found)
+
+
+_OF_SEVERAL = ("conflicting-agent-configs", "field-not-applicable")
 
 
 def find_regional_domain(region_domains: Iterable[str], domain: str, region: str | None) -> str | None:
@@ -183,9 +196,13 @@ def _with_extended(names: Sequence[Address], declared: Mapping[Address, Declarat
         address = waiting.pop(0)
         if address not in found and address in declared:
             found[address] = None
-            extended = declared[address].spec.get("extends") or []
-            waiting += [reference.target for reference in extended if isinstance(reference, Ref)]
+            waiting += _extends(declared[address])
     return list(found)
+
+
+def _extends(declaration: Declaration) -> list[Address]:
+    extended = declaration.spec.get("extends") or []
+    return [reference.target for reference in extended if isinstance(reference, Ref)]
 
 
 _OPTIONS = tuple(
@@ -247,7 +264,8 @@ def _report_version(wanted: Sequence[Declaration]) -> Iterator[Problem]:
 def _report_conflicts(settings: Sequence[Setting]) -> Iterator[Problem]:
     for setting in settings[1:]:
         first = settings[0]
-        if _canonicalize(setting) != _canonicalize(first):
+        is_resolved = _is_resolved(setting.value) and _is_resolved(first.value)
+        if is_resolved and _canonicalize(setting) != _canonicalize(first):
             yield Problem(
                 f"differs from {first.declared_by} ({first.position})",
                 "remove one of the two values",
@@ -255,6 +273,11 @@ def _report_conflicts(settings: Sequence[Setting]) -> Iterator[Problem]:
                 setting.position,
                 code="conflicting-agent-configs",
             )
+
+
+def _is_resolved(value: Value) -> bool:
+    """Whether the value can be compared: `validate` does without the values of environment variables."""
+    return not any(isinstance(leaf, (Template, Sealed)) for _, leaf in _leaves(value, ()))
 
 
 def _canonicalize(setting: Setting) -> Value:

@@ -124,6 +124,26 @@ def test_two_that_disagree_are_refused_with_both_places(project: Project) -> Non
     assert not (project.root / "agent.yml").exists()
 
 
+def test_validate_reports_what_a_configuration_and_those_that_it_extends_contradict(project: Project) -> None:
+    """Without the values of environment variables, and only once."""
+    project.declare(
+        resource("AgentConfig", "base", version="2", metadata="base", authtoken={"from_env": "BASE"}),
+        resource(
+            "AgentConfig",
+            "berlin",
+            extends=[{"ref": "AgentConfig/base"}],
+            metadata="berlin",
+            authtoken={"from_env": "BERLIN"},
+            endpoints=[ENDPOINT],
+        ),
+        resource("AgentConfig", "oslo", extends=[{"ref": "AgentConfig/base"}], metadata={"from_env": "OSLO"}),
+    )
+    result = project("validate")
+    assert result.code == 1
+    subjects = [line.partition("AgentConfig/")[2].partition(":")[0] for line in result.err.splitlines()]
+    assert [subject for subject in subjects if subject] == ["base.metadata", "berlin.endpoints"]
+
+
 def test_an_unknown_configuration_is_an_error_that_suggests_a_similar_name(project: Project) -> None:
     project.declare(resource("AgentConfig", "berlin", server_addr="eu.example.com:443"))
     result = project("agent", "config", "berlim")

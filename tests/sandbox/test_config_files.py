@@ -98,6 +98,13 @@ def test_a_file_of_version_3_opens_its_endpoints_and_tunnels(start: Start) -> No
     assert list_tunnels(agent).keys() == {"old"}
 
 
+def test_the_url_of_an_endpoint_may_be_a_list_of_one(start: Start) -> None:
+    agent = start('version: 3\nendpoints: [{name: a, url: ["https://a.internal"], upstream: {url: 80}}]\n')
+    assert [endpoint["url"] for endpoint in agent.list_running(ENDPOINTS)] == ["https://a.internal"]
+    with pytest.raises(AgentError, match="cannot unmarshal !!seq into string"):
+        start("version: 3\nendpoints: [{name: a, url: [a.test, b.test], upstream: {url: 80}}]\n")
+
+
 def test_an_endpoint_has_the_policy_in_its_file(start: Start, tmp_path: Path) -> None:
     (tmp_path / "policy.yml").write_text("on_http_request: [{actions: [{type: deny}]}]\n")
     agent = start("version: 3\nendpoints: [{name: a, upstream: {url: 80}, traffic_policy_file: policy.yml}]\n")

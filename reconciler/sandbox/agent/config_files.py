@@ -96,6 +96,9 @@ def _read(path: Path) -> _File:
     layout = LAYOUTS.get(str(version))
     if layout is None:
         raise _refuse(path, f"unknown version '{version}'. valid versions are: [{' '.join(LAYOUTS)}]")
+    if isinstance(endpoints := content.get("endpoints"), list):
+        for endpoint in endpoints:
+            _take_only_url(endpoint)
     wrong = [
         f"  line {places[at].line}: {text}"
         for at, text in settings.check(layout.file, content, f"config.v{layout.version}yamlConfig")
@@ -108,6 +111,12 @@ def _read(path: Path) -> _File:
     if content.get("endpoints"):
         content["endpoints"] = [_with_policy(path, endpoint) for endpoint in content["endpoints"]]
     return _File(path, layout, content)
+
+
+def _take_only_url(endpoint: Json) -> None:
+    """Replaces a list of one URL, which the public documentation describes but never shows, by the URL."""
+    if isinstance(endpoint, dict) and isinstance(url := endpoint.get("url"), list) and len(url) == 1:
+        endpoint["url"] = url[0]
 
 
 def _with_policy(path: Path, endpoint: Document) -> Document:
