@@ -270,6 +270,7 @@ def test_only_one_function_starts_git() -> None:
         for function in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for node in ast.walk(function)
-        if isinstance(node, ast.Name) and node.id == "start_program"
+        if (isinstance(node, ast.Name) and node.id == "start_program")
+        or (isinstance(node, ast.Attribute) and node.attr == "start_program")
     ]
     assert callers == ["operations/opening/git.py:start"]
