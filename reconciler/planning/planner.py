@@ -278,7 +278,7 @@ class _Planning:
         entries = access.find_access_changes(decisions, deleted_with, index)
         approvals = find_required_approvals(changing, parts, index, len(owned), options, self.additions, entries)
         selected = (decision for decision in decisions if options.selects(decision.address))
-        # Deletions first, in every output: nobody may overlook them.
+        # Deletions first, in every output, so that they are not overlooked.
         listed_changes = access.mark_risks(self._list_changes(changing), entries)
         changes = tuple(sorted(listed_changes, key=lambda change: change.action is not Action.DELETE))
         additions = tuple(addition.change() for addition in self.additions if id(addition.decision) not in planned)

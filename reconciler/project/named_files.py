@@ -19,7 +19,7 @@ LARGEST_TEXT: Final = 16 * 2**20  # bytes of any other file
 def read_bytes(file: Path, largest: int) -> bytes:
     """The content of a regular file. Raises Unreadable for another type and for more than `largest` bytes, or OSError.
 
-    A FIFO would block until somebody writes to it, and a device may never end.
+    A FIFO would block until another process writes to it, and a device may never end.
     """
     # Without O_NONBLOCK opening a FIFO would block already.
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -6,6 +6,7 @@ Shows only what `kinds.visible_fields` allows, and escapes the text of the platf
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -32,32 +33,40 @@ _DESCRIPTIVE = (
 )
 _HEAD = ("ID", "NAME", "MANAGED BY", "CREATED")
 _LONGEST = 60  # cells of a column other than the id, which is never cut
-_SHORTEST = 10  # cells of those columns; a date fits
+_SHORTEST = 10  # cells of the columns that are cut
 _GAP = 2  # cells between columns
+_TIME_OF_DAY = re.compile(r"(?<=^\d{4}-\d\d-\d\d)T.*")
 
 
 def render_table(kind: Kind, lives: Sequence[Live], width: int) -> str:
-    """`ID  NAME  MANAGED BY  CREATED` in so many cells, in the order of the platform. Ids are never cut."""
+    """`ID  NAME  MANAGED BY  CREATED` in so many cells, in the order of the platform. Ids are never cut.
+
+    If a line does not fit, CREATED is the date without the time.
+    """
     rows = [_HEAD, *(_row(kind, live) for live in lives)]
+    if _excess(_measure(rows), width) > 0:
+        rows = [(*row[:3], _TIME_OF_DAY.sub("", row[3])) for row in rows]
     widths = _fit(rows, width)
     return "".join(f"{_join_cells(row, widths)}\n" for row in rows) if lives else ""
 
 
 def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    """The width of each column. Of what does not fit, the date and the name are cut, then the date is left out.
+    """The width of each column. Of what does not fit, the name is cut, then the date is left out.
 
     The owner is cut only if the row fits then: next to a long id, a beginning of it tells nothing.
     """
-    widths = [max(terminal_text.width(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for column in (3, 1):
-        if column < len(widths):
-            widths[column] -= max(0, min(_excess(widths, width), widths[column] - _SHORTEST))
+    widths = _measure(rows)
+    widths[1] -= max(0, min(_excess(widths, width), widths[1] - _SHORTEST))
     if _excess(widths, width) > 0:
         del widths[3:]
     excess = _excess(widths, width)
     if 0 < excess <= widths[2] - _SHORTEST:
         widths[2] -= excess
     return widths
+
+
+def _measure(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(terminal_text.width(row[column]) for row in rows) for column in range(len(rows[0]))]
 
 
 def _excess(widths: Sequence[int], width: int) -> int:

@@ -34,7 +34,7 @@ class _Shared(Struct):
 
 
 class SharedEngines:
-    """Engines by URL. One that nobody uses stays open until another one is released, or the process ends."""
+    """Engines by URL. An unused one stays open until another one is released, or the process ends."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -62,6 +62,19 @@ def test_a_plan_file_is_applied_as_written(shell: Shell, sandbox: Sandbox) -> No
     assert result == Output(0, "Applied: 3 created.\n", "")
 
 
+@pytest.mark.parametrize("quiet", [(), ("--quiet",)], ids=["", "quiet"])
+def test_an_apply_prints_the_error_of_a_skipped_resource_once_on_standard_error(
+    shell: Shell, sandbox: Sandbox, quiet: tuple[str, ...]
+) -> None:
+    shell.write(
+        "manifests/wrong.yaml", "kind: IPPolicy\nname: wrong\nid: edghts_2vJ0QmZr8sT1uV3wX5yZ7aB9cD4\nspec: {}\n"
+    )
+    result = shell("apply", "--auto-approve", *quiet)
+    assert (result.code, len(sandbox.calls())) == (1, 3)
+    lines = [line for line in result.err.splitlines() if "is not an id of IPPolicy" in line]
+    assert len(lines) == 1
+
+
 def test_show_prints_a_plan_file_as_plan_did(shell: Shell, sandbox: Sandbox) -> None:
     written = shell("plan", "--out", "plan.json", "--format", "json").out
     assert (shell.root / "plan.json").read_text() == written

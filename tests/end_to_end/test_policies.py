@@ -29,7 +29,7 @@ def bare(project: Project) -> None:
 
 
 VIOLATION = (
-    "manifests/all.yaml:1:1: IPPolicy/office: IPPolicy/office has no description (policy described); "
+    "manifests/all.yaml:1:1: IPPolicy/office: has no description (policy described); "
     "correct it, or add an exemption at policies/all.yaml:1"
 )
 

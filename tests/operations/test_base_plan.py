@@ -474,3 +474,20 @@ async def test_a_tag_of_the_same_commit_is_accepted_as_the_base(sandbox: Sandbox
     repository.commit(policy("a"))
     repository.git("tag", "main")
     assert base_of((await open_on(sandbox, repository.root).plan(base="main")).plan).is_comparable
+
+
+@pytest.mark.parametrize("annotated", [(), ("--annotate", "--message=release")], ids=["lightweight", "annotated"])
+async def test_a_tag_without_a_branch_is_the_base_with_its_manifests_and_rules(
+    sandbox: Sandbox, repository: Repository, annotated: tuple[str, ...]
+) -> None:
+    repository.commit(policy("a"), settings="guards: {require_approval: [widens_access]}\n")
+    await open_on(sandbox, repository.root).apply()
+    repository.git("tag", *annotated, "v1")
+    repository.git("checkout", "--quiet", "-b", "review")
+    repository.git("branch", "--delete", "--quiet", "main")
+    repository.commit(policy("a", "reviewed"), settings="guards: {require_approval: []}\n")
+    plan = (await open_on(sandbox, repository.root).plan(base="v1")).plan
+    assert (base_of(plan).ref, base_of(plan).is_comparable) == ("v1", True)
+    assert causes(plan) == {"IPPolicy/a": "this_change"}
+    assert [change.rule for change in plan.rule_changes] == ["guards.require_approval"]
+    assert {approval.what for approval in plan.missing_approvals} == {"loosens_rule"}

@@ -27,7 +27,15 @@ def test_the_owner_is_truncated_last(width: int, description: str) -> None:
     assert OWNER in listing.render_all_table(rows, width)
     for table in (one, listing.render_all_table(rows, width)):
         assert max(map(len, table.splitlines())) <= width
-    assert "2026-03-01" in one or "2026-03-0…" in one
+
+
+@pytest.mark.parametrize("width", range(62, 110))
+def test_a_creation_time_is_shown_whole_or_as_its_date_and_never_truncated(width: int) -> None:
+    table = listing.render_table(kinds.get("TLSEdge"), [edge("Payments of the shop", "TLSEdge/pay")], width)
+    head, line = table.splitlines()
+    column = head.find("CREATED")
+    assert column == -1 or line[column:] in ("2026-03-01", "2026-03-01T04:05:06Z")
+    assert column >= 0 or width < 75
 
 
 def test_the_date_is_omitted_before_the_owner_is_truncated() -> None:

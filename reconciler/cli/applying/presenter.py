@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from reconciler.cli.terminal import output, output_files, plan_output, signals, 
 from reconciler.cli.terminal.options import Options
 from reconciler.cli.terminal.wait_notices import ReadProgress
 from reconciler.model.plan import Plan
-from reconciler.model.problem import Severity
+from reconciler.model.problem import Problem, Severity
 from reconciler.operations.applying.apply import Approve
 from reconciler.operations.reporting import CallsBegan, CallsEnded, Note, OnEvent, OperationEvent, Planned, ReadRetried
 from reconciler.operations.results import ApplyResult
@@ -51,7 +51,7 @@ async def _run(operation: Operation, presenter: _Presenter, wording: Wording) ->
             raise
         finally:
             presenter.calls.close()
-        return print_summary(result, wording, has_begun=presenter.has_begun)
+        return print_summary(result, wording, has_begun=presenter.has_begun, printed=presenter.printed)
 
 
 @dataclass
@@ -67,6 +67,7 @@ class _Presenter:
     has_begun: bool = False
     is_interrupted: bool = False
     plan: Plan | None = None
+    printed: Sequence[Problem] = ()  # on standard error, which does not show them again at the end
 
     def __post_init__(self) -> None:
         self.log = EventLog(ReadProgress(self.options.quiet))
@@ -91,7 +92,8 @@ class _Presenter:
             plan_output.show(plan, self.workspace, self.options, [("text", "")])
             workspaces.print_tally(plan)
         else:
-            output.print_problems([problem for problem in plan.problems if problem.severity is not Severity.NOTE])
+            self.printed = [problem for problem in plan.problems if problem.severity is not Severity.NOTE]
+            output.print_problems(self.printed)
 
     def _begin(self, total: int, *, is_cleanup: bool) -> None:
         if not self.has_begun:

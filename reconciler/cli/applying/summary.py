@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from msgspec import Struct
 
@@ -14,6 +15,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.event import Ended, Outcome
 from reconciler.model.plan import Plan
+from reconciler.model.problem import Problem
 from reconciler.operations.results import ApplyResult, Status
 from reconciler.rendering.plan.outline import symbol
 from reconciler.rendering.text_tools import count
@@ -26,10 +28,13 @@ class Wording(Struct, frozen=True):
     done: str
 
 
-def print_summary(result: ApplyResult, wording: Wording, *, has_begun: bool) -> int:
-    """Prints the result; returns the exit code. `has_begun`: calls could have been sent."""
+def print_summary(result: ApplyResult, wording: Wording, *, has_begun: bool, printed: Collection[Problem] = ()) -> int:
+    """Prints the result; returns the exit code.
+
+    `has_begun`: calls could have been sent. `printed`: problems that are not to be repeated.
+    """
     if has_begun:
-        _print_calls(result, wording)
+        _print_calls(result, wording, printed)
     else:
         _print_refusal(result)
     return result.exit_code
@@ -55,7 +60,7 @@ def _print_refusal(result: ApplyResult) -> None:
         output.print_note(f"error: nothing was changed: approval required: pass {flags}")
 
 
-def _print_calls(result: ApplyResult, wording: Wording) -> None:
+def _print_calls(result: ApplyResult, wording: Wording, printed: Collection[Problem]) -> None:
     _print_additions(result.plan)
     for skipped in result.skipped:
         output.print_note(f"{Outcome.SKIPPED}: {skipped.call.id}: {skipped.why}")
@@ -75,7 +80,8 @@ def _print_calls(result: ApplyResult, wording: Wording) -> None:
         output.print_problems(result.problems)
     else:
         for problem in result.problems if result.is_complete else ():
-            output.print_note(str(problem))
+            if problem not in printed:
+                output.print_note(str(problem))
 
 
 def _print_outcomes(result: ApplyResult) -> None:

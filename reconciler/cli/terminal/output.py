@@ -127,7 +127,7 @@ def read_file(file: Path) -> str:
     return named_files.read_text(file, named_files.LARGEST_TEXT)
 
 
-MOST_PROBLEMS = 100  # as text: more would hide the first ones, and nobody corrects more at once
+MOST_PROBLEMS = 100  # as text: more would hide the first ones
 
 
 def print_problems(problems: Sequence[Problem]) -> None:

@@ -1,10 +1,11 @@
-"""Converts encoding errors and libyaml's syntax errors into problems with a remedy."""
+"""Converts encoding errors and libyaml's syntax errors into problems with a remedy, also for what is no YAML at all."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
+from msgspec.structs import replace
 from yaml import error as yaml_error
 
 from reconciler.model.problem import Position, Problem
@@ -99,3 +100,29 @@ def syntax_problem(error: yaml_error.MarkedYAMLError, file: str) -> Problem:
     if "not closed" in text and opened is not None:
         text += f" (opened at line {opened.line + 1}, column {opened.column + 1})"
     return Problem(f"invalid YAML: {text}", remedy, position=where, code="invalid-yaml")
+
+
+_CONFLICT: Final = re.compile(r"^(?:<{7}|\|{7}|={7}|>{7})(?= |\r?$)", re.MULTILINE)
+_BREAK: Final = re.compile(r"\r\n?|\n")
+_TEMPLATE: Final = re.compile(r"\{\{[^{}:]*\}\}|\{%")
+
+
+def explain_foreign_syntax(problem: Problem, text: bytes) -> Problem:
+    """The problem, or what the file has instead of YAML there: an unresolved merge conflict, or a template."""
+    if problem.position is None:
+        return problem
+    decoded = text.decode(errors="replace")
+    marker = _CONFLICT.search(decoded)
+    line = decoded.count("\n", 0, marker.start()) + 1 if marker else 0
+    if marker and line <= problem.position.line:
+        what = f"unresolved merge conflict: {marker[0]} is a marker of Git"
+        remedy = "keep the lines of one side, and delete the lines that begin with <<<<<<<, ======= or >>>>>>>"
+        return replace(problem, text=what, remedy=remedy, position=Position(problem.position.file, line, 1))
+    line, column = problem.position.line, problem.position.column
+    start = max(column - 2, 0)  # the problem is the second brace
+    written = "".join(_BREAK.split(decoded)[line - 1 : line])
+    if template := _TEMPLATE.match(written, start):
+        what = f"{template[0]} is a template, as of Helm or Jinja, and templates are not evaluated"
+        remedy = "write the value or a variable, ${{ var.NAME }}, or write a file from the template first"
+        return replace(problem, text=what, remedy=remedy, position=replace(problem.position, column=start + 1))
+    return problem

@@ -17,7 +17,7 @@ from yaml import error as yaml_error
 from yaml import events
 from yaml._yaml import CParser
 
-from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem, syntax_problem
+from reconciler.languages.yaml.errors import MAX_BYTES, bytes_problem, explain_foreign_syntax, syntax_problem
 from reconciler.languages.yaml.misreadings import find_misreading
 from reconciler.languages.yaml.positions import COLUMN_BITS, Places, key_mark, position
 from reconciler.languages.yaml.scalars import plain
@@ -143,6 +143,7 @@ class _Reader:
 
     def __init__(self, text: bytes, file: str, reading: Reading, dialect: Dialect) -> None:
         self._parser = CParser(text)
+        self._text = text
         self._file = file
         self._reading = reading
         self._dialect = dialect
@@ -171,7 +172,7 @@ class _Reader:
             self._stop(Problem(f"invalid YAML: {error}", position=Position(self._file, 1, 1), code="invalid-yaml"))
 
     def _stop(self, problem: Problem) -> None:
-        self._reading.problems.append(problem)
+        self._reading.problems.append(explain_foreign_syntax(problem, self._text))
         self._reading.complete = False
 
     def _document(self, start: Any) -> None:

@@ -1,7 +1,7 @@
 """Finds the id of a forgotten resource, which has no owner record any more, in an object that refers to it.
 
 The id is the one that was last applied, so that a reference may stay in the manifests after `ensure: forgotten`. It is
-found only if the platform still has it there: what somebody changed there is never taken for it.
+found only if the platform still has it there: a reference that was changed on the platform never counts.
 """
 
 from __future__ import annotations

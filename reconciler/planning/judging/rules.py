@@ -229,5 +229,5 @@ def _change(
 
 
 def _digest(*parts: Json) -> str:
-    """Long enough that nobody finds two changes with the same digest, one of which is harmless."""
+    """Long enough that two changes with the same digest, one of them harmless, cannot be found."""
     return hashlib.blake2b(canonical(list(parts)), digest_size=16).hexdigest()

@@ -249,8 +249,9 @@ def _report_breach(rule: Rule, subject: _Subject, expired: Exemption | None) -> 
     where = subject.position
     if rule.field and subject.declaration is not None:
         where = subject.declaration.at(*rule.field.split("."))
+    about = message.removeprefix(f"{subject.name} ")  # every output names the resource itself
     return Problem(
-        f"{message} (policy {rule.name}{ended})",
+        f"{about} (policy {rule.name}{ended})",
         rule.remedy or f"correct it, or add an exemption at {rule.position.file}:{rule.position.line}",
         subject.name,
         where or rule.position,

@@ -78,6 +78,11 @@ class Draft(Struct):
         return self.envelope.ensure if self.envelope else Ensure.PRESENT
 
     @property
+    def has_sinks(self) -> bool:
+        """Whether sinks of secrets are written, valid or not."""
+        return isinstance(self.document.value, dict) and bool(self.document.value.get("deliver"))
+
+    @property
     def spec(self) -> dict[str, Any]:
         spec = self.document.value.get("spec")
         return spec if isinstance(spec, dict) else {}

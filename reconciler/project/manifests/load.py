@@ -187,7 +187,8 @@ def _assemble(
     else:
         problems += find_exposed_secrets(config, environ, declarations, resolver)
         own = partial(_places_with, config, texts, resolver.included_files)
-        problems += _check_together(declarations, links, config, own)
+        with_sinks = {draft.address for draft in drafts if draft.address and draft.has_sinks}
+        problems += _check_together(declarations, links, with_sinks, config, own)
     problems.sort(key=lambda problem: (problem.position or Position("", 0, 0), problem.subject, problem.text))
     unread: Unread | None = None
     if any(problem.is_error for problem in problems):
@@ -307,6 +308,7 @@ def _are_too_many(problems: Collection[Problem], resolver: Resolver) -> bool:
 def _check_together(
     declarations: Mapping[Address, Declaration],
     links: Links,
+    with_sinks: Collection[Address],
     config: Config,
     own: Callable[[], Mapping[str, str]],
 ) -> Iterator[Problem]:
@@ -315,7 +317,7 @@ def _check_together(
     yield from find_circular_references(declarations, links)
     yield from find_duplicate_objects(by_kind)
     yield from find_children_declared_in_parent(by_kind, declarations)
-    yield from find_undelivered_secrets(by_kind)
+    yield from find_undelivered_secrets(by_kind, with_sinks)
     yield from find_conflicting_deliveries(by_kind, config.place, own)
     yield from find_conflicting_moves(declarations)
     yield from check_metadata(by_kind, config.stack)

@@ -105,7 +105,7 @@ NO_PLAN = "<!-- reconciler no plan -->"
 
 
 def read_markers(text: str) -> list[str]:
-    """The markers at the beginning of a comment, one per stack. Lines that somebody edited are not markers."""
+    """The markers at the beginning of a comment, one per stack. Lines that were edited are not markers."""
     lines = (line.strip() for line in text.splitlines())
     return list(dict.fromkeys(islice(takewhile(_MARKER.fullmatch, lines), _MOST_STACKS)))
 

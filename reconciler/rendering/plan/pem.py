@@ -27,7 +27,7 @@ _MOST: Final = 10  # certificates and keys that are decoded; a chain seldom has 
 _MOST_NAMES: Final = 5
 _LONGEST_NAME: Final = 64  # cells; the longest common name
 _LONGEST_LINE: Final = 200  # cells, of a line that is neither a certificate nor a key
-_DIGITS: Final = 16  # of the fingerprint: 64 bits, more than somebody can find a second certificate for
+_DIGITS: Final = 16  # of the fingerprint: 64 bits: no second certificate with the same digits can be found
 _BEGIN: Final = "-----BEGIN "
 _BOUNDARY: Final = re.compile(r"-----(BEGIN|END) ([A-Z0-9 ]{1,64})-----")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.,:/=@_*'+-]*…?")  # what needs no quotes among the other parts

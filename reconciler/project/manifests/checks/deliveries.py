@@ -8,18 +8,22 @@ from itertools import chain
 from pathlib import PurePosixPath
 from typing import Final, NamedTuple
 
+from reconciler.model.address import Address
 from reconciler.model.manifest import FILE_WAYS, Declaration, Delivery, Ensure
 from reconciler.model.problem import Problem, Severity
 from reconciler.project.manifests.checks.by_kind import ByKind, group_by_kind
 from reconciler.project.secrets.reserved_places import Reserved, fold
 
 
-def find_undelivered_secrets(by_kind: ByKind) -> Iterator[Problem]:
-    """Warns of one-time secrets without a sink. An object that is named by `id` exists already and needs none."""
+def find_undelivered_secrets(by_kind: ByKind, with_sinks: Collection[Address]) -> Iterator[Problem]:
+    """Warns of one-time secrets without a sink. An object that is named by `id` exists already and needs none.
+
+    `with_sinks`: resources with anything below `deliver`. An invalid sink has an error of its own.
+    """
     for kind, declarations in by_kind.items():
         secret = kind.one_time
         for declaration in declarations if secret is not None else ():
-            if secret in declaration.deliver or declaration.ensure is not Ensure.PRESENT or declaration.id:
+            if declaration.address in with_sinks or declaration.ensure is not Ensure.PRESENT or declaration.id:
                 continue
             remedy = f"add `deliver: {{{secret}: {{to_file: secrets/{declaration.address.name}}}}}`"
             text = f"its {secret} has no sink, so that the object cannot be created: it is shown only once"
