@@ -385,6 +385,7 @@ ROWS = [
     Row("UNKNOWN_FIELD", 400, "214", put(ROUTE, "backend", weight=3)),
     Row("UNKNOWN_FIELD", 400, "214", update("/bot_users/{id}", colour="red")),
     Row("UNKNOWN_FIELD", 400, "214", create("/endpoints", proto="https")),
+    Row("OTHER_PARAMETER", 400, "214", update("/bot_users/{id}", id=f"bot_{NOBODY}")),
     Row("WRONG_TYPE", 400, "215", post(b'{"name": 1}', JSON)),
     Row("WRONG_TYPE", 400, "215", post(b'{"name": "a", "active": 1}', JSON)),
     Row("WRONG_TYPE", 400, "215", put(ROUTE, "saml", inactivity_timeout=-1)),

@@ -70,6 +70,9 @@ class Objects:
         administrator.
         """
         self.world.caller = caller
+        body = bodies.drop_parameters(dict(zip(operation.parameters, values, strict=True)), body)
+        if operation.act is Act.PUT_MODULE:
+            body = bodies.unwrap_module(body)
         with self.change(view):
             return self._answer(operation, values, body, view)
 

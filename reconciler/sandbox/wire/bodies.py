@@ -140,6 +140,19 @@ def list_accepted(kind: Kind, *, update: bool) -> tuple[Field, ...]:
     )
 
 
+def drop_parameters(parameters: Mapping[str, str], body: Document) -> Document:
+    """The body without the parameters of the path, which it may repeat. Null is the same as omitted."""
+    for name, value in parameters.items():
+        if body.get(name) not in (None, value):
+            raise refusal.OTHER_PARAMETER(field=name, value=value)
+    return {name: value for name, value in body.items() if name not in parameters}
+
+
+def unwrap_module(body: Document) -> Document:
+    """The module in a body, which some clients send as `{"module": {…}}`."""
+    return body["module"] if body.keys() == {"module"} and isinstance(body["module"], dict) else body
+
+
 def check(known: tuple[Field, ...], body: Mapping[str, Json], where: str = "") -> None:
     """Checks that every field of a body is known and has the right type. Null is the same as omitted."""
     by_name = _by_name(known)

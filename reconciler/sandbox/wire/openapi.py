@@ -66,6 +66,10 @@ def document(table: Iterable[Operation], base: str) -> Document:
     kinds = {operation.kind.name: operation.kind for operation in table}.values()
     for kind in kinds:
         schemas |= _schemas(kind)
+    for operation in table:
+        if operation.act in (Act.CREATE, Act.UPDATE):
+            schema = schemas[f"{operation.kind.name}{operation.act.value.capitalize()}"]
+            schema["properties"] |= _describe_parameters(operation.parameters)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -108,7 +112,7 @@ def _operation(operation: Operation) -> Document:
     }
     body = _request(operation)
     if body is not None:
-        described["requestBody"] = {"required": operation.act is Act.CREATE, "content": _json(body)}
+        described["requestBody"] = {"required": operation.act is Act.CREATE, "content": body}
     return described
 
 
@@ -127,15 +131,35 @@ def _query(name: str, kind: Kind) -> Schema:
     return {"description": text, "schema": schema}
 
 
-def _request(operation: Operation) -> str | None:
+def _request(operation: Operation) -> Document | None:
     name = operation.kind.name
     if operation.act is Act.CREATE:
-        return f"{name}Create"
+        return _json(f"{name}Create")
     if operation.act is Act.UPDATE:
-        return f"{name}Update"
+        return _json(f"{name}Update")
     if operation.act is Act.PUT_MODULE and operation.field is not None:
-        return f"{name}.{operation.field.name}.Write"
+        return _module_request(operation, f"{name}.{operation.field.name}.Write")
     return None
+
+
+def _module_request(operation: Operation, schema: str) -> Document:
+    """The module by itself, or below `module` with the parameters of the path, as clients of the public service do."""
+    module = {"$ref": f"#/components/schemas/{schema}"}
+    wrapped = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["module"],
+        "properties": {"module": module, **_describe_parameters(operation.parameters)},
+    }
+    return {"application/json": {"schema": {"anyOf": [module, wrapped]}}}
+
+
+def _describe_parameters(parameters: Iterable[str]) -> Schema:
+    """The parameters of the path as a body may repeat them."""
+    return {
+        name: {"type": ["string", "null"], "description": "The value in the path; any other is refused."}
+        for name in parameters
+    }
 
 
 def _success(operation: Operation) -> Document:
