@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test
 
-from tests.clients import test_management
+from tests.clients import test_agents, test_management
 from tests.faults.kills import test_points
 from tests.faults.kills.crashing import Known
 from tests.faults.matrix.test_matrix import CELLS
@@ -45,6 +45,11 @@ def count_successes(client: str) -> str:
     return f"{sum(str(call) not in test_management.REFUSED for call in calls)} of {len(calls)}"
 
 
+def count_agent_calls(client: str) -> str:
+    calls = len(test_agents.CALLS[client])
+    return f"{calls} of {calls}"
+
+
 @pytest.mark.parametrize(
     ("row", "size", "pages"),
     [
@@ -63,6 +68,9 @@ def count_successes(client: str) -> str:
         ("injected bugs", lambda: str(len(BUGS)), BOTH),
         ("`@ngrok/ngrok-api`", lambda: count_successes("typescript"), ("docs/sandbox.md",)),
         ("`com.ngrok:ngrok-api-java`", lambda: count_successes("java"), ("docs/sandbox.md",)),
+        ("configuration version 3 |", lambda: count_agent_calls("pyngrok 3"), ("docs/sandbox.md",)),
+        ("configuration version 2 |", lambda: count_agent_calls("pyngrok 2"), ("docs/sandbox.md",)),
+        ("Node.js, `ngrok`", lambda: count_agent_calls("ngrok"), ("docs/sandbox.md",)),
     ],
 )
 def test_a_page_states_the_size_of_the_tests(row: str, size: Callable[[], str], pages: tuple[str, ...]) -> None:

@@ -109,7 +109,7 @@ def parse_definition(body: Mapping[str, Any]) -> Definition:
         bindings=_parse_bindings(url, settings.get("bindings") or ()),
         pooling_enabled=settings.get("pooling_enabled"),
         inspect=settings.get("inspect"),
-        traffic_policy=_parse_policy(settings.get("traffic_policy") or ""),
+        traffic_policy=parse_policy(settings.get("traffic_policy") or ""),
         description=settings.get("description") or "",
         metadata=settings.get("metadata") or "",
     )
@@ -185,7 +185,8 @@ def _parse_bindings(url: Url, bindings: Sequence[Any]) -> tuple[str, ...]:
     return (str(bindings[0]),)
 
 
-def _parse_policy(policy: str | Mapping[str, Any]) -> str:
+def parse_policy(policy: str | Mapping[str, Any]) -> str:
+    """The text of a traffic policy. Raises AgentError for an invalid one."""
     text = policy if isinstance(policy, str) else json.dumps(policy)
     wrong = vocabulary.wrong_policy(text) if text.strip() else None
     if wrong is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.model.value import Json
-from reconciler.sandbox.agent import config_files, endpoints, tunnels
+from reconciler.sandbox.agent import config_files, endpoints, tunnel_settings, tunnels
 from reconciler.sandbox.agent.exchanges import CapturedRequests
 from reconciler.sandbox.base import certificates, derive, vocabulary
 from reconciler.sandbox.base.database import Document, Stored
@@ -28,6 +28,7 @@ TUNNELS, ENDPOINTS = "AgentTunnel", "AgentEndpoint"
 """The collections of what runs: started as a tunnel of the older API, or as an endpoint."""
 _ENDPOINT, _TUNNEL, _SESSION = "CloudEndpoint", "Tunnel", "TunnelSession"
 _VERSION = "3.30.0"
+_NOWHERE = tunnels.Place("", "", 0)
 _WHAT = {TUNNELS: "tunnel", ENDPOINTS: "endpoint"}
 
 
@@ -128,25 +129,51 @@ class Agent:
             self._end(self._find(collection, name))
 
     def open(self, settings: Mapping[str, Any]) -> Document:
-        """Opens a tunnel with the settings of the older API."""
+        """Opens a tunnel with the settings of the older API, and another for a second scheme. Returns the first."""
         self._require_session()
         with self._database.transaction():
-            name, proto, addr = tunnels.parse_settings(settings)
-            self._require_free(name)
+            parsed = tunnel_settings.parse_settings(settings)
             session = self._session()
-            place = self._place(proto, settings)
+            if parsed.labels:
+                self._permit_labels(parsed.labels)
+                return self._open_tunnel(parsed.name, _NOWHERE, parsed, settings, session)
+            first = parsed.schemes[0] if parsed.schemes else parsed.proto
+            place = self._place(first, settings)
             self._permit(place, is_named=tunnels.names_place(settings))
-            upstream = tunnels.upstream(proto, addr)
-            variants = self._objects.variants
-            inspect = tunnels.inspects(proto, settings, tls=variants.agent_tls_inspected)
-            short = variants.agent_examples and "://localhost" in upstream
-            answered = upstream.rpartition("://")[2] if short else upstream
-            status = tunnels.build_status(name, place, answered, inspect=inspect)
-            if not variants.agent_examples:
-                status["ID"] = secrets.token_hex(16)
-            opened = tunnels.Opened(name, place, upstream, metadata=str(settings.get("metadata") or ""))
-            self._run(TUNNELS, opened, session, status)
-            return {**status, "name": "", "uri": "/api/tunnels/"} if variants.agent_examples else status
+            status = self._open_tunnel(parsed.name, place, parsed, settings, session)
+            for scheme in parsed.schemes[1:]:
+                second = tunnels.Place(scheme, place.host, derive.DEFAULT_PORTS[scheme])
+                self._open_tunnel(f"{parsed.name} ({scheme})", second, parsed, settings, session)
+            return status
+
+    def _open_tunnel(
+        self,
+        name: str,
+        place: tunnels.Place,
+        parsed: tunnel_settings.Settings,
+        settings: Mapping[str, Any],
+        session: Stored,
+    ) -> Document:
+        self._require_free(name)
+        variants, proto = self._objects.variants, parsed.proto or "http"
+        upstream = tunnels.upstream(proto, parsed.addr)
+        inspect = tunnels.inspects(proto, settings, tls=variants.agent_tls_inspected)
+        short = variants.agent_examples and "://localhost" in upstream
+        answered = upstream.rpartition("://")[2] if short else upstream
+        status = tunnels.build_status(name, place, answered, inspect=inspect)
+        if not variants.agent_examples:
+            status["ID"] = secrets.token_hex(16)
+        opened = tunnels.Opened(
+            name,
+            place,
+            upstream,
+            metadata=parsed.metadata,
+            description=parsed.description,
+            traffic_policy=parsed.traffic_policy,
+            labels=parsed.labels,
+        )
+        self._run(TUNNELS, opened, session, status)
+        return {**status, "name": "", "uri": "/api/tunnels/"} if variants.agent_examples else status
 
     def open_endpoint(self, definition: Mapping[str, Any]) -> Document:
         """Opens an endpoint."""
@@ -205,9 +232,9 @@ class Agent:
 
     def _require_session(self) -> None:
         if not self.is_ready:
-            raise tunnels.AgentError(
-                104, 503, "the agent is not ready to start tunnels", "a tunnel session has not yet been established"
-            )
+            # Clients compare this text, and then try again.
+            why = "a successful ngrok tunnel session has not yet been established"
+            raise tunnels.AgentError(104, 503, "the agent is not ready to start tunnels", why)
 
     def _require_free(self, name: str) -> None:
         for collection, what in _WHAT.items():
@@ -232,10 +259,21 @@ class Agent:
         self, collection: str, opened: tunnels.Opened, session: Stored, status: Document, **kept: Document
     ) -> None:
         """Stores what runs, with the objects of the management API. Raises AgentError if the address is taken."""
-        place = opened.place
+        moment, tunnel_id = certificates.stamp(derive.now()), self._database.new_id("tn_")
+        endpoint_id = "" if opened.labels else self._run_endpoint(opened, session, tunnel_id, moment)
+        tunnel = {
+            **tunnels.describe_tunnel(opened, moment),
+            "tunnel_session": ref(session.id),
+            "endpoint": ref(endpoint_id) if endpoint_id else None,
+        }
+        self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
+        running = {"status": status, "endpoint": endpoint_id, "tunnel": tunnel_id, **kept}
+        self._database.insert(collection, opened.name, running)
+
+    def _run_endpoint(self, opened: tunnels.Opened, session: Stored, tunnel_id: str, moment: str) -> str:
+        """Stores the endpoint of what runs, and returns its id. Raises AgentError if the address is taken."""
+        place, endpoint_id = opened.place, self._database.new_id("ep_")
         self._check_free(place, pooling=opened.pooling_enabled)
-        moment = certificates.stamp(derive.now())
-        endpoint_id, tunnel_id = self._database.new_id("ep_"), self._database.new_id("tn_")
         domain, address = self._objects.world.domain_of(place.host), self._objects.world.address_of(place.hostport)
         endpoint = {
             **tunnels.describe_endpoint(opened, moment),
@@ -245,17 +283,10 @@ class Agent:
             "tunnel_session": ref(session.id),
             "principal": session.body["_principal"],
         }
-        tunnel = {
-            **tunnels.describe_tunnel(opened, moment),
-            "tunnel_session": ref(session.id),
-            "endpoint": ref(endpoint_id),
-        }
         stored = self._database.insert(_ENDPOINT, endpoint_id, {"_raw": endpoint})
         name = ("pool", f"{place.url} {endpoint_id}") if opened.pooling_enabled else ("url", place.url)
         self._database.take(stored, [name])
-        self._database.insert(_TUNNEL, tunnel_id, {"_raw": tunnel})
-        running = {"status": status, "endpoint": endpoint_id, "tunnel": tunnel_id, **kept}
-        self._database.insert(collection, opened.name, running)
+        return endpoint_id
 
     def _check_free(self, place: tunnels.Place, *, pooling: bool) -> None:
         """Raises AgentError if something serves the address, unless it and the new endpoint use pooling."""
@@ -283,11 +314,17 @@ class Agent:
         if credential is not None and not tunnels.allows(credential.body["acl"], place, is_named=is_named):
             raise tunnels.start_error(308, f"The ACL of {credential.id} does not permit binding {place.host}.")
 
-    def _place(self, proto: str, settings: Mapping[str, Any]) -> tunnels.Place:
+    def _permit_labels(self, labels: Mapping[str, str]) -> None:
+        credential = self._credential()
+        if credential is not None and not tunnels.allows_labels(credential.body["acl"], labels):
+            raise tunnels.start_error(308, f"The ACL of {credential.id} does not permit binding the labels.")
+
+    def _place(self, scheme: str, settings: Mapping[str, Any]) -> tunnels.Place:
         """The public address of a tunnel: reserved, below a reserved wildcard domain, or assigned by the platform."""
-        if proto == "tcp":
+        if settings.get("url"):
+            return self._url_place(endpoints.parse_url(settings["url"]), is_public=True)
+        if scheme == "tcp":
             return self._address(settings.get("remote_addr"))
-        scheme = "https" if proto == "http" else proto
         subdomain = settings.get("subdomain")
         host = settings.get("domain") or settings.get("hostname") or (subdomain and f"{subdomain}.{PLATFORM_DOMAIN}")
         if not host:
@@ -296,16 +333,18 @@ class Agent:
         if not vocabulary.is_hostport(f"{host.removeprefix('*.')}:443"):
             raise tunnels.settings_error(f"{host!r} is not a host name")
         self._require_reserved(host)
-        return tunnels.Place(scheme, host, 443)
+        return tunnels.Place(scheme, host, derive.DEFAULT_PORTS[scheme])
 
     def _endpoint_place(self, parsed: endpoints.Definition) -> tunnels.Place:
         """The address of an endpoint: the one in its URL, which is reserved if it is public, or assigned."""
-        url = parsed.url
+        return self._url_place(parsed.url, is_public="public" in parsed.bindings)
+
+    def _url_place(self, url: endpoints.Url, *, is_public: bool) -> tunnels.Place:
         if not url.host:
             return self._random_place(url.scheme)
-        if "public" in parsed.bindings and url.scheme == "tcp":
+        if is_public and url.scheme == "tcp":
             return self._address(f"{url.host}:{url.port}")
-        if "public" in parsed.bindings:
+        if is_public:
             self._require_reserved(url.host)
         return tunnels.Place(url.scheme, url.host, url.port)
 

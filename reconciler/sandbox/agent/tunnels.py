@@ -1,5 +1,5 @@
-"""Settings, addresses, permissions and JSON forms of the emulated agent's tunnels. `process` opens and closes them,
-`endpoints` has the form of endpoints."""
+"""Addresses, permissions and JSON forms of the emulated agent's tunnels. `process` opens and closes them,
+`tunnel_settings` reads their settings, `endpoints` has the form of endpoints."""
 
 from __future__ import annotations
 
@@ -12,20 +12,8 @@ from msgspec import Struct
 from reconciler.sandbox.base import derive, vocabulary
 from reconciler.sandbox.base.database import Document
 
-_KEYS = frozenset(
-    """
-    name proto addr domain hostname subdomain remote_addr inspect metadata schemes bind_tls host_header basic_auth
-    """.split()  # noqa: SIM905 - a paragraph is easier to read
-)
 _QUIET = {"count": 0, "rate1": 0, "rate5": 0, "rate15": 0, "p50": 0, "p90": 0, "p95": 0, "p99": 0}
 METRICS: Document = {"conns": {**_QUIET, "gauge": 0}, "http": _QUIET}
-_TYPES: dict[str, tuple[type, ...]] = {
-    "inspect": (bool,),
-    "addr": (str, int),
-    "schemes": (list,),
-    "basic_auth": (list, str),
-    "bind_tls": (str, bool),
-}
 
 
 class AgentError(Exception):
@@ -47,7 +35,7 @@ def start_error(code: int, why: str) -> AgentError:
 
 
 class Place(Struct, frozen=True):
-    """The public address of a tunnel or endpoint."""
+    """The public address of a tunnel or endpoint; empty for a tunnel with labels, which has none."""
 
     scheme: str
     host: str
@@ -59,6 +47,8 @@ class Place(Struct, frozen=True):
 
     @property
     def url(self) -> str:
+        if not self.scheme:
+            return ""
         has_default_port = derive.DEFAULT_PORTS.get(self.scheme) == self.port
         return f"{self.scheme}://{self.host if has_default_port else self.hostport}"
 
@@ -75,27 +65,12 @@ class Opened(Struct, frozen=True):
     bindings: tuple[str, ...] = ("public",)
     pooling_enabled: bool = False
     traffic_policy: str = ""
-
-
-def parse_settings(settings: Mapping[str, Any]) -> tuple[str, str, str]:
-    """The name, protocol and upstream address in the settings of a tunnel. Raises AgentError for invalid settings."""
-    for key, value in settings.items():
-        if key not in _KEYS:
-            raise settings_error(f"field {key} not found")
-        types = _TYPES.get(key, (str,))
-        if value is not None and (not isinstance(value, types) or (isinstance(value, bool) and bool not in types)):
-            raise settings_error(f"field {key} has the wrong type")
-    for key in ("name", "proto", "addr"):
-        if not settings.get(key):
-            raise settings_error(f"{key} is required")
-    if settings["proto"] not in ("http", "tcp", "tls"):
-        raise settings_error(f"unknown proto {settings['proto']!r}")
-    return str(settings["name"]), str(settings["proto"]), str(settings["addr"])
+    labels: Mapping[str, str] = {}
 
 
 def names_place(settings: Mapping[str, Any]) -> bool:
     """Whether the settings name the public address."""
-    return any(settings.get(key) for key in ("domain", "hostname", "subdomain", "remote_addr"))
+    return any(settings.get(key) for key in ("url", "domain", "hostname", "subdomain", "remote_addr"))
 
 
 def upstream(proto: str, addr: str) -> str:
@@ -108,6 +83,12 @@ def inspects(proto: str, settings: Mapping[str, Any], *, tls: bool = False) -> b
     """Whether the agent records requests: of http tunnels unless they say no. `tls`: of tls tunnels, too."""
     records = proto == "http" or (proto == "tls" and tls)
     return records and settings.get("inspect") is not False
+
+
+def allows_labels(acl: Sequence[str], labels: Mapping[str, str]) -> bool:
+    """Whether a credential with these ACL rules may start a tunnel with these labels."""
+    bound = {rule.removeprefix("bind:") for rule in acl}
+    return not acl or "*" in acl or bound >= {f"{name}={value}" for name, value in labels.items()}
 
 
 def allows(acl: Sequence[str], place: Place, *, is_named: bool) -> bool:
@@ -167,7 +148,7 @@ def describe_tunnel(opened: Opened, moment: str) -> Document:
         "proto": place.scheme,
         "region": "us",
         "metadata": opened.metadata,
-        "labels": {},
+        "labels": dict(opened.labels),
         "backends": [],
         "forwards_to": opened.upstream,
     }
