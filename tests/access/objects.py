@@ -32,7 +32,7 @@ def policy_text(**phases: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps(phases)
 
 
-def action(name: str, **config: Any) -> Object:
+def action(name: str, /, **config: Any) -> Object:
     return {"type": name, "config": config}
 
 

@@ -195,7 +195,7 @@ class PolicyRun(ABC):
             rows = state.touch("dynamic-target").rows
             return [Answer("unknown", "the target is computed", served_by=holder, open_rows=rows)]
         scheme, host, port = split_url(url)
-        key = ("internal", scheme, port, host)
+        key: Key = ("internal", scheme, port, host)
         here = state.forwards[-1][1] if state.forwards else self.request.scheme
         if scheme != here:
             if not {scheme, here} <= HTTP:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.access.gateway.messages import PORTS
+from tests.access.gateway.messages import PORTS, Binding
 
 Account = Mapping[str, list[dict[str, Any]]]
 Sort = Literal["https-edge", "tls-edge", "tcp-edge", "cloud", "agent"]
-Key = tuple[str, str, int, str]
+Key = tuple[Binding, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Server:
     scheme: str
     host: str
     port: int
-    binding: str
+    binding: Binding
     object: Mapping[str, Any]
     pools: bool = False
 
