@@ -36,7 +36,7 @@ class Agent:
     def __init__(self, origin: Origin, connection: Connection, *, read_only: bool) -> None:
         self._origin = origin
         self._connection = connection
-        self._methods = {"GET"} if read_only else {"GET", "POST", "DELETE"}
+        self._methods = {"GET"} if read_only else {"GET", "POST", "PUT", "DELETE"}
 
     async def get(self, path: str) -> Json:
         return await self._exchange("GET", path, None)

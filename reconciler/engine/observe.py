@@ -216,7 +216,8 @@ class _AccountReader:
                 return str(failure)
         if not isinstance(body, dict) or body.get(kind.key) != id:
             return f"the response to GET {path} is not that object"
-        return Live(kind.name, id, body, parent_id or None)
+        live = Live(kind.name, id, body, parent_id or None)
+        return live if kind.keeps_owner else live.without_owner()
 
     async def _read_modules(self, kind: Kind, id: str, parent_id: str) -> Live | str:
         """An object with its modules as fields, or the error text if one could not be read."""
@@ -277,7 +278,8 @@ def _make_listing(kind: Kind, bodies: Iterable[Json], why: str, parent_id: str |
             why = why or f"an object in the platform's list of {kind.list_key} has no {key}"
         elif not fixed or all(body.get(field) == value for field, value in fixed):
             # An object that moves to the next page during the reading is listed twice: the later body is newer.
-            found[id] = Live(name, id, body, parent_id)
+            live = Live(name, id, body, parent_id)
+            found[id] = live if kind.keeps_owner else live.without_owner()
     return Listing(tuple(found.values()), complete=not why, why=why)
 
 

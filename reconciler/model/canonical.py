@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
-from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive, ServerDefault, Unordered
+from reconciler.model.fields.annotations import (
+    InputOnly,
+    PathOnly,
+    Sensitive,
+    ServerDefault,
+    SometimesReturned,
+    Unordered,
+)
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.value import (
@@ -82,8 +89,11 @@ def canonicalize_live(field: Field, value: Json) -> Value:
     """The canonical form of a value in a response."""
     if (value.__class__ is str and value and field.is_verbatim) or value.__class__ is Sealed:
         return value
+    if SometimesReturned in field and field.choices and value not in field.choices:
+        return None  # the word of some agents for their own choice
     if value is None or (value == "" and field.default in (None, "")):
-        return empty(field) if not (value is None and ServerDefault in field) else None
+        is_unknown = value is None and (ServerDefault in field or SometimesReturned in field)
+        return None if is_unknown else empty(field)
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict):
             return {sub.name: canonicalize_live(sub, read(sub, value)) for sub in field.fields if InputOnly not in sub}

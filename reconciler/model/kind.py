@@ -56,7 +56,7 @@ class Endpoint(Struct, frozen=True):
     """The field with the URL that the object serves: no object of another kind may have the host and port of the URL in
     its exclusive field."""
     shared_while: str | None = None
-    """The flag field; several objects that set it may have one identity."""
+    """The flag field; several objects that set it may serve one URL."""
     beside_https: bool = False
     """A URL with the scheme https may have the host and port of the exclusive field, too."""
 
@@ -155,8 +155,13 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
 
     def is_unique(self, fields: Mapping[str, Any]) -> bool:
         """Whether an object with these fields must be the only one with its identity."""
-        flag = self.endpoint.shared_while
+        flag = self.identity_shared_while
         return self.unique and (flag is None or fields.get(flag) is not True)
+
+    @property
+    def identity_shared_while(self) -> str | None:
+        """The flag field with which several objects may have one identity, which is the URL that they serve."""
+        return self.endpoint.shared_while if self.endpoint.url in self.identity else None
 
     def is_automatic(self, body: Mapping[str, Json]) -> bool:
         """Whether the platform created the object with this body for another one. It cannot be declared or deleted."""
@@ -178,7 +183,7 @@ class Kind(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def keeps_owner(self) -> bool:
-        """Whether objects have `metadata`, which holds the owner record."""
+        """Whether objects have `metadata`, which holds the owner record. Agents may not return it."""
         return self.home is Home.PLATFORM and "metadata" in self.by_name
 
     @cached_property

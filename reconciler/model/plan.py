@@ -22,7 +22,7 @@ VERSION = 3  # of the JSON form of plans; increased with every incompatible chan
 
 class Verb(StrEnum):
     CREATE = "create"  # POST on the collection
-    UPDATE = "update"  # PATCH on the object
+    UPDATE = "update"  # PATCH on the object, or PUT of the whole object
     DELETE = "delete"  # DELETE on the object
     PUT = "put module"
     REMOVE = "remove module"  # DELETE on the module's path
@@ -68,10 +68,11 @@ class Call(Struct, frozen=True):
     deliver: Mapping[str, Delivery] = field(default_factory=dict)
     overwrites: bool = False  # the target's content was delivered by this stack, or an approval covers it
     unbinds: bool = True  # of a delete: the store removes the binding; False if another object has the address now
+    is_whole: bool = False  # of an update: the body has the whole object, for APIs that do not update parts
 
     @property
     def method(self) -> str:
-        return self.verb.method
+        return "PUT" if self.is_whole else self.verb.method
 
 
 class Observed(Struct, frozen=True):

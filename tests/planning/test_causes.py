@@ -12,6 +12,7 @@ from reconciler import kinds
 from reconciler.model import owner_record
 from reconciler.model.change import ChangedBy
 from reconciler.model.value import Ref, Value
+from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.comparing.causes import find_cause
 from reconciler.planning.comparing.last_applied import LastApplied
 from reconciler.planning.comparing.leaf_differences import compare_hidden_leaves
@@ -189,5 +190,5 @@ def test_a_write_only_field_that_was_never_applied_is_new_if_its_target_is_new(
     value: Value, cause: ChangedBy | None
 ) -> None:
     _, _, field = find_leaf("endpoint_configuration_id", "ReservedAddress")
-    found = compare_hidden_leaves(field, value, LastApplied(None))
+    found = compare_hidden_leaves(field, value, UNREAD, LastApplied(None))
     assert [difference.changed_by for difference in found] == ([cause] if cause is not None else [])

@@ -19,7 +19,7 @@ from reconciler.cli.terminal.group import Command, Group
 ENVIRONMENT = {
     "RECONCILER_API_KEY": "API key of the platform. Overrides platform.api_key of the project file.",
     "RECONCILER_BASE_URL": "Base URL of the API. Overrides platform.base_url of the project file.",
-    "RECONCILER_AGENT_URL": "URL of an agent's API, for the kind AgentTunnel.",
+    "RECONCILER_AGENT_URL": "URL of an agent's API, for the kinds AgentEndpoint and AgentTunnel.",
     "RECONCILER_STORE": "The store: a file, or postgresql://… with the extra postgres. Overrides the project file.",
     "RECONCILER_CACHE": "Folder of the commits that workers of a fleet fetched, by default ~/.cache/reconciler.",
     "RECONCILER_PROJECT": "Project directory, like --project.",

@@ -9,7 +9,7 @@ from reconciler.kinds.rules import access, canonical, syntax
 from reconciler.kinds.types.agent_files import check_address_fields, check_upstream
 from reconciler.kinds.types.fields import Deferred, check_with
 from reconciler.model.access import Fields, WayIn
-from reconciler.model.fields.annotations import EqualAs, Immutable, Mentions, ReadAs, ServerDefault
+from reconciler.model.fields.annotations import EqualAs, Exclusive, Immutable, Mentions, ReadAs, ServerDefault
 from reconciler.model.fields.spec import Read, Spec
 from reconciler.model.kind import Home, Kind, Wire
 from reconciler.model.problem import Finding
@@ -42,6 +42,7 @@ class AgentTunnel(Spec):
     domain: Annotated[
         Annotated[str, check_with(syntax.plain_host), Deferred] | None,
         Immutable,
+        Exclusive,
         ServerDefault,
         ReadAs("public_url"),
         EqualAs(canonical.tunnel_host),
@@ -54,6 +55,7 @@ class AgentTunnel(Spec):
     remote_addr: Annotated[
         Annotated[str, check_with(syntax.hostport), Deferred] | None,
         Immutable,
+        Exclusive,
         ServerDefault,
         ReadAs("public_url"),
         EqualAs(canonical.tunnel_host),

@@ -65,6 +65,31 @@ def hostport_of_url(value: Json) -> str | None:
     return netloc if re.search(r":\d+$", netloc) else f"{netloc}:{port}"
 
 
+def agent_url(value: Json) -> Json:
+    """The URL of an agent's endpoint, with its scheme. A scheme alone, as `tcp://`, is without a host."""
+    if not isinstance(value, str) or not value.strip():
+        return value
+    scheme, rest = split_agent_url(value.strip())
+    return url(f"{scheme}://{rest}") if rest else f"{scheme}://"
+
+
+def split_agent_url(text: str) -> tuple[str, str]:
+    """The scheme of a URL, which one without a scheme has by its port, and the rest."""
+    scheme, separator, rest = text.partition("://")
+    if separator:
+        return scheme.lower(), rest
+    name, colon, port = text.rpartition(":")
+    if not colon:
+        return "https", text
+    return {"443": "https", "80": "http"}.get(port, "tcp"), text if name else ""
+
+
+def scheme_alone(value: Json) -> Json:
+    """A URL without its host: `tcp://`."""
+    start, separator, _ = value.partition("://") if isinstance(value, str) else ("", "", "")
+    return f"{start}://" if separator else value
+
+
 def tunnel_host(value: Json) -> Json:
     """The host of a tunnel, with its port unless it is the default; agents return it as a URL."""
     text = url(value) if isinstance(value, str) and "://" in value else value
@@ -77,7 +102,7 @@ def tunnel_proto(value: Json) -> Json:
 
 
 def upstream(value: Json) -> Json:
-    """An upstream address of an agent as `host:port`: a port alone is on localhost, and http has the default port 80.
+    """An upstream address of an agent as `host:port`: a port or a scheme alone is on localhost; http has the port 80.
 
     Agents return `http://localhost:80` for an http tunnel to port 80, `localhost:80` for a tcp tunnel, and
     `tls://localhost:80` for a tls tunnel. Other URLs keep their scheme.
@@ -89,8 +114,8 @@ def upstream(value: Json) -> Json:
     if not separator:
         scheme, rest = "", where
     if scheme.lower() not in ("", *_UPSTREAM_PORT):
-        return url(where)
-    rest = _PATH_END.sub("", rest.lower())
+        return url(where if rest else f"{where}localhost")
+    rest = _PATH_END.sub("", rest.lower()) or "localhost"
     if rest.isdigit():
         return f"localhost:{rest}"
     return rest if ":" in rest.rpartition("]")[2] else f"{rest}:{_UPSTREAM_PORT[scheme.lower()]}"

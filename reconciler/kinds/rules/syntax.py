@@ -206,7 +206,7 @@ def upstream(text: str) -> str | None:
 def agent_endpoint_url(text: str) -> str | None:
     """The URL of an agent's endpoint: `<scheme>://<host>[:<port>]`, a host, a scheme alone, or nothing."""
     where = text.strip()
-    scheme, rest = _split_agent_url(where)
+    scheme, rest = canonical.split_agent_url(where)
     if not where or (scheme in _SCHEMES and not rest and "://" in where):
         return None
     if scheme in ("http", "https") and "://" in where and ":" in rest:
@@ -218,21 +218,11 @@ def agent_endpoint_url(text: str) -> str | None:
 
 def scheme_of_agent_url(text: str) -> str:
     """The scheme of an agent's endpoint, which a URL without one gets by its port."""
-    return _split_agent_url(text.strip())[0]
+    return canonical.split_agent_url(text.strip())[0]
 
 
 def host_of_agent_url(text: str) -> str:
-    return _split_agent_url(text.strip())[1].partition(":")[0].lower()
-
-
-def _split_agent_url(text: str) -> tuple[str, str]:
-    scheme, separator, rest = text.partition("://")
-    if separator:
-        return scheme.lower(), rest
-    name, colon, port = text.rpartition(":")
-    if not colon:
-        return "https", text
-    return {"443": "https", "80": "http"}.get(port, "tcp"), text if name else ""
+    return canonical.split_agent_url(text.strip())[1].partition(":")[0].lower()
 
 
 def agent_upstream(text: str) -> str | None:
@@ -487,6 +477,10 @@ def hosts_of_url(value: Json) -> Iterator[str]:
         yield from _names(parts.netloc.rpartition("@")[2])
     except ValueError:
         return
+
+
+def hosts_of_agent_url(value: Json) -> Iterator[str]:
+    yield from hosts_of_url(canonical.agent_url(value))
 
 
 def hosts_of_host(value: Json) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Behavior(Enum):
     IMMUTABLE = "cannot be updated in place: another value replaces the object"
     INPUT_ONLY = "never returned by the platform: compared by the digest in the owner record"
     SERVER_DEFAULT = "set by the platform unless declared, and again after the declaration is removed"
+    SOMETIMES_RETURNED = "not returned by every agent: then compared by the digest of the last apply, if that is known"
     UNORDERED = "a list whose order does not matter"
     SENSITIVE = "never displayed, logged or stored"
     PATH_ONLY = "part of the object's path, not of its body"
@@ -40,6 +41,8 @@ Immutable = Behavior.IMMUTABLE
 InputOnly = Behavior.INPUT_ONLY
 
 ServerDefault = Behavior.SERVER_DEFAULT
+
+SometimesReturned = Behavior.SOMETIMES_RETURNED
 
 Unordered = Behavior.UNORDERED
 
@@ -93,6 +96,15 @@ class EqualAs(Struct, frozen=True):
     """Two values are equal if their canonical forms are. `canonical` is pure and accepts any plain JSON."""
 
     canonical: Callable[[Json], Json]
+
+
+class Completed(Struct, frozen=True):
+    """The platform completes an incomplete value, such as `tcp://`. `reduce` returns the incomplete form of a value.
+
+    It is pure and accepts any plain JSON.
+    """
+
+    reduce: Callable[[Json], Json]
 
 
 class Conceals(Struct, frozen=True):

@@ -17,6 +17,7 @@ from reconciler.model.fields.annotations import (
     AsMap,
     Behavior,
     Between,
+    Completed,
     Conceals,
     DefaultBy,
     Described,
@@ -58,6 +59,7 @@ class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each 
     refs: tuple[str, ...] = ()
     read_as: ReadAs | None = None
     canonical: Callable[[Json], Json] | None = None
+    completed: Completed | None = None
     conceals: Conceals | None = None
     immutable_part: ImmutablePart | None = None
     mentions: Mentions | None = None
@@ -79,6 +81,12 @@ class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each 
     def default_beside(self, spec: Mapping[str, Any]) -> Json:
         """The default of the field in a spec with these values."""
         return self.default if self.default_by is None else self.default_by.default(spec.get(self.default_by.name))
+
+    def forms_of(self, value: Any) -> tuple[Any, ...]:
+        """The declared values that a live value in canonical form may come from: itself, and its incomplete form."""
+        if self.completed is None or not isinstance(value, str):
+            return (value,)
+        return value, self.completed.reduce(value)
 
     @property
     def delete_segment(self) -> str | None:
@@ -108,13 +116,16 @@ class Field(Struct, frozen=True, eq=False, dict=True):  # one instance for each 
     @cached_property
     def is_verbatim(self) -> bool:
         """Whether every text of the field is its own canonical form."""
-        return self.shape is Shape.TEXT and self.canonical is None and Behavior.SENSITIVE not in self.behaviors
+        is_foreign = Behavior.SOMETIMES_RETURNED in self.behaviors and self.choices  # a word that may be no choice
+        is_plain = self.canonical is None and Behavior.SENSITIVE not in self.behaviors
+        return self.shape is Shape.TEXT and is_plain and not is_foreign
 
     @cached_property
     def is_exact(self) -> bool:
-        """Whether equal canonical values are equal on the platform: no part is input only or free in form."""
+        """Whether equal canonical values are equal on the platform: no part is hidden or free in form."""
         inside = all(field.is_exact for field in self.fields)
-        return self.shape is not Shape.ANY and Behavior.INPUT_ONLY not in self.behaviors and inside
+        hidden = self.behaviors & {Behavior.INPUT_ONLY, Behavior.SOMETIMES_RETURNED}
+        return self.shape is not Shape.ANY and not hidden and inside
 
 
 @cache
@@ -169,6 +180,7 @@ def _compile(name: str, annotation: Any, words: list[Any], *, required: bool = F
         refs=refs.kinds if refs else item.refs if item else (),
         read_as=read_as,
         canonical=_leave_out if Behavior.CREATE_ONLY in behaviors else equal.canonical if equal else None,
+        completed=last(Completed),
         conceals=last(Conceals),
         immutable_part=last(ImmutablePart),
         mentions=last(Mentions),

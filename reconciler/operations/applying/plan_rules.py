@@ -21,7 +21,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.annotations import PathOnly, UpdateOnly
 from reconciler.model.fields.field import fields_of
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Home, Kind
 from reconciler.model.plan import Call, Plan, Verb, create_id
 from reconciler.model.problem import Finding, Problem, Severity
 from reconciler.model.value import JsonTemplate, Ref, Secret, Template, value_at
@@ -67,6 +67,8 @@ def _check_call(plan: Plan, call: Call, changes: list[Change]) -> Iterator[str]:
         yield f"no listed change of {call.address} includes this call"
     if call.verb is Verb.CREATE and call.id != create_id(call.address):
         yield "is not the id of a create"
+    if call.is_whole is not (call.verb is Verb.UPDATE and kind.home is Home.AGENT):
+        yield f"is not the way to update {kind.name}"
     if not _is_path_of_kind(kind, call):
         yield f"{_path_text(call.path)} is not a path of {kind.name} for this call"
     seen = plan.observed.get(call.address)

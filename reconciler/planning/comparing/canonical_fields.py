@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from reconciler.model.canonical import CanonicalFields, absences, canonicalize_live, empty, is_shown, read, sort_items
-from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault
+from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault, SometimesReturned
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import Live
@@ -43,7 +43,9 @@ def canonical_live_value(column: Column, live: Live) -> Value:
         return live.parent_id
     if not is_shown(field, live.body) or (column.is_lasting and read(field, live.body) is None):
         return UNREAD  # a response without a lasting value is incomplete, and no reason to replace the object
-    return live.metadata if field.name == "metadata" else canonicalize_live(field, read(field, live.body))
+    if field.name == "metadata" and SometimesReturned not in field:
+        return live.metadata
+    return canonicalize_live(field, read(field, live.body))
 
 
 class Column(NamedTuple):
@@ -80,7 +82,7 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
 
     Parts of an object that are not declared are not compared.
     """
-    if have is UNREAD:
+    if have is UNREAD or (have is None and SometimesReturned in field):
         return True
     if have is None and not want and ServerDefault in field:
         return True  # declared as empty, and not in the response
@@ -92,7 +94,7 @@ def agrees(field: Field, want: Value, have: Value) -> bool:
         )
     if field.shape is Shape.ANY and is_known(want):
         return is_identical(want, have)
-    return bool(want == have)
+    return bool(want == have) or (field.completed is not None and want in field.forms_of(have))
 
 
 def drop_choices(field: Field, want: Value, have: Value) -> Value:

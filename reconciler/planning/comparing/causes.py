@@ -45,7 +45,8 @@ def find_cause(
     if bundle is not None:
         platform = bundle.platform
     else:
-        platform = recorded != ABSENT if have_absent else not last_applied.matches(recorded, old)
+        as_applied = any(last_applied.matches(recorded, form) for form in leaf.forms_of(old))
+        platform = recorded != ABSENT if have_absent else not as_applied
     if not is_known(new):
         follows = all(last_applied.follows(ref, old) for ref in references(new))
         return ChangedBy.PLATFORM if platform else ChangedBy.FOLLOWS if follows else ChangedBy.GIT

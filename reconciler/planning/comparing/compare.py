@@ -97,7 +97,7 @@ def _compare_field(
     have = drop_choices(field, want, have)
     is_visible = not agrees(field, want, have)
     is_read = InputOnly in field and have is not UNREAD
-    hidden = [] if is_read else list(compare_hidden_leaves(field, want, last_applied))
+    hidden = [] if is_read else list(compare_hidden_leaves(field, want, have, last_applied))
     if not is_visible and not hidden:
         return
     immutable = Immutable in field or _immutable_part_differs(field, want, have)

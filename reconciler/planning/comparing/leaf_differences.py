@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.model.canonical import canonicalize, leaves
 from reconciler.model.change import ChangedBy
-from reconciler.model.fields.annotations import CreateOnly, InputOnly
+from reconciler.model.fields.annotations import CreateOnly, InputOnly, SometimesReturned
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.value import Ref, Secret, Value, is_known, value_at
 from reconciler.planning.comparing.canonical_fields import UNREAD, agrees
@@ -61,12 +61,20 @@ def compare_leaves(field: Field, want: Value, have: Value, last_applied: LastApp
         yield LeafDifference(field.name, have, want, cause)
 
 
-def compare_hidden_leaves(field: Field, want: Value, last_applied: LastApplied) -> Iterator[LeafDifference]:
-    """The leaves that responses never show and whose declared value is not the one last applied."""
+def compare_hidden_leaves(
+    field: Field, want: Value, have: Value, last_applied: LastApplied
+) -> Iterator[LeafDifference]:
+    """The leaves that responses do not show and whose declared value is not the one last applied.
+
+    Of a leaf that some responses show, nothing can be compared unless the last apply is known.
+    """
     for path, leaf, new in leaves(field, want):
-        if CreateOnly in leaf or (InputOnly not in leaf and InputOnly not in field):
+        is_missing = SometimesReturned in leaf and leaf_value(path, have) is None
+        if CreateOnly in leaf or (InputOnly not in leaf and InputOnly not in field and not is_missing):
             continue
         recorded = last_applied.digest_at(path, leaf, field)
+        if is_missing and recorded is None:
+            continue
         if not is_known(new):
             yield LeafDifference(path, UNREAD, new, ChangedBy.GIT)
         elif recorded is None:

@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from reconciler.model import owner_record
-from reconciler.model.fields.annotations import Immutable, ServerDefault
+from reconciler.model.fields.annotations import Immutable, ServerDefault, SometimesReturned
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.value import Json, Value
@@ -78,6 +78,12 @@ def _is_within(path: str, paths: Collection[str]) -> bool:
     return any(path == outer or path.startswith(f"{outer}.") for outer in paths)
 
 
+def _is_kept(field: Field) -> bool:
+    """Whether an update sends the value that the platform chose. Of a field that some agents do not return, others may
+    return a word that they do not accept."""
+    return ServerDefault in field and SometimesReturned not in field
+
+
 def keep_live_defaults(field: Field, value: Value, live: Value, reverted: Collection[str], path: str = "") -> Value:
     """A declared value completed with the live values that the platform chose, except at `reverted` paths.
 
@@ -91,7 +97,7 @@ def keep_live_defaults(field: Field, value: Value, live: Value, reverted: Collec
         declared, chosen = value.get(sub.name), live.get(sub.name)
         if declared is not None:
             whole[sub.name] = keep_live_defaults(sub, declared, chosen, reverted, path + sub.name)
-        elif ServerDefault in sub and chosen not in (None, UNREAD) and path + sub.name not in reverted:
+        elif _is_kept(sub) and chosen not in (None, UNREAD) and path + sub.name not in reverted:
             whole[sub.name] = chosen
     return whole
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from reconciler.kinds.rules.canonical import hostport_of_url
 from reconciler.model.canonical import CanonicalFields
 from reconciler.model.fields.annotations import Exclusive
+from reconciler.model.fields.field import Field
 from reconciler.model.kind import Kind
 from reconciler.model.snapshot import LiveKey
 from reconciler.model.value import Value, canonical, is_known
@@ -46,11 +47,20 @@ def find_exclusive_keys(kind: Kind, form: CanonicalFields) -> Iterator[Exclusive
 
 
 def _find_list_keys(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:
+    flag = kind.endpoint.shared_while
+    if flag is not None and form.get(flag) is True:
+        return
     for field in kind.fields:
         value: Value = form.get(field.name)
-        if Exclusive in field and isinstance(value, list):
+        if Exclusive in field and value is not None:
             # One namespace for all kinds: only one edge of any kind serves a hostport.
-            yield from ((field.name, canonical(item)) for item in value if is_known(item))
+            items = value if isinstance(value, list) else [value]
+            yield from ((field.name, canonical(item)) for item in items if is_known(item) and not _is_open(field, item))
+
+
+def _is_open(field: Field, value: Value) -> bool:
+    """Whether the platform still completes the value, as another one for each object."""
+    return field.completed is not None and field.completed.reduce(value) == value
 
 
 def _find_natural_key(kind: Kind, form: CanonicalFields) -> Iterator[ExclusiveKey]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from reconciler.model.canonical import collect_applied, leaf_at
 from reconciler.model.change import ChangedBy, Reason
-from reconciler.model.fields.annotations import InputOnly, ServerDefault
+from reconciler.model.fields.annotations import InputOnly, ServerDefault, SometimesReturned
 from reconciler.model.snapshot import Live
 from reconciler.model.value import digest
 from reconciler.planning.comparing.canonical_fields import UNREAD
@@ -65,12 +65,14 @@ def _is_as_applied(decision: Decision, index: LiveIndex) -> bool:
     for path, value in live_leaves.items():
         leaf = leaf_at(kind.fields, path)
         is_choice = path not in recorded and leaf is not None and ServerDefault in leaf
-        if value is not UNREAD and not is_choice and digest(value, salt) != recorded.get(path):
+        is_missing = value is None and leaf is not None and SometimesReturned in leaf
+        forms = leaf.forms_of(value) if leaf is not None else (value,)
+        if not is_choice and not is_missing and recorded.get(path) not in [digest(form, salt) for form in forms]:
             return False
     tops = {path.partition(".")[0] for path in live_leaves}
     for path in recorded.keys() - live_leaves.keys():
         leaf = leaf_at(kind.fields, path)
-        if path not in tops and not (leaf is not None and InputOnly in leaf):
+        if path not in tops and not (leaf is not None and (InputOnly in leaf or SometimesReturned in leaf)):
             return False
     return True
 

@@ -84,6 +84,8 @@ def _describe_value(field: Field, value: Json, find_owner: OwnerLookup) -> Value
     """The value for a manifest; None for defaults, secrets and values that responses do not show."""
     if value is None or (InputOnly in field and field.read_as is None) or Sensitive in field:
         return None
+    if field.choices and ServerDefault in field and value not in field.choices:
+        return None  # the platform's own word for its choice, which it does not accept
     match field.shape:
         case Shape.OBJECT if isinstance(value, dict) and not (field.default and _is_default(field, value)):
             return _describe_object(field.fields, value, find_owner)

@@ -1,7 +1,7 @@
 """Builds the API calls of one decision, as few as are safe; `sequence` orders them across resources.
 
 POST creates an object with all its modules. PUT sets a single differing module. One atomic PATCH makes all other
-updates. DELETE on the path of a module removes it.
+updates, or a PUT of the whole object where the agent has it. DELETE on the path of a module removes it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from reconciler.model.canonical import canonicalize, collect_applied, read
 from reconciler.model.change import Action, Order
 from reconciler.model.fields.annotations import Immutable, InputOnly, PathOnly, ServerDefault, UpdateOnly
 from reconciler.model.fields.field import Field, Shape
-from reconciler.model.kind import Kind
+from reconciler.model.kind import Home, Kind
 from reconciler.model.plan import Call, OwnerDraft, Verb, create_id
 from reconciler.model.snapshot import Live
 from reconciler.model.value import Ref, Template, Value
-from reconciler.planning.comparing.canonical_fields import agrees, body_value
+from reconciler.planning.comparing.canonical_fields import UNREAD, agrees, body_value
 from reconciler.planning.comparing.server_defaults import keep_live_defaults, keep_live_parts
 from reconciler.planning.deciding.decision import Decision
 
@@ -198,10 +198,12 @@ def _build_update(decision: Decision) -> Iterator[Call]:
         main = [_build_module_call(decision, Verb.PUT, field.name, _build_value(decision, field))]
     elif set_ or writes_record:
         sent = [field for field in set_ if not (writes_record and field.name == "metadata")]
+        if decision.kind.home is Home.AGENT:
+            sent = [field for field in decision.kind.fields if field in set_ or _is_sent_again(decision, field)]
         body = {field.name: _build_value(decision, field) for field in sent}
         # For kinds without metadata, the store writes a binding from the same draft.
         draft = _draft_record(decision) if writes_record or not decision.kind.keeps_owner else None
-        main = [_build_patch(decision, body, draft)]
+        main = [replace(_build_patch(decision, body, draft), is_whole=decision.kind.home is Home.AGENT)]
     else:
         main = []
     first = [field for field in removed if _must_precede(decision, field, set_)]
@@ -218,6 +220,13 @@ def _build_update(decision: Decision) -> Iterator[Call]:
             if field not in first
         ]
     )
+
+
+def _is_sent_again(decision: Decision, field: Field) -> bool:
+    """Whether the body of a whole object has a field that does not differ: a declared one, or the agent's choice."""
+    if decision.spec.get(field.name) is not None:
+        return True
+    return field.name not in decision.want and decision.have.get(field.name) not in (None, UNREAD)
 
 
 def _chain(calls: list[Call]) -> Iterator[Call]:
@@ -296,6 +305,8 @@ def _build_value(decision: Decision, field: Field) -> Value:
     differing = {change.path for difference in decision.differences for change in difference.changes}
     if field.name in decision.want:
         value = decision.spec.get(field.name)
+    elif field.name not in {path.partition(".")[0] for path in differing}:
+        value = decision.have.get(field.name)  # sent again, since the body has the whole object
     else:
         value = field.default_beside(decision.want) if ServerDefault in field else decision.have.get(field.name)
     if value is not None:
@@ -304,7 +315,7 @@ def _build_value(decision: Decision, field: Field) -> Value:
             value = keep_live_defaults(field, value, decision.have.get(field.name), differing)
         return body_value(field, keep_live_parts(field, value, read(field, _require_live(decision).body)))
     empty = canonicalize(field, None)
-    return "" if empty is None and field.shape is Shape.TEXT else empty
+    return "" if empty is None and field.shape in (Shape.TEXT, Shape.ANY) else empty
 
 
 def _fill_defaults(field: Field, value: Value, want: Value, have: Value) -> Value:

@@ -76,7 +76,7 @@ def _report_conflict(decision: Decision, key: ExclusiveKey, text: str, holder_na
     value = json.loads(key[1])
     what = ", ".join(map(str, value)) if isinstance(value, list) else value
     kind, one = decision.kind, "one object at a time"
-    flag = kind.endpoint.shared_while
+    flag = kind.identity_shared_while
     may_share = flag is not None and key[0] == kind.name
     return Problem(
         f"{text} {what} already, and the platform allows it on "

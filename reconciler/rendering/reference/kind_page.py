@@ -22,6 +22,7 @@ _TRAITS = {
     Behavior.IMMUTABLE: "a change replaces the resource",
     Behavior.CREATE_ONLY: "sent only by the create: a later change has no effect",
     Behavior.INPUT_ONLY: "not returned by the platform; a change there is not detected",
+    Behavior.SOMETIMES_RETURNED: "not returned by every agent",
     Behavior.SERVER_DEFAULT: "chosen by the platform if not declared",
     Behavior.UNORDERED: "the order is not significant",
     Behavior.SENSITIVE: "never shown",
@@ -293,12 +294,17 @@ def _identity(kind: Kind) -> str:
             approval += f", unless its `{kind.parent.kind}` is managed by the stack"
         lines.append(f"- Without an owner record it is identified by {key}; {approval}.")
         if kind.unique:
-            shared = f", unless all of them set `{kind.endpoint.shared_while}`" if kind.endpoint.shared_while else ""
+            flag = kind.identity_shared_while
+            shared = f", unless all of them set `{flag}`" if flag else ""
             lines.append(f"- {str(kind.home).capitalize()} rejects a second object with the same identity{shared}.")
     else:
         lines.append("- It is identified by its owner record only.")
     if not kind.keeps_owner:
-        lines.append("- It has no metadata: ownership is recorded in the local store, or is that of its parent.")
+        lines.append(
+            "- Agents may not return its metadata: ownership is recorded in the local store."
+            if "metadata" in kind.by_name
+            else "- It has no metadata: ownership is recorded in the local store, or is that of its parent."
+        )
     replaced = [f"`{field.name}`" for field in kind.fields if Behavior.IMMUTABLE in field]
     replaced += [
         f"the {field.immutable_part.called} of `{field.name}`" for field in kind.fields if field.immutable_part

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from reconciler import kinds
 from reconciler.model.address import Address
 from reconciler.model.numerals import SpelledFloat, SpelledInteger
 from reconciler.model.snapshot import Binding, Listing, Live, Snapshot
@@ -103,6 +104,12 @@ def encode(taken: SnapshotFile) -> dict[str, Json]:
     return {"format": FORMAT, "version": VERSION, **codec.encode(_Content, content, "", {})}
 
 
+def _read_object(kind: str, item: _Object) -> Live:
+    live = Live(kind, item.id, _body(item.body), item.parent)
+    known = kinds.find(kind)
+    return live if known is None or known.keeps_owner else live.without_owner()
+
+
 def decode(content: Mapping[str, Json]) -> SnapshotFile:
     """The snapshot file that `encode` encoded. Raises Malformed."""
     if content.get("format") != FORMAT:
@@ -113,7 +120,7 @@ def decode(content: Mapping[str, Json]) -> SnapshotFile:
     read: _Content = codec.decode(_Content, body, _no_secret, {})
     listings = {
         name: Listing(
-            tuple(Live(name, item.id, _body(item.body), item.parent) for item in listing.objects),
+            tuple(_read_object(name, item) for item in listing.objects),
             listing.complete,
             listing.why,
             listing.denied,

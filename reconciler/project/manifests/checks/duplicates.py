@@ -37,7 +37,7 @@ def find_duplicate_objects(by_kind: ByKind) -> Iterator[Problem]:
             if key is None or (first := by_key.setdefault((kind.name, key), declaration)) is declaration:
                 continue
             if kind.is_unique(declaration.spec) or kind.is_unique(first.spec):
-                what, share = ", ".join(kind.identity), kind.endpoint.shared_while
+                what, share = ", ".join(kind.identity), kind.identity_shared_while
                 remedy = f"keep one of the two, or set {share} in both" if share else "keep one of the two"
                 yield _report_duplicate(declaration, first, what, declaration.at(kind.identity[-1]), remedy)
 
