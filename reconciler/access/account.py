@@ -35,12 +35,14 @@ class Resource(Struct, frozen=True):
     key      what references to it contain: an id, or the address of an object that will be created
     name     what people call it; the same in both states, even if the object is replaced
     fields   in canonical form; references are keys of other resources
+    stack    the other stack that manages it; empty for an own resource and for one that no stack manages
     """
 
     kind: Kind
     key: str
     name: str
     fields: Mapping[str, Any]
+    stack: str = ""
 
 
 class EntryPoint(Struct, frozen=True):
@@ -147,9 +149,13 @@ class Account:
 
     def has_way_in(self, region: Region) -> bool:
         """Whether something serves the host of a region: an upstream, or a policy that may answer or forward."""
+        return any(map(self._is_served, self.list_ways_in(region)))
+
+    def list_ways_in(self, region: Region) -> list[Resource]:
+        """The objects that cover the host of a region, the most specific first."""
         hosts = self.doors.get(region.door, {})
         patterns = find_patterns(region.example_host(), hosts)
-        return any(self._is_served(resource) for pattern in patterns for resource in hosts[pattern])
+        return [resource for pattern in patterns for resource in hosts[pattern]]
 
     def enter_publicly(self, region: Region) -> EntryPoint | None:
         """Who gets through at the host and port of a region from everywhere, if it is not public itself."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from reconciler.access.conditions import PREFLIGHT, Certificate, Claim, Login, Method, Source, Token
 from reconciler.access.networks import decide
 from reconciler.access.programs import PASS, REFUSE, Builder, Program
-from reconciler.model.value import Json, Secret, canonical, reveal_text
+from reconciler.model.value import Json, Sealed, Secret, canonical, reveal_text
 
 
 class Effect(Enum):
@@ -230,7 +230,11 @@ def _restrict_ips(config: Action, passed: Program, around: Surroundings) -> Prog
 def _basic_auth(config: Action, passed: Program, around: Surroundings) -> Program:
     if _is_off(config):
         return passed
-    users = [_user_of(entry) for entry in config.get("credentials") or ()]
+    entries = [_credential_of(entry) for entry in config.get("credentials") or ()]
+    if any(isinstance(entry, Sealed) for entry in entries):
+        spellings = [sorted(entry.spellings) for entry in entries if isinstance(entry, Sealed)]
+        return doubt("sealed credentials of basic-auth", digest(spellings), passed, around)
+    users = [_user_of(entry) for entry in entries]
     if len(users) > _MAX_TOKENS:
         return doubt("a long list of basic-auth credentials", digest(users), passed, around)
     return around.builder.branch(Token("basic-auth", (frozenset(users),)), passed)
@@ -238,10 +242,11 @@ def _basic_auth(config: Action, passed: Program, around: Surroundings) -> Progra
 
 def _user_of(entry: Any) -> str:
     """The user of a `user:password`; a change of the password alone admits no one else."""
-    if isinstance(entry, Mapping):
-        entry = entry.get("username")
-    text = reveal_text(entry)
-    return text.partition(":")[0] if text is not None else repr(sorted(getattr(entry, "spellings", ())))
+    return (reveal_text(entry) or "").partition(":")[0]
+
+
+def _credential_of(entry: Any) -> Any:
+    return entry.get("username") if isinstance(entry, Mapping) else entry
 
 
 def _jwt(config: Action, passed: Program, around: Surroundings) -> Program:

@@ -9,16 +9,19 @@ from msgspec.structs import replace
 
 from reconciler.access.account import Account, Resource
 from reconciler.access.compare import Difference, compare, describe
+from reconciler.access.gates import keep_gates
+from reconciler.access.places import Region
 from reconciler.access.programs import Builder
-from reconciler.model.access_change import AccessChange
+from reconciler.model.access import WayIn
+from reconciler.model.access_change import AccessChange, Verdict
 from reconciler.model.change import Action, Change
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Home, Kind
 from reconciler.model.snapshot import Live, LiveKey
-from reconciler.model.value import Ref, Value, substitute
+from reconciler.model.value import Ref, Value, digest, substitute
 from reconciler.planning.comparing.canonical_fields import UNREAD
 from reconciler.planning.deciding.decision import Decision
-from reconciler.planning.matching.index import LiveIndex
+from reconciler.planning.matching.index import LiveIndex, parent_stack
 
 
 def find_access_changes(
@@ -35,7 +38,8 @@ def find_access_changes(
     builder, unread = Builder(), find_unread(index)
     before, after = (Account(resources, builder, unread) for resources in list_states(decisions, deleted_with, index))
     changed = {str(decision.address) for decision in changing}
-    return tuple(_show(difference, changed) for difference in compare(before, after))
+    entries = ((_show(difference, changed), difference.region) for difference in compare(before, after))
+    return tuple(_conceal_others(entries, before, after))
 
 
 def list_states(
@@ -85,6 +89,36 @@ def _show(difference: Difference, changed: Collection[str]) -> AccessChange:
         difference.digest,
         difference.depends_on,
     )
+
+
+def _conceal_others(
+    entries: Iterable[tuple[AccessChange, Region]], before: Account, after: Account
+) -> Iterator[AccessChange]:
+    """The entries; those that only objects of other stacks serve by host, and without their gates."""
+    hosts: dict[tuple[str, str, bool], AccessChange] = {}
+    own: list[AccessChange] = []
+    for entry, region in entries:
+        stacks = {resource.stack for account in (before, after) for resource in account.list_ways_in(region)}
+        if not stacks or "" in stacks:
+            own.append(entry)
+            continue
+        host = str(Region(region.door, region.host))
+        key = host, str(entry.verdict), entry.is_certain
+        hosts[key] = _join_hosts(hosts.get(key), _conceal(entry, host, stacks))
+    return iter(sorted((*own, *hosts.values()), key=lambda entry: tuple(Verdict).index(entry.verdict)))
+
+
+def _conceal(entry: AccessChange, host: str, stacks: Iterable[str]) -> AccessChange:
+    gates = f"gates of stack {', '.join(sorted(stacks))}"
+    return replace(entry, entry_point=host, before=gates, after=gates, witness="", depends_on=())
+
+
+def _join_hosts(one: AccessChange | None, other: AccessChange) -> AccessChange:
+    """Two regions of one host as one entry, whose digest identifies both."""
+    if one is None:
+        return other
+    causes = tuple(sorted({*one.causes, *other.causes}))
+    return replace(one, causes=causes, digest=digest([one.digest, other.digest], ""))
 
 
 # --- the states of the account ----------------------------------------------------------------------------------------
@@ -149,8 +183,25 @@ def _list_live(index: LiveIndex) -> Iterator[Live]:
 
 
 def _read(live: Live, index: LiveIndex, names: _Names) -> Resource:
-    kind = index.kinds[live.kind]
-    return Resource(kind, live.id, names.of(live), _complete(kind, index.form(kind, live)))
+    kind, stack = index.kinds[live.kind], find_other_stack(index, live)
+    form = index.form(kind, live)
+    return Resource(kind, live.id, names.of(live), _complete(kind, keep_gates_of(kind, form) if stack else form), stack)
+
+
+def find_other_stack(index: LiveIndex, live: Live) -> str:
+    """The other stack that manages an object, by its owner record or that of its parent; empty if there is none."""
+    stack = live.owner.stack if live.owner is not None else parent_stack(index, live)
+    return "" if stack == index.stack else stack
+
+
+def keep_gates_of(kind: Kind, fields: Mapping[str, Value]) -> dict[str, Value]:
+    """The fields of an object with its traffic policy reduced to gates."""
+    kept = dict(fields)
+    if isinstance(kind.access, WayIn) and kind.access.policy in kept:
+        kept[kind.access.policy] = keep_gates(kept[kind.access.policy])
+    elif isinstance(module := kept.get("traffic_policy"), dict) and "value" in module:
+        kept["traffic_policy"] = {**module, "value": keep_gates(module["value"])}
+    return kept
 
 
 def _ends(decision: Decision) -> bool:

@@ -13,13 +13,14 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from reconciler.access.gates import keep_gates
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonicalize, canonicalize_live, is_shown, read
 from reconciler.model.fields.annotations import InputOnly, PathOnly, Sensitive
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
-from reconciler.model.snapshot import Live, Snapshot
+from reconciler.model.snapshot import Live, LiveKey, Snapshot
 from reconciler.model.value import Json, Sealed, Secret, Value, digest, has_secret
 from reconciler.planning.comparing.plan_fields import secret_path
 from reconciler.planning.planner import match_all
@@ -35,6 +36,7 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
     """
     catalogue = {kind.name: kind for kind in kinds}
     assigned = match_all(manifest, snapshot, kinds)
+    stacks = _find_other_stacks(manifest.stack, snapshot)
     bound = {(address.kind, binding.id): address for address, binding in snapshot.bindings.items()}
     listings = {
         name: replace(
@@ -45,6 +47,7 @@ def redact_snapshot(snapshot: Snapshot, manifest: Manifest, kinds: Sequence[Kind
                     catalogue[name],
                     manifest.stack,
                     {owners[live.key] for owners in (assigned, bound) if live.key in owners},
+                    is_foreign=bool(stacks & {live.key, *_parent_of(catalogue[name], live)}),
                 )
                 for live in listing.objects
             ),
@@ -117,12 +120,25 @@ def _secrets_inside(value: Value, path: str) -> Iterator[tuple[str, Secret]]:
                 yield from _secrets_inside(item, path)
 
 
-def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address]) -> Live:
+def _find_other_stacks(stack: str, snapshot: Snapshot) -> set[LiveKey]:
+    """The objects with an owner record of another stack."""
+    objects = (live for listing in snapshot.listings.values() for live in listing.objects)
+    return {live.key for live in objects if live.owner is not None and live.owner.stack != stack}
+
+
+def _parent_of(kind: Kind, live: Live) -> Iterator[LiveKey]:
+    """The parent of an object that has no owner record of its own."""
+    if live.owner is None and kind.parent is not None and live.parent_id is not None:
+        yield kind.parent.kind, live.parent_id
+
+
+def _redact(live: Live, kind: Kind, stack: str, addresses: Iterable[Address], *, is_foreign: bool = False) -> Live:
     owner = live.owner
     sealer = _Sealer(
         stack,
         (*([owner.intent] if owner else []), *map(str, addresses)),
         {*addresses, *([owner.address] if owner else [])},
+        is_foreign,
     )
     body: dict[str, Any] = {
         name: live.body[name] for name in _KEPT if name in live.body and _is_scalar(live.body[name])
@@ -141,11 +157,13 @@ class _Sealer(Struct, frozen=True):
 
     salts   of the digests of each secret: the intent of the owner record and the addresses of the object
     names   the addresses of the object; with the path of a field they are salts too
+    is_foreign  another stack manages the object: of its traffic policies, only the gates are written
     """
 
     stack: str
     salts: tuple[str, ...]
     names: Collection[Address]
+    is_foreign: bool = False
 
     def write_field(self, field: Field, body: Mapping[str, Json], path: str) -> Json:
         return self._write_part(field, read(field, body), path)
@@ -168,6 +186,8 @@ class _Sealer(Struct, frozen=True):
     def _seal_document(self, field: Field, value: Json, path: str) -> Json:
         """The document in canonical form with its secrets sealed. JSON without any stays the text that it is."""
         form = canonicalize_live(field, value)
+        if self.is_foreign and field.shape is Shape.ANY:
+            return self._seal_inside(keep_gates(form), path)
         if not has_secret(form) and (not isinstance(value, str) or value.lstrip().startswith("{")):
             return value
         return self._seal_inside(form, path)

@@ -399,7 +399,7 @@ def test_files_that_can_loosen_rules_have_code_owners_and_risks_need_approval(sh
     for path in ("/approvals.yaml", "/reconciler.yaml", "/environments/", "/policies/", "/fleet.yaml"):
         assert f"\n{path} @octo/platform\n" in owned
     settings = (shell.root / "fresh/reconciler.yaml").read_text()
-    assert "  require_approval: [widens_access, irreversible, runs_command]\n" in settings
+    assert "  require_approval: [widens_access, locks_out, irreversible, runs_command]\n" in settings
     assert shell("validate", "--project", str(shell.root / "fresh")).code == 0
     shell.write("second/CODEOWNERS", "* @alice\n")
     shell.write("second/reconciler.yaml", "stack: prod\npolicies: [rules]\n")

@@ -30,12 +30,20 @@ name: shop
 spec:
   hostports: ["${{{{ var.host }}}}:443"]
 ---
+kind: TunnelGroupBackend
+name: shop
+spec:
+  labels:
+    app: shop
+---
 kind: HTTPSEdgeRoute
 name: admin
 spec:
   edge_id: {{ref: HTTPSEdge/shop}}
   match_type: path_prefix
   match: /admin
+  backend:
+    backend_id: {{ref: TunnelGroupBackend/shop}}
 {RESTRICTED}"""
 
 
@@ -113,7 +121,8 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     pipelines = Pipelines(host, clone, forge, origin)
 
     settings = origin / "reconciler.yaml"
-    assert "\n  require_approval: [widens_access, irreversible, runs_command]\n" in settings.read_text()  # by `init`
+    required = "[widens_access, locks_out, irreversible, runs_command]"  # by `init`
+    assert f"\n  require_approval: {required}\n" in settings.read_text()
     settings.write_text(settings.read_text() + "variables: {host: {type: string}}\n")
     for name in ENVIRONMENTS:
         file = origin / f"environments/{name}.yaml"
@@ -124,7 +133,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     good(pipelines.review("declare"))
     (body,) = forge.bodies
     assert re.findall("^## Plan for stack `([^`]*)`", body, re.MULTILINE) == [f"prod-{name}" for name in ENVIRONMENTS]
-    assert body.count("**Plan: 5 to create") == 2
+    assert body.count("**Plan: 6 to create") == 2
     assert sandbox.calls() == []
     for number, ran in enumerate(pipelines.merge("declare"), 1):
         good(ran)
@@ -135,7 +144,7 @@ def test_from_a_pull_request_that_needs_an_approval_to_drift_that_is_repaired(
     sandbox.forget_log()
     refused = pipelines.review("open")
     assert refused.code == 4, refused.out + refused.err
-    assert "widens access" in forge.bodies[0]
+    assert forge.bodies[0].count("`https://production.example.com/admin…` **lets in requests that were refused**") == 1
     entries = [line for line in refused.err.splitlines() if re.match(r"  - |    \S", line)]
     (origin / "approvals.yaml").write_text("\n".join(["approvals:", *entries, ""]))
     good(pipelines.review("open"))

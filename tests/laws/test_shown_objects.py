@@ -28,7 +28,7 @@ from reconciler.rendering.plan.phrases import Flavour
 from reconciler.rendering.plan.sarif import render_sarif
 from reconciler.rendering.plan.text import render_text
 from reconciler.rendering.wire.plan_json import write_plan
-from tests.planning.builders import KINDS, LENIENT, declare, live, make_plan, manifest, record, snapshot
+from tests.planning.builders import KINDS, LENIENT, declare, live, make_plan, manifest, record, secret, snapshot
 from tests.planning.test_odd_bodies import key_of, plain_value, spec_of
 
 CANARY = "canary-4711-abcdefgh"
@@ -93,3 +93,19 @@ def test_no_plan_and_no_import_shows_a_secret_or_an_unknown_field(kind: Kind) ->
         plans += [make_plan(declare(address, spec, id="id-7"), seen=account), make_plan(seen=account, options=LENIENT)]
         texts += [text for plan in plans for text in render_all(plan)]
     assert [text for text in texts if CANARY in text] == []
+
+
+def endpoint_for(*users: str) -> dict[str, Any]:
+    action = {"type": "basic-auth", "config": {"credentials": [f"{user}:{CANARY}-password" for user in users]}}
+    policy = {"on_http_request": [{"actions": [action, {"type": "custom-response", "config": {"body": "hello"}}]}]}
+    return {"url": "https://shop.example.com", "bindings": ["public"], "traffic_policy": json.dumps(policy)}
+
+
+@pytest.mark.parametrize(("before", "after"), [("ann", "ann bob"), ("ann bob", "ann"), ("ann", "")])
+def test_the_entry_points_of_a_plan_show_no_user_and_no_password_of_basic_auth(before: str, after: str) -> None:
+    old, new = (endpoint_for(*(f"{CANARY}-{user}" for user in users.split())) for users in (before, after))
+    seen = snapshot(live("CloudEndpoint", "ep_1", old, owner=record("CloudEndpoint/shop", old)))
+    declared = declare("CloudEndpoint/shop", {**new, "traffic_policy": secret(new["traffic_policy"])})
+    plan = make_plan(declared, seen=seen)
+    assert [entry.entry_point for entry in plan.access] == ["https://shop.example.com"]
+    assert [text for text in render_all(plan) if CANARY in text] == []

@@ -386,7 +386,7 @@ def describe_access_cause(row: AccessRow) -> str:
 
 def explain_access(row: AccessRow, quote: Callable[[str], str] = str) -> Iterator[str]:
     """Who gets through before and after, an example, what is not known, and the resources that cause the change."""
-    yield f"{quote(row.before)} → {quote(row.after)}"
+    yield f"{quote(row.before)} → {quote(row.after)}" if row.before != row.after else quote(row.before)
     if row.witness:
         yield f"for example: {quote(row.witness.replace('`', ''))}"
     if row.depends_on:
