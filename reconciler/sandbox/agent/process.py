@@ -136,14 +136,14 @@ class Agent:
             session = self._session()
             if parsed.labels:
                 self._permit_labels(parsed.labels)
-                return self._open_tunnel(parsed.name, _NOWHERE, parsed, settings, session)
+                return self._open_tunnel(parsed.name, _NOWHERE, parsed, session)
             first = parsed.schemes[0] if parsed.schemes else parsed.proto
-            place = self._place(first, settings)
-            self._permit(place, is_named=tunnels.names_place(settings))
-            status = self._open_tunnel(parsed.name, place, parsed, settings, session)
+            place = self._place(first, parsed.given)
+            self._permit(place, is_named=tunnels.names_place(parsed.given))
+            status = self._open_tunnel(parsed.name, place, parsed, session)
             for scheme in parsed.schemes[1:]:
                 second = tunnels.Place(scheme, place.host, derive.DEFAULT_PORTS[scheme])
-                self._open_tunnel(f"{parsed.name} ({scheme})", second, parsed, settings, session)
+                self._open_tunnel(f"{parsed.name} ({scheme})", second, parsed, session)
             return status
 
     def _open_tunnel(
@@ -151,13 +151,12 @@ class Agent:
         name: str,
         place: tunnels.Place,
         parsed: tunnel_settings.Settings,
-        settings: Mapping[str, Any],
         session: Stored,
     ) -> Document:
         self._require_free(name)
         variants, proto = self._objects.variants, parsed.proto or "http"
         upstream = tunnels.upstream(proto, parsed.addr)
-        inspect = tunnels.inspects(proto, settings, tls=variants.agent_tls_inspected)
+        inspect = tunnels.inspects(proto, parsed.given, tls=variants.agent_tls_inspected)
         short = variants.agent_examples and "://localhost" in upstream
         answered = upstream.rpartition("://")[2] if short else upstream
         status = tunnels.build_status(name, place, answered, inspect=inspect)

@@ -7,30 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from reconciler.kinds.types.agent_files import ConfiguredTunnel, check_certificate_files
+from reconciler.model.fields.field import fields_of
 from reconciler.sandbox.agent.endpoints import parse_policy, parse_url
+from reconciler.sandbox.agent.settings import check, to_text
 from reconciler.sandbox.agent.tunnels import settings_error, start_error
 
-_TEXT, _TEXTS, _FLAG, _NUMBER = (str,), (list,), (bool,), (int, float)
-_Types = Mapping[str, "tuple[type, ...] | _Types"]  # of each key; a map of its own for an object
-_TYPES: _Types = {
-    **dict.fromkeys(("name", "proto", "url", "domain", "hostname", "subdomain", "remote_addr"), _TEXT),
-    **dict.fromkeys(("description", "metadata", "host_header", "crt", "key", "mutual_tls_cas", "terminate_at"), _TEXT),
-    **dict.fromkeys(("inspect", "compression", "websocket_tcp_converter"), _FLAG),
-    **dict.fromkeys(("labels", "schemes"), _TEXTS),
-    "addr": (str, int),
-    "bind_tls": (str, bool),
-    "basic_auth": (list, str),
-    "proxy_proto": (str, int),
-    "circuit_breaker": _NUMBER,
-    "traffic_policy": (dict, str),
-    "ip_restriction": dict.fromkeys(("allow_cidrs", "deny_cidrs"), _TEXTS),
-    "oauth": {"provider": _TEXT, **dict.fromkeys(("allow_domains", "allow_emails", "scopes"), _TEXTS)},
-    "oidc": {**dict.fromkeys(("issuer_url", "client_id", "client_secret"), _TEXT), "scopes": _TEXTS},
-    "request_header": dict.fromkeys(("add", "remove"), _TEXTS),
-    "response_header": dict.fromkeys(("add", "remove"), _TEXTS),
-    "user_agent_filter": dict.fromkeys(("allow", "deny"), _TEXTS),
-    "verify_webhook": dict.fromkeys(("provider", "secret"), _TEXT),
-}
+_FIELDS = fields_of(ConfiguredTunnel)
 _PROTOCOLS = ("http", "tcp", "tls")
 _BOTH = ("https", "http")
 
@@ -38,7 +21,8 @@ _BOTH = ("https", "http")
 class Settings(Struct, frozen=True):
     """The settings of a tunnel: with a protocol, or with labels by which backends select it.
 
-    `schemes` are those of a tunnel with the protocol http, https first.
+    `schemes` are those of a tunnel with the protocol http, https first. `given` are all settings, numbers as text where
+    a setting is text.
     """
 
     name: str
@@ -49,11 +33,12 @@ class Settings(Struct, frozen=True):
     traffic_policy: str
     metadata: str
     description: str
+    given: Mapping[str, Any]
 
 
 def parse_settings(settings: Mapping[str, Any]) -> Settings:
     """Raises AgentError for settings that are not valid."""
-    _check_types(settings, _TYPES)
+    settings = _check_types(settings)
     labels, proto = _parse_labels(settings.get("labels") or ()), settings.get("proto") or ""
     for key in ("name", "addr") if labels else ("name", "proto", "addr"):
         if not settings.get(key):
@@ -72,24 +57,19 @@ def parse_settings(settings: Mapping[str, Any]) -> Settings:
         traffic_policy=parse_policy(settings.get("traffic_policy") or ""),
         metadata=settings.get("metadata") or "",
         description=settings.get("description") or "",
+        given=settings,
     )
 
 
-def _check_types(settings: Mapping[str, Any], types: _Types, above: str = "") -> None:
-    for key, value in settings.items():
-        wanted = types.get(key)
-        if wanted is None:
-            raise settings_error(f"field {above}{key} not found")
-        if value is None:
-            continue
-        if isinstance(wanted, Mapping):
-            if not isinstance(value, dict):
-                raise settings_error(f"field {above}{key} has the wrong type")
-            _check_types(value, wanted, f"{above}{key}.")
-        elif not isinstance(value, wanted) or isinstance(value, bool) > (bool in wanted):
-            raise settings_error(f"field {above}{key} has the wrong type")
-        elif isinstance(value, list) and not all(isinstance(item, str) for item in value):
-            raise settings_error(f"field {above}{key} must be a list of texts")
+def _check_types(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with `basic_auth` as a list and the old `bind_tls` as it is."""
+    older = {"bind_tls": settings["bind_tls"]} if isinstance(settings.get("bind_tls"), str | bool) else {}
+    known = {key: value for key, value in settings.items() if key not in older}
+    if isinstance(known.get("basic_auth"), str):
+        known["basic_auth"] = [known["basic_auth"]]
+    for path, text in check(_FIELDS, known, "config.Tunnel"):
+        raise settings_error(f"{'.'.join(map(str, path))}: {text}")
+    return {**to_text(_FIELDS, known), **older}
 
 
 def _parse_labels(labels: Any) -> dict[str, str]:
@@ -110,10 +90,8 @@ def _parse_schemes(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _check_rules(proto: str, settings: Mapping[str, Any]) -> None:
-    if bool(settings.get("crt")) is not bool(settings.get("key")):
-        raise settings_error("crt and key must be set together")
-    if proto == "tls" and settings.get("mutual_tls_cas") and not settings.get("crt"):
-        raise settings_error("mutual_tls_cas requires crt and key")
+    for finding in check_certificate_files(settings):
+        raise settings_error(f"{finding.path[0]} {finding.text}")
     if (place := settings.get("terminate_at")) and place not in ("edge", "agent", "upstream"):
         raise start_error(224, f"terminate_at must be edge, agent or upstream, not {place!r}.")
     if str(settings.get("proxy_proto") or "") not in ("", "1", "2"):
@@ -122,8 +100,7 @@ def _check_rules(proto: str, settings: Mapping[str, Any]) -> None:
         for key, code in (("client_id", 385), ("client_secret", 386)):
             if not oidc.get(key):
                 raise start_error(code, f"oidc.{key} is required.")
-    users = settings.get("basic_auth") or ()
-    for user in (users,) if isinstance(users, str) else users:
+    for user in settings.get("basic_auth") or ():
         name, _, password = user.partition(":")
         if len(password) < 8 or len(name) > 128:
             raise settings_error("basic_auth: user:password, with 128 characters at most and 8 at least")
