@@ -642,7 +642,7 @@ ORDER = [
         "a TCP edge runs on_tcp_connect",
         tcp(traffic_policy=o.policy_module(o.on_connect(DENY))),
         TCP_CLIENT,
-        "refuse 403",
+        "refuse",
     ),
     case(
         "an HTTPS edge does not run on_tcp_connect",
@@ -654,7 +654,7 @@ ORDER = [
         "on_tcp_connect comes before on_http_request",
         cloud(o.policy_text(on_http_request=[HELLO], on_tcp_connect=[DENY])),
         APP,
-        "refuse 403",
+        "refuse",
     ),
     case("a terminating action ends the policy", cloud(o.on_request(HELLO, DENY)), APP, "pass 200"),
     case(
@@ -1263,7 +1263,7 @@ POLICY: list[Case] = [
         "an agent's endpoint of tls runs on_tcp_connect",
         o.account(AgentEndpoint=[o.agent_endpoint("a", "tls://app.example.com", o.on_connect(DENY))]),
         get("tls://app.example.com"),
-        "refuse 403",
+        "refuse",
     ),
     case(
         "an agent that terminates TLS may require certificates",
@@ -1502,6 +1502,45 @@ def test_each_open_row_is_touched_by_a_case() -> None:
 def test_an_open_row_of_the_form_only_is_no_pass() -> None:
     answers = [Gateway(case.account).answer(case.request) for case in CASES]
     assert "pass" not in {answer.outcome for answer in answers if answer.open_rows and not answer.open_outcome}
+
+
+SPLIT = [o.ip_rule("ipp_office", "192.0.2.0/25"), o.ip_rule("ipp_office", "192.0.2.128/25")]
+DENIES = [o.ip_rule("ipp_office", "192.0.2.0/24", "deny")]
+
+
+def admin(*routes: o.Object, rules: list[o.Object] | None = None) -> o.Account:
+    """The open route `/` and others, with the IP policy of the office."""
+    return site(ADMIN[0], *routes, **OFFICE | ({"IPPolicyRule": rules} if rules else {}))
+
+
+EDITS = [
+    (
+        "a path that a route no longer matches is served by the shorter route",
+        [ADMIN[1] | {"match": "/admins"}],
+        None,
+        "pass",
+    ),
+    ("the path of a deleted route is served by the shorter route", [], None, "pass"),
+    ("a longer route without the restriction opens its path", [ADMIN[1], path("/admin/x", id="x")], None, "pass"),
+    (
+        "a route that is exact leaves what is below to the shorter route",
+        [ADMIN[1] | {"match_type": "exact_path"}],
+        None,
+        "pass",
+    ),
+    ("a network split into halves admits the same addresses", [ADMIN[1]], SPLIT, "refuse"),
+    ("a policy that only denies admits no address", [ADMIN[1]], DENIES, "refuse"),
+]
+
+
+@pytest.mark.parametrize(("routes", "rules", "outcome"), [edit[1:] for edit in EDITS], ids=[edit[0] for edit in EDITS])
+def test_an_edit_changes_who_is_admitted(routes: list[o.Object], rules: list[o.Object] | None, outcome: str) -> None:
+    below = get("https://app.example.com/admin/x")
+    before, after = Gateway(ADMIN_SITE), Gateway(admin(*routes, rules=rules))
+    assert before.answer(below).outcome == "refuse"
+    assert after.answer(below).outcome == outcome
+    assert before.answer(replace(below, source=INSIDE)).outcome == "pass"
+    assert after.answer(replace(below, source=INSIDE)).outcome == ("refuse" if rules is DENIES else "pass")
 
 
 def test_an_expression_behind_a_rewrite_may_have_another_value() -> None:

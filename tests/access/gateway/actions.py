@@ -72,7 +72,7 @@ class PolicyRun(ABC):
                 continue
             gate = self.act(step, holder, state)
             if isinstance(gate, Answer):
-                return [gate]
+                return [replace(gate, status=None) if step.at_connection else gate]
             state = gate
         return then(state)
 

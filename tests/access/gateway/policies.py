@@ -43,11 +43,13 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An action. `text` identifies it among the actions that rewrite the request."""
+    """An action. `text` identifies it among the actions that rewrite the request. `at_connection`: it runs before a
+    request is read, so that it refuses by closing the connection."""
 
     type: str
     config: Mapping[str, Any]
     text: str
+    at_connection: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def _compile(document: Mapping[str, Any], phases: tuple[str, ...]) -> Program:
     steps: list[Test | Act] = []
     for phase in phases:
         for rule in document.get(phase) or ():
-            actions = [_read_action(action) for action in rule["actions"]]
+            actions = [_read_action(action, phase) for action in rule["actions"]]
             expressions = tuple(rule.get("expressions") or ())
             steps += [Test(expressions, len(steps) + 1 + len(actions)), *actions]
     responses = tuple(
@@ -107,8 +109,8 @@ def _load(text: str) -> Any:
         return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
 
 
-def _read_action(action: Mapping[str, Any]) -> Act:
-    return Act(action["type"], action.get("config") or {}, json.dumps(action, sort_keys=True))
+def _read_action(action: Mapping[str, Any], phase: str) -> Act:
+    return Act(action["type"], action.get("config") or {}, json.dumps(action, sort_keys=True), phase == CONNECT)
 
 
 def is_interpolated(value: Any) -> bool:
