@@ -100,11 +100,11 @@ def test_a_domain_must_be_protected(starters: dict[str, Rule]) -> None:
     spec = {"domain": "a.example.com"}
     assert of(rule, declare("ReservedDomain/a", spec, protect=True)) == ()
     (problem,) = of(rule, declare("ReservedDomain/a", spec))
-    assert problem.text.startswith("ReservedDomain/a is deleted if its declaration is removed")
+    assert problem.text.startswith("is deleted if its declaration is removed")
 
 
 @pytest.mark.parametrize(
-    ("day", "messages"), [(THURSDAY, []), (FRIDAY, ["IPPolicy/b would be deleted on a Friday (UTC)"])]
+    ("day", "messages"), [(THURSDAY, []), (FRIDAY, ["would be deleted on a Friday (UTC)"])]
 )
 def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, messages: list[str]) -> None:
     kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
