@@ -103,9 +103,7 @@ def test_a_domain_must_be_protected(starters: dict[str, Rule]) -> None:
     assert problem.text.startswith("is deleted if its declaration is removed")
 
 
-@pytest.mark.parametrize(
-    ("day", "messages"), [(THURSDAY, []), (FRIDAY, ["would be deleted on a Friday (UTC)"])]
-)
+@pytest.mark.parametrize(("day", "messages"), [(THURSDAY, []), (FRIDAY, ["would be deleted on a Friday (UTC)"])])
 def test_nothing_is_deleted_on_a_friday(starters: dict[str, Rule], day: float, messages: list[str]) -> None:
     kept, gone = (declare(f"IPPolicy/{name}", {"description": name}) for name in "ab")
     world = build_account(kept, gone)
