@@ -17,6 +17,7 @@ from reconciler import kinds
 from reconciler.kinds.rules import syntax
 from reconciler.kinds.rules import traffic_policy as policies
 from reconciler.kinds.types.agent_files import LAYOUTS, check_version, choose_version
+from reconciler.languages.yaml import scalars
 from reconciler.model.address import Address
 from reconciler.model.canonical import canonicalize
 from reconciler.model.fields.field import Field, Shape
@@ -145,9 +146,32 @@ def render_file(merged: Merged, server: str | None, token: str | None) -> str:
     head = f"{FIRST_WORDS}{named}`: change the manifests, and write it again.\n"
     if hidden:
         head += f"# Secrets are not printed; --out FILE writes them: {', '.join(hidden)}.\n"
-    return head + yaml.safe_dump(
-        _without_hidden(document), sort_keys=False, allow_unicode=True, default_flow_style=False, width=1000
+    return head + yaml.dump(
+        _without_hidden(document),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        default_flow_style=False,
+        width=1000,
     )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes text that YAML 1.2 reads as a number, such as a tunnel named `1e3`; PyYAML writes YAML 1.1."""
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if _is_plain(text) else "'")
+
+
+def _is_plain(text: str) -> bool:
+    try:
+        return isinstance(scalars.plain(text), str)
+    except ValueError:
+        return False
+
+
+_Dumper.add_representer(str, _represent_text)
 
 
 _HIDDEN = object()

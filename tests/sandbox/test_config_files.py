@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -224,15 +225,15 @@ def test_a_file_that_agents_refuse_is_refused_with_its_path(
 
 # --- what `agent config` writes ---------------------------------------------------------------------------------------
 
-NAMES = st.text("abcXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
-UPSTREAMS = st.sampled_from(["80", "web:8080", "http://web:80", "no:1"])
+NAMES = st.text("abceXYZ019._-", min_size=1, max_size=12).filter(lambda name: name[0].isalnum())
+UPSTREAMS = st.sampled_from(["80", "web:8080", "http://web:80", "no:1", "1e3"])
 TUNNELS = st.dictionaries(
-    NAMES.map("t{}".format),
+    NAMES | st.sampled_from(["1e3", "0x1F", "no", "1.10", "null", "true"]),
     st.fixed_dictionaries(
         {"proto": st.sampled_from(["http", "tls"]), "addr": UPSTREAMS},
         optional={
             "domain": st.sampled_from(["a.example.com", "b.example.com"]),
-            "metadata": st.text(max_size=8),
+            "metadata": st.text("aä🦊:#' ", max_size=8),
             "traffic_policy": st.just({"on_http_request": [{"actions": [{"type": "deny"}]}]}),
             "ip_restriction": st.just({"allow_cidrs": ["192.0.2.0/24"]}),
         },
@@ -241,12 +242,12 @@ TUNNELS = st.dictionaries(
 )
 ENDPOINTS_OF_3 = st.lists(
     st.fixed_dictionaries(
-        {"name": NAMES.map("e{}".format), "upstream": st.fixed_dictionaries({"url": UPSTREAMS})},
+        {"name": NAMES.map("endpoint-{}".format), "upstream": st.fixed_dictionaries({"url": UPSTREAMS})},
         optional={
             "url": st.sampled_from(["https://a.example.com", "tcp://", "a.example.com", "tls://b.internal"]),
             "pooling_enabled": st.booleans(),
             "bindings": st.sampled_from([["public"], ["internal"]]),
-            "description": st.text(max_size=8),
+            "description": st.text("aä🦊:#' ", max_size=8),
         },
     ),
     max_size=4,
@@ -260,7 +261,7 @@ OPTIONS = st.fixed_dictionaries(
         "heartbeat_interval": st.just("10s"),
         "inspect_db_size": st.sampled_from([0, -1]),
         "log": st.sampled_from([False, "stdout"]),
-        "metadata": st.text(max_size=8),
+        "metadata": st.text("aä🦊:#' ", max_size=8),
     },
 )
 
@@ -287,3 +288,38 @@ def test_the_agent_reads_every_file_that_is_written_for_it(
     server = "connect_url" if version == "3" else "server_addr"
     expected = {"authtoken": "made-up", server: "eu.example.com:443", **options}
     assert {name: read.options[name] for name in expected} == expected
+
+
+def write(folder: Path, name: str, content: dict[str, Any]) -> Path:
+    file = folder / name
+    file.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+    return file
+
+
+@given(TUNNELS, TUNNELS)
+def test_tunnels_of_two_files_add_up_and_the_later_keys_win(
+    tmp_path_factory: pytest.TempPathFactory, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    files = [
+        write(folder, f"{name}.yml", {"version": "2", "tunnels": tunnels})
+        for name, tunnels in (("one", one), ("other", other))
+    ]
+    read = config_files.read(files)
+    assert read.tunnels == {name: {**one.get(name, {}), **other.get(name, {})} for name in one.keys() | other.keys()}
+    assert config_files.read([files[0], files[0]]).tunnels == one
+
+
+@given(ENDPOINTS_OF_3, ENDPOINTS_OF_3, st.booleans())
+def test_the_endpoints_of_the_last_file_that_has_them_replace_the_others(
+    tmp_path_factory: pytest.TempPathFactory, one: list[Any], other: list[Any], has_endpoints: bool
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    second = {"version": 3, "agent": {"log": False}, **({"endpoints": other} if has_endpoints else {})}
+    files = [
+        write(folder, "one.yml", {"version": 3, "agent": {"metadata": "m"}, "endpoints": one}),
+        write(folder, "other.yml", second),
+    ]
+    read = config_files.read(files)
+    assert read.endpoints == (other if has_endpoints else one)
+    assert read.options == {"metadata": "m", "log": False}
