@@ -429,7 +429,9 @@ ROWS = [
     # Rules that many kinds share.
     Row("REQUIRED", 400, "", create("/ip_policy_rules", action="")),
     Row("REQUIRED", 400, "", create("/edges/tls", backend={})),
-    Row("NOT_A_CHOICE", 400, "", lambda a: _create_route(a, match_type="regex")),
+    Row("ROUTE_MATCH_TYPE", 400, "7130", lambda a: _create_route(a, match_type="regex")),
+    Row("ROUTE_MATCH_TYPE", 400, "7130", lambda a: _create_route(a, match_type="")),
+    Row("ROUTE_MATCH_MISSING", 400, "7123", lambda a: _create_route(a, match="")),
     Row("TOO_LONG", 400, "100", create("/ip_policies", description="é" * 128)),
     Row("TOO_LONG", 400, "100", create("/ip_policies", metadata="é" * 2049)),
     Row("TOO_LONG", 400, "420", create("/reserved_domains", description="a" * 256)),
@@ -516,8 +518,8 @@ ROWS = [
     Row("TERMINATE_AT", 400, "", create("/edges/tls", tls_termination={"terminate_at": "nowhere"})),
     Row("NO_TERMINATE_AT", 400, "7109", create("/edges/https", tls_termination={"terminate_at": "edge"})),
     Row("NO_TERMINATE_AT", 400, "7109", put("/edges/https/{id}", "tls_termination", terminate_at="edge")),
-    Row("MIN_VERSION_UPSTREAM", 400, "", put("/edges/tls/{id}", "tls_termination", terminate_at="upstream")),
-    Row("MIN_VERSION", 400, "", put("/edges/tls/{id}", "tls_termination", min_version="0.9")),
+    Row("MIN_VERSION_UPSTREAM", 400, "7032", put("/edges/tls/{id}", "tls_termination", terminate_at="upstream")),
+    Row("MIN_VERSION", 400, "219", put("/edges/tls/{id}", "tls_termination", min_version="0.9")),
     Row("MUTUAL_TLS_UPSTREAM", 400, "1694", lambda a: _upstream_beside(a, "mutual_tls")),
     Row("MODULES_UPSTREAM", 400, "7062", lambda a: _upstream_beside(a, "traffic_policy")),
     Row("NO_BACKEND", 400, "", create("/edges/tls", backend={"backend_id": f"bkdtg_{NOBODY}"})),
@@ -542,13 +544,14 @@ ROWS = [
     Row("ROUTE_ELSEWHERE", 404, "7110", _foreign_route),
     Row("ROUTE_DUPLICATE", 400, "7126", _same_route),
     Row("ROUTE_MATCH", 400, "7131", lambda a: _create_route(a, match="pay")),
-    Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata="<html/>")),
+    Row("SAML_METADATA_MISSING", 400, "7091", put(ROUTE, "saml", idp_metadata="")),
+    Row("SAML_METADATA", 400, "7083", put(ROUTE, "saml", idp_metadata="<html/>")),
     *(
-        Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata=_metadata_encoded_as(name)))
+        Row("SAML_METADATA", 400, "7083", put(ROUTE, "saml", idp_metadata=_metadata_encoded_as(name)))
         for name in ("foo", "base64")
     ),
-    Row("SAML_METADATA", 400, "", put(ROUTE, "saml", idp_metadata='<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')),
-    Row("NAMEID_FORMAT", 400, "", put(ROUTE, "saml", nameid_format="initials")),
+    Row("SAML_METADATA", 400, "7083", put(ROUTE, "saml", idp_metadata='<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')),
+    Row("NAMEID_FORMAT", 400, "1693", put(ROUTE, "saml", nameid_format="initials")),
     Row("WEBHOOK_PROVIDER", 400, "7030", put(ROUTE, "webhook_verification", provider="nobody")),
     Row("WEBHOOK_SECRET", 400, "7027", put(ROUTE, "webhook_verification", secret="")),
     Row("WEBHOOK_NO_SECRET", 400, "7026", put(ROUTE, "webhook_verification", provider="sns")),

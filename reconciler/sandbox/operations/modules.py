@@ -54,6 +54,8 @@ _MISSING = {
     ("oidc", "issuer"): refusal.OIDC_ISSUER,
     ("oidc", "client_id"): refusal.OIDC_CLIENT,
     ("oidc", "client_secret"): refusal.OIDC_SECRET,
+    ("saml", "idp_metadata"): refusal.SAML_METADATA_MISSING,
+    ("oauth", "provider"): refusal.OAUTH_NO_PROVIDER,
 }
 
 

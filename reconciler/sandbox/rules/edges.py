@@ -13,7 +13,7 @@ from reconciler.sandbox.wire.responses import ref
 
 REQUIRED: dict[str, dict[str, Cause]] = {
     "CloudEndpoint": {"url": refusal.ENDPOINT_REQUIRED, "traffic_policy": refusal.ENDPOINT_REQUIRED},
-    "HTTPSEdgeRoute": {"match_type": refusal.REQUIRED, "match": refusal.REQUIRED},
+    "HTTPSEdgeRoute": {"match_type": refusal.ROUTE_MATCH_TYPE, "match": refusal.ROUTE_MATCH_MISSING},
 }
 UNCHANGED: dict[str, Cause] = {
     "CloudEndpoint": refusal.ENDPOINT_UNCHANGED,
@@ -166,9 +166,8 @@ def build_endpoint(edge: Stored, hostport: str, world: World) -> Document:
 
 
 def _check_route(draft: Draft, world: World) -> None:
-    match_types = ("exact_path", "path_prefix")
-    if draft.doc["match_type"] not in match_types:
-        raise refusal.NOT_A_CHOICE(field="match_type", choices=", ".join(match_types), value=draft.doc["match_type"])
+    if draft.doc["match_type"] not in ("exact_path", "path_prefix"):
+        raise refusal.ROUTE_MATCH_TYPE(value=draft.doc["match_type"])
     if not draft.doc["match"].startswith("/"):
         raise refusal.ROUTE_MATCH(value=draft.doc["match"])
 

@@ -8,11 +8,11 @@ from reconciler.sandbox.base.draft import Draft, World
 from reconciler.sandbox.wire import refusal
 
 LOGINS = ("saml", "oidc", "oauth")
-_BREAKER = {  # the allowed range of each number
-    "tripped_duration": (1, 2**32 - 1),
-    "rolling_window": (1, 2**32 - 1),
-    "num_buckets": (1, 128),
-    "error_threshold_percentage": (0, 1),
+_BREAKER = {  # the allowed range of each number, and the error of another
+    "tripped_duration": (1, 2**32 - 1, refusal.BREAKER_TRIPPED),
+    "rolling_window": (1, 2**32 - 1, refusal.BREAKER_WINDOW),
+    "num_buckets": (1, 128, refusal.BREAKER_BUCKETS),
+    "error_threshold_percentage": (0, 1, refusal.BREAKER_THRESHOLD),
 }
 
 
@@ -29,16 +29,18 @@ def check_route_modules(draft: Draft, world: World) -> None:
     for name in ("request_headers", "response_headers"):
         if doc.get(name) is not None:
             doc[name] = _lower_header_names(doc[name])
-    for name, (low, high) in _BREAKER.items() if doc.get("circuit_breaker") is not None else ():
+    for name, (low, high, cause) in _BREAKER.items() if doc.get("circuit_breaker") is not None else ():
         value = doc["circuit_breaker"][name]
         if not low <= value <= high:
-            raise refusal.BREAKER(field=name, wanted=f"from {low} to {high}", value=value)
+            raise cause(field=name, wanted=f"from {low} to {high}", value=value)
 
 
 def _check_providers(providers: dict[str, Any]) -> None:
     used = {name: provider for name, provider in providers.items() if provider is not None}
-    if len(used) != 1:
-        raise refusal.OAUTH_PROVIDER(count=len(used))
+    if not used:
+        raise refusal.OAUTH_NO_PROVIDER()
+    if len(used) > 1:
+        raise refusal.OAUTH_PROVIDERS(count=len(used))
     for name, provider in used.items():
         if bool(provider["client_id"]) is not bool(provider["client_secret"]):
             raise refusal.OAUTH_CLIENT(field=f"oauth.provider.{name}")
