@@ -5,6 +5,7 @@ Both are idempotent, so that a retry or a second run does no harm.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from msgspec.structs import replace
@@ -12,7 +13,8 @@ from msgspec.structs import replace
 from reconciler.engine import requests
 from reconciler.engine.context import RunContext, not_visible_yet
 from reconciler.engine.create import CallResult, bind
-from reconciler.engine.ports import Failure, Gone
+from reconciler.engine.ports import Failure, Gone, Refused
+from reconciler.model.canonical import read
 from reconciler.model.event import Outcome
 from reconciler.model.kind import Kind
 from reconciler.model.owner_record import Owner
@@ -29,6 +31,7 @@ async def update(run: RunContext, call: Call) -> CallResult:
         answer = await _send(run, call, body or {})
         if call.verb is Verb.UPDATE:
             run.memory.values.learn(call.address, kind, answer)
+            _check_removals(call, kind, body or {}, answer)
     # The store has no create of an adopted object: without a binding it could not report that the object vanished.
     needs_binding = (
         not kind.keeps_owner
@@ -38,6 +41,16 @@ async def update(run: RunContext, call: Call) -> CallResult:
     if needs_binding and call.verb is Verb.UPDATE and record is not None:
         await bind(run, call, _locator(run, call, kind), record)
     return CallResult(Outcome.DONE, call.target)
+
+
+def _check_removals(call: Call, kind: Kind, body: Mapping[str, Value], answer: Json) -> None:
+    """Raises Refused if the response shows that the platform ignored a null, the only way to remove such a field."""
+    if not isinstance(answer, Mapping):
+        return
+    for name, value in body.items():
+        if value is None and name in kind.by_name and read(kind.by_name[name], answer) not in (None, "", [], {}):
+            remedy = f"remove it outside of this API, declare {name}, or list it under `lifecycle.ignore`"
+            raise Refused(f"the platform did not remove {name}: it ignores null; {remedy}")
 
 
 def _record(run: RunContext, call: Call, kind: Kind) -> Owner | None:

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler import kinds
 from tests.harness.platform import Sandbox
-from tests.harness.project import Output, Project, policies
+from tests.harness.project import Output, Project, policies, resource
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
@@ -185,3 +185,31 @@ def test_nothing_is_deleted_after_an_incomplete_list(on_sandbox: Project, sandbo
     sandbox.forget_log()
     assert on_sandbox("apply", "-y").code == 1
     assert sandbox.calls() == []
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_the_certificate_policy_of_an_ingress_is_removed_or_the_apply_says_why_not(
+    on_sandbox: Project, sandbox: Sandbox, is_ignored: bool
+) -> None:
+    assert sandbox.request("PUT", "/_sandbox/variants", {"null_ignored": is_ignored}).status_code == 204
+    ingress = resource("AgentIngress", "connect", domain="connect.example.com", certificate_management_policy={})
+    on_sandbox.declare(ingress)
+    assert on_sandbox("apply", "-y").code == 0
+    del ingress["spec"]["certificate_management_policy"]
+    on_sandbox.declare(ingress)
+    sandbox.forget_log()
+    result = on_sandbox("apply", "-y")
+    (live,) = sandbox.get("/agent_ingresses")["ingresses"]
+    assert sandbox.calls() == [f"PATCH /agent_ingresses/{live['id']}"], "the request is not repeated"
+    if not is_ignored:
+        assert (result.code, live["certificate_management_policy"]) == (0, None)
+        assert on_sandbox("plan", "--detailed-exitcode").code == 0
+        return
+    assert result.code == 1
+    why = "the platform did not remove certificate_management_policy: it ignores null"
+    assert f"1/1  update AgentIngress/connect: failed: {why}; " in result.err
+    assert "0 calls succeeded, 1 failed" in result.out
+    ingress["lifecycle"] = {"ignore": ["certificate_management_policy"]}
+    on_sandbox.declare(ingress)
+    assert on_sandbox("apply", "-y").code == 0
+    assert on_sandbox("plan", "--detailed-exitcode").code == 0

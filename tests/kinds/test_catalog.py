@@ -7,10 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler import kinds
+from reconciler.model import owner_record
 from reconciler.model.fields.annotations import Behavior
 from reconciler.model.fields.field import Field, Shape
 from reconciler.model.kind import Kind
 from reconciler.project.documents.validation import findings_of
+from reconciler.rendering.reference import kind_page
 from tests.kinds import manifests
 
 EVERY = kinds.every()
@@ -123,3 +125,9 @@ def test_an_unknown_field_is_refused(kind: Kind) -> None:
 def test_a_response_with_unknown_and_missing_fields_can_be_read(kind: Kind) -> None:
     answer = kind.read.model_validate({"surprise": 1})
     assert set(kind.read.model_fields) <= set(answer.model_dump())
+
+
+@each_kind
+def test_the_page_of_a_kind_says_how_many_bytes_of_metadata_are_the_users(kind: Kind) -> None:
+    says = f"At least {owner_record.LIMIT - owner_record.MOST} bytes are yours" in kind_page.page(kind)
+    assert says is kind.keeps_owner

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from typing_extensions import Doc
 
 from reconciler.kinds.rules import canonical, saml, secret_parts, syntax
+from reconciler.model import owner_record as owners
 from reconciler.model.fields.annotations import (
     Between,
     Conceals,
@@ -81,7 +82,13 @@ def _wrong(text: str, type_: Literal["syntax", "discreet", "traffic_policy"] = "
 Text = Annotated[str, Deferred]
 Description = Annotated[str, MaxBytes(255), Deferred, Doc("Free-form description.")]
 Metadata = Annotated[
-    str, MaxBytes(4096), Deferred, Doc("Free-form data for programs. The owner record is stored beside it.")
+    str,
+    MaxBytes(owners.LIMIT),
+    Deferred,
+    Doc(
+        f"Free-form data for programs. At least {owners.LIMIT - owners.MOST} bytes are yours: "
+        f"the owner record, which is stored beside it, takes up to {owners.MOST}."
+    ),
 ]
 NonEmpty = Annotated[str, check_with(syntax.not_empty, discreet=True), Deferred]
 Id = Annotated[str, check_with(syntax.not_empty, discreet=True), Deferred]

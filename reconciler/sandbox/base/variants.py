@@ -12,6 +12,7 @@ class Variants(BaseModel):
 
     patch_empties   a PATCH empties the fields that it must always contain (`ALWAYS_SENT`) but does not
     sparse          responses omit text fields that are not set, instead of returning empty texts
+    null_ignored    a PATCH ignores fields that are null, instead of setting them to the platform's default
     agent_examples  an agent answers as in its documentation's examples: the start of a tunnel without the name, tunnels
                     without ID, upstream addresses of http and tls without the scheme; endpoints without bindings,
                     description and metadata, with the upstream protocol `https`
@@ -23,6 +24,7 @@ class Variants(BaseModel):
 
     patch_empties: bool = False
     sparse: bool = False
+    null_ignored: bool = False
     agent_examples: bool = False
     agent_tls_inspected: bool = False
     agent_put_keeps: bool = False

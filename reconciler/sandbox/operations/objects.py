@@ -210,6 +210,8 @@ class Objects:
         left_out = [field for field in known if AlwaysSent in field and field.name not in body]
         for field in left_out if self.variants.patch_empties else ():
             doc[field.name] = bodies.fill_defaults(kind.name, field, None)
+        if self.variants.null_ignored:
+            body = {name: value for name, value in body.items() if value is not None}
         for name, value in body.items():
             field = by_name[name]
             if value is None and field.delete_segment is not None:
