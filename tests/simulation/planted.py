@@ -203,7 +203,7 @@ BUGS: tuple[Bug, ...] = (
     Bug(
         "a glance overlooks what responses never show",
         UNCHANGED,
-        (("if declared is None and column.is_unread and not record.holds(field.name):", "if column.is_unread:"),),
+        (("if declared is None and is_hidden and not record.holds(field.name):", "if is_hidden:"),),
         "planning",
     ),
     Bug(
