@@ -188,7 +188,7 @@ def test_nothing_is_deleted_after_an_incomplete_list(on_sandbox: Project, sandbo
 
 
 @pytest.mark.parametrize("is_ignored", [False, True])
-def test_the_certificate_policy_of_an_ingress_is_removed_or_the_apply_says_why_not(
+def test_the_certificate_policy_of_an_ingress_is_removed_or_the_apply_fails_with_the_reason(
     on_sandbox: Project, sandbox: Sandbox, is_ignored: bool
 ) -> None:
     assert sandbox.request("PUT", "/_sandbox/variants", {"null_ignored": is_ignored}).status_code == 204

@@ -128,6 +128,6 @@ def test_a_response_with_unknown_and_missing_fields_can_be_read(kind: Kind) -> N
 
 
 @each_kind
-def test_the_page_of_a_kind_says_how_many_bytes_of_metadata_are_the_users(kind: Kind) -> None:
-    says = f"At least {owner_record.LIMIT - owner_record.MOST} bytes are yours" in kind_page.page(kind)
-    assert says is kind.keeps_owner
+def test_the_page_of_a_kind_has_the_number_of_bytes_of_metadata_that_are_the_users(kind: Kind) -> None:
+    is_stated = f"At least {owner_record.LIMIT - owner_record.MOST} bytes are yours" in kind_page.page(kind)
+    assert is_stated is kind.keeps_owner

@@ -60,7 +60,16 @@ def list_set_fields(live_object: Live) -> dict[str, Any]:
         ("HTTPSEdge", {"routes": [{"oidc": {"client_secret": TEXT}}], "hostports": ["a:1"]}, {"hostports": ["a:1"]}),
         ("TLSCertificate", {"subject_alternative_names": {"dns": [TEXT]}}, {}),
         # The write shape, of values that responses show in another one.
-        ("EventSubscription", {"sources": [{"type": "a", "uri": TEXT}]}, {"sources": [{"type": "a"}]}),
+        (
+            "EventSubscription",
+            {"sources": [{"type": "a", "filter": "true", "uri": TEXT}]},
+            {"sources": [{"type": "a", "fields": None, "filter": "true"}]},
+        ),
+        (
+            "ReservedAddress",
+            {"endpoint_configuration": {"id": "ec_1", "uri": TEXT}},
+            {"endpoint_configuration_id": "ec_1"},
+        ),
     ],
 )
 def test_a_snapshot_file_contains_the_fields_that_plans_read(

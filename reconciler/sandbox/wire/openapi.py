@@ -271,7 +271,7 @@ def _answer(kind: Kind, read: Schema) -> Schema:
             properties.setdefault(name, {})
             properties[name] = schema or properties[name]
     exact = _exact(properties, _doc(kind))
-    exact["required"] = sorted(set(properties) - responses.not_listed(kind))
+    exact["required"] = sorted(set(properties) - responses.not_listed(kind) - responses.sparse_keys(kind))
     return exact
 
 

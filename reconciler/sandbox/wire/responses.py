@@ -124,7 +124,7 @@ class View:
             if name not in response and not name.startswith("_") and name not in kind.by_name:
                 response[name] = self.resolve_refs(value)
         response.update(children)
-        for name in _OMITTED_WHEN_EMPTY.get(kind.name, ()):
+        for name in sparse_keys(kind):
             if not response[name]:
                 del response[name]
         if listed:
@@ -207,6 +207,11 @@ def is_shown(kind: Kind, field: Field) -> bool:
 def not_listed(kind: Kind) -> set[str]:
     """The keys that responses to a get and an update have, but lists and creates have not."""
     return _NOT_LISTED.get(kind.name, set())
+
+
+def sparse_keys(kind: Kind) -> set[str]:
+    """The keys that responses have only while they have a value."""
+    return _OMITTED_WHEN_EMPTY.get(kind.name, set())
 
 
 @cache
