@@ -65,7 +65,10 @@ class EntryPoint(Struct, frozen=True):
             return "no one"
         if self.program is PASS:
             return "everyone"
-        return " · ".join(dict.fromkeys(map(str, self.gates))) or "some requests"
+        gates = [*dict.fromkeys(map(str, self.gates))]
+        if gates and all(gate.startswith("except ") for gate in gates):
+            gates[0] = f"everyone, {gates[0]}"
+        return " · ".join(gates) or "some requests"
 
 
 class Account:

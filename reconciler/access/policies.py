@@ -382,13 +382,16 @@ def _rules_of(phase: Any) -> list[Any]:
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
+_DENIED: Final = "denied"
+
+
 def _describe(rule: Any, around: Surroundings) -> None:
     expressions = rule.get("expressions") if isinstance(rule, Mapping) else None
     condition = " under conditions" if expressions else ""
     for action in _actions(rule):
         text = _word(action)
         if text:
-            around.say(f"{text}{condition}")
+            around.say(f"{'except' if text == _DENIED and condition else text}{condition}")
 
 
 def _word(action: Any) -> str:
@@ -414,7 +417,7 @@ def _word(action: Any) -> str:
         case "terminate-tls":
             return "client certificate" if config.get("mutual_tls_certificate_authorities") else ""
         case "deny" | "close-connection":
-            return "denied"
+            return _DENIED
         case "forward-internal":
             return f"forwarded to {_plain(config.get('url'))}"
     return ""

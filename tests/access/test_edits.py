@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
 import pytest
 
+from reconciler.access.compare import describe
 from tests.access.live import compare_accounts
 
 Account = dict[str, list[dict[str, Any]]]
@@ -142,3 +144,18 @@ def test_an_edit_has_its_verdict_and_a_witness(
 
 def test_an_account_without_edits_has_no_changes() -> None:
     assert compare_accounts(make_shop(), make_shop()) == ()
+
+
+@pytest.mark.parametrize(
+    ("expressions", "words"), [([], "no one"), (["req.url.path == '/a'"], "everyone, except under conditions")]
+)
+def test_a_policy_that_denies_under_conditions_admits_everyone_else(expressions: list[str], words: str) -> None:
+    deny = {"expressions": expressions, "actions": [{"type": "deny"}]}
+    answer = {"actions": [{"type": "custom-response"}]}
+    endpoint = {"id": "ep_1", "url": "https://new.example.com", "bindings": ["public"]}
+    before, after = (
+        {"CloudEndpoint": [{**endpoint, "traffic_policy": json.dumps({"on_http_request": rules})}]}
+        for rules in ([answer], [deny, answer])
+    )
+    (change,) = compare_accounts(before, after)
+    assert describe(change.after) == words
