@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from reconciler.access.conditions import Certificate, Claim
 from reconciler.access.modules import MODULES, is_enabled
 from reconciler.access.networks import Networks
-from reconciler.access.places import Door, Region, depth_below, find_patterns
+from reconciler.access.places import Door, Region, find_patterns
 from reconciler.access.policies import compile_policy, digest, is_computed, may_answer, networks_of
 from reconciler.access.programs import PASS, REFUSE, Builder, Program
 from reconciler.model.access import Authority, NetworkRule, Opener, PathOf, Restriction, Upstream, WayIn, read_list
@@ -119,6 +119,10 @@ class Account:
             for host in hosts:
                 yield door, host
 
+    def list_hosts(self, door: Door) -> Set[str]:
+        """The declared hosts and wildcards of a door."""
+        return self.doors[door].keys() if door in self.doors else frozenset()
+
     def list_paths(self, door: Door, host: str) -> set[str]:
         """The paths of the routes that may serve a host."""
         patterns = find_patterns(host, self.doors[door]) if door in self.doors else []
@@ -134,7 +138,7 @@ class Account:
         hosts = self.doors.get(region.door, {})
         chosen = [
             self.find_route(resource, path)
-            for pattern in find_patterns(region.example_host(), hosts)
+            for pattern in find_patterns(region.host, hosts)
             for resource in hosts[pattern]
         ]
         return tuple(route.key if route is not None else "" for route in chosen)
@@ -157,7 +161,7 @@ class Account:
     def list_ways_in(self, region: Region) -> list[Resource]:
         """The objects that cover the host of a region, the most specific first."""
         hosts = self.doors.get(region.door, {})
-        patterns = find_patterns(region.example_host(), hosts)
+        patterns = find_patterns(region.host, hosts)
         return [resource for pattern in patterns for resource in hosts[pattern]]
 
     def enter_publicly(self, region: Region) -> EntryPoint | None:
@@ -238,7 +242,7 @@ class _Compiler:
 
     def compile(self, region: Region, path: str) -> Program:
         door = region.door
-        program = self._serve(door, region.example_host(), path)
+        program = self._serve(door, region.host, path)
         if door.binding == "public":
             return self.guard("endpoints", program)
         if door.binding == "kubernetes" and "endpoints" in self.account.restrictions:
@@ -292,12 +296,9 @@ class _Compiler:
         if rest and any(_is_edge(one) != _is_edge(other) for one in resources for other in rest):
             what = Claim("an edge and an endpoint share a host by the most specific name", is_open=True)
             chosen = self.builder.branch(what, chosen, self.builder.either(mine, others))
-        depth = depth_below(host, pattern)
-        if depth and less_specific:
+        if pattern.startswith("*.") and less_specific:
             what = Claim("the longest wildcard serves a host that two cover", is_open=True)
             chosen = self.builder.branch(what, chosen, others)
-        if depth > 1:
-            chosen = self.builder.branch(Claim("a wildcard serves all depths", is_open=True), chosen, others)
         return chosen
 
     def _enter(self, resource: Resource, door: Door, path: str) -> Program:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from reconciler.access.account import PARTS, Account, EntryPoint, Resource
 from reconciler.access.conditions import Certificate, Claim, Login, Method, Token
-from reconciler.access.places import Door, Region, cut_hosts, cut_paths
+from reconciler.access.places import Door, Region, cut_paths
 from reconciler.access.programs import PASS, REFUSE, Branch, Builder, Program, conditions_of
 from reconciler.access.search import Found, find_gained, passes_any
 from reconciler.access.witness import TOO_LARGE, describe_request
@@ -81,12 +81,11 @@ def _regions(before: Account, after: Account) -> Iterator[tuple[Region, EntryPoi
         for door, host in account.hosts():
             hosts.setdefault(door, set()).add(host)
     for door, patterns in sorted(hosts.items()):
-        for pattern, depth in cut_hosts(patterns):
-            host = Region(door, pattern, depth).example_host()
-            paths = before.list_paths(door, host) | after.list_paths(door, host)
+        for pattern in sorted(patterns):
+            paths = before.list_paths(door, pattern) | after.list_paths(door, pattern)
             known: dict[object, tuple[EntryPoint | None, EntryPoint | None]] = {}
             for path, below in cut_paths(paths):
-                region = Region(door, pattern, depth, path, below)
+                region = Region(door, pattern, path, below)
                 example = region.example_path(paths)
                 routes = before.choose_routes(region, example), after.choose_routes(region, example)
                 if routes not in known:  # other paths of the same routes are served in the same way
@@ -182,10 +181,10 @@ class _Judge:
 
     def describe(self, judged: _Judged) -> Difference:
         region, found = judged.region, judged.found
-        host = region.example_host()
-        paths = self._before.list_paths(region.door, host) | self._after.list_paths(region.door, host)
+        paths = self._before.list_paths(region.door, region.host) | self._after.list_paths(region.door, region.host)
+        declared = self._before.list_hosts(region.door) | self._after.list_hosts(region.door)
         programs = _program(judged.before), _program(judged.after)
-        witness = describe_request(region, paths, found, *programs)
+        witness = describe_request(region, paths, declared, found, *programs)
         depends_on = () if found.is_certain else tuple(_list_open(found, *programs))
         return Difference(region, judged.verdict, judged.before, judged.after, witness, found.is_certain, depends_on)
 
@@ -209,15 +208,11 @@ def _list_open(found: Found, *programs: Program) -> Iterator[str]:
 
 
 def _merge(judged: list[_Judged]) -> Iterator[_Judged]:
-    """Without those that repeat another: deeper hosts of a wildcard, and a path beside the paths below it."""
+    """Without the paths that say the same as the paths below them."""
     known = {found.region: found for found in judged}
     for found in judged:
         region = found.region
-        wider = [
-            *([replace(region, depth=1)] if region.depth == 2 else []),
-            *([replace(region, below=True)] if not region.below else []),
-        ]
-        if not any(_says_same(found, known.get(other)) for other in wider):
+        if region.below or not _says_same(found, known.get(replace(region, below=True))):
             yield found
 
 

@@ -23,14 +23,12 @@ class Region(Struct, frozen=True, order=True, cache_hash=True):
     """A set of requests that one entry point serves.
 
     host   a host, or a wildcard: all hosts below it that no other pattern covers
-    depth  of a wildcard: 1 for hosts one label below, 2 for all deeper ones
     path   the path, or the beginning of the paths; empty for other schemes than https
     below  the paths that begin with `path` and are longer; False: `path` itself
     """
 
     door: Door
     host: str
-    depth: int = 0
     path: str = ""
     below: bool = False
 
@@ -51,12 +49,12 @@ class Region(Struct, frozen=True, order=True, cache_hash=True):
         text = f"{self.origin}{path}{'…' if self.below and path else ''}"
         return text if self.door.binding == "public" else f"{text} ({self.door.binding})"
 
-    def example_host(self) -> str:
-        """A host of the region."""
-        if not self.depth:
+    def example_host(self, declared: Container[str] = ()) -> str:
+        """A host of the region: below a wildcard, one that is not declared."""
+        if not self.host.startswith("*."):
             return self.host
-        labels = ("any",) if self.depth == 1 else ("deep", "any")
-        return ".".join((*labels, self.host.removeprefix("*.")))
+        labels = ("any", *(f"any{number}" for number in range(1, 1000)))
+        return next(host for label in labels if (host := f"{label}{self.host[1:]}") not in declared)
 
     def example_path(self, mentioned: Iterable[str]) -> str:
         """A path of the region: one that no longer mentioned path covers."""
@@ -79,30 +77,14 @@ def _tails(path: str) -> Iterator[str]:
 
 
 def find_patterns(host: str, patterns: Container[str]) -> list[str]:
-    """The patterns that cover a host, the most specific first."""
+    """The patterns that cover a host, the most specific first; of a wildcard, those that cover all hosts below it."""
     found = [host] if host in patterns else []
-    rest = host
+    rest = host.removeprefix("*.")
     while (dot := rest.find(".")) >= 0:
         rest = rest[dot + 1 :]
         if (pattern := f"*.{rest}") in patterns:
             found.append(pattern)
     return found
-
-
-def depth_below(host: str, pattern: str) -> int:
-    """How many labels a host has below a wildcard; 0 for the wildcard itself or an exact name."""
-    if not pattern.startswith("*.") or host == pattern:
-        return 0
-    return host.removesuffix(pattern[1:]).count(".") + 1
-
-
-def cut_hosts(patterns: Iterable[str]) -> Iterator[tuple[str, int]]:
-    """The regions of hosts that a set of patterns defines: a pattern, and the depth below a wildcard."""
-    for pattern in sorted(set(patterns)):
-        if pattern.startswith("*."):
-            yield from ((pattern, 1), (pattern, 2))
-        else:
-            yield pattern, 0
 
 
 def cut_paths(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from reconciler.access.conditions import Certificate, Claim, Condition, Login, Token
 from reconciler.access.places import Region
@@ -12,7 +12,9 @@ from reconciler.access.search import Found, Request
 TOO_LARGE = "the rules have too many conditions to compare"
 
 
-def describe_request(region: Region, paths: Iterable[str], found: Found, *programs: Program) -> str:
+def describe_request(
+    region: Region, paths: Iterable[str], declared: Container[str], found: Found, *programs: Program
+) -> str:
     """One request of the region: "`GET https://shop.example.com/admin/x` from 192.0.2.1, not signed in".
 
     Empty if the programs were too large to find one. What is not known is left out: `Difference.depends_on` has it.
@@ -22,15 +24,15 @@ def describe_request(region: Region, paths: Iterable[str], found: Found, *progra
         return ""
     if region.door.binding == "credential":
         return _describe_bind(request)
-    where = _describe_place(region, paths, request)
+    where = _describe_place(region, paths, declared, request)
     return ", ".join([f"{where} from {request.source}", *_properties(request, *programs)])
 
 
-def _describe_place(region: Region, paths: Iterable[str], request: Request) -> str:
+def _describe_place(region: Region, paths: Iterable[str], declared: Container[str], request: Request) -> str:
     door = region.door
     if door.binding == "account":
         return region.host
-    here = Region(door, region.example_host())
+    here = Region(door, region.example_host(declared))
     if door.scheme not in ("http", "https"):
         return f"`{here.origin}`"
     path = region.example_path(paths) if {*paths} else ""
