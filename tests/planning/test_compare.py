@@ -411,3 +411,10 @@ def test_a_create_lists_only_non_default_fields_of_a_nested_object(tls: Spec, li
 def test_a_create_lists_a_module_of_defaults_as_an_empty_object() -> None:
     plan = make_plan(declare("TLSEdge/a", {"tls_termination": {}}))
     assert fields(plan)["tls_termination"].new == {}
+
+
+def test_the_order_of_an_acl_is_no_difference() -> None:
+    one = {"acl": ["bind:a.example.com", "bind:b.example.com"]}
+    other = {"acl": ["bind:b.example.com", "bind:a.example.com"]}
+    seen = snapshot(live("TunnelCredential", "cr_1", other, owner=record("TunnelCredential/a", one)))
+    assert make_plan(declare("TunnelCredential/a", one), seen=seen).changes == ()
