@@ -181,4 +181,4 @@ def list_served() -> tuple[Kind, ...]:
 
 def find(name: str) -> Kind | None:
     """The kind with this name among the kinds that can be listed; None if there is none."""
-    return next((kind for kind in (*KINDS, *kinds.every()) if kind.name == name), None)
+    return next((kind for kind in (*KINDS, *kinds.list_planned()) if kind.name == name), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
@@ -117,12 +117,17 @@ class OpenProject:
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
             return await self.account_reading.read(reader, store, only=only, on_event=on_event)
 
-    async def take_survey(self, *, on_event: OnEvent = ignore_event) -> tuple[Snapshot, Snapshot]:
-        """Reads the account as `take_snapshot`, and the kinds that cannot be declared as a second snapshot."""
+    async def take_survey(
+        self, *, also: Collection[str] = (), on_event: OnEvent = ignore_event
+    ) -> tuple[Snapshot, Snapshot]:
+        """Reads the account as `take_snapshot`, and the kinds that cannot be declared as a second snapshot.
+
+        also   kinds of an agent to read although the project does not use them
+        """
         from reconciler.kinds import read_only
 
         async with open_existing_store(self.config) as store, self.open_reader(on_event) as reader:
-            snapshot = await self.account_reading.read(reader, store, on_event=on_event)
+            snapshot = await self.account_reading.read(reader, store, also=also, on_event=on_event)
             return snapshot, await observe(reader, read_only.KINDS, concurrency=self.parallelism)
 
     def open_reader(self, on_event: OnEvent = ignore_event) -> AbstractAsyncContextManager[Reader]:

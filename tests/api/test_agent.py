@@ -26,6 +26,9 @@ def refusal(why: str) -> dict[str, Any]:
     [
         ("/api/tunnels", True),
         ("/api/tunnels/orders", True),
+        ("/api/endpoints", True),
+        ("/api/endpoints/shop", True),
+        ("/endpoints", False),
         ("/api_keys", False),
         ("/agent_ingresses", False),
         ("/api", False),

@@ -220,6 +220,24 @@ def test_endpoints_of_an_unreachable_agent_are_unknown_and_not_created(project: 
     assert "+ AgentEndpoint" not in result.out
 
 
+def test_open_endpoints_are_listed_and_imported_if_their_kind_is_named(project: Project, agent: httpx.Client) -> None:
+    project.declare(DOMAIN)
+    assert project("apply", "-y").code == 0
+    opened = SHOP | {"description": "Shop", "traffic_policy": json.dumps(POLICY)}
+    agent.post("/api/endpoints", json=opened).raise_for_status()
+    agent.post("/api/endpoints", json={"name": "ssh", "url": "tcp://", "upstream": {"url": "22"}}).raise_for_status()
+    found = json.loads(project("list", "AgentEndpoint", "--format", "json").out)
+    assert [row["name"] for row in found["objects"]] == ["shop", "ssh"]
+    assert "AgentEndpoint" not in project("import", "--dry-run").out
+    result = project("import", "--kind", "AgentEndpoint", "--out", "manifests/imported")
+    assert result.code == 0, result.out + result.err
+    planned = project("plan", "--detailed-exitcode")
+    assert planned.code == 0, planned.out
+    assert project("apply", "-y").code == 0
+    assert project("explain", "AgentEndpoint/shop").code == 0
+    assert list_running(agent).keys() == {"shop", "ssh"}
+
+
 # --- answers that the agent's documentation leaves open ---------------------------------------------------------------
 
 DEFINITIONS: list[dict[str, Any]] = [

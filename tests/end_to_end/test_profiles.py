@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli.terminal import exit_codes
+from reconciler.testing import Sandbox as InProcess
 from tests.harness.platform import HEADERS, Sandbox
 from tests.harness.project import Output, Project
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "public"
 SECRETS = {"STRIPE_KEY": "sk_live_of_the_example", "METRICS_API_KEY": "intake key of the example"}
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    """An empty sandbox with an agent, whose endpoints the example declares."""
+    with InProcess(host="emulator", agent=True) as with_agent:
+        yield with_agent
 
 
 def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, profile: str = "ngrok") -> Project:
@@ -23,19 +32,21 @@ def example(root: Path, capsys: pytest.CaptureFixture[str], sandbox: Sandbox, pr
     file.write_text(text + "limits: {requests_per_minute: 100000}\n")
     project = Project(root, capsys, environ=dict(SECRETS))
     project.use(sandbox)
+    project.environ["RECONCILER_AGENT_URL"] = sandbox.agent_url
     return project
 
 
 def run_lifecycle(project: Project, sandbox: Sandbox) -> list[Output]:
     """Plan, apply, plan, changes on the platform, drift, apply, plan, destroy."""
     results = [project("plan"), project("apply", "-y"), project("plan")]
-    (endpoint,) = [endpoint for endpoint in sandbox.get("/endpoints")["endpoints"] if not endpoint["pooling_enabled"]]
+    cloud = [endpoint for endpoint in sandbox.get("/endpoints")["endpoints"] if endpoint["type"] == "cloud"]
+    (endpoint,) = [endpoint for endpoint in cloud if not endpoint["pooling_enabled"]]
     sandbox.patch(f"/endpoints/{endpoint['id']}", {"description": "by hand"})
     (destination,) = sandbox.get("/event_destinations")["event_destinations"]
     target = {"metrics": {**destination["target"]["metrics"], "api_key": "k", "tags": "by:hand"}}
     sandbox.patch(f"/event_destinations/{destination['id']}", {"target": target})
     results += [project("drift"), project("apply", "-y", "--allow", "update:*=9"), project("plan")]
-    allowed = ",".join(f"delete:{kind}=1" for kind in ("ReservedDomain", "BotUser"))
+    allowed = ",".join(("delete:ReservedDomain=1", "delete:BotUser=1", "delete:AgentEndpoint=2"))
     return [*results, project("destroy", "-y", "--allow", allowed)]
 
 

@@ -18,13 +18,15 @@ from tests.harness.engine import Crash, EngineHarness, Fault, MemoryPlatform, cr
 
 EDGE = create("TLSEdge/payments", "/edges/tls")
 BOT = create("BotUser/berlin", "/bot_users", {"name": "berlin"})
+TUNNEL = create("AgentTunnel/orders", "/api/tunnels", {"name": "orders"})
+ENDPOINT = create("AgentEndpoint/shop", "/api/endpoints", {"name": "shop", "metadata": "m"})
 CREDENTIAL = create(
     "TunnelCredential/agent", "/credentials", pending=True, deliver={"token": Delivery("to_file", "agent.token")}
 )
 
 
 def fresh(*faults: Fault) -> EngineHarness:
-    world = EngineHarness(MemoryPlatform(kinds.every()))
+    world = EngineHarness(MemoryPlatform(kinds.list_planned()))
     world.platform.faults = list(faults)
     return world
 
@@ -48,8 +50,8 @@ async def run_to_checkpoint(world: EngineHarness, call: Call, point: str) -> boo
 
 
 async def rerun(world: EngineHarness, call: Call) -> None:
-    snapshot = await observe(world.platform, kinds.every())
-    await settle(tuple(world.journal.open.values()), snapshot, kinds.every(), world.journal)
+    snapshot = await observe(world.platform, kinds.list_planned())
+    await settle(tuple(world.journal.open.values()), snapshot, kinds.list_planned(), world.journal)
     existing = [
         live for live in snapshot.of(call.address.kind).objects if live.owner and live.owner.address == call.address
     ]
@@ -64,7 +66,7 @@ async def rerun(world: EngineHarness, call: Call) -> None:
 
 
 @pytest.mark.parametrize("faulty", [False, True], ids=["answered", "lost"])
-@pytest.mark.parametrize("call", [EDGE, BOT, CREDENTIAL], ids=lambda call: call.address.kind)
+@pytest.mark.parametrize("call", [EDGE, BOT, TUNNEL, ENDPOINT, CREDENTIAL], ids=lambda call: call.address.kind)
 @pytest.mark.parametrize("point", POINTS)
 async def test_after_a_crash_at_each_checkpoint_one_rerun_leaves_exactly_one_object(
     point: str, call: Call, faulty: bool
@@ -77,8 +79,8 @@ async def test_after_a_crash_at_each_checkpoint_one_rerun_leaves_exactly_one_obj
     assert world.journal.open == {}
     if call is CREDENTIAL:
         assert world.sinks.delivered == {"agent.token": f"{made['id']}_secret"}
-    if call is BOT:
-        assert world.journal.bindings[call.address].id == made["id"]
+    if call in (BOT, TUNNEL, ENDPOINT):
+        assert world.journal.bindings[call.address].id == made["id" if call is BOT else "name"]
 
 
 async def test_each_checkpoint_is_reached_by_some_call() -> None:

@@ -20,7 +20,9 @@ from reconciler.model.snapshot import Place
 from reconciler.model.value import Ref, Secret, Template, digest, reveal
 
 
-@pytest.mark.parametrize(("kind", "before"), [("BotUser", frozenset({"old"})), ("AgentTunnel", frozenset())])
+@pytest.mark.parametrize(
+    ("kind", "before"), [("BotUser", frozenset({"old"})), ("AgentTunnel", frozenset()), ("AgentEndpoint", frozenset())]
+)
 def test_an_intent_lists_no_earlier_ids_if_the_name_is_the_id(kind: str, before: frozenset[str]) -> None:
     """A replaced tunnel has the name of the former one."""
     address = Address(kind, "x")

@@ -935,6 +935,10 @@ TUNNEL = live(
     "AgentTunnel", "t", {"name": "t", "proto": "tcp", "config": {"addr": "localhost:22"}, "public_url": "tcp://a.x:1"}
 )
 TCP = {"name": "t", "proto": "tcp", "addr": "22"}
+ENDPOINT = live(
+    "AgentEndpoint", "t", {"name": "t", "url": "https://a.example.com", "upstream": {"url": "http://localhost:80"}}
+)
+SHOP = {"name": "t", "url": "https://a.example.com", "upstream": {"url": "80"}}
 
 
 def account_with(live_object: Live, bindings: dict[str, Binding] | None = None) -> Snapshot:
@@ -945,7 +949,9 @@ def account_with(live_object: Live, bindings: dict[str, Binding] | None = None) 
 
 
 of_each_kind_without_a_record = pytest.mark.parametrize(
-    ("live_object", "spec"), [(BOT, {"name": "berlin"}), (TUNNEL, TCP)], ids=["BotUser", "AgentTunnel"]
+    ("live_object", "spec"),
+    [(BOT, {"name": "berlin"}), (TUNNEL, TCP), (ENDPOINT, SHOP)],
+    ids=["BotUser", "AgentTunnel", "AgentEndpoint"],
 )
 
 
@@ -1026,11 +1032,18 @@ def test_an_update_and_a_rename_retain_that_a_bot_was_adopted_without_approval()
     assert moved.bindings[Address.parse("BotUser/c")] == Binding("bot_1", ANY, adopted=True)
 
 
-def test_a_replacement_of_an_adopted_tunnel_needs_an_approval_that_names_it() -> None:
-    seen = account_with(TUNNEL, {"AgentTunnel/b": Binding("t", adopted=True)})
-    declared = manifest(declare("AgentTunnel/b", {**TCP, "addr": "2222"}))
-    plan = planner.plan(declared, seen, kinds.list_planned(), LENIENT)
-    assert [approval.flag for approval in plan.missing_approvals] == ["--allow delete:AgentTunnel/b=1"]
+@pytest.mark.parametrize(
+    ("live_object", "spec"),
+    [(TUNNEL, {**TCP, "addr": "2222"}), (ENDPOINT, {**SHOP, "url": "https://b.example.com"})],
+    ids=["AgentTunnel", "AgentEndpoint"],
+)
+def test_a_replacement_of_an_adopted_object_of_an_agent_needs_an_approval_that_names_it(
+    live_object: Live, spec: dict[str, Any]
+) -> None:
+    address = f"{live_object.kind}/b"
+    seen = account_with(live_object, {address: Binding("t", adopted=True)})
+    plan = planner.plan(manifest(declare(address, spec)), seen, kinds.list_planned(), LENIENT)
+    assert [approval.flag for approval in plan.missing_approvals] == [f"--allow delete:{address}=1"]
     create = next(call for call in plan.calls if call.method == "POST")
     assert create.owner is not None
     assert not create.owner.adopted

@@ -15,7 +15,7 @@ def complete(_context: click.Context, _parameter: click.Parameter, incomplete: s
     from reconciler import kinds
     from reconciler.kinds import read_only
 
-    names = sorted(kind.name for kind in (*read_only.KINDS, *kinds.every()))
+    names = sorted(kind.name for kind in (*read_only.KINDS, *kinds.list_planned()))
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
@@ -74,7 +74,7 @@ def _list_kind(common: options.Options, kind: str, form: str) -> int:
 
     wanted = read_only.find(kind)
     if wanted is None:
-        known = sorted(kind.name for kind in (*read_only.KINDS, *kinds.every()))
+        known = sorted(kind.name for kind in (*read_only.KINDS, *kinds.list_planned()))
         hint = did_you_mean(kind, known) or f"use one of {', '.join(known)}"
         raise click.BadParameter(f"unknown kind {kind!r}; {hint}", param_hint="KIND")
     opened = Workspace.of(open_without_manifests(workspaces.source_of(common)))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from reconciler import kinds
 from reconciler.model.address import Address
+from reconciler.model.kind import Home
 from reconciler.model.owner_record import Owner
 from reconciler.model.problem import Rejected
 from reconciler.model.snapshot import Snapshot
@@ -52,7 +53,7 @@ class Proposal(Struct, frozen=True):
 
     def file_of(self, imported: Imported) -> str:
         """The path of the manifest with an object's declaration."""
-        return write_manifests.file_of(imported, {kind.name: kind for kind in kinds.every()}, self.folder)
+        return write_manifests.file_of(imported, {kind.name: kind for kind in kinds.list_planned()}, self.folder)
 
     @property
     def is_whole(self) -> bool:
@@ -71,13 +72,14 @@ async def find_proposal(
     append: bool,
 ) -> Proposal:
     """See `OpenProject.propose_import`."""
-    snapshot, read_only = await project.take_survey(on_event=on_event)
+    snapshot, read_only = await project.take_survey(also=only, on_event=on_event)
     if snapshot.doubt:
         on_event(Note(f"warning: {snapshot.doubt}"))
     proposal = propose(
         project,
         survey.drop_foreign_owners(project.manifest, snapshot) if from_other_stacks else snapshot,
         folder=folder,
+        only=only,
         selects=lambda address, *others: (not only or address.kind in only) and selects(address, *others),
         present=import_files.read_manifests(project.config.root, folder) if append else None,
     )
@@ -107,19 +109,20 @@ def propose(
     *,
     folder: str,
     selects: survey.Selects,
+    only: Collection[str] = (),
     present: Mapping[str, str] | None = None,
 ) -> Proposal:
     """Proposes every selected object whose manifest would be in sync with it.
 
+    only     names of kinds; those of an agent are imported only if they are named
     selects  whether to import an object, as in `survey`
     present  texts of existing manifests to add to, by path; None: new files
     """
+    importable = [kind for kind in kinds.list_planned() if kind.home is Home.PLATFORM or kind.name in only]
     refused: dict[survey.Key, str] = {}
     while True:
-        found = survey.survey(project.manifest, snapshot, kinds.list_planned(), selects=selects, refused=refused)
-        texts, included = write_manifests.render_files(
-            found.imported, {kind.name: kind for kind in kinds.every()}, folder
-        )
+        found = survey.survey(project.manifest, snapshot, importable, selects=selects, refused=refused)
+        texts, included = write_manifests.render_files(found.imported, {kind.name: kind for kind in importable}, folder)
         texts = {path: write_manifests.append((present or {}).get(path, ""), text) for path, text in texts.items()}
         # Existing manifests stay: a proposed text is loaded in addition, or instead if it extends an existing one.
         read = {path if present is not None else f"{path} (new)": text for path, text in texts.items()}
@@ -139,7 +142,7 @@ def _objections(
     """Why objects cannot be declared, by key. Raises InvalidProject for problems that concern no imported object."""
     if unspellable := survey.find_unencodable(imported):
         return unspellable
-    if unwritable := survey.find_unwritable(imported, {kind.name: kind for kind in kinds.every()}):
+    if unwritable := survey.find_unwritable(imported, {kind.name: kind for kind in kinds.list_planned()}):
         return unwritable
     # The variables of the proposals as they will have to be set.
     environ = dict(project.runtime.environ)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -53,11 +53,13 @@ class AccountReading(Struct, frozen=True):
         store: Store | None,
         *,
         only: frozenset[str] | None = None,
+        also: Collection[str] = (),
         by_id: ById | None = None,
         on_event: OnEvent = ignore_event,
     ) -> Snapshot:
         """A snapshot of every kind, since the stack may own objects of any, or of the kinds in `only`.
 
+        also   kinds of an agent to read although the project does not use them
         by_id  objects of which only modules are managed; None: those of the manifests
 
         Waits for objects that a create of the stack made a moment ago until they are visible (`limits.settle_seconds`).
@@ -68,7 +70,7 @@ class AccountReading(Struct, frozen=True):
         bindings = await store.bindings(stack) if store else {}
         snapshot = await observe(
             reader,
-            [kind for kind in _kinds_to_read(manifest, bindings, only or ()) if only is None or kind.name in only],
+            [kind for kind in _kinds_to_read(manifest, bindings, only or also) if only is None or kind.name in only],
             bindings=bindings,
             receipts=await store.receipts(stack) if store else frozenset(),
             by_id=_objects_named_by_id(manifest) if by_id is None else by_id,

@@ -17,7 +17,7 @@ from reconciler.model.address import Address
 from reconciler.model.change import Action, Change
 from reconciler.model.dialect import to_specification_id
 from reconciler.model.fields.field import Field
-from reconciler.model.kind import Home, Kind
+from reconciler.model.kind import Kind
 from reconciler.model.manifest import Manifest
 from reconciler.model.plan import Plan
 from reconciler.model.problem import Problem
@@ -253,7 +253,7 @@ class _Surveyor(Struct, dict=True):
         ]
 
     def _is_importable(self, kind: Kind) -> bool:
-        return kind.home is Home.PLATFORM and kind.name in self.snapshot.listings
+        return kind.name in self.snapshot.listings
 
     def _sort_by_age(self, listing: Listing, kind: Kind) -> list[Live]:
         """The objects of a list, the oldest first, so that names do not change when newer objects are added."""
