@@ -170,8 +170,8 @@ def test_a_tunnel_differs_in_no_field_that_its_manifest_omits(
     [
         ({"proto": "tcp", "addr": "22", "inspect": True}, "AgentTunnel/t.inspect: does not apply to a tcp tunnel"),
         ({"proto": "tls", "addr": "443", "inspect": True}, "AgentTunnel/t.inspect: does not apply to a tls tunnel"),
-        ({"proto": "tcp", "addr": "backend"}, "'backend' has no port, which a tcp tunnel needs; write backend:PORT"),
-        ({"proto": "tls", "addr": "tls://backend"}, "has no port, which a tls tunnel needs; write backend:PORT"),
+        ({"proto": "tcp", "addr": "backend"}, "'backend' has no port, which a tunnel of tcp needs; write backend:PORT"),
+        ({"proto": "tls", "addr": "tls://backend"}, "has no port, which a tunnel of tls needs; write backend:PORT"),
     ],
     ids=str,
 )
