@@ -101,11 +101,10 @@ class OperatorDeployment(Part):
 
 
 class OperatorBinding(Part):
-    """The endpoints that an operator makes available in its cluster."""
+    """The endpoints that an operator makes available in its cluster, and its request for a certificate (`csr`)."""
 
     endpoint_selectors: list[str] = []
     csr: str = ""
-    ingress_endpoint: str = ""
 
 
 class KubernetesOperator(Spec):

@@ -25,6 +25,8 @@ class Account:
             return self.plant(collection)
         if collection.endswith("/secrets"):
             return self.make("/vault_secrets", vault_id=collection.split("/")[2])
+        if collection.endswith("/bound_endpoints"):
+            return self.make("/endpoints", url="http://shop.default", bindings=["kubernetes"])
         return dict(self.sandbox.post(collection, BODIES[template(collection)](self) | more))
 
     def id(self, collection: str, **more: Any) -> str:

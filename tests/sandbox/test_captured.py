@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
 
 from reconciler.sandbox.base import certificates
 from tests.harness.platform import HEADERS, Sandbox
@@ -154,16 +160,61 @@ def _abuse_report(a: Account) -> None:
     assert a.sandbox.refusal("GET", "/abuse_reports")[0] == 405
 
 
+def _not_found(a: Account) -> None:
+    """The text of a 404 without a code ends without a full stop."""
+    answer = a.sandbox.request("GET", f"/bot_users/bot_{NOBODY}").json()
+    assert (answer["msg"], "error_code" in answer) == ("Resource not found", False)
+
+
+def _preflight(a: Account) -> None:
+    """A browser asks without a key whether a page may send a request."""
+    asks = {"Origin": "https://page.example.com", "Access-Control-Request-Method": "PATCH"}
+    answer = a.sandbox.request("OPTIONS", "/ip_policies", headers=asks)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert "PATCH" in answer.headers["Access-Control-Allow-Methods"]
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    answer = a.sandbox.request("GET", "/ip_policies", headers={**HEADERS, "Origin": "https://page.example.com"})
+    assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (200, "*")
+    assert a.sandbox.request("OPTIONS", "/ip_policies", headers=HEADERS).status_code == 405
+
+
+def _filter_of_bindings(a: Account) -> None:
+    a.make("/endpoints", url="http://shop.default", bindings=["kubernetes"])
+    a.make("/endpoints")
+    [found] = a.sandbox.get(f"/endpoints?filter={quote('obj.binding == ' + repr('kubernetes'))}")["endpoints"]
+    assert found["bindings"] == ["kubernetes"]
+    assert a.sandbox.refusal("GET", f"/endpoints?filter={quote(repr('kubernetes') + ' in obj.bindings')}") == (
+        400,
+        "250",
+    )
+
+
 def _operators(a: Account) -> None:
-    made = a.make("/kubernetes_operators", binding={"endpoint_selectors": ["true"]})
-    assert made["region"] == "global"
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "operator")])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    csr = request.public_bytes(Encoding.PEM).decode()
+    made = a.make(
+        "/kubernetes_operators", binding={"endpoint_selectors": ["true"], "csr": csr}, enabled_features=["Bindings"]
+    )
+    assert (made["region"], made["enabled_features"]) == ("global", ["bindings"])
+    assert set(made["binding"]) == {"endpoint_selectors", "cert", "ingress_endpoint"}
+    certificate = x509.load_pem_x509_certificate(made["binding"]["cert"]["cert"].encode())
+    assert certificate.public_key() == key.public_key()
+    assert datetime.fromisoformat(made["binding"]["cert"]["not_after"]) == certificate.not_valid_after_utc
     path = f"/kubernetes_operators/{made['id']}"
+    bound = a.make("/endpoints", url="http://shop.default", bindings=["kubernetes"])
+    a.make("/endpoints")
+    assert [endpoint["id"] for endpoint in a.sandbox.get(f"{path}/bound_endpoints")["endpoints"]] == [bound["id"]]
     assert a.sandbox.patch(path, {"description": "d"})["deployment"] == made["deployment"]
     a.sandbox.delete(path)
     assert a.sandbox.get("/kubernetes_operators")["operators"] == []
 
 
 CAPTURED: dict[str, Behavior] = {
+    "a missing object has no code, and a text without a full stop": _not_found,
+    "a browser's preflight is answered without a key": _preflight,
+    "endpoints are filtered by `binding`, not by `bindings`": _filter_of_bindings,
     "a domain that resolves everywhere shows null": _no_targets,
     "a domain has no region, whatever it was created with": _region,
     "the owner is by default the bot or user of the key": _own_owner,

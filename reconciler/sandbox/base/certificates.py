@@ -199,6 +199,38 @@ def issue(domain: str, kind_of_key: str, now: datetime) -> str:
     return signed.public_bytes(Encoding.PEM).decode()
 
 
+def sign_request(csr: str, now: datetime) -> Document:
+    """A certificate for a PEM request, with its life. The request is valid (`is_request`)."""
+    request = x509.load_pem_x509_csr(csr.encode())
+    key = _key_of_all("ecdsa")
+    until = now + timedelta(days=90)
+    issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Sandbox Kubernetes CA")])
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(request.subject)
+        .issuer_name(issuer)
+        .public_key(request.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(until)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return {
+        "cert": signed.public_bytes(Encoding.PEM).decode(),
+        "not_before": stamp(now),
+        "not_after": stamp(until),
+    }
+
+
+def is_request(csr: str) -> bool:
+    """Whether a text is a PEM request with a valid signature."""
+    try:
+        return x509.load_pem_x509_csr(csr.encode()).is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+
+
 # --- SSH --------------------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import urlsplit
 
 from reconciler.sandbox.base import certificates, ids, vocabulary
+from reconciler.sandbox.base.database import Document
 from reconciler.sandbox.base.draft import Draft, World
 from reconciler.sandbox.wire.responses import ref
 
@@ -217,8 +218,19 @@ def _secret(draft: Draft, world: World) -> None:
 def _operator(draft: Draft, world: World) -> None:
     draft.doc["updated_at"] = certificates.stamp(now())
     draft.doc["region"] = draft.doc["region"] or "global"
+    draft.doc["enabled_features"] = [feature.lower() for feature in draft.doc["enabled_features"]]
+    if draft.doc["binding"] is not None and "binding" in draft.supplied:
+        draft.doc["_binding"] = _bind(draft.doc["binding"], (draft.before or {}).get("_binding"))
     if draft.is_new:
         draft.doc["principal"] = ref(world.principal)
+
+
+def _bind(binding: Document, before: Document | None) -> Document:
+    """What the platform adds to the binding of an operator: a certificate for its request, and where it connects to."""
+    certificate = (before or {}).get("cert")
+    if binding["csr"]:
+        certificate = certificates.sign_request(binding["csr"], now())
+    return {"cert": certificate, "ingress_endpoint": "kubernetes-binding-ingress.sandbox.test:443"}
 
 
 def _report(draft: Draft, world: World) -> None:

@@ -51,6 +51,7 @@ _REQUIRED_WHILE_ENABLED = {
 }
 
 _MISSING = {
+    ("ip_restriction", "ip_policy_ids"): refusal.MODULE_WITHOUT_POLICIES,
     ("oidc", "issuer"): refusal.OIDC_ISSUER,
     ("oidc", "client_id"): refusal.OIDC_CLIENT,
     ("oidc", "client_secret"): refusal.OIDC_SECRET,

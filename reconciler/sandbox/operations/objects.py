@@ -125,12 +125,14 @@ class Objects:
             return page, shared_objects.rename_id(last, kept, kind)
         parent, limit = self._parent(kind, values), query.limit
         # The secrets of all vaults are in one collection.
-        vault = self._find(self._by_name["Vault"], values).id if values and not parent else ""
+        vault = self._find(self._by_name["Vault"], values).id if values and kind.name == "Secret" else ""
+        # Whether the selectors of an operator match is not evaluated: each bound endpoint is one of every operator.
+        operator = self._find(self._by_name["KubernetesOperator"], values).id if _is_bound(kind, values) else ""
         if query.before is not None and self.database.find(kind.name, query.before, parent) is None:
             check_id("before_id", query.before, kind.id_prefix)
         with self.change(view):
-            if query.is_narrowed or vault:
-                page = self._filter_page(kind, parent, query, view, vault, render)
+            if query.is_narrowed or vault or operator:
+                page = self._filter_page(kind, parent, query, view, vault, operator, render)
             else:
                 page = self.database.page(kind.name, parent, query.before, limit + 1)
             follows = page[limit - 1].id if len(page) > limit else ""
@@ -139,16 +141,22 @@ class Objects:
             ], follows
 
     def _filter_page(
-        self, kind: Kind, parent: str, query: Query, view: View, vault: str, render: Render
+        self, kind: Kind, parent: str, query: Query, view: View, vault: str, operator: str, render: Render
     ) -> list[Stored]:
         """The objects that match the query, up to one more than a page."""
         nothing = Stored(0, kind.name, parent, "", bodies.complete(kind.name, bodies.fields(kind), {}))
         view = self._view_of(view.base, False)  # filters also match fields that a sparse response omits
-        keep = query.keep({"created_at", *kind.wire.fixed, *self._render(view, kind, nothing)})
+        keep = query.keep(_list_filter_fields({"created_at", *kind.wire.fixed, *self._render(view, kind, nothing)}))
         candidates = self.database.iterate(kind.name, parent, query.before)
         if vault:
             candidates = (candidate for candidate in candidates if candidate.body["vault_id"] == vault)
-        kept = (candidate for candidate in candidates if keep(render(self._render(view, kind, candidate))))
+        if operator:
+            candidates = (candidate for candidate in candidates if "kubernetes" in _bindings_of(candidate))
+        kept = (
+            candidate
+            for candidate in candidates
+            if keep({**render(self._render(view, kind, candidate)), "binding": ", ".join(_bindings_of(candidate))})
+        )
         return list(islice(kept, query.limit + 1))
 
     def list_all(self, kind: Kind, values: Sequence[str], view: View) -> list[Json]:
@@ -161,7 +169,11 @@ class Objects:
     def _parent(self, kind: Kind, values: Sequence[str]) -> str:
         if kind.parent is None:
             return ""
-        self._find(self._by_name[kind.parent.kind], values[:1])
+        parent = self._by_name[kind.parent.kind]
+        is_source = kind.name == "EventSource" and is_id(values[0], parent.id_prefix)
+        if is_source and self.database.find(parent.name, values[0], "") is None:
+            raise refusal.NO_SUBSCRIPTION(id=values[0])
+        self._find(parent, values[:1])
         return values[0]
 
     def _find(self, kind: Kind, values: Sequence[str]) -> Stored:
@@ -169,6 +181,8 @@ class Objects:
         found = self.database.find(kind.name, values[-1], parent)
         if found is not None:
             return found
+        if kind.name == "EventSource":
+            raise refusal.NO_SOURCE(id=parent, value=values[-1])
         _check_path_id(kind, values[-1])
         if kind.name == "HTTPSEdgeRoute" and self.database.parents(kind.name, values[-1]):
             raise refusal.ROUTE_ELSEWHERE(id=values[-1])
@@ -417,3 +431,18 @@ def _check_path_id(kind: Kind, identity: str) -> None:
     if kind.id_prefix and not is_id(identity, kind.id_prefix):
         cause = refusal.WRONG_PATH_ID if prefix_of(identity) else refusal.MALFORMED_PATH_ID
         raise cause(id=identity, prefix=kind.id_prefix)
+
+
+def _is_bound(kind: Kind, values: Sequence[str]) -> bool:
+    """Whether endpoints are listed below an operator of Kubernetes."""
+    return kind.name == "CloudEndpoint" and bool(values)
+
+
+def _bindings_of(endpoint: Stored) -> list[str]:
+    raw = endpoint.body.get("_raw")
+    return list((raw if isinstance(raw, dict) else endpoint.body).get("bindings") or [])
+
+
+def _list_filter_fields(fields: set[str]) -> set[str]:
+    """The names that filters know. Those of endpoints have `binding`, a text, instead of the list."""
+    return {*fields - {"bindings"}, "binding"} if "bindings" in fields else fields

@@ -87,6 +87,8 @@ def operations(kinds: Iterable[Kind]) -> Iterator[Operation]:
                 yield Operation(Act.DETACH, kind, f"{one}/{own.detach}", own)
         if kind.name == "Secret":
             yield Operation(Act.LIST, kind, "/vaults/{id}/secrets")
+        if kind.name == "CloudEndpoint":
+            yield Operation(Act.LIST, kind, "/kubernetes_operators/{id}/bound_endpoints")
 
 
 def _read_only_operations(kind: Kind, one: str, offers: Iterable[str]) -> Iterator[Operation]:

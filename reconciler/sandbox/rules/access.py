@@ -101,6 +101,9 @@ def _check_operator(draft: Draft, world: World) -> None:
     for feature in draft.doc["enabled_features"]:
         if feature.lower() not in _FEATURES:
             raise refusal.NOT_A_CHOICE(field="enabled_features", choices=", ".join(_FEATURES), value=feature)
+    csr = (draft.doc["binding"] or {}).get("csr")
+    if csr and not certificates.is_request(csr):
+        raise refusal.OPERATOR_REQUEST(field="binding.csr")
 
 
 RULES: dict[str, Rule] = {

@@ -38,8 +38,7 @@ from reconciler.sandbox.base.seeds import RawObject
 from reconciler.sandbox.base.variants import Variants
 from reconciler.sandbox.operations.objects import Objects
 from reconciler.sandbox.operations.routes import Act, Operation, Router, operations
-from reconciler.sandbox.server import faults
-from reconciler.sandbox.server.browsers import find_foreign
+from reconciler.sandbox.server import browsers, faults
 from reconciler.sandbox.server.clock import LoopClock
 from reconciler.sandbox.server.faults import Budgets, Fault, Faults, HiddenObjects, Limits, Log
 from reconciler.sandbox.wire import bodies, parsing, queries, refusal
@@ -183,6 +182,12 @@ class App:
         self.log.write(asked.method, f"{asked.path}?{asked.query}" if asked.query else asked.path, status, account)
 
     def _run_operation(self, asked: ApiRequest, account: str) -> _Answer:
+        if browsers.is_preflight(asked.method, asked.headers):
+            return 204, None, browsers.answer_preflight(asked.headers)
+        status, body, headers = self._run_checked(asked, account)
+        return status, body, {**headers, **browsers.allow_origin(asked.headers)}
+
+    def _run_checked(self, asked: ApiRequest, account: str) -> _Answer:
         try:
             with self.objects.database.in_account(account):
                 status, body = self._operate(asked, account)
@@ -328,7 +333,7 @@ class App:
 
     async def _control(self, request: Request) -> tuple[int, Json]:
         path = str(request.scope["path"])
-        foreign = find_foreign(request.headers)
+        foreign = browsers.find_foreign(request.headers)
         if foreign is not None:
             raise refusal.FOREIGN_HOST(header=foreign[0], value=foreign[1])
         selected = self._account_query(request)

@@ -51,7 +51,7 @@ FOREIGN_HOST = Cause(
     None, "The header {header} has the value {value!r}: this path does not accept requests of web pages.", 403
 )
 NO_SUCH_PATH = Cause(None, "The path {path} does not exist.", 404)
-NOT_FOUND = Cause(None, "Resource not found.", 404)
+NOT_FOUND = Cause(None, "Resource not found", 404)  # without a full stop, as the platform answers
 MALFORMED_PATH_ID = Cause(222, "{id!r} is not a valid id. Ids consist of {prefix} and 27 letters and digits.", 404)
 WRONG_PATH_ID = Cause(
     227, "{id!r} is the id of another type of resource. The ids of this resource begin with {prefix}.", 404
@@ -132,7 +132,7 @@ HOSTPORT_OF_DOMAIN = Cause(7120, "A TCP edge requires reserved addresses; {value
 HTTPS_HOSTPORT_OF_ADDRESS = Cause(7121, "An HTTPS edge requires reserved domains; {value!r} is a TCP address.")
 TLS_HOSTPORT_OF_ADDRESS = Cause(7133, "A TLS edge requires reserved domains; {value!r} is a TCP address.")
 HOSTPORT_TAKEN = Cause(7122, "The hostport {value!r} is already in use.")
-TERMINATE_AT = Cause(None, "terminate_at must be edge or upstream, not {value!r}.")
+TERMINATE_AT = Cause(224, "terminate_at must be edge or upstream, not {value!r}.")
 NO_TERMINATE_AT = Cause(7109, "terminate_at is not supported: an HTTPS edge always terminates TLS at the edge.")
 MIN_VERSION_UPSTREAM = Cause(7032, "min_version must be null when terminate_at is upstream.")
 MIN_VERSION = Cause(219, "min_version {value!r} is not a valid TLS version.")
@@ -140,6 +140,7 @@ MUTUAL_TLS_UPSTREAM = Cause(1694, "mutual_tls requires that TLS is terminated at
 MODULES_UPSTREAM = Cause(7062, "Modules that are not supported when TLS is terminated upstream: {modules}.")
 NO_BACKEND = Cause(None, "{field}: the backend {id} does not exist.")
 BACKEND_ID = Cause(242, "{field}: {id!r} is not a backend id.")
+MODULE_WITHOUT_POLICIES = Cause(7025, "{field} must name at least one IP policy.")
 NO_POLICY_OF_MODULE = Cause(7007, "{field}: the IP policy {id} does not exist.")
 POLICY_ID = Cause(229, "{field}: {id!r} is not an IP policy id.")
 NO_AUTHORITY = Cause(1672, "{field}: the certificate authority {id} does not exist.")
@@ -245,6 +246,10 @@ INGRESS_DUPLICATE = Cause(6706, "An agent ingress for {value!r} already exists."
 AUTHORITY = Cause(1908, "authority must be letsencrypt, not {value!r}.")
 KEY_TYPE = Cause(1909, "private_key_type must be rsa or ecdsa, not {value!r}.")
 
+# --- operators of Kubernetes ------------------------------------------------------------------------------------------
+
+OPERATOR_REQUEST = Cause(None, "{field} is not a certificate signing request in PEM.")
+
 # --- backends ---------------------------------------------------------------------------------------------------------
 
 NO_CHILD = Cause(6501, "{field}: the backend {id} does not exist.")
@@ -252,7 +257,7 @@ CHILD_ID = Cause(6526, "{field}: {id!r} is not a backend id.")
 CHILD_KIND = Cause(6527, "{field}: {id!r} is not a backend id. Backend ids begin with one of {wanted}.")
 BACKEND_IN_USE = Cause(6502, "The backend {id} is in use by {user}.")
 STATUS_CODE = Cause(6517, "status_code must be from 100 to 599, not {value}.")
-FAILOVER_CYCLE = Cause(6525, "A failover backend cannot refer to {id}: it would contain itself.")
+FAILOVER_CYCLE = Cause(None, "A failover backend cannot refer to {id}: it would contain itself.")
 WEIGHTED_CYCLE = Cause(6524, "A weighted backend cannot refer to {id}: it would contain itself.")
 FAILOVER_NESTED = Cause(6513, "A failover backend can contain at most {most} failover backends, not {count}.")
 STATIC_ADDRESS = Cause(6505, "The address {value!r} is not of the form host:port.")
@@ -309,7 +314,7 @@ TARGET_MISSING = Cause(5100, "target must have exactly one member.")
 NO_DESTINATION = Cause(5103, "{field}: the event destination {id} does not exist.")
 ARN = Cause(5120, "{field} is not an ARN: {value!r}.")
 ROLE_ARN = Cause(5104, "{field} is not the ARN of a role: {value!r}.")
-FORMAT = Cause(None, "format must be json, not {value!r}.")
+FORMAT = Cause(235, "format must be json, not {value!r}.")
 AUTH_COUNT = Cause(5116, "{field} must have exactly one of role and creds, not {count}.")
 AUTH_MISSING = Cause(5106, "{field} is required.")
 AUTH_EMPTY = Cause(5107, "{field} must have exactly one of role and creds.")
@@ -317,4 +322,6 @@ TARGET_FIXED = Cause(5108, "The target of an event destination cannot be changed
 DESTINATION_IN_USE = Cause(5112, "The event destination {id} is in use by {user}.")
 SOURCE_DUPLICATE = Cause(5127, "The event subscription already has a source of type {value!r}.")
 EVENT_TYPE = Cause(238, "{value!r} is not a valid event type.")
-EVENT_TYPE_MISSING = Cause(5125, "type is required.")
+EVENT_TYPE_MISSING = Cause(238, "type is required.")
+NO_SUBSCRIPTION = Cause(5123, "The event subscription {id} does not exist.", 404)
+NO_SOURCE = Cause(5125, "The event subscription {id} has no source of type {value!r}.", 404)

@@ -71,6 +71,22 @@ def ref(identity: str | None) -> Json:
     return {_REF: identity} if identity else None
 
 
+# Texts that the platform returns even if they are empty.
+_KEPT_EMPTY = frozenset(
+    {
+        "cookie_prefix",
+        "idp_metadata_url",
+        "subject_common_name",
+        "subject_country",
+        "subject_locality",
+        "subject_organization",
+        "subject_organizational_unit",
+        "subject_province",
+        "version",
+    }
+)
+
+
 class View:
     """Renders responses for one base address, the scheme, host and port that the client used."""
 
@@ -123,6 +139,8 @@ class View:
             # A field that is returned under another name is not returned under its own.
             if name not in response and not name.startswith("_") and name not in kind.by_name:
                 response[name] = self.resolve_refs(value)
+        if (bound := stored.body.get("_binding")) is not None:  # of an operator of Kubernetes
+            response["binding"] = {"endpoint_selectors": response["binding"]["endpoint_selectors"], **bound}
         response.update(children)
         for name in sparse_keys(kind):
             if not response[name]:
@@ -134,7 +152,9 @@ class View:
 
     def _drop_empty(self, response: Document) -> Document:
         """Removes the fields with an empty text from a sparse response. Values inside maps are not removed."""
-        return {name: value for name, value in response.items() if value != ""} if self._sparse else response
+        if not self._sparse:
+            return response
+        return {name: value for name, value in response.items() if value != "" or name in _KEPT_EMPTY}
 
     def module(self, kind: Kind, field: Field, value: Json, owner: str) -> Document:
         response: Document = {}
